@@ -20,13 +20,13 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 
 @pytest.fixture(scope="module")
 def few_trees() -> Iterator[None]:
-    """Three folds and ten trees at most in a probe, and no splines beside the trees of the default
-    model, as from 10,000 rows on, for tests that do not look at either: half of their time.
+    """Three folds and ten trees at most in a probe, and ten rounds at most in the regressions of
+    the default model, for tests that do not look at either: half of their time.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("frhsic.probes.FOLDS", 3)
         patch.setattr("frhsic.probes.TREES", 10)
-        patch.setattr("frhsic.estimators.conditional.MANY_ROWS", 0)
+        patch.setattr("frhsic.estimators.engine.MOST_ROUNDS", {"outcome": 10, "function": 10})
         yield
 
 

@@ -1,27 +1,26 @@
-"""Loss at equal gap of the closed form on three bases: trees alone (the former default), splines
-alone, and the default, which averages both.
+"""The default regressions of two versions of the library on the same rows: loss of η, what m
+explains of the functions of S, loss at half of the gap, and time.
 
     python benchmarks/bases.py tables --data DIR
-    python benchmarks/bases.py run --data DIR --out bases.jsonl --jobs 16
-    python benchmarks/bases.py show bases.jsonl [more.jsonl]
+    PYTHONPATH=OLD/src python benchmarks/bases.py run --data DIR --out before.jsonl --jobs 16
+    python benchmarks/bases.py run --data DIR --out after.jsonl --jobs 16
+    python benchmarks/bases.py show before.jsonl after.jsonl
 
 The first command keeps the tables in a folder, for a machine without network; without `--data` they
-are loaded where they are needed. Ten tables were seen while the base was chosen: only the half of
-their rows that tunes (`frhsic_paper.crossed.rows`) is used here. Sixteen were not, and nothing was
-chosen on them, so that all their rows are used. At most `--most` rows of a table count, in ten
-folds that train and measure each other.
+are loaded where they are needed. Ten tables were seen while the default was chosen: only the half
+of their rows that tunes (`frhsic_paper.crossed.rows`) is used here, at most `--most` of them. A
+fixed third of these rows tests the models of the others. Five seeds move folds and models alone, so
+that their spread is that of the fit.
 
-A loss is read on the path of trade-offs at 75, 50 and 25 % of the gap that LightGBM has on the same
-rows, and given in % of what LightGBM gains over a constant, or the default without a limit if that
-gains more. The table has means over levels and folds, and differences from the default with their
-standard errors over folds, positive where the default is better; "no limit" is the loss of LightGBM
-itself less that of the default without a limit. Behind the best single base, and behind LightGBM,
-the default may be by 1 % of the gain and two errors, and behind trees by two errors. Folds share
-training rows, so that their errors are corrected (Nadeau and Bengio).
+η and m are what is served, the means over folds. A loss is the log loss, or the squared error over
+the variance of y. m is compared on all functions of S, whether a version models them or predicts
+zero: the share of their variance on test rows that is not explained, 1 where nothing is. The loss
+at half of the gap is read on the path of trade-offs, where the scores have half of the gap that
+LightGBM at its defaults has on the same rows.
 
-`--aim rank` reads the loss of AUC at equal gaps of ranks, `--aim decision` the share of wrong
-decisions, on tables with two classes. Another version of the library is compared by a run with its
-sources on the path and `--bases default --title before`, whose file is shown with the others.
+`show` prints for each table and measure the second less the first, so that negative differences are
+better, with its standard error: from test rows and, added, from seeds. Pooled differences are means
+over tables. The spread is the standard deviation over seeds, its root mean square over tables.
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ import argparse
 import json
 import time
 import warnings
-from copy import copy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,202 +36,179 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from lightgbm import LGBMClassifier, LGBMRegressor
-from sklearn.datasets import load_diabetes
-from sklearn.metrics import log_loss, mean_squared_error, roc_auc_score
-from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from frhsic import ParityClassifier, ParityRegressor
-from frhsic.estimators import conditional
-from frhsic.parity import gdp, rank_gap
-from frhsic_paper.crossed.rows import FRESH, SEED, Rows, load
+from frhsic.parity import gdp
+from frhsic_paper.crossed.rows import SEED, Rows, load
 
-SEEN = ["crime", "wages", "compas", "pension", "meps", "acs_income", "adult", "women"]
-SEEN += ["birth_control", "affairs"]
-NOT_SEEN = ["bank", "credit", "support", "diabetes", *FRESH]
-LEVELS = (0.75, 0.5, 0.25)
-BASES: dict[str, dict[str, Any]] = {
-    "default": {},
-    "trees": {"SPLINE_SHARES": np.zeros(1)},
-    "splines": {"SPLINE_SHARES": np.ones(1), "MANY_ROWS": np.inf},
-}
-NO_LIMIT = "LightGBM, no limit"
-ALLOWED = 1.0
+try:
+    from frhsic.estimators.basis import SensitiveBasis
+except ImportError:  # of an earlier version
+    from frhsic.estimators.conditional import SensitiveBasis  # type: ignore
+
+TABLES = ["crime", "wages", "compas", "pension", "meps", "acs_income", "adult", "women"]
+TABLES += ["birth_control", "affairs"]
+SEEDS = 5
+MEASURES = {"loss": "η", "unexplained": "m", "half": "at half of the gap"}
 
 
-def table_of(name: str, folder: str | None) -> Rows:
-    """Return a table by name; `diabetes` is the one of scikit-learn, along age."""
-    if name != "diabetes":
-        return load(name, folder)
-    X, y = load_diabetes(return_X_y=True, as_frame=True)
-    return Rows(X.drop(columns="age"), y.to_numpy(float), X["age"].to_numpy(float), False)
+def split_rows(name: str, folder: str | None, most: int) -> tuple[Rows, Rows]:
+    """Return the training and the test rows of a table, of the half that tunes."""
+    table = load(name, folder)
+    n = len(table.y)
+    rows = np.random.default_rng([SEED, n]).permutation(n)[: min(n // 2, most)]
+    test = len(rows) // 3
+    return table.at(rows[test:]), table.at(rows[:test])
 
 
-def used_rows(name: str, n: int, most: int) -> np.ndarray:
-    """Return which of n rows are used, in random order."""
-    order = np.random.default_rng([SEED, n]).permutation(n)
-    return order[: min(n // 2 if name in SEEN else n, most)]
+def row_losses(rows: Rows, scores: np.ndarray) -> np.ndarray:
+    """Return the loss of each row: log loss, or squared error over the variance of y."""
+    if not rows.binary:
+        return np.asarray((rows.y - scores) ** 2 / rows.y.var())
+    scores = np.clip(scores, 1e-6, 1 - 1e-6)
+    return np.asarray(-np.log(np.where(rows.y == 1, scores, 1 - scores)))
 
 
-def loss_of(rows: Rows, scores: np.ndarray, aim: str) -> float:
-    if aim == "rank":
-        return 1 - float(roc_auc_score(rows.y, scores))
-    if aim == "decision":
-        return float(np.mean((scores > 0.5) != rows.y))
-    if rows.binary:
-        return float(log_loss(rows.y, np.clip(scores, 1e-6, 1 - 1e-6)))
-    return float(mean_squared_error(rows.y, scores))
-
-
-def gap_of(rows: Rows, scores: np.ndarray, aim: str) -> float:
-    if aim == "rank":
-        return float(rank_gap(scores, rows.s, resamples=0))
-    scores = (scores > 0.5).astype(float) if aim == "decision" else scores
+def gap_of(rows: Rows, scores: np.ndarray) -> float:
     return float(gdp(scores, rows.s, resamples=0))
 
 
-def reference(train: Rows, test: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scores of LightGBM, and those of a constant."""
-    if train.binary:
-        model = LGBMClassifier(n_jobs=1, verbose=-1).fit(train.X, train.y)
-        scores = np.asarray(model.predict_proba(test.X))[:, 1]
-    else:
+def lightgbm_scores(train: Rows, test: Rows) -> np.ndarray:
+    """Return the scores of LightGBM at its defaults."""
+    if not train.binary:
         numbers = LGBMRegressor(n_jobs=1, verbose=-1).fit(train.X, train.y)
-        scores = np.asarray(numbers.predict(test.X))
-    return scores, np.full(len(test.y), train.y.mean())
+        return np.asarray(numbers.predict(test.X))
+    model = LGBMClassifier(n_jobs=1, verbose=-1).fit(train.X, train.y)
+    return np.asarray(model.predict_proba(test.X))[:, 1]
 
 
-def path_of(train: Rows, test: Rows, fold: int, aim: str) -> list[np.ndarray]:
-    """Return the scores of test rows along the path of trade-offs, or 0/1 decisions."""
+def unexplained(model: Any, train: Rows, test: Rows, means: np.ndarray) -> np.ndarray:
+    """Return for each test row and function of S the squared error of m over the variance of the
+    function, (n, K).
+    """
+    whole = SensitiveBasis.fit(train.s)
+    (constraint,) = model.solution_.constraints
+    directions = (whole.values * whole.mass[:, None]).T @ constraint.basis.values
+    functions = whole(test.s)
+    return np.asarray((functions - means @ directions.T) ** 2 / functions.var(axis=0))
+
+
+def unit(name: str, seed: int, folder: str | None, most: int) -> dict[str, Any]:
+    """Return the record of one table and seed."""
+    train, test = split_rows(name, folder, most)
     kind = ParityClassifier if train.binary else ParityRegressor
-    model = kind(limit=None, aim=aim, n_jobs=1, random_state=fold)  # type: ignore[arg-type]
-    model.fit(train.X, train.y, sensitive_features=train.s)
-    path = served_path(model, test.X)
-    if aim == "decision":
-        return [(f > model.threshold_).astype(float) for f in path]
-    return path
-
-
-def served_path(model: Any, X: pd.DataFrame) -> list[np.ndarray]:
-    """Return the scores of a fitted closed form along its path of trade-offs."""
-    path = []
-    for place in range(model.solution_.places):
-        moved = copy(model)
-        moved.choice_ = replace(model.choice_, position=place)
-        path.append(moved._scores(X, None))
-    return path
-
-
-def unit(
-    name: str, fold: int, base: str, title: str, arguments: argparse.Namespace
-) -> dict[str, Any]:
-    """Return losses at the levels, in % of the gain of LightGBM over a constant."""
-    table = table_of(name, arguments.data)
-    aim = arguments.aim
-    rows = used_rows(name, len(table.y), arguments.most)
-    splits = list(KFold(arguments.folds).split(rows))
-    train, test = (table.at(rows[part]) for part in splits[fold])
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plain, constant = reference(train, test)
-        for setting, value in BASES[base].items():
-            setattr(conditional, setting, value)
         started = time.process_time()
-        path = path_of(train, test, fold, aim)
-        seconds = time.process_time() - started
-    gap, loss, without = (
-        gap_of(test, plain, aim),
-        loss_of(test, plain, aim),
-        loss_of(test, constant, aim),
-    )
-    gaps = np.array([gap_of(test, scores, aim) for scores in path])
-    losses = np.array([loss_of(test, scores, aim) for scores in path])
-    at = np.argsort(gaps)
-    # a smaller gap than the path has is read between its end and a constant
-    read = np.interp(np.array(LEVELS) * gap, np.r_[0, gaps[at]], np.r_[without, losses[at]])
-    about = {"table": name, "fold": fold, "base": title, "rows": len(train.y), "seconds": seconds}
-    about |= {"gain": without - loss, "loss": loss, "free": losses[0]}
-    return about | {f"{level:.0%}": each for level, each in zip(LEVELS, read)}
-
-
-def isolated(*one: Any) -> dict[str, Any]:
-    """Return the record of a unit, and the settings as they were."""
-    before = {name: getattr(conditional, name, None) for name in ("SPLINE_SHARES", "MANY_ROWS")}
-    try:
-        return unit(*one)
-    finally:
-        for name, value in before.items():
-            setattr(conditional, name, value)
+        model = kind(limit=None, n_jobs=1, random_state=seed)
+        model.fit(train.X, train.y, sensitive_features=train.s)
+        fitted = time.process_time()
+        parts = model._regressions(test.X)
+        predicted = time.process_time()
+        plain = lightgbm_scores(train, test)
+    solution = model.solution_
+    assert solution is not None
+    eta = np.mean([own for own, _ in parts], axis=0)
+    means = np.mean([own for _, own in parts], axis=0)
+    path = [
+        np.mean([solution.scores(at, fold, *part) for fold, part in enumerate(parts)], axis=0)
+        for at in range(solution.places)
+    ]
+    path.append(np.full(len(test.y), train.y.mean()))  # a smaller gap is read towards a constant
+    gaps = np.array([gap_of(test, scores) for scores in path])
+    order = np.argsort(gaps)
+    losses = np.array([row_losses(test, path[at]) for at in order])
+    gap = np.clip(gap_of(test, plain) / 2, gaps.min(), gaps.max())
+    place = np.interp(gap, gaps[order], np.arange(len(order)))
+    below = min(int(place), len(order) - 2)
+    half = losses[below] + (place - below) * (losses[below + 1] - losses[below])
+    errors = unexplained(model, train, test, means)
+    return {
+        "table": name,
+        "seed": seed,
+        "rows": len(train.y),
+        "fit": fitted - started,
+        "predict": predicted - fitted,
+        "directions": means.shape[1],
+        "lightgbm": row_losses(test, plain).mean(),
+        "each m": errors.mean(axis=0).round(5).tolist(),
+        "rows of half": half.round(5).tolist(),
+        "rows of loss": row_losses(test, eta).round(5).tolist(),
+        "rows of unexplained": errors.mean(axis=1).round(5).tolist(),
+    }
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write a record for each table, fold and base, those of many rows first."""
-    tables = {name: table_of(name, arguments.data) for name in arguments.tables.split(",")}
-    if arguments.aim != "score":
-        tables = {name: table for name, table in tables.items() if table.binary}
-    size = {
-        name: len(used_rows(name, len(table.y), arguments.most)) * table.X.shape[1]
-        for name, table in tables.items()
-    }
+    """Write a record for each table and seed, those of many rows first."""
+    names = arguments.tables.split(",")
+    size = {name: split_rows(name, arguments.data, arguments.most)[0].X.size for name in names}
     work = [
-        (name, fold, base, arguments.title or base, arguments)
-        for name in sorted(size, key=size.__getitem__, reverse=True)
-        for fold in range(arguments.folds)
-        for base in arguments.bases.split(",")
+        (name, seed, arguments.data, arguments.most)
+        for name in sorted(names, key=size.__getitem__, reverse=True)
+        for seed in range(arguments.seeds)
     ]
     parallel = Parallel(arguments.jobs, return_as="generator_unordered", batch_size=1)
     with Path(arguments.out).open("a") as file:
-        for record in parallel(delayed(isolated)(*one) for one in work):
+        for record in parallel(delayed(unit)(*one) for one in work):
             file.write(json.dumps(record) + "\n")
             file.flush()
-    show([arguments.out])
+
+
+def cell_of(records: pd.DataFrame, measure: str) -> np.ndarray:
+    """Return the values of a measure on one table, (seeds, rows)."""
+    return np.array(records.sort_values("seed")[f"rows of {measure}"].tolist(), dtype=np.float64)
+
+
+def difference(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
+    """Return the mean difference and its error: from rows by their means over seeds, and from
+    seeds.
+    """
+    differences = after - before
+    by_seed = differences.mean(axis=1)
+    variance = by_seed.var(ddof=1) / len(by_seed) if len(by_seed) > 1 else 0.0
+    by_row = differences.mean(axis=0)
+    variance += by_row.var(ddof=1) / len(by_row)
+    return float(by_seed.mean()), float(np.sqrt(variance))
 
 
 def show(files: list[str]) -> None:
-    """Print the table, and where the default is behind by more than it may be."""
-    lines = [line for file in files for line in Path(file).read_text().splitlines()]
-    records = pd.DataFrame(map(json.loads, lines)).drop_duplicates(["table", "fold", "base"])
-    # means over folds, of the better of both: LightGBM gains nothing on some small tables
-    alone = records[records.base == "default"].set_index(["table", "fold"])
-    gains = pd.concat([alone["gain"], alone["gain"] + alone["loss"] - alone["free"]], axis=1)
-    gain = records["table"].map(gains.groupby("table").mean().max(axis=1))
-    excess = records[[f"{level:.0%}" for level in LEVELS]].mean(axis=1) - records["loss"]
-    records["excess"] = 100 * excess / gain
-    wide = records.pivot(index=["table", "fold"], columns="base", values="excess").dropna()
-    ahead_by = wide.drop(columns="default").sub(wide["default"], axis=0)
-    records["ahead"] = 100 * (records["loss"] - records["free"]) / gain
-    ahead_by[NO_LIMIT] = records[records.base == "default"].set_index(["table", "fold"])["ahead"]
-    others = list(map(str, ahead_by))
-    print("| table | rows | default | " + " | ".join(f"{name}, less default" for name in others))
-    print("|---|---|---|" + "---|" * len(others))
-    behind = []
-    better: dict[str, list[float]] = {name: [] for name in others}
-    for name in [*SEEN, *NOT_SEEN]:
-        if name not in wide.index:
-            continue
-        own = wide.loc[name]
-        rows = int(records.loc[records.table == name, "rows"].mean())
-        cells = []
-        for base in others:
-            difference = ahead_by.loc[name, base]
-            folds = len(difference)
-            # variance over folds that share most training rows: 1 / J and test over training rows
-            error = difference.std() * np.sqrt(1 / folds + 1 / (folds - 1))
-            cells.append(f"{difference.mean():+.2f} ± {error:.2f}")
-            better[base].append(difference.mean())
-            allowed = 2 * error + (0 if base in ("trees", "before") else ALLOWED)
-            if difference.mean() < -allowed:
-                behind.append(f"{name} behind {base}")
-        seen = "" if name in SEEN else " (not seen)"
-        print(f"| {name}{seen} | {rows:,} | {own['default'].mean():.2f} | " + " | ".join(cells))
-    for base, differences in better.items():
-        ahead = sum(each > 0 for each in differences)
+    """Print the second file less the first."""
+    before, after = (pd.read_json(name, lines=True) for name in files)
+    pairs = before[["table", "seed"]].merge(after[["table", "seed"]])
+    before, after = pairs.merge(before), pairs.merge(after)
+    tables = list(dict.fromkeys(pairs.table))
+    print(f"| table | rows | {' | '.join(MEASURES.values())} | each m, worst z | fit, s |")
+    print("|---|---|" + "---|" * (len(MEASURES) + 2))
+    found: dict[str, list[tuple[float, float]]] = {measure: [] for measure in MEASURES}
+    spreads: dict[str, list[tuple[float, float]]] = {measure: [] for measure in MEASURES}
+    for name in tables:
+        own = [part[part.table == name] for part in (before, after)]
+        texts = []
+        for measure in MEASURES:
+            one, other = (cell_of(part, measure) for part in own)
+            found[measure].append(difference(one, other))
+            mean, error = found[measure][-1]
+            spreads[measure].append((one.mean(axis=1).std(ddof=1), other.mean(axis=1).std(ddof=1)))
+            z = mean / error if error else 0.0
+            texts.append(f"{one.mean():.4f} {mean:+.4f} ± {error:.4f} (z {z:+.1f})")
+        each = [np.array(part["each m"].tolist()) for part in own]
+        change = (each[1] - each[0]).mean(axis=0)
+        error = (each[1] - each[0]).std(axis=0, ddof=1) / np.sqrt(len(each[0]))
+        worst = int(np.argmax(change / np.maximum(error, 1e-9)))
+        texts.append(f"{change[worst]:+.4f} ({change[worst] / max(error[worst], 1e-9):+.1f})")
+        texts.append(f"{own[0]['fit'].mean():.1f} {own[1]['fit'].mean():.1f}")
+        rows = int(own[0]["rows"].iloc[0])
+        print(f"| {name} | {rows:,} | " + " | ".join(texts) + " |")
+    for measure, title in MEASURES.items():
+        means = np.array([mean for mean, _ in found[measure]])
+        errors = np.array([error for _, error in found[measure]])
+        pooled = np.sqrt((errors**2).sum()) / len(errors)
+        spread = np.sqrt((np.array(spreads[measure]) ** 2).mean(axis=0))
         print(
-            f"default less loss than {base} on {ahead} of {len(differences)} tables, median"
-            f" {np.median(differences):+.2f} % of the gain"
+            f"{title}: {means.mean():+.5f} ± {pooled:.5f} over {len(means)} tables; spread over"
+            f" seeds {spread[0]:.5f} and {spread[1]:.5f}"
         )
-    print("default too far behind:", ", ".join(behind) or "nowhere")
-    print(records.groupby("base")["seconds"].agg(["mean", "sum"]).round(1).to_string())
 
 
 def main() -> None:
@@ -245,22 +219,19 @@ def main() -> None:
     keeping = commands.add_parser("tables")
     running = commands.add_parser("run")
     running.add_argument("--out", required=True)
-    running.add_argument("--bases", default=",".join(BASES))
-    running.add_argument("--title", help="what the file calls the base")
-    running.add_argument("--aim", choices=("score", "rank", "decision"), default="score")
-    running.add_argument("--folds", type=int, default=10)
+    running.add_argument("--seeds", type=int, default=SEEDS)
     running.add_argument("--most", type=int, default=6_000, help="rows of a table, at most")
     running.add_argument("--jobs", type=int, default=1)
     for each in (keeping, running):
-        each.add_argument("--tables", default=",".join([*SEEN, *NOT_SEEN]))
+        each.add_argument("--tables", default=",".join(TABLES))
         each.add_argument("--data", help="folder with NAME.npz, written by `tables`")
     showing = commands.add_parser("show")
-    showing.add_argument("files", nargs="+")
+    showing.add_argument("files", nargs=2)
     arguments = parser.parse_args()
     if arguments.command == "tables":
         Path(arguments.data).mkdir(parents=True, exist_ok=True)
         for name in arguments.tables.split(","):
-            table_of(name, arguments.data)
+            load(name, arguments.data)
     elif arguments.command == "run":
         run(arguments)
     else:

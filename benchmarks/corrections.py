@@ -17,9 +17,9 @@ from functools import partial
 import numpy as np
 from laws import RESAMPLES, SLACK, Law
 
-from frhsic.parity.column import GapOptions, columns_of
+from frhsic.parity.column import GapOptions, column_gaps
 from frhsic.parity.interval import CORRECTIONS, Ends, GapEstimate, corrected_ends
-from frhsic.parity.rows import rows_of
+from frhsic.parity.rows import check_rows
 
 MOST_ROWS = 4_000
 ALL = "all corrections"
@@ -41,8 +41,8 @@ def outside(seed: int, number: int) -> tuple[set[str], Outside]:
     while law.n > MOST_ROWS:
         law = Law.random(rng)
     f, s, design = law.sample(rng)
-    rows = rows_of(f, s, None, design.get("sample_weight"), design.get("groups"))
-    (column,) = columns_of(rows)
+    rows = check_rows(f, s, None, design.get("sample_weight"), design.get("groups"))
+    (column,) = column_gaps(rows)
     lower, upper = column.estimates(GapOptions(0.95, RESAMPLES, number))
     found = {}
     for name in (ALL, *(correction.name for correction in CORRECTIONS)):

@@ -1,12 +1,12 @@
 """The coupling of tables with S: what is left of S, what can still be recovered, and attacks on a
-release.
+release; and the gaps of thirty heads on Z, beside `ParityEncoder`.
 
-    python benchmarks/coupling.py leak attacks scale show --jobs 16 --out FOLDER
+    python benchmarks/coupling.py leak heads attacks scale show --jobs 16 --out FOLDER
     python benchmarks/coupling.py leak --table adult --method coupling raw --split 1 --out FOLDER
 
-Records are those of `encoder.py`; `encoder_heads.py` has thirty heads on Z. From each table its
-target and a few columns are taken out; 60 % of the rows are fitted on, and the last 20 % are the
-test rows. Settings were chosen on the 20 % between.
+Records are written as those of `encoder.py`. From each table its target and a few columns are taken
+out; 60 % of the rows are fitted on, and the last 20 % are the test rows. Settings were chosen on
+the 20 % between.
 
 leak
     R² of S on test rows by probes that were fitted on released training rows, its standard error,
@@ -14,6 +14,10 @@ leak
     from the raw columns and finds a planted leak of .02. Recovery is R² of the columns that were
     taken out, less their mean given S, by the better of ridge regression and boosted trees, over
     that from the raw columns.
+heads
+    Ridge regression, boosted trees and a network for each of ten columns: those taken out, the
+    target, and others of the table. 20 % of the rows fit these heads and 20 % measure their gaps,
+    on Z of the coupling and of encoders that keep the target, or all columns taken out.
 attacks
     What a release tells of S beside Z: counts, other releases, and batches.
 scale
@@ -30,7 +34,8 @@ from typing import Any, NamedTuple
 import lightgbm
 import numpy as np
 import pandas as pd
-from encoder import Record, Study, command_line, markdown
+from encoder import Record, Study, command_line, grouped, heads_test, markdown, standard_error
+from scipy.stats import f_oneway
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.neighbors import KNeighborsRegressor
@@ -38,7 +43,14 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
-from frhsic import FRHSICClassifier, FRHSICRegressor, ParityCoupling, load_dataset
+from frhsic import (
+    FRHSICClassifier,
+    FRHSICRegressor,
+    ParityCoupling,
+    ParityEncoder,
+    gdp,
+    load_dataset,
+)
 
 TAKEN_OUT: dict[str, tuple[str, ...]] = {
     "adult": ("hours-per-week", "sex=Female", "marital-status=Married-civ-spouse"),
@@ -403,6 +415,111 @@ def show_scale(records: list[Record]) -> str:
     return markdown(pd.DataFrame(records))
 
 
+LEVEL = 0.05
+HEADED = ("adult", "credit", "bank", "acs_income")
+HEAD_ROWS = 5_000
+ENCODED = ("encoder: target", "encoder: named")
+
+
+def released(
+    method: str, y: Any, parts: list[Rows], seed: int
+) -> tuple[tuple[np.ndarray, np.ndarray], Record]:
+    """Return Z of the rows that fit heads and of those that measure them, X itself for "raw"; and
+    of an encoder the upper end of the gap that it states, and the gap on these rows.
+    """
+    fit = parts[0]
+    later = parts[1:]
+    if method == "raw":
+        return same_columns((later[0].X, later[1].X)), {}
+    if method == "coupling":
+        model = ParityCoupling(random_state=seed, n_jobs=1)
+        model.fit(fit.X, y, sensitive_features=fit.s)
+        pair = [model.transform(part.X, sensitive_features=part.s) for part in later]
+        return same_columns((pair[0], pair[1])), {}
+    encoder = ParityEncoder(limit=0, n_jobs=1, random_state=seed)
+    encoder.fit(fit.X, y, sensitive_features=fit.s)
+    pair = [pd.DataFrame(np.asarray(encoder.transform(part.X))) for part in later]
+    fresh = heads_test(np.concatenate(pair), np.concatenate([part.s for part in later])).gap()
+    note = {
+        "prototypes": len(encoder.prototypes_),
+        "stated": encoder.choice_.gaps["sensitive"].high,
+        "fresh": fresh.value,
+        "fresh low": fresh.low,
+    }
+    return same_columns((pair[0], pair[1])), note
+
+
+def head_targets(rows: Rows) -> np.ndarray:
+    """Return ten columns: those taken out, the target, and other columns of X, as standardized
+    numbers.
+    """
+    z = matrix(rows.X)
+    free = 10 - rows.targets.shape[1]
+    # the columns must vary; the same ones on all splits
+    candidates = np.flatnonzero((np.abs(z - np.median(z, axis=0)) > 0).mean(axis=0) >= 0.05)
+    chosen = np.random.default_rng(0).choice(candidates, free, replace=False)
+    columns = np.column_stack([rows.targets.to_numpy(np.float64), z[:, chosen]])
+    return (columns - columns.mean(axis=0)) / columns.std(axis=0)
+
+
+def heads(split: int, table: str, method: str) -> Record:
+    """Fit thirty heads on Z, and measure their gaps."""
+    whole = typed(table)
+    columns = pd.DataFrame(head_targets(whole))
+    parts = thirds(whole, split)
+    every = thirds(Rows(whole.X, columns, whole.s), split)
+    y = {"encoder: target": parts[0].targets[["target"]], "encoder: named": parts[0].targets}
+    (z, z_new), note = released(method, y.get(method), parts, split)
+    s = every[2].s
+    groups = np.searchsorted(np.quantile(s, np.arange(1, 10) / 10), s, side="right")
+    measured = []
+    few = slice(HEAD_ROWS)
+    for kind in ("ridge", "boosted", "network"):
+        for j in columns:
+            head = probe(kind).fit(z[few], every[1].targets[j][few])
+            scores = np.asarray(head.predict(z_new), dtype=np.float64)
+            spread = float(scores.std())
+            if spread < 1e-9:  # a constant head has no gap
+                measured.append([kind, j, 0.0, 1.0, 1.0, 0.0])
+                continue
+            gap = gdp(scores, s, resamples=199)
+            between = f_oneway(*(scores[groups == group] for group in np.unique(groups)))
+            fitted = np.corrcoef(scores, every[2].targets[j])[0, 1]
+            measured.append(
+                [kind, j, gap.value / spread, gap.pvalue, float(between.pvalue), float(fitted)]
+            )
+    return {"heads": measured} | note
+
+
+def show_heads(records: list[Record]) -> str:
+    """Return the share of heads beyond chance and the median gap, by table and method."""
+    lines = []
+    for (table, method), own in grouped(records, "table", "method").items():
+        each = np.array([[head[2:] for head in record["heads"]] for record in own], dtype=float)
+        gaps = np.median(each[:, :, 0], axis=1)
+        beyond = (each[:, :, 1:3] < LEVEL).mean(axis=1)
+        lines.append(
+            {
+                "table": table,
+                "Z": method,
+                "splits": len(own),
+                "heads": each.shape[0] * each.shape[1],
+                "prototypes": np.mean([record.get("prototypes", np.nan) for record in own]),
+                "upper end": np.mean([record.get("stated", np.nan) for record in own]),
+                "fresh ½√χ²": np.mean([record.get("fresh", np.nan) for record in own]),
+                "beyond chance (GDP)": beyond[:, 0].mean(),
+                "± (GDP)": standard_error(beyond[:, 0]),
+                "beyond chance (F)": beyond[:, 1].mean(),
+                "± (F)": standard_error(beyond[:, 1]),
+                "median standardized gap": gaps.mean(),
+                "± (gap)": standard_error(gaps),
+                "mean standardized gap": each[:, :, 0].mean(),
+                "correlation with the column": each[:, :, 3].mean(),
+            }
+        )
+    return markdown(pd.DataFrame(lines))
+
+
 STUDIES = {
     "leak": Study(
         leak,
@@ -412,6 +529,11 @@ STUDIES = {
             "table": [*TAKEN_OUT],
         },
         show_leak,
+    ),
+    "heads": Study(
+        heads,
+        {"split": range(10), "table": HEADED, "method": (*ENCODED, "coupling", "raw")},
+        show_heads,
     ),
     "attacks": Study(attacks, {"table": ("adult", "credit")}, show_attacks),
     "scale": Study(scale, {"table": ("million", "adult")}, show_scale),

@@ -1,18 +1,30 @@
 """What heads read of S from `ParityEncoder`: bounds on laws whose worst head is known, and leaks on
 tables, measured on rows that the encoder has never seen.
 
-    python benchmarks/encoder.py bound leak show --jobs 16 --out FOLDER
+    python benchmarks/encoder.py bound leak losses rivals show --jobs 16 --out FOLDER
     python benchmarks/encoder.py leak --table adult bank --split 2 --out FOLDER
+    python benchmarks/encoder.py figure --out FOLDER     # docs/figures/encoder-leak.png
 
 Each study has its file in the folder, with one JSON line for each job. A run that was cut off goes
 on where it stopped; a job that failed has a line, too, which is to be deleted to run it again. Set
-OMP_NUM_THREADS=1. `encoder_rivals.py` measures networks beside it, and `encoder_heads.py` what Z is
-good for.
+OMP_NUM_THREADS=1. `coupling.py` has thirty heads on Z.
 
 bound
     The upper end of the gap beside the population's worst head, on four laws.
 leak
     What five probes explain of the rank of S and of its functions from Z, and from raw columns.
+losses
+    Loss of Z as a prediction of the target, and of a fresh head on Z, less that of the closed form
+    at the same GDP, in % of what the unconstrained model gains over a constant. All are measured on
+    the same fresh rows. The closed form's loss is interpolated as a decreasing function of GDP;
+    beyond the ends of its frontier it is that of the end.
+rivals
+    What boosted trees read of S from Z and from the Z of networks with a penalty, at equal
+    performance of the task head. Networks train on a GPU if there is one. Their weights and the
+    terms of training are chosen on a fifth of the training rows: the trade-offs that no other one
+    beats there are fitted again on all training rows and measured on fresh ones. The penalties' own
+    settings are their defaults. The encoder has all of its trade-offs, and nothing of it is chosen.
+    Performance is AUC, or R² of a number. Between two trade-offs, the leak is interpolated.
 """
 
 from __future__ import annotations
@@ -32,12 +44,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from bases import served_path
 from lightgbm import LGBMRegressor
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import Ridge
-from sklearn.metrics import r2_score, roc_auc_score
+from sklearn.metrics import log_loss, mean_squared_error, r2_score, roc_auc_score
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
@@ -45,10 +59,22 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from frhsic import ParityEncoder, load_dataset
+from frhsic import (
+    FRHSICClassifier,
+    FRHSICRegressor,
+    ParityClassifier,
+    ParityEncoder,
+    ParityRegressor,
+    gdp,
+    load_dataset,
+)
 from frhsic.datasets import Dataset
-from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.heads_gap import HeadsTest
+from frhsic.estimators.network import fit_path
+from frhsic.training import Training
+from frhsic_paper.plot import ACCENT, LOOKS, finish, page_style, panels
+from frhsic_paper.printed import dataset_name, method_name
 
 Record = dict[str, Any]
 
@@ -136,7 +162,7 @@ def bound(seed: int, rows: int, law: str, limit: Any) -> Record:
     group = fresh_s
     if len(np.unique(fresh_s)) > LEVELS:
         group = (fresh_s.argsort().argsort() * LEVELS) // len(fresh_s)
-    test = HeadsTest.of(cell, SensitiveBasis.fit(fresh_s)(fresh_s), np.ones(len(cell)))
+    test = HeadsTest.from_rows(cell, SensitiveBasis.fit(fresh_s)(fresh_s), np.ones(len(cell)))
     return {
         "estimate": gap.value,
         "upper end": gap.high,
@@ -205,7 +231,7 @@ def recovered(
 def heads_test(z: np.ndarray, s: np.ndarray) -> HeadsTest:
     """Test whether Z, whose distinct rows are prototypes, tells anything of S."""
     cell = np.unique(z, axis=0, return_inverse=True)[1].ravel()
-    return HeadsTest.of(cell, SensitiveBasis.fit(s)(s), np.ones(len(s)))
+    return HeadsTest.from_rows(cell, SensitiveBasis.fit(s)(s), np.ones(len(s)))
 
 
 def parts_of(data: Dataset, split: int) -> tuple[pd.DataFrame, Any, Any, Any, Any]:
@@ -313,6 +339,310 @@ def show_bound(records: list[Record]) -> str:
     return markdown(means.reset_index())
 
 
+def loss_of(numbers: bool, y: np.ndarray, prediction: np.ndarray) -> float:
+    """Return the squared error, or log loss."""
+    if numbers:
+        return float(mean_squared_error(y, prediction))
+    return float(log_loss(y, np.clip(prediction, 1e-6, 1 - 1e-6)))
+
+
+def cell_head(z: np.ndarray, y: np.ndarray, z_new: np.ndarray) -> np.ndarray:
+    """Predict by the mean of y at each value of Z, with one row at the overall mean added."""
+    means = pd.Series(y.astype(float)).groupby(z).agg(["sum", "count"])
+    overall = y.mean()
+    predicted = (means["sum"] + overall) / (means["count"] + 1)
+    return pd.Series(z_new).map(predicted).fillna(overall).to_numpy()
+
+
+def losses(split: int, table: str) -> Record:
+    """Return GDP and loss along the encoder and along the closed form."""
+    data = load_dataset(table)
+    X, y, s, train, fresh = parts_of(data, split)
+    numbers = data.task == "regression"
+    fitting = fresh[: len(fresh) // 2]
+    measuring = fresh[len(fresh) // 2 :]
+    new = X.iloc[measuring]
+    kind = ParityRegressor if numbers else ParityClassifier
+    model = kind(limit=None, n_jobs=1, random_state=split)
+    model.fit(X.iloc[train], y[train], sensitive_features=s[train])
+
+    def point(prediction: np.ndarray) -> list[float]:
+        gap = gdp(prediction, s[measuring], resamples=0)
+        return [float(gap), loss_of(numbers, y[measuring], prediction)]
+
+    closed = [point(f) for f in served_path(model, new)]
+    encoder = ParityEncoder(limit=None, n_jobs=1, random_state=split)
+    encoder.fit(X.iloc[train], y[train], sensitive_features=s[train])
+    served = []
+    fresh_heads = []
+    for moved in along(encoder):
+        z = np.asarray(moved.transform(X.iloc[fresh]))[:, 0]
+        here = z[len(fitting) :]
+        served.append(point(here))
+        fresh_heads.append(point(cell_head(z[: len(fitting)], y[fitting], here)))
+    constant = loss_of(numbers, y[measuring], np.full(len(measuring), y[train].mean()))
+    free = closed[0][1]
+    return {"constant": constant, "free": free, "closed": closed} | {
+        "served": served,
+        "fresh head": fresh_heads,
+    }
+
+
+def excess(record: Record, name: str) -> np.ndarray:
+    """Return the loss at each trade-off less the closed form's at the same GDP, in % of the
+    gain.
+    """
+    gaps, along_frontier = np.transpose(record["closed"])
+    frontier = IsotonicRegression(increasing=False, out_of_bounds="clip").fit(gaps, along_frontier)
+    own = np.array(record[name])
+    beside = frontier.predict(own[:, 0])
+    return np.asarray(100 * (own[:, 1] - beside) / (record["constant"] - record["free"]))
+
+
+def show_losses(records: list[Record]) -> str:
+    """Return what a head of Z loses against the closed form, by table."""
+    lines = []
+    for (name_of_table,), own in grouped(records, "table").items():
+        line: Record = {"table": name_of_table, "splits": len(own)}
+        for name in ("served", "fresh head"):
+            values = np.array([excess(record, name) for record in own])
+            medians = np.median(values, axis=1)
+            line |= {
+                f"{name}: median %": medians.mean(),
+                f"± {name}": standard_error(medians),
+                f"{name}: free %": values[:, 0].mean(),
+                f"{name}: at 0 %": values[:, -1].mean(),
+            }
+        ends = [[record["served"][-1][0], min(record["closed"])[0]] for record in own]
+        line["GDP at 0"], line["least GDP of the closed form"] = np.mean(ends, axis=0)
+        lines.append(line)
+    table = markdown(pd.DataFrame(lines))
+    for name in ("served", "fresh head"):
+        every = np.concatenate([excess(record, name) for record in records])
+        within = np.mean(every <= 5)
+        table += (
+            f"\n\n{name}: median {np.median(every):.1f} % of the gain over {len(every)} trade-offs;"
+            f" within 5 % in {within:.0%}."
+        )
+    return table
+
+
+FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "encoder-leak.png"
+
+# Tables of the figure, and the least sum of R² that it tells apart.
+DRAWN = ("adult", "acs_income", "meps", "crime")
+FLOOR = 1e-3
+
+# Networks, the weights of their penalties, and the terms of training: the paper's, and shorter ones
+# with weight decay.
+METHODS = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr", "dcor", "hsic")
+WEIGHTS = np.geomspace(0.1, 1000, 7).tolist()
+TERMS = (
+    Training(),
+    Training(epochs="auto", schedule="cosine", weight_decay=1e-3, variance_floor=0.01),
+)
+
+# Rows that fit the probes which choose, and fresh rows, at most.
+PROBED = 3_000
+RIVAL_FRESH = 10_000
+
+
+def network_score(model: Any, X: pd.DataFrame) -> np.ndarray:
+    """Return the predicted number, or the probability of the second class."""
+    if isinstance(model, FRHSICRegressor):
+        return np.asarray(model.predict(X))
+    return np.asarray(model.predict_proba(X)[:, 1])
+
+
+def undominated(points: Sequence[Sequence[float]]) -> list[int]:
+    """Return the places of the points (head, leak) that no other one beats in both.
+
+    >>> undominated([(0.8, 0.3), (0.7, 0.1), (0.7, 0.2)])
+    [0, 1]
+    """
+    kept = []
+    for place, (head, leak) in enumerate(points):
+        better = [
+            other
+            for other in points
+            if other[0] >= head and other[1] <= leak and tuple(other) != (head, leak)
+        ]
+        if not better:
+            kept.append(place)
+    return kept
+
+
+def tuned_networks(
+    data: Dataset, method: str, X: pd.DataFrame, y: np.ndarray, s: np.ndarray, seed: int
+) -> list[Any]:
+    """Return networks fitted on all rows, at the terms and weights that a fifth of them chose."""
+    kind = FRHSICRegressor if data.task == "regression" else FRHSICClassifier
+    networks = [kind(penalty=method, training=terms, random_state=seed) for terms in TERMS]
+    fitting = np.arange(len(y)) < 4 * len(y) // 5
+    probed = np.arange(len(y)) >= fitting.sum() - PROBED
+    tried = []
+    points = []
+    for network in networks:
+        path = fit_path(
+            network,
+            X[fitting],
+            y[fitting],
+            penalty_weights=WEIGHTS,
+            sensitive_features=s[fitting],
+        )
+        for model, weight in zip(path, WEIGHTS):
+            head = head_of(data, y[~fitting], network_score(model, X[~fitting]))
+            z = model.transform(X[probed])
+            read = recovered(z, s[probed], BOOSTED, fitting[probed])["boosted trees"]
+            tried.append((network, weight))
+            points.append((head, read[2]))
+    chosen = [tried[place] for place in undominated(points)]
+    models = []
+    for network in networks:
+        weights = [weight for own, weight in chosen if own is network]
+        if weights:
+            models += fit_path(network, X, y, penalty_weights=weights, sensitive_features=s)
+    return models
+
+
+def rivals(split: int, table: str, method: str) -> Record:
+    """Return the head's performance and what boosted trees read of S, along the trade-offs."""
+    data = load_dataset(table)
+    X, y, s, train, fresh = parts_of(data, split)
+    fresh = fresh[:RIVAL_FRESH]
+    columns = X.iloc[train].reset_index(drop=True)
+    new = X.iloc[fresh].reset_index(drop=True)
+    pairs = []
+    if method == "prototypes":
+        encoder = ParityEncoder(limit=None, random_state=split)
+        encoder.fit(columns, y[train], sensitive_features=s[train])
+        for moved in along(encoder):
+            z = np.asarray(moved.transform(new))
+            pairs.append((z, z[:, 0]))
+    else:
+        for model in tuned_networks(data, method, columns, y[train], s[train], split):
+            pairs.append((model.transform(new), network_score(model, new)))
+    points = []
+    for z, score in pairs:
+        read = recovered(z, s[fresh], BOOSTED)["boosted trees"]
+        points.append([head_of(data, y[fresh], score), *read])
+    return {"points": points}
+
+
+def leak_at(points: list[list[float]], heads: np.ndarray) -> np.ndarray:
+    """Return the sum of positive R² at performances of the head, interpolated along a path."""
+    ordered = sorted(points)
+    reached = [point[0] for point in ordered]
+    return np.asarray(np.interp(heads, reached, [point[3] for point in ordered]))
+
+
+def common_heads(*paths: list[list[float]], count: int = 5) -> np.ndarray:
+    """Return performances that all paths reach, evenly spaced; none, if there are none."""
+    low = max(min(point[0] for point in path) for path in paths)
+    high = min(max(point[0] for point in path) for path in paths)
+    return np.linspace(low, high, count) if low < high else np.zeros(0)
+
+
+def common_leaks(own: list[list[float]], other: list[list[float]]) -> list[float]:
+    """Return the mean leak of two paths over performances that both reach, or nothing."""
+    heads = common_heads(own, other)
+    return [float(leak_at(path, heads).mean()) for path in (own, other)] if len(heads) else []
+
+
+def beats(better: list[list[float]], worse: list[list[float]]) -> bool:
+    """Return whether a trade-off of a path has more performance than another path at its best, and
+    less leak.
+    """
+    most = max(worse)
+    return any(point[0] > most[0] and point[3] < most[3] for point in better)
+
+
+def show_rivals(records: list[Record]) -> str:
+    """Return by how much each rival leaks more than prototypes at equal performance of the head:
+    the mean over five performances that both reach, and over the splits, with its error.
+    """
+    paths = {
+        key: own[0]["points"] for key, own in grouped(records, "table", "split", "method").items()
+    }
+    lines = []
+    tables = dict.fromkeys(record["table"] for record in records)
+    splits = sorted({record["split"] for record in records})
+    for table, method in product(tables, METHODS):
+        leaks = []
+        apart = ahead = behind = 0
+        for split in splits:
+            own = paths.get((table, split, "prototypes"))
+            other = paths.get((table, split, method))
+            if own is None or other is None:
+                continue
+            if common := common_leaks(own, other):
+                leaks.append(common)
+            else:
+                apart += 1
+                ahead += beats(own, other)
+                behind += beats(other, own)
+        means = np.mean(leaks, axis=0) if leaks else np.full(2, np.nan)
+        error = standard_error([other - own for own, other in leaks])
+        difference = means[1] - means[0]
+        lines.append([table, method, *means, difference, error, len(leaks), apart, ahead, behind])
+    names = ["table", "rival", "prototypes", "its leak", "difference", "error", "splits", "apart"]
+    frame = pd.DataFrame(lines, columns=[*names, "ahead", "behind"])
+    known = frame.dropna(subset=["difference", "error"])
+    less = int((known["difference"] > 2 * known["error"]).sum())
+    more = int((known["difference"] < -2 * known["error"]).sum())
+    return (
+        f"{markdown(frame)}\n\nAt equal performance of the head, prototypes leak less by more than"
+        f" two errors in {less} of {len(known)} cells, and more in {more}."
+        f" {len(frame) - len(known)} cells have fewer than two splits in which both reach a common"
+        " performance, and no error. apart: splits in which they reach none; ahead: of these,"
+        " prototypes have more performance than the rival at its best, and less leak; behind: the"
+        f" rival has both. Of {frame['apart'].sum()} such splits, prototypes are ahead in"
+        f" {frame['ahead'].sum()} and behind in {frame['behind'].sum()}."
+    )
+
+
+def figure(folder: Path) -> None:
+    """Draw what trees read of S against the head's performance, means over splits."""
+    records = [one for one in records_of(folder / "rivals.jsonl") if "error" not in one]
+    by_method = grouped(records, "table", "method")
+
+    def paths_of(table: str, method: str) -> list[list[list[float]]]:
+        return [record["points"] for record in by_method.get((table, method), [])]
+
+    with page_style():
+        canvas, axes = panels(len(DRAWN))
+        for axis, table in zip(axes, DRAWN):
+            for method in ("prototypes", *METHODS):
+                paths = paths_of(table, method)
+                if not paths or not paths_of(table, "prototypes"):
+                    continue
+                heads = common_heads(*paths, *paths_of(table, "prototypes"), count=7)
+                if not len(heads):
+                    continue
+                leaks = np.mean([leak_at(path, heads) for path in paths], axis=0)
+                own = method == "prototypes"
+                look = {"color": ACCENT, "marker": "o"} if own else LOOKS[method]
+                axis.plot(
+                    heads,
+                    np.maximum(leaks, FLOOR),
+                    **look,
+                    label="ParityEncoder" if own else method_name(method),
+                    linewidth=3 if own else 1.2,
+                    markersize=6 if own else 3.5,
+                    zorder=3 if own else 2,
+                )
+            regression = load_dataset(table).task == "regression"
+            axis.set(
+                title=dataset_name(table),
+                xlabel="R² of the head" if regression else "AUC of the head",
+                ylabel="S read from Z by trees (sum of R²)",
+                yscale="log",
+            )
+            axis.locator_params(axis="x", nbins=4)
+        finish(canvas, axes)
+        canvas.savefig(FIGURE, dpi=144, metadata={"Software": None})
+
+
 def standard_error(values: Any) -> float:
     """Return the standard error of a mean; NaN of fewer than two values."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
@@ -356,6 +686,12 @@ STUDIES = {
         show_bound,
     ),
     "leak": Study(leak, {"split": range(5), "table": TABLES}, show_leak),
+    "losses": Study(losses, {"split": range(5), "table": TABLES}, show_losses),
+    "rivals": Study(
+        rivals,
+        {"split": range(5), "table": TABLES, "method": ("prototypes", *METHODS)},
+        show_rivals,
+    ),
 }
 
 
@@ -418,9 +754,9 @@ def show(studies: dict[str, Study], folder: Path) -> None:
 def command_line(
     studies: dict[str, Study],
     description: str | None,
-    draw: Callable[[list[Record]], None] | None = None,
+    draw: Callable[[Path], None] | None = None,
 ) -> None:
-    """Run studies, show their records, or draw those of the only one."""
+    """Run studies, show their records, or draw them."""
 
     def value(text: str) -> Any:
         try:
@@ -455,9 +791,8 @@ def command_line(
     if "show" in options.commands:
         show(studies, options.out)
     if draw is not None and "figure" in options.commands:
-        (name,) = studies
-        draw([one for one in records_of(options.out / f"{name}.jsonl") if "error" not in one])
+        draw(options.out)
 
 
 if __name__ == "__main__":
-    command_line(STUDIES, __doc__)
+    command_line(STUDIES, __doc__, figure)

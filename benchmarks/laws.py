@@ -3,15 +3,15 @@
     python benchmarks/laws.py --laws 600                 # of the commit that is checked out
     python benchmarks/laws.py --laws 4000 --jobs 16      # goes on where its file ends
     python benchmarks/laws.py --of drift --laws 2000     # another claim than that of `gdp`
-    python benchmarks/laws.py --page FILE...             # only the tables of some counts
+    python benchmarks/laws.py --of drift --page          # only the tables of the last count
     python benchmarks/laws.py --laws 600 --trial word    # for development: any source, not kept
 
 Every draw is a new law, so no interval can be tuned to a list of them. The seed of a count is the
 hash of the tested commit, so it cannot be chosen after looking; the sources must be those of the
-commit. A count is one JSON line a law in `benchmarks/results/laws/HASH.jsonl`, or
-`HASH-CLAIM.jsonl`, and every count is kept, failures included; finished ones are compressed. If
-the measure raises or returns NaN on a law, that law counts as an error of every kind. The exit
-status is 1 if the criterion is missed.
+commit. A count is one JSON line a law, with the commit, in `benchmarks/results/laws/CLAIM.jsonl`.
+Every count is kept, failures included; finished ones are appended to `CLAIM.jsonl.gz`, which is
+read, too. If the measure raises or returns NaN on a law, that law counts as an error of every kind.
+The exit status is 1 if the criterion is missed.
 
 An interval of a gap says two things. The gap E|E[f | S] - E f| is at least its lower end. The gap
 at the resolution that the result states (the same with E[f | S] averaged over the people within so
@@ -40,8 +40,8 @@ import numpy as np
 from scipy.special import betainc, betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 from frhsic.auditing import Audit, Settings, drift
-from frhsic.auditing.comparing import checked, difference
-from frhsic.auditing.measures import Rows, covariance, gap_number, gap_terms, gaps_of
+from frhsic.auditing.comparing import check_limits, difference
+from frhsic.auditing.measures import Rows, covariance, gap_number, gap_terms, gaps_and_curves
 from frhsic.auditing.results import (
     LIMITABLE,
     AttributeAudit,
@@ -50,7 +50,7 @@ from frhsic.auditing.results import (
     RowCounts,
     Subject,
 )
-from frhsic.auditing.running import finished
+from frhsic.auditing.running import finish_audit
 from frhsic.independence import hsic_interval
 from frhsic.kernels import Gaussian
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
@@ -62,6 +62,7 @@ GRID = 100_000
 RESAMPLES = 199
 LEVEL = 0.05
 SLACK = 1e-9
+SHORT = 12  # digits of a commit in records
 FLAT = 1e-12
 ATTRIBUTES_AT_ONCE = 20
 STEADY_SPREAD = 0.18
@@ -633,14 +634,14 @@ def audit_of_gaps(f: Array, s: Array, options: dict[str, Array]) -> Audit:
     )
     attributes = []
     for i in range(s.shape[1]):
-        numbers, curves = gaps_of(rows.along(i), Settings())
+        numbers, curves = gaps_and_curves(rows.select_attribute(i), Settings())
         population = Population(rows.count, tuple(numbers), curves)
         law = rows.law(s[:, i])
         attributes.append(AttributeAudit(f"s{i}", Histogram((), ()), law, population))
     span = float(f.min()), float(f.max())
     subject = Subject("score", score_name="score", span=span, law=rows.law(f))
     counts = RowCounts(rows.count, 0, rows.count, rows.count, rows.count)
-    return finished(Audit(subject, counts, tuple(attributes)), ())
+    return finish_audit(Audit(subject, counts, tuple(attributes)), ())
 
 
 def change_between(before: Sample, after: Sample) -> Record:
@@ -736,7 +737,7 @@ def limit_at_truth(law: Law, rng: Random, number: int) -> Record:
         # a limit of 0 is an aim
         numbers[name] = "none"
         if limit > FLAT:
-            numbers[name] = checked(audit, parse_limits(limit, LIMITABLE))[0].verdict
+            numbers[name] = check_limits(audit, parse_limits(limit, LIMITABLE))[0].verdict
     return numbers
 
 
@@ -941,7 +942,7 @@ def record(word: str, claim: str, number: int) -> Record:
     """Draw a law and a sample of it, and return what is said beside the truth."""
     rng = generator_of(word, number)
     law = CLAIMS[claim].law(rng)
-    result: Record = {"law": number, **law.ingredients}
+    result: Record = {"commit": word[:SHORT], "law": number, **law.ingredients}
     try:
         numbers = CLAIMS[claim].measured(law, rng, number)
     except Exception as error:
@@ -970,7 +971,8 @@ def parts(records: list[Record]) -> Iterator[tuple[str, list[Record]]]:
     yield "all", records
     ingredients: dict[str, Callable[[Record], str]] = {}
     for name, value in max(records, key=len).items():
-        if isinstance(value, str) and name != "failed" and not name.startswith("verdict"):
+        named = name in ("commit", "failed") or name.startswith("verdict")
+        if isinstance(value, str) and not named:
             ingredients[name] = partial(lambda one, key: one.get(key, "not known"), key=name)
     if "strength" in records[0]:
         ingredients["strength"] = strength_of
@@ -1037,12 +1039,24 @@ def page(claim: Claim, records: list[Record]) -> str:
 
 
 def read(path: Path) -> list[Record]:
-    """Return the records of a count, of a file that may be compressed."""
-    if not path.exists():
-        return []
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-        records = [json.loads(line) for line in file]
-    return sorted(records, key=lambda one: one["law"])
+    """Return the records of all counts of a claim, the last count last."""
+    records: list[Record] = []
+    finished_counts = path.with_name(f"{path.name}.gz")
+    if finished_counts.exists():
+        with gzip.open(finished_counts, "rt") as file:
+            records += [json.loads(line) for line in file]
+    if path.exists():
+        records += [json.loads(line) for line in path.read_text().splitlines()]
+    return records
+
+
+def count_of(path: Path, commit: str | None = None) -> list[Record]:
+    """Return the records of the count of a commit, or of the last one."""
+    records = read(path)
+    if commit is None and records:
+        commit = records[-1]["commit"]
+    chosen = [one for one in records if one["commit"] == (commit or "")[:SHORT]]
+    return sorted(chosen, key=lambda one: one["law"])
 
 
 def tested_commit() -> str:
@@ -1058,7 +1072,7 @@ def tested_commit() -> str:
 def count(path: Path, word: str, claim: str, laws: int, jobs: int) -> None:
     """Append the records of laws that the file does not have."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    done = {one["law"] for one in read(path)}
+    done = {one["law"] for one in count_of(path, word)}
     rest = [number for number in range(laws) if number not in done]
     with path.open("a") as file, ProcessPoolExecutor(jobs) as pool:
         calls = map if jobs == 1 else pool.map
@@ -1075,21 +1089,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--laws", type=int, default=600)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--commit", help="hash of the sources, where there is no repository")
-    parser.add_argument(
-        "--trial", help="a word in place of the hash, of the file FOLDER/WORD.jsonl"
-    )
+    parser.add_argument("--trial", help="a word in place of the hash")
     parser.add_argument("--folder", type=Path, default=Path("."), help="of the file of a trial")
-    parser.add_argument("--page", type=Path, nargs="+", help="only print the tables of some files")
+    parser.add_argument("--page", action="store_true", help="only print the tables of a count")
     options = parser.parse_args(arguments)
-    if options.page:
-        records = [one for path in options.page for one in read(path)]
-    else:
-        folder = options.folder if options.trial else RESULTS
-        word = options.trial or options.commit or tested_commit()
-        name = word if options.trial else word[:12]
-        path = folder / (name + ("" if options.of == "gdp" else f"-{options.of}") + ".jsonl")
+    path = (options.folder if options.trial else RESULTS) / f"{options.of}.jsonl"
+    word = options.trial or options.commit
+    if not options.page:
+        word = word or tested_commit()
         count(path, word, options.of, options.laws, options.jobs)
-        records = read(path)
+    records = count_of(path, word)
     print(page(CLAIMS[options.of], records))
     if misses(CLAIMS[options.of], records):
         raise SystemExit(1)

@@ -30,7 +30,7 @@ extensions = [
 
 # Pages
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "extensions"]
+exclude_patterns = ["_build", "extensions", "README.md", "**/README.md"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["deflist", "colon_fence", "dollarmath"]
 

@@ -13,7 +13,7 @@ comments, numbers of tables and figures, years in brackets, and digits that foll
 (AIF360). Settings, formulas and quotations are in `GIVEN` of a page: no measurement gives them.
 
 The rules that decide claims are not repeated here: counts of verdicts come from the pages under
-docs/reproduction/.
+docs/evidence/.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> int:
     """Print what differs."""
     write = "--write" in sys.argv[1:]
     wrong = [line for page in PAGES for line in differences(page, write)]
-    wrong += reproduction.file_counts(ROOT / "docs" / "reproduction")
+    wrong += reproduction.file_counts(ROOT / "docs" / "evidence")
     print("\n".join(wrong) or f"every number of {', '.join(PAGES)} follows from the records")
     return 1 if wrong else 0
 

@@ -8,7 +8,6 @@ After a change of the public API on purpose, write the file again and commit it 
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import subprocess
@@ -83,31 +82,6 @@ def test_every_public_class_and_function_has_an_example() -> None:
             value = getattr(module, each)
             if inspect.isclass(value) or inspect.isroutine(value):
                 assert ">>> " in (value.__doc__ or ""), f"{name}.{each} has no example"
-
-
-def entries(docstring: str) -> list[str]:
-    """Return the headings under Attributes: names, and types where they are stated."""
-    _, _, section = docstring.partition("\nAttributes\n----------\n")
-    section = re.split(r"\n\w+\n-{3,}\n", section)[0]
-    return re.findall(r"^\S.*", section, re.MULTILINE)
-
-
-def test_every_attribute_has_an_entry_of_its_own() -> None:
-    """The site prints `frontier_, choice_` as one name."""
-    sources = Path(frhsic.__file__).parent.rglob("*.py")
-    classes = [
-        node
-        for path in sources
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
-    ]
-    listed = {node.name: entries(ast.get_docstring(node) or "") for node in classes}
-    assert "choice_ : Choice or None" in listed["ParityClassifier"]
-    together = {
-        name: [one for one in headings if "," in one.partition(" : ")[0]]
-        for name, headings in listed.items()
-    }
-    assert not any(together.values()), together
 
 
 def test_importing_the_package_is_lazy() -> None:

@@ -4,14 +4,9 @@ and changes.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import sys
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -25,9 +20,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 from typer.testing import CliRunner
 
 import report_samples as samples
-from frhsic import _arrays, _tensors
 from frhsic.auditing import Audit, Context, Settings, audit, drift, since
-from frhsic.auditing.comparing import checked, difference, largest_value, limits_of_audit
+from frhsic.auditing.comparing import check_limits, difference, largest_value, parse_audit_limits
 from frhsic.auditing.measures import (
     PROBES,
     Rows,
@@ -36,12 +30,11 @@ from frhsic.auditing.measures import (
     covariance,
     gap_number,
     gap_terms,
-    mean_and_error,
     qualities,
     rate_number,
 )
 from frhsic.auditing.results import Law, LimitCheck, Number, Subject, are_chances
-from frhsic.auditing.running import Inputs, _column, outcome
+from frhsic.auditing.running import Inputs, outcome
 from frhsic.cli import app
 from frhsic.dependence import distance_correlation, hsic, hsic_unbiased
 from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
@@ -54,8 +47,6 @@ from frhsic.report import render, words
 from frhsic.report.first_page import gap_sentence
 from frhsic.report.words import resolution_sentence
 from frhsic.splits import subsample
-from frhsic.tables.attributes import read_sensitive
-from frhsic.tables.columns import numbers
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
@@ -156,18 +147,8 @@ def test_each_number_says_how_it_was_computed(scored):
         **dict.fromkeys(("hsic", "hsic_effect", "squared_distance_correlation"), METHOD),
     }
     assert {n.interval.confidence for n in numbers.numbers if n.interval} == {0.95}
-    assert [n.under_independence for n in numbers.numbers if n.key not in gaps][:2] == [None, 0.0]
     assert all(numbers[key].settings["seed"] == 0 for key in gaps)
-    assert numbers["gdp"].settings["resolution"] > 0
     details = numbers["hsic"].settings
-    assert list(details) == [
-        "test",
-        "kernel on z",
-        "kernel on s",
-        "bandwidth on z",
-        "bandwidth on s",
-        "biased",
-    ]
     assert (details["bandwidth on z"], details["bandwidth on s"]) == ("median distance",) * 2
     assert str(details["kernel on z"]).startswith("Gaussian(bandwidth=")
     rate = result.subject.base_rate
@@ -187,9 +168,6 @@ def test_each_step_is_told_as_it_begins():
     audit(z, np.column_stack([age, age + z[:, 0]]), settings=replace(SMALL, watch=steps.append))
     each = [f"s_{i}: {step}" for i in (1, 2) for step in (*one, *probes)]
     assert steps == [*each, "all together: HSIC and its test"]
-    steps.clear()
-    audit(z, age, y, settings=replace(SMALL, watch=steps.append, fast=True))
-    assert steps == ["gaps"]
 
 
 def test_a_rank_gap_of_many_rows_is_that_of_a_random_sample(monkeypatch):
@@ -199,8 +177,6 @@ def test_a_rank_gap_of_many_rows_is_that_of_a_random_sample(monkeypatch):
     rows = subsample(len(z), 300, QUICK.generator(9))
     assert number.rows == 300
     assert number.value == pytest.approx(rank_gap(z[rows, 0], age[rows], resamples=0).value)
-    monkeypatch.setattr("frhsic.auditing.measures.RANK_ROWS", 700)
-    assert audit(z, age, settings=QUICK)["age"].all_rows["rank_gap"].rows == 700
 
 
 @pytest.mark.parametrize(
@@ -357,12 +333,10 @@ def test_what_heavy_weights_leave_out_is_said():
     halves = audit(z, age, sample_weight=np.arange(1000) % 7, settings=QUICK)
     assert halves.rows.independent == halves["age"].all_rows["correlation_ratio"].rows < 600
     assert {n.key for n in heavy["age"].all_rows.numbers} == {"gdp", "standardized_gdp", "rank_gap"}
-    left_out = f"leave {heavy.rows.independent} row"
-    assert any(left_out in line for line in words.warnings(heavy))
-    assert left_out in render(heavy)
-    usual = audit(z, age, sample_weight=np.ones(1000), settings=QUICK)
+    assert f"leave {heavy.rows.independent} row" in render(heavy)
+    usual = audit(z, age, sample_weight=np.ones(1000), settings=SMALL)
     assert usual.rows.independent == 1000
-    assert not any("left out" in line for line in words.warnings(usual))
+    assert "left out" not in render(usual)
 
 
 def test_an_interval_excludes_0_exactly_where_the_own_test_rejects():
@@ -388,20 +362,10 @@ def test_an_interval_excludes_0_exactly_where_the_own_test_rejects():
     assert seen == {True, False}
 
 
-@pytest.mark.slow
-def test_the_interval_of_an_audit_excludes_0_by_mistake_no_more_often_than_stated():
-    random = np.random.default_rng(0)
-    excluded, draws = 0, 300
-    for _ in range(draws):
-        gap = gap_number("gdp", gdp(random.beta(2, 5, 400), random.random(400), resamples=199))
-        excluded += gap.interval.low > 0
-    assert excluded <= stats.binom.ppf(0.99, draws, 0.05)
-
-
 def test_independent_rows_follow_the_weights():
     weights = np.tile([1.0, 3.0], 2000)
     rows = Rows(np.tile([0.0, 1.0], 2000)[:, None], np.zeros((4000, 1)), None, weights=weights)
-    rows = rows.independent(np.random.default_rng(0))
+    rows = rows.independent_rows(np.random.default_rng(0))
     assert rows.z.mean() == pytest.approx(0.75, abs=4 * math.sqrt(0.75 * 0.25 / rows.count))
 
 
@@ -464,20 +428,6 @@ def test_units_of_the_columns_do_not_matter():
         assert mixed[key].value == pytest.approx(plain[key].value, rel=1e-6)
 
 
-def test_each_column_of_a_representation_is_divided_by_its_spread():
-    """The standard deviation, with values beyond ten interquartile ranges of the median drawn
-    in.
-    """
-    z, age, _ = table(300, d=2)
-    z[0, 1] = 1e4
-    low, middle, high = np.percentile(z, [25, 50, 75], axis=0)
-    reach = 10 * (high - low)
-    near = np.minimum(np.maximum(z, middle - reach), middle + reach)
-    unit = z / near.std(axis=0)
-    measured = audit(z, age, settings=QUICK)["age"].all_rows["hsic"].value
-    assert measured == pytest.approx(float(hsic_unbiased(unit, age)), rel=1e-10)
-
-
 # how well the scores predict
 # ------------------------------------------------------------------------------------
 
@@ -522,7 +472,7 @@ def test_standard_errors_are_those_of_repeated_samples():
         scores = np.round(0.8 * y + random.standard_normal(200), 1)
         auc = next(one for one in qualities(scores, y, None, weights=1 + y) if one.key == "auc")
         people = np.repeat(np.arange(40), 5)
-        mean = mean_and_error(np.repeat(random.standard_normal(40), 5), None, people)
+        mean = base_rate(np.repeat(random.standard_normal(40), 5), 0.95, None, people)
         pairs = np.repeat(np.arange(100), 2)
         noise = np.repeat(random.standard_normal(100), 2)
         own = np.repeat(y[:100], 2)
@@ -538,11 +488,11 @@ def test_standard_errors_are_those_of_repeated_samples():
             )
         )
         reach = 2 * stats.norm.ppf(0.975)
-        values.append((auc.value, mean[0], *(one.after - one.before for one in other)))
+        values.append((auc.value, mean.value, *(one.after - one.before for one in other)))
         errors.append(
             (
                 auc.standard_error,
-                mean[1],
+                mean.standard_error,
                 *(np.ptp([*one.interval]) / reach for one in other),
             )
         )
@@ -644,20 +594,6 @@ def test_a_document_that_is_wrong_is_refused(change: dict[str, Any], message: st
         Audit.from_dict(samples.audit().to_dict() | change)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"sensitive_features": np.full(700, 3.0)}, "s is constant"),
-        ({"threshold": 50}, "threshold=50 is outside the scores, which run from"),
-        ({"limit": "eo <= 0.1", "y": None}, "pass the target as well"),
-    ],
-)
-def test_bad_input_is_refused(change: dict[str, Any], message: str):
-    z, age, y = table()
-    with pytest.raises((ValueError, TypeError), match=message):
-        audit(**({"z": z, "sensitive_features": age, "y": y, "settings": QUICK} | change))
-
-
 # what an audit is given
 # ----------------------------------------------------------------------------------------------
 
@@ -683,7 +619,7 @@ def gap(result: Audit, attribute: str = "age") -> float:
 def taken(z: Any, scores: Any = None, s: Any = None, y: Any = None) -> np.ndarray:
     """What an audit takes z for."""
     names: dict[str, Any] = dict.fromkeys(["positive", "favourable", "weights", "groups"])
-    return Inputs.of(z, people()["age"] if s is None else s, y, scores, **names).rows.z
+    return Inputs.from_arrays(z, people()["age"] if s is None else s, y, scores, **names).rows.z
 
 
 def test_two_probabilities_mean_that_of_the_second_class():
@@ -715,7 +651,8 @@ def test_a_text_target_is_taken_with_its_positive_value():
     for y in (
         data["outcome"],
         data["outcome"].astype("category"),
-        data["outcome"].to_numpy(),
+        data[["outcome"]],
+        pl.Series(data["outcome"].to_list()),
         list(data["outcome"]),
     ):
         codes, favoured, target = outcome(y, "late", None)
@@ -724,98 +661,8 @@ def test_a_text_target_is_taken_with_its_positive_value():
         np.testing.assert_array_equal(favoured, data["late"] == 1)
 
 
-@pytest.mark.parametrize(
-    ("target", "positive", "favourable"),
-    [
-        ("late", None, 0),
-        ("late", None, "0"),
-        ("outcome", "late", "repaid"),
-        ("outcome", "repaid", None),
-    ],
-)
-def test_equal_opportunity_is_measured_on_the_favourable_outcome(
-    target: str, positive: Any, favourable: Any
-):
-    data = people()
-    np.testing.assert_array_equal(outcome(data[target], positive, favourable)[1], data["late"] == 0)
-
-
 # All conversions of arrays to NumPy or torch, and what reads columns: each is called with the name
 # that messages have for what it checks.
-CONVERSIONS = {
-    one.__code__: key
-    for one, key in (
-        (_arrays.matrix, "name"),
-        (_tensors.matrix, "name"),
-        (read_sensitive, "name"),
-        (_column, "argument"),
-        (numbers, "name"),
-    )
-}
-
-
-@contextlib.contextmanager
-def counted_checks() -> Iterator[Counter[tuple[str, str]]]:
-    """Count the conversions of each argument, and the comparisons of the rows of all."""
-    counts: Counter[tuple[str, str]] = Counter()
-
-    def count(frame: FrameType, event: str, _: object) -> None:
-        code = frame.f_code
-        if event == "call" and code in CONVERSIONS:
-            counts[code.co_name, frame.f_locals[CONVERSIONS[code]]] += 1
-        if event == "call" and code is _arrays.require_same_rows.__code__:
-            counts[code.co_name, "all"] += 1
-
-    sys.setprofile(count)
-    try:
-        yield counts
-    finally:
-        sys.setprofile(None)
-
-
-def test_an_audit_converts_and_checks_each_argument_once():
-    data = people()
-    weights, groups = pd.Series(np.arange(1.0, 401)), data.index % 200
-    with counted_checks() as counts:
-        audit(
-            data[["x", "risk"]],
-            data[["age"]],
-            data["late"],
-            scores=data["risk"],
-            sample_weight=weights,
-            groups=groups,
-            settings=SMALL,
-        )
-    once = {("require_same_rows", "all"), ("read_sensitive", "sensitive_features")}
-    once |= {("_column", name) for name in ("scores", "y", "sample_weight", "groups")}
-    names = ("representation", "sensitive_features", "scores", "'late' (y)", "sample_weight")
-    once |= {("matrix", name) for name in names} | {("numbers", "sensitive_features 'age'")}
-    assert counts == dict.fromkeys(once, 1)
-
-
-def test_the_command_converts_and_checks_each_column_once(tmp_path):
-    people().assign(w=2.0, person=lambda data: data.index % 200).to_csv(tmp_path / "t.csv")
-    roles = ["-s", "age", "--score", "risk", "-t", "late", "--row-weights", "w"]
-    asked = ["audit", str(tmp_path / "t.csv"), *roles, "--groups", "person", "--max-rows", "100"]
-    with counted_checks() as counts:
-        result = CliRunner().invoke(app, [*asked, "--json"])
-    assert result.exit_code == 0
-    assert set(counts.values()) == {1}
-    assert {name for function, name in counts if function == "numbers"} == {
-        "column 'age'",
-        "column 'risk'",
-        "column 'w'",
-        "target 'late'",
-        "sensitive_features 'age'",  # at the door of the audit; the others read text
-    }
-    assert {name for function, name in counts if function == "matrix"} == {
-        "scores",
-        "sensitive_features",
-        "'late' (y)",
-        "'w' (sample_weight)",
-    }
-
-
 def test_rows_without_an_attribute_are_left_out_counted_and_compared():
     data = people()
     age = data["age"].where(data.index % 4 > 0)
@@ -886,13 +733,15 @@ def test_bands_are_audited_and_remarked():
     ("change", "error", "message"),
     [
         ({"z": np.r_[np.nan, np.ones(399)]}, ValueError, "scores holds 1 values that are NaN"),
-        ({"z": np.full((400, 2), np.inf)}, ValueError, "representation holds 800 values"),
         (
             {"z": np.array(["a"] * 400, dtype=object)},
             TypeError,
             r"scores holds text, bands or categories \(object\)",
         ),
         ({"z": None}, TypeError, "scores is None"),
+        ({"sensitive_features": np.full(400, 3.0)}, ValueError, "s is constant"),
+        ({"threshold": 50}, ValueError, "threshold=50 is outside the scores, which run from"),
+        ({"limit": "eo <= 0.1"}, ValueError, "pass the target as well"),
         ({"z": np.arange(399.0)}, ValueError, "scores has 399 rows, sensitive_features has 400"),
         (
             {"sensitive_features": np.array([["a", 1.0]] * 400, dtype=object)},
@@ -905,18 +754,10 @@ def test_bands_are_audited_and_remarked():
             ValueError,
             "more than one column named a",
         ),
-        ({"y": np.arange(5)}, ValueError, "y has 5"),
         (
             {"y": np.r_[np.nan, np.ones(399)]},
             ValueError,
             r"y lacks a value in 1 of 400 rows \(row 1\)",
-        ),
-        ({"groups": np.arange(5)}, ValueError, "groups has 5"),
-        ({"groups": np.ones((400, 2))}, ValueError, r"groups has shape \(400, 2\)"),
-        (
-            {"groups": np.r_[np.nan, np.ones(399)]},
-            ValueError,
-            r"groups lacks a value in 1 of 400 rows \(row 1\)",
         ),
         (
             {"groups": [None] * 7 + ["a"] * 393},
@@ -940,11 +781,6 @@ def test_bands_are_audited_and_remarked():
             ValueError,
             "sample_weight is −0.5 in row 2; pass weights",
         ),
-        (
-            {"sample_weight": np.r_[np.nan, np.ones(399)]},
-            ValueError,
-            "sample_weight lacks a value in 1 of 400",
-        ),
         ({"sample_weight": np.zeros(400)}, ValueError, "sample_weight is 0 in all 400"),
     ],
 )
@@ -956,24 +792,6 @@ def test_messages_use_the_words_of_the_caller(
         audit(
             **({"z": data["risk"], "sensitive_features": data["age"], "settings": SMALL} | change)
         )
-    with pytest.raises(ValueError, match="an audit needs at least 20 rows; 5 of 5 have"):
-        audit(data["risk"].head(), data["age"].head(), settings=SMALL)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        lambda y: y.to_frame(),
-        lambda y: pl.Series(y.to_numpy()),
-        lambda y: torch.tensor(y.to_numpy()),
-        lambda y: y.to_numpy()[:, None],
-        lambda y: y.tolist(),
-    ],
-    ids=["frame", "polars", "tensor", "one column", "list"],
-)
-def test_every_kind_of_target_is_taken(kind: Any):
-    data = people()
-    np.testing.assert_array_equal(outcome(kind(data["late"]), None, None)[0], data["late"])
 
 
 def test_counts_of_an_audit_of_a_sample_are_those_of_the_file(tmp_path, reading):
@@ -1041,7 +859,7 @@ def test_limits_that_cannot_be_read_or_checked_or_limit_nothing_are_refused(
     may: Audit, text: str, message: str
 ):
     with pytest.raises(ValueError, match=message):
-        checked(may, limits_of_audit(text))
+        check_limits(may, parse_audit_limits(text))
 
 
 @pytest.mark.parametrize(
@@ -1218,21 +1036,6 @@ def test_an_equal_gap_is_called_changed_no_more_often_than_the_level(
     assert found(200, old, new) <= stats.binom.ppf(0.99, 200, 0.05)
 
 
-def test_drift_is_the_difference_of_the_numbers_that_the_audits_hold(may: Audit):
-    june = audit(*loans(seed=3), settings=SMALL)
-    for change in drift(june, may):
-        if change.key == "gdp":
-            before, after = (one["s"].all_rows["gdp"] for one in (may, june))
-            assert (change.before, change.after) == (before.value, after.value)
-            assert change == replace(
-                difference("gdp", "s", before, after, 0.05), adjusted=change.adjusted
-            )
-    raw = [change.pvalue for change in drift(june, may)]
-    assert min(change.adjusted for change in drift(june, may)) == pytest.approx(
-        min(len(raw) * min(raw), 1.0)
-    )
-
-
 def gap_of(value: float, error: float, low: float, high: float) -> Number:
     return Number("gdp", value, 100, Interval(low, high, 0.95, ""), standard_error=error)
 
@@ -1348,7 +1151,7 @@ def test_distributions_are_compared_by_kolmogorov_and_smirnov(values: int):
     """
     random = np.random.default_rng(0)
     x, y = random.integers(0, values, 3000), random.integers(0, values, 2000) + values // 20
-    laws = [Law.of(*np.unique(part, return_counts=True), len(part)) for part in (x, y)]
+    laws = [Law.from_counts(*np.unique(part, return_counts=True), len(part)) for part in (x, y)]
     exact = stats.ks_2samp(x, y).statistic
     at = np.union1d(laws[0].values, laws[1].values)
     (low, high), (other_low, other_high) = (law.bounds(at) for law in laws)

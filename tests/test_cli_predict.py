@@ -12,7 +12,6 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -129,16 +128,14 @@ def test_a_wrong_cell_names_file_column_row_and_value(place, tmp_path):
     assert "it holds 'many', first in row 4" in said
 
 
-def closed_form(estimator=None, **parameters):
-    return ParityClassifier(estimator, cv=2, n_jobs=1, random_state=0, **parameters)
+def closed_form(**parameters):
+    return ParityClassifier(cv=2, n_jobs=1, random_state=0, **parameters)
 
 
-FROZEN = lightgbm.LGBMClassifier(n_estimators=5, num_leaves=4, verbose=-1, n_jobs=1)
 CLOSED = {
     "score": (closed_form(), []),
     "decision": (closed_form(aim="decision"), []),
     "with S": (closed_form(uses_sensitive=True), ["age"]),
-    "frozen": (closed_form(FROZEN), []),
 }
 
 
@@ -148,11 +145,6 @@ def test_a_closed_form_is_served_with_its_labels_and_its_threshold(name, tmp_pat
     X, paid, age = people()
     labels = np.where(paid, "yes", "no")
     X = X.astype({"job": "category", "size": "category"})
-    if name == "frozen":
-        other, bought, _ = people(seed=1)
-        model.estimator = FrozenEstimator(
-            clone(FROZEN).fit(other.astype({"job": "category"}), bought)
-        )
     with warnings.catch_warnings(action="ignore"):
         model.fit(X, labels, sensitive_features=age)
     save(model, tmp_path / "model")
@@ -273,7 +265,7 @@ def test_a_line_does_not_depend_on_the_lines_beside_it_for_a_model_of_ones_own(t
     save(model.fit(X, y, sensitive_features=age), tmp_path / "model")
     X.to_csv(tmp_path / "all.csv", index=False)
     every = predicted(tmp_path / "model", tmp_path / "all.csv", tmp_path / "out.csv")["predicted"]
-    for rows in (1, 3, 33, 1025):
+    for rows in (1, 33, 1025):
         chosen = random.permutation(1500)[:rows]
         X.iloc[chosen].to_csv(tmp_path / "some.csv", index=False)
         some = predicted(tmp_path / "model", tmp_path / "some.csv", tmp_path / "out.csv")
@@ -313,9 +305,9 @@ def test_kept_numbers_with_decimal_commas_can_be_audited_beside_the_scores(place
 def test_an_error_of_the_model_names_the_model():
     served = Served(Path("somebody.frhsic"), None, Schema(()), [])
     message = r"the model somebody\.frhsic cannot predict \(IndexError: list index out of range\)"
-    with pytest.raises(ValueError, match=message), served.naming():
+    with pytest.raises(ValueError, match=message), served.name_in_errors():
         [][0]
-    with pytest.raises(ValueError, match=r"^of the table$"), served.naming():
+    with pytest.raises(ValueError, match=r"^of the table$"), served.name_in_errors():
         raise ValueError("of the table")
 
 
@@ -330,7 +322,6 @@ def unseen(levels: int = 2, **counts: int) -> Served:
     [
         ({}, []),
         ({"c": 1}, ["1 row has a value of 'job' that no training row has: 'c' (1)."]),
-        ({"c": 1, "d": 1}, ["2 rows have {}: 'c' (1), 'd' (1)."]),
         ({"c": 1, "d": 1200, "e": 7}, ["1,208 rows have {}: 'd' (1,200), 'e' (7), 'c' (1)."]),
         ({"c": 1, "d": 4, "e": 3, "f": 2}, ["10 rows have {}: 'd' (4), 'e' (3), 'f' (2), ...."]),
     ],

@@ -12,17 +12,15 @@ from scipy.stats import norm
 from sklearn.linear_model import LinearRegression
 
 from frhsic.estimators import ParityCoupling
-from frhsic.estimators.conditional import BoostedMeans, fold_of_rows
+from frhsic.estimators.coding import fold_of_rows
 from frhsic.estimators.coupling import (
     DensityRatio,
     JointBasis,
-    embedded,
-    exchanged,
+    embed_rows,
+    exchange_rows,
     permutation,
-    released,
+    release_rows,
 )
-
-QUICK = BoostedMeans(30, n_jobs=1)
 
 JOINT = np.array([[0.16, 0.02, 0.02], [0.06, 0.10, 0.04], [0.02, 0.08, 0.20], [0.06, 0.10, 0.14]])
 """P(x, s) of four values of x and three levels of s."""
@@ -45,7 +43,7 @@ def release(
     basis = JointBasis.fit(s[:, None].astype(float))
     means = (JOINT / JOINT.sum(1, keepdims=True) @ basis.values)[x]
     ratio = DensityRatio(basis, np.eye(2), np.ones(3))
-    return x, s, *released(ratio, means, s, amount, np.random.default_rng(seed + 1))
+    return x, s, *release_rows(ratio, means, s, amount, np.random.default_rng(seed + 1))
 
 
 def same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
@@ -105,30 +103,12 @@ def test_amount_mixes_the_laws(amount):
     assert total_variation(x[rows], s, pooled) == pytest.approx(expected, abs=0.012)
 
 
-def test_total_variation_is_at_most_half_the_error_of_the_ratio():
-    """Exact laws on finite sets, for estimates with mean one along x."""
-    rng = np.random.default_rng(0)
-    p_x, p_s = JOINT.sum(1), JOINT.sum(0)
-    for _ in range(200):
-        estimate = np.exp(rng.normal(scale=1.0, size=TRUE.shape)) * TRUE ** rng.integers(0, 2)
-        estimate /= p_x @ estimate
-        stays = np.minimum(1, 1 / estimate)
-        removed = p_x @ (TRUE * (1 - stays))
-        needed = np.maximum(1 - estimate, 0)
-        law = TRUE * stays + needed * removed / np.maximum(p_x @ needed, 1e-300)
-        distance = p_x @ np.abs(law - 1) / 2
-        bound = p_x @ np.abs(estimate - TRUE) / 2
-        assert (distance <= bound + 1e-12).all()
-        assert p_x @ law == pytest.approx(np.ones(3))
-    assert p_s.sum() == pytest.approx(1)
-
-
 def test_permutations_have_the_weight_that_is_asked_for():
     """All 6 permutations of three rows, against their weights."""
     weights = np.array([[1.0, 4.0, 2.0], [2.0, 1.0, 1.0], [1.0, 1.0, 3.0]])
     rng = np.random.default_rng(0)
     draws = [tuple(permutation(np.log(weights), np.arange(3), rng)) for _ in range(400)]
-    options = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
+    options = list(permutations(range(3)))
     expected = np.array(
         [np.prod([weights[row, place] for place, row in enumerate(option)]) for option in options]
     )
@@ -143,7 +123,7 @@ def test_ratio_is_calibrated_on_new_rows():
     rng, rho, n = np.random.default_rng(0), 0.6, 5000
     s = rng.normal(size=n)
     X = np.column_stack([rho * s + np.sqrt(1 - rho**2) * rng.normal(size=n), rng.normal(size=n)])
-    model = ParityCoupling(QUICK, random_state=0).fit(X[:4500], sensitive_features=s[:4500])
+    model = ParityCoupling(random_state=0).fit(X[:4500], sensitive_features=s[:4500])
     fold = fold_of_rows(np.zeros(4500), 5, None, None, 0)
     fitted = model.ratio_(model._means(pd.DataFrame(X[:4500]), fold))
     assert fitted.min() > 0
@@ -163,23 +143,23 @@ def test_exchanges_are_the_best_of_all_permutations():
     rng = np.random.default_rng(0)
     places, offers, rows = rng.normal(size=(5, 3)), rng.normal(size=(5, 3)), rng.permutation(5)
     best = min(permutations(rows), key=lambda order: ((places - offers[list(order)]) ** 2).sum())
-    assert np.array_equal(exchanged(rows, np.zeros(5, int), places, offers), best)
+    assert np.array_equal(exchange_rows(rows, np.zeros(5, int), places, offers), best)
 
 
 def test_rows_are_not_exchanged_between_few_levels():
     s = np.random.default_rng(0).integers(0, 3, size=(100, 1)).astype(float)
     x, ranks = np.random.default_rng(1).normal(size=(100, 1)), JointBasis.fit(s).ranks(s)
     places, offers = np.column_stack([x, ranks]), np.column_stack([np.flip(x), ranks])
-    assert np.array_equal(s[exchanged(np.arange(100), s[:, 0], places, offers)], s)
+    assert np.array_equal(s[exchange_rows(np.arange(100), s[:, 0], places, offers)], s)
 
 
 def test_distances_are_by_columns():
     encoded = np.array([[1.0, 0], [2.0, 1], [3.0, 1], [4.0, np.nan]])
-    z = embedded(encoded, [1])
+    z = embed_rows(encoded, [1])
     cost = ((z[:, None] - z) ** 2).sum(axis=2)
     assert cost[1, 2] < cost[0, 1]
     many = np.random.default_rng(0).normal(size=(2000, 1))
-    z = embedded(np.column_stack([many, many > 0]), [1])
+    z = embed_rows(np.column_stack([many, many > 0]), [1])
     assert ((z - z[::-1]) ** 2).sum(axis=1).mean() == pytest.approx(2, rel=0.1)
 
 
@@ -188,19 +168,19 @@ def test_naming_a_column_keeps_more_of_it():
     it.
     """
     rng = np.random.default_rng(0)
-    s = rng.normal(size=4000)
-    X = rng.normal(size=(4000, 10)) + 0.9 * s[:, None] * (np.arange(10) < 3)
-    y = X[:, 3] + X[:, 4] + 0.1 * rng.normal(size=4000)
-    model = ParityCoupling(QUICK, cv=2, random_state=0)
+    s = rng.normal(size=2000)
+    X = rng.normal(size=(2000, 10)) + 0.9 * s[:, None] * (np.arange(10) < 3)
+    y = X[:, 3] + X[:, 4] + 0.1 * rng.normal(size=2000)
+    model = ParityCoupling(cv=2, random_state=0)
     kept = []
     for named in (None, y):
         Z = model.fit_transform(X, named, sensitive_features=s)
         kept.append(np.corrcoef(Z[:, 3] + Z[:, 4], y)[0, 1] ** 2)
-        assert np.abs(np.corrcoef(Z.T, s)[-1, :-1]).max() < 3 / np.sqrt(4000)
+        assert np.abs(np.corrcoef(Z.T, s)[-1, :-1]).max() < 3 / np.sqrt(2000)
     assert kept[1] > kept[0] + 0.1
 
 
-def test_joint_basis_is_orthonormal_and_holds_products():
+def test_joint_basis_is_orthonormal():
     rng = np.random.default_rng(0)
     s = np.column_stack([rng.normal(size=4000), rng.integers(0, 2, 4000)])
     s[:, 0] += s[:, 1]
@@ -208,11 +188,6 @@ def test_joint_basis_is_orthonormal_and_holds_products():
     phi = basis.values[basis.node(s)]
     assert phi.mean(0) == pytest.approx(np.zeros(phi.shape[1]), abs=1e-10)
     assert phi.T @ phi / 4000 == pytest.approx(np.eye(phi.shape[1]), abs=1e-10)
-    a, b = rng.integers(0, 2, size=(2, 1000)).astype(float)
-    binary = JointBasis.fit(np.column_stack([a, b]))
-    target = (a != b).astype(float)
-    phi = binary.values[binary.node(np.column_stack([a, b]))]
-    assert LinearRegression().fit(phi, target).score(phi, target) == pytest.approx(1)
 
 
 def test_a_column_that_is_the_xor_of_two_attributes_is_coupled():
@@ -223,7 +198,7 @@ def test_a_column_that_is_the_xor_of_two_attributes_is_coupled():
         [np.where(rng.random(6000) < 0.9, a != b, rng.random(6000) < 0.5), rng.normal(size=6000)]
     )
     both = np.column_stack([a, b])
-    Z = ParityCoupling(QUICK, random_state=0).fit_transform(X, sensitive_features=both)
+    Z = ParityCoupling(random_state=0).fit_transform(X, sensitive_features=both)
     before, after = (np.corrcoef(data[:, 0], a != b)[0, 1] for data in (X, Z))
     assert before > 0.85
     assert abs(after) < 4 / np.sqrt(6000)
@@ -231,7 +206,7 @@ def test_a_column_that_is_the_xor_of_two_attributes_is_coupled():
 
 def test_estimated_law_of_a_discrete_table():
     x, s = discrete(20_000, seed=5)
-    model = ParityCoupling(QUICK, random_state=0)
+    model = ParityCoupling(random_state=0)
     z = model.fit_transform(x[:, None].astype(float), sensitive_features=s)[:, 0].astype(int)
     assert model.untouched_ == pytest.approx(UNTOUCHED, abs=0.02)
     assert total_variation(z, s, np.bincount(x) / len(x)).max() < 0.02
@@ -239,7 +214,7 @@ def test_estimated_law_of_a_discrete_table():
 
 def test_a_release_is_a_permutation_with_the_same_types():
     X, s = table(1500)
-    model = ParityCoupling(QUICK, cv=2, random_state=0)
+    model = ParityCoupling(cv=2, random_state=0)
     Z = model.fit_transform(X, sensitive_features=s)
     assert (Z.dtypes == X.dtypes).all()
     assert Z.index.equals(X.index)
@@ -263,7 +238,7 @@ def numeric(X: pd.DataFrame) -> pd.DataFrame:
 
 def test_trees_read_age_from_the_columns_and_not_from_the_release():
     (X, s), (X_new, s_new) = table(4000), table(2000, seed=1)
-    model = ParityCoupling(QUICK, random_state=0)
+    model = ParityCoupling(random_state=0)
     Z = model.fit_transform(X, sensitive_features=s)
     Z_new = model.transform(X_new, sensitive_features=s_new)
     assert r2(numeric(X), s, numeric(X_new), s_new) > 0.4
@@ -282,11 +257,11 @@ def test_trees_read_age_from_the_columns_and_not_from_the_release():
 
 def test_the_same_row_gets_the_same_z():
     X, s = table(1200)
-    model = ParityCoupling(QUICK, cv=2, random_state=0).fit(X, sensitive_features=s)
+    model = ParityCoupling(cv=2, random_state=0).fit(X, sensitive_features=s)
     Z = model.transform(X, sensitive_features=s)
     some = np.random.default_rng(0).permutation(1200)[:50]
     assert model.transform(X.iloc[some], sensitive_features=s[some]).equals(Z.iloc[some])
-    again = ParityCoupling(QUICK, cv=2, random_state=0).fit_transform(X, sensitive_features=s)
+    again = ParityCoupling(cv=2, random_state=0).fit_transform(X, sensitive_features=s)
     assert again.equals(Z)
     X_new, s_new = table(800, seed=1)
     order = np.random.default_rng(1).permutation(800)
@@ -305,7 +280,7 @@ def test_missing_and_discrete_attributes():
     rng = np.random.default_rng(0)
     s = np.where(rng.random(5000) < 0.3, np.nan, rng.integers(0, 5, 5000))
     X = np.column_stack([np.isnan(s) + 0.3 * rng.normal(size=5000), rng.normal(size=5000)])
-    Z = ParityCoupling(QUICK, random_state=0).fit_transform(X, sensitive_features=s)
+    Z = ParityCoupling(random_state=0).fit_transform(X, sensitive_features=s)
     assert np.corrcoef(X[:, 0], np.isnan(s))[0, 1] > 0.8
     assert abs(np.corrcoef(Z[:, 0], np.isnan(s))[0, 1]) < 4 / np.sqrt(5000)
 
@@ -314,7 +289,7 @@ def test_weights_count_as_repeated_rows_do():
     """With weights 3 where x is positive, the ratio is that of the weighted law."""
     x, s = discrete(20_000, seed=7)
     weights = np.where(x == 0, 3.0, 1.0)
-    model = ParityCoupling(QUICK, random_state=0)
+    model = ParityCoupling(random_state=0)
     model.fit(x[:, None].astype(float), sensitive_features=s, sample_weight=weights)
     joint = JOINT * np.where(np.arange(4) == 0, 3.0, 1.0)[:, None]
     joint /= joint.sum()
@@ -332,7 +307,7 @@ def test_groups_share_a_fold():
         np.repeat(values, 4, axis=0) for values in (rng.normal(size=(400, 2)), rng.normal(size=400))
     )
     shares = [
-        ParityCoupling(QUICK, random_state=0).fit(X, sensitive_features=s, groups=groups).untouched_
+        ParityCoupling(random_state=0).fit(X, sensitive_features=s, groups=groups).untouched_
         for groups in (None, np.arange(1600) // 4)
     ]
     assert shares[0] < 0.6 < 0.85 < shares[1]

@@ -18,7 +18,7 @@ from cli_samples import one_line_and_2
 from frhsic.cli import app
 from frhsic.datasets import Dataset, DatasetUnavailableError, catalogue, load_dataset, sources
 from frhsic.datasets.catalogue import ENTRIES
-from frhsic.datasets.dataset import encoded
+from frhsic.datasets.dataset import encode_columns
 from frhsic.datasets.sources import RawFile, obtain
 from real_data import raw_folder, real
 
@@ -269,7 +269,7 @@ def test_a_sample_is_the_head_of_the_permutation():
         (lambda: catalogue.acs_groups(pd.Series([9920], name="OCCP")), "code 9920"),
         (lambda: catalogue.check_acs(catalogue.unpack_acs(state_archive())), "has 12 rows"),
         (
-            lambda: encoded(pd.DataFrame({"COW": [1, 9]}), [], {"COW": [1, 2]}),
+            lambda: encode_columns(pd.DataFrame({"COW": [1, 9]}), [], {"COW": [1, 2]}),
             r"values \[9\], which are not among",
         ),
         (lambda: toy(20).sample(21, 42), "has 20 rows"),

@@ -10,7 +10,7 @@ from pytest import approx
 from scipy.optimize import linprog
 from scipy.special import expit
 
-from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.constraints import GapCurve, chance
 from frhsic.estimators.deciding import solve_dual
 from frhsic.estimators.families import Decisions, KnownDecisions, Problem
@@ -166,7 +166,7 @@ def test_the_path_of_decisions_is_that_of_the_dual_for_shares_of_the_gap(among):
     weights = law.table.ravel()
     counted = weights * chance(among, y * 1.0)
     basis = law.bases()[0]
-    curve = GapCurve.of(basis, basis(level * 1.0), counted, among=among)
+    curve = GapCurve.from_rows(basis, basis(level * 1.0), counted, among=among)
     family = Decisions()
     moved = law.means()[0] + 0.3 * chance(among, law.eta)[:, None]  # not centred
     base, columns = family.inputs(law.eta, moved, None)
@@ -193,7 +193,7 @@ def test_decisions_do_not_depend_on_the_last_digits_of_eta_and_m():
     basis = basis.along(np.eye(basis.values.shape[1])[:, :2])
     y = (rng.random(n) < eta) * 1.0
     weights = np.full(n, 1 / n)
-    curve = GapCurve.of(basis, basis(s), weights)
+    curve = GapCurve.from_rows(basis, basis(s), weights)
     family = Decisions()
 
     def margins(noise: float) -> np.ndarray:

@@ -13,24 +13,20 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from estimator_samples import biased
 from frhsic import FRHSICClassifier, distributed
 from frhsic.auditing import Settings
 from frhsic.auditing.results import Number
 from frhsic.cli import app
 from frhsic.dependence import hsic_features
 from frhsic.dependence.features import draw_feature_maps
-from frhsic.distributed.frames import Roles, block_of, file_columns, hashed, read_files, table_files
-from frhsic.distributed.running import RowSample, hsic_number
+from frhsic.distributed.frames import file_columns, hash_numbers, read_files, table_files
+from frhsic.distributed.running import hsic_number
 from frhsic.estimators.network import FitArguments
-from frhsic.independence import gamma_test, hsic_interval
+from frhsic.independence import hsic_interval
 from frhsic.independence.features import feature_moments, feature_test
-from frhsic.kernels import Gaussian, Laplacian, Linear
+from frhsic.kernels import Gaussian, Laplacian
 from frhsic.parity import gdp, gdp_curve, standardized_gdp
-from frhsic.parity.column import ColumnGap, GapOptions
-from frhsic.parity.curve import curve_of_sums
-from frhsic.parity.gap import largest_gap
-from frhsic.parity.local_means import Windows
-from frhsic.parity.sums import Cells
 from frhsic.report import render
 from frhsic.selection.weights import fit_weights
 from frhsic.training import Training
@@ -93,18 +89,17 @@ def audited():
     frame = people(12_000)
     frame.loc[10:40, "score"] = np.nan
     options = {"target": "paid", "positive": "yes", "limit": "gdp <= 10% of base rate"}
-    return frame, {count: run(frame, count, **options) for count in (1, 2, 7)}
+    return frame, {count: run(frame, count, **options) for count in (1, 7)}
 
 
 def test_partitions_do_not_matter(audited):
     documents = {count: json.loads(result.to_json()) for count, result in audited[1].items()}
-    assert list(differences(documents[1], documents[2])) == []
     assert list(differences(documents[1], documents[7])) == []
 
 
 def test_all_rows_give_the_numbers_of_the_audit_in_memory(audited):
     frame, results = audited
-    kept, result = frame.dropna(), results[2]
+    kept, result = frame.dropna(), results[7]
     numbers = result["age"].all_rows
     assert (result.rows.given, result.rows.dropped, result.rows.used) == (12_000, 31, 11_969)
     for key, function in (("gdp", gdp), ("standardized_gdp", standardized_gdp)):
@@ -165,39 +160,6 @@ def test_hsic_is_that_of_the_features_on_all_rows(audited):
     assert number.interval.low < number.value < number.interval.high
 
 
-def test_groups_from_a_sample_change_gdp_by_a_small_part_of_its_error():
-    rng = np.random.default_rng(1)
-    s = rng.lognormal(size=100_000)
-    f = 0.3 * np.log(s) + rng.normal(size=len(s))
-    values, counts = np.unique(s[:20_000], return_counts=True)
-    cells = Cells.of(values, counts, len(s))
-    sums = sum(
-        (cells.sums(f[i::3], s[i::3], 0.1, (f.min(), f.max())) for i in (1, 2)),
-        start=cells.sums(f[::3], s[::3], 0.1, (f.min(), f.max())),
-    )
-    nodes = sums.over(cells.nodes)
-    summed = largest_gap([ColumnGap(nodes, Windows(nodes))], GapOptions(0.95, 199, 0))
-    exact = gdp(f, s, resamples=199)
-    assert summed.value == pytest.approx(exact.value, abs=0.1 * exact.standard_error)
-    assert summed.interval == pytest.approx(exact.interval, abs=0.15 * exact.standard_error)
-    assert curve_of_sums(sums, cells, 0.95).rows.sum() == len(s)
-
-
-def test_the_test_by_features_is_the_gamma_test_where_features_are_exact():
-    rng = np.random.default_rng(3)
-    z = torch.from_numpy(rng.normal(size=(1500, 3)))
-    s = torch.from_numpy(rng.integers(0, 4, (1500, 1)).astype(float)) + 0.05 * z[:, :1]
-    maps = draw_feature_maps(Linear(), Linear(), 3, 1)
-    test = feature_test(
-        maps, feature_moments(maps, z[:500], s[:500]) + feature_moments(maps, z[500:], s[500:])
-    )
-    exact = gamma_test(z, s, Linear(), Linear())
-    assert test.statistic == pytest.approx(exact.statistic, rel=1e-10)
-    assert test.null_mean == pytest.approx(exact.null_mean, rel=1e-10)
-    assert test.null_standard_deviation == pytest.approx(exact.null_standard_deviation, rel=2e-3)
-    assert test.pvalue == pytest.approx(exact.pvalue, abs=2e-3)
-
-
 def test_the_test_by_features_has_its_level_with_ties_and_few_features():
     rng, rejected = np.random.default_rng(4), 0
     for draw in range(300):
@@ -232,22 +194,10 @@ def test_the_interval_of_hsic_by_features_holds_the_population_value(strength):
 
 
 def test_hashes_are_uniform_and_do_not_repeat():
-    keys = hashed(np.arange(100_000, dtype=np.uint64), 7)
+    keys = hash_numbers(np.arange(100_000, dtype=np.uint64), 7)
     assert len(np.unique(keys)) == len(keys)
     counts = np.bincount((keys % np.uint64(5)).astype(int))
     assert np.abs(counts - 20_000).max() < 5 * math.sqrt(20_000 * 0.8)
-
-
-def test_rows_with_missing_values_are_left_out_and_infinite_ones_are_named():
-    roles = Roles(("x", "score"), ("age",), "score")
-    part = people(200).astype({"x": np.float32})
-    part.loc[13, "x"] = np.nan
-    given, block = block_of(part, roles, 0, 0)
-    assert given == 200
-    np.testing.assert_array_equal(block.z, part[["x", "score"]].drop(13))
-    part.loc[[14, 15], "x"] = [np.inf, -np.inf]
-    with pytest.raises(ValueError, match="infinite values came in column 'x' of partition 0"):
-        block_of(part, roles, 0, 0)
 
 
 def test_rare_favourable_rows_have_a_sample_of_their_own():
@@ -258,6 +208,11 @@ def test_rare_favourable_rows_have_a_sample_of_their_own():
     assert result["age"].positives.rows == favoured
     assert result["age"].positives["squared_distance_correlation"].rows == min(favoured, 100)
     assert result["age"].all_rows["probe_trees"].rows == 100
+    # the groups of rows that a gap is summed over come from the sample
+    exact = gdp(frame["score"], frame["age"], resamples=50)
+    found = result["age"].all_rows["gdp"]
+    assert found.value == pytest.approx(exact.value, abs=0.1 * exact.standard_error)
+    assert tuple(found.interval) == pytest.approx(exact.interval, abs=0.15 * exact.standard_error)
 
 
 def test_faulty_partitions_give_the_right_result_or_a_clear_error():
@@ -344,14 +299,6 @@ def test_an_attribute_that_is_constant_among_the_favoured_has_no_equal_opportuni
     )  # all of them in the first partitions
     result = run(frame, 4, target="paid", positive="yes")
     assert result["age"].positives is None
-
-
-def test_candidates_of_a_sample_are_the_rows_with_the_smallest_hashes():
-    frame = people(4000)
-    _, block = block_of(frame, Roles(("score",), ("age",), "score", None, None, None, 0), 0, 0)
-    few = RowSample.of(block, 100, 4000).block
-    np.testing.assert_array_equal(few.key, np.sort(block.key)[:100])
-    np.testing.assert_array_equal(few.s, block.first(100).s)
 
 
 # clusters and files
@@ -506,21 +453,8 @@ def test_a_cluster_on_this_machine_has_the_workers_that_were_asked_for():
 # --------------------------------------------------------------------------------------------------
 
 
-def workers(n=2000):
-    rng = np.random.default_rng(0)
-    age = rng.uniform(20, 70, n)
-    skill = rng.normal(size=n)
-    job = np.where(rng.random(n) < 0.5, "cook", "clerk")
-    paid = np.where(skill + (age - 45) / 30 + 0.5 * rng.normal(size=n) > 0, "yes", "no")
-    seniority = age + 5 * rng.normal(size=n)
-    return pd.DataFrame(
-        {"age": age, "skill": skill, "seniority": seniority, "job": job, "paid": paid}
-    )
-
-
 def test_fleets_as_tasks_give_the_models_of_one_fleet():
-    frame = workers(300)
-    X, y, s = frame[["skill", "seniority"]], frame["paid"], frame["age"]
+    X, y, s = biased(300)
     model, weights = FRHSICClassifier(training=Training(epochs=2), random_state=0), [0.0, 1.0, 10.0]
     given = FitArguments(X, y, s)
     whole = fit_weights(model, weights, given)
@@ -535,7 +469,7 @@ def test_fleets_as_tasks_give_the_models_of_one_fleet():
 # --------------------------------------------------------------------------------------------------
 
 
-def quadratic(n=400):
+def quadratic(n=9000):
     rng = np.random.default_rng(0)
     s = rng.normal(size=(n, 1))
     return np.hstack([s**2, rng.normal(size=(n, 2))]) + 0.1 * rng.normal(size=(n, 3)), s
@@ -544,7 +478,7 @@ def quadratic(n=400):
 KERNELS = (Gaussian(1.5), Laplacian(1.0))
 
 
-@pytest.mark.parametrize("cuts", [[200], [1, 2, 399], list(range(50, 400, 50))])
+@pytest.mark.parametrize("cuts", [[1, 2, 8999], [1000, 5000]])
 def test_parts_of_any_size_give_the_number_of_the_whole(cuts):
     z, s = quadratic()
     whole = hsic_features(z, s, *KERNELS, random_state=3)
@@ -553,7 +487,7 @@ def test_parts_of_any_size_give_the_number_of_the_whole(cuts):
     )
     assert float(apart) == pytest.approx(float(whole), rel=1e-10)
     assert apart.standard_error == pytest.approx(whole.standard_error, rel=1e-8)
-    assert apart.n == whole.n == 400
+    assert apart.n == whole.n
 
 
 def test_bad_parts_are_named():

@@ -23,7 +23,7 @@ from real_data import raw_folder
 ROOT = Path(__file__).resolve().parents[1]
 
 README = ROOT / "README.md"
-FOLDERS = (".", "evidence", "reproduction")
+FOLDERS = (".", "evidence")
 ALL = [
     README,
     *sorted(path for folder in FOLDERS for path in (ROOT / "docs" / folder).glob("*.md")),

@@ -16,12 +16,13 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
 
 import frhsic
 from cli_samples import done
 from frhsic import ParityEncoder
 from frhsic.estimators import UnmetLimitWarning
-from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.heads_gap import HeadsTest
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
 
@@ -42,7 +43,7 @@ def people(n: int, seed: int = 0) -> tuple[pd.DataFrame, pd.Series, np.ndarray]:
 
 def told(z: np.ndarray, s: np.ndarray) -> HeadsTest:
     cell = np.unique(z, axis=0, return_inverse=True)[1].ravel()
-    return HeadsTest.of(cell, SensitiveBasis.fit(s)(s), np.ones(len(s)))
+    return HeadsTest.from_rows(cell, SensitiveBasis.fit(s)(s), np.ones(len(s)))
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +59,8 @@ def test_heads_of_new_rows_hardly_read_the_attribute(linear):
     assert told(free, age).gap().value > 0.15
     # solving for 8 prototypes of Σ Var m = .8 leaves about 7 · .8 / 4000 of χ², m's own error more
     assert told(z, age).gap().value < 2 * np.sqrt(7 * 0.8 / 4000) / 2
-    assert roc_auc_score(y, z[:, 0]) > 0.65  # what skill tells
-
-
-def test_what_skill_tells_is_kept(linear):
-    """At parity, the best score is about a function of skill alone."""
-    X, y, _ = people(20_000, seed=1)
-    skill = roc_auc_score(y, X["skill"])
-    assert roc_auc_score(y, linear.transform(X)[:, 0]) > skill - 0.02
+    # at parity, the best score is about a function of skill alone
+    assert roc_auc_score(y, z[:, 0]) > roc_auc_score(y, X["skill"]) - 0.02
 
 
 def test_the_gap_of_the_frontier_is_that_of_new_rows(linear):
@@ -79,7 +74,7 @@ def test_the_gap_of_the_frontier_is_that_of_new_rows(linear):
 
 def test_the_stated_upper_end_holds_for_new_rows_although_those_of_the_fit_are_balanced():
     """Rows of the fit show almost nothing at limit 0, whatever 400 rows leave."""
-    new, _, new_age = people(20_000, seed=99)
+    new, _, new_age = people(8000, seed=99)
     kept = []
     shown = []
     for seed in range(10):
@@ -122,31 +117,6 @@ def test_a_row_has_one_z_whatever_is_beside_it(linear):
     order = np.random.default_rng(0).permutation(300)
     assert (linear.transform(X.iloc[order]) == z[order]).all()
     assert (linear.transform(X.iloc[:1]) == z[:1]).all()
-
-
-def test_the_same_seed_gives_the_same_encoder():
-    X, y, age = people(600)
-    new = people(500, seed=5)[0]
-    z, again, other = (
-        ParityEncoder(**LINEAR, prototypes=4, random_state=seed)
-        .fit(X, y, sensitive_features=age)
-        .transform(new)
-        for seed in (0, 0, 1)
-    )
-    assert (again == z).all()
-    assert (other != z).any()
-
-
-def test_prototypes_describe_people(linear):
-    table = linear.prototypes_
-    assert table["share"].sum() == approx(1)
-    assert len(table) == 8
-    assert (table["sensitive_low"] < table["sensitive"]).all()
-    free = linear.at(None).prototypes_
-    apart = [table["share"] @ (table["sensitive"] - 40).abs() for table in (table, free)]
-    assert apart[0] < 1 < 4 < apart[1]  # years
-    ordered = table.sort_values("hired=True")
-    assert ordered["typical skill"].iloc[-1] > ordered["typical skill"].iloc[0] + 1
 
 
 def test_limits_choose_the_first_trade_off_that_keeps_them(linear):
@@ -198,21 +168,15 @@ def test_attributes_may_be_used_and_then_more_is_kept():
         with_age.transform(new)
 
 
-def test_columns_of_the_table_are_kept_without_a_target():
-    rng = np.random.default_rng(0)
-    age = rng.uniform(20, 60, size=1500)
-    job = np.where(rng.uniform(size=1500) < 0.5, "cook", "clerk")
-    X = pd.DataFrame({"skill": rng.normal(10, 3, size=1500), "job": job, "old": age > 45})
-    encoder = ParityEncoder(prototypes=8, attribute_estimator=LinearRegression(), random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        numeric = X.assign(job=X["job"] == "cook")
-        z = encoder.set_output(transform="pandas").fit_transform(numeric, sensitive_features=age)
-    assert list(z) == ["skill", "job", "old"]
-    assert np.corrcoef(z["job"], numeric["job"])[0, 1] > 0.9
-    assert np.corrcoef(z["skill"], X["skill"])[0, 1] > 0.4
-    assert abs(np.corrcoef(z["old"], X["old"])[0, 1]) < 0.1
-    assert z["skill"].mean() == approx(10, abs=0.3)  # in the unit of the column
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_without_a_target_the_error_says_when_to_use_which(method):
+    X, y, age = people(50)
+    encoder = ParityEncoder(**LINEAR)
+    with pytest.raises(ValueError, match=r"y is None.*what Z is for.*use ParityCoupling"):
+        getattr(encoder, method)(X, sensitive_features=age)
+    with pytest.raises(ValueError, match="y has no columns"):
+        getattr(encoder, method)(X, y.to_frame()[[]], sensitive_features=age)
+    assert get_tags(encoder).target_tags.required
 
 
 def test_several_targets_of_both_kinds():
@@ -231,16 +195,6 @@ def test_several_targets_of_both_kinds():
     assert {"hired_auc", "wage_squared_error", "grade_log_loss"} <= set(
         encoder.frontier_.performance
     )
-
-
-def test_whole_numbers_with_many_values_are_numbers():
-    X, _, age = people(300)
-    hours = np.round(40 + 5 * X["skill"]).astype(int).rename("hours")
-    z = ParityEncoder(random_state=0, cv=2, prototypes=4).fit_transform(
-        X, hours, sensitive_features=age
-    )
-    assert z.shape == (300, 1)
-    assert z.mean() == approx(40, abs=1)
 
 
 def test_two_attributes_are_both_hidden():
@@ -277,7 +231,7 @@ def test_repeated_rows_share_a_prototype_and_hide_the_attribute():
     frame = pd.DataFrame(new).assign(z=z[:, 0])
     assert (frame.groupby([0, 1])["z"].nunique() == 1).all()
     nearest = encoder.solution_.path[-1]
-    targets, means = zip(*(encoder._predicted(fold, new, None) for fold in range(5)))
+    targets, means = zip(*encoder._predict_folds(new, None))
     choice = nearest.nearest(np.mean(targets, axis=0), np.mean(means, axis=0))
     assert told(z, new_s).gap().value < told(choice[:, None], new_s).gap().value
 
@@ -292,7 +246,7 @@ def test_missing_attributes_take_part_in_the_models_of_y_alone():
     assert encoder.transform(X).shape == (1000, 1)
 
 
-def test_without_attributes_there_is_no_constraint():
+def test_without_attributes_there_is_no_constraint(tmp_path):
     X, y, _ = people(300)
     encoder = ParityEncoder(**LINEAR, prototypes=4, random_state=0)
     with pytest.warns(MissingSensitiveFeaturesWarning):
@@ -300,11 +254,6 @@ def test_without_attributes_there_is_no_constraint():
     assert encoder.frontier_.gaps == {}
     assert str(encoder.choice_) == "No gap is limited."
     assert roc_auc_score(y, encoder.transform(X)[:, 0]) > 0.7
-
-
-def test_an_encoder_without_attributes_is_saved_and_loaded(tmp_path):
-    X, y, _ = people(300)
-    encoder = ParityEncoder(**LINEAR, limit=None, prototypes=4, random_state=0).fit(X, y)
     frhsic.save(encoder, tmp_path / "model")
     again = frhsic.load(tmp_path / "model")
     assert str(again.choice_) == "No gap is limited."
@@ -319,39 +268,6 @@ def test_models_that_take_no_weights_are_fitted_where_none_are_given():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnmetLimitWarning)
         assert encoder.fit(X, y, sensitive_features=age).transform(X).shape == (300, 1)
-    with pytest.raises(ValueError, match="KNeighborsClassifier takes no sample_weight"):
-        encoder.fit(X, y, sensitive_features=age, sample_weight=np.ones(300))
-
-
-def test_weights_make_the_gap_that_of_the_weighted_people():
-    """With all weight on people whose experience does not follow age, there is no gap."""
-    X, y, age = people(1000)
-    fresh = np.arange(1000) % 2 == 0
-    X.loc[fresh, "experience"] = np.random.default_rng(0).normal(4, 1, size=fresh.sum())
-    pvalues = []
-    for weights in (np.where(fresh, 1.0, 1e-6), np.ones(1000)):
-        encoder = ParityEncoder(**LINEAR, prototypes=4, limit=None, cv=2, random_state=0)
-        encoder.fit(X, y, sensitive_features=age, sample_weight=weights)
-        pvalues.append(encoder.frontier_.pvalues["sensitive"])
-    assert pvalues[0] > 0.01
-    assert pvalues[1] < 1e-6
-
-
-def test_rows_of_a_group_stay_in_one_fold_and_count_as_one():
-    X, y, age = people(300)
-    copies = np.repeat(np.arange(300), 4)
-    several = ParityEncoder(**LINEAR, prototypes=4, cv=2, random_state=0)
-    several.fit(
-        X.iloc[copies].reset_index(drop=True),
-        y.iloc[copies].reset_index(drop=True),
-        sensitive_features=age[copies],
-        groups=copies,
-    )
-    once = ParityEncoder(**LINEAR, prototypes=4, cv=2, random_state=0)
-    once.fit(X, y, sensitive_features=age)
-    gaps = [each.frontier_.gaps["sensitive"][0] for each in (several, once)]
-    # without groups half as far
-    assert gaps[0].high - gaps[0].value == approx(gaps[1].high - gaps[1].value, rel=0.25)
 
 
 def test_a_frozen_model_is_used_as_it_is():
@@ -366,12 +282,6 @@ def test_a_frozen_model_is_used_as_it_is():
     )
     p = model.predict_proba(rest)[:, 1]
     assert np.corrcoef(z[:, 0], p)[0, 1] > 0.9
-
-
-def test_a_model_of_the_wrong_kind_is_refused():
-    X, y, age = people(100)
-    with pytest.raises(ValueError, match="LinearRegression, but y holds labels"):
-        ParityEncoder(LinearRegression()).fit(X, y, sensitive_features=age)
 
 
 def test_the_default_works_on_three_hundred_messy_rows():
@@ -397,12 +307,9 @@ def test_a_saved_encoder_gives_the_same_z(tmp_path, linear):
     pd.testing.assert_frame_equal(again.prototypes_, linear.prototypes_)
 
 
-def test_a_saved_encoder_of_columns_gives_the_same_z(tmp_path):
-    X, _, age = people(300)
-    encoder = ParityEncoder(random_state=0, prototypes=4, cv=2).fit(X, sensitive_features=age)
-    frhsic.save(encoder, tmp_path / "encoder.frhsic")
-    again = frhsic.load(tmp_path / "encoder.frhsic")
-    assert (again.transform(X) == encoder.transform(X)).all()
+def test_a_saved_encoder_keeps_the_kind_of_its_output(tmp_path):
+    X, y, age = people(300)
+    encoder = ParityEncoder(random_state=0, prototypes=4, cv=2).fit(X, y, sensitive_features=age)
     encoder.set_output(transform="polars")
     frhsic.save(encoder, tmp_path / "encoder.frhsic")
     again = frhsic.load(tmp_path / "encoder.frhsic")

@@ -1,6 +1,4 @@
-"""What the benchmarks of the encoder read from their records, and jobs that fail or are done
-already.
-"""
+"""What the benchmark of the encoder reads from its records."""
 
 import sys
 from pathlib import Path
@@ -13,38 +11,19 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
-def benchmarks():
+def encoder():
     sys.path.insert(0, str(BENCHMARKS))
-    names = ("encoder", "coupling", "encoder_rivals", "encoder_heads")
-    yield [__import__(name) for name in ("encoder", "encoder_rivals", "encoder_heads")]
+    yield __import__("encoder")
     sys.path.remove(str(BENCHMARKS))
-    for name in names:
+    for name in ("encoder", "bases"):
         del sys.modules[name]
 
 
-def measure(number):
-    return {"half": 4 // number}
-
-
-def test_a_failure_is_a_record_and_done_jobs_are_not_run_again(benchmarks, tmp_path):
-    encoder, _, _ = benchmarks
-    (tmp_path / "halves.jsonl").write_text('{"number": 2, "half": "kept"}\n')
-    study = encoder.Study(measure, {"number": range(4)}, str)
-    for _ in range(2):
-        encoder.run({"halves": study}, {}, 1, tmp_path)
-        records = encoder.records_of(tmp_path / "halves.jsonl")
-        by_number = {record["number"]: record for record in records}
-        assert len(records) == len(by_number) == 4
-        assert by_number[2]["half"] == "kept"
-        assert by_number[0]["error"].startswith("ZeroDivisionError")
-
-
-def test_the_leak_of_a_rival_is_compared_at_equal_performance(benchmarks):
+def test_the_leak_of_a_rival_is_compared_at_equal_performance(encoder):
     """The encoder leaks 0.1 · (head − 0.6), the rival 0.02 more at every performance that it
     reaches: so says the table, whatever the ends of the paths. In the third split it is better and
     leaks less wherever the rival is.
     """
-    _, rivals, _ = benchmarks
     records = []
     for split in range(2):
         paths = {"prototypes": (np.linspace(0.6, 0.9, 7), 0.0), "adv": (np.array([0.5, 0.8]), 0.02)}
@@ -53,31 +32,30 @@ def test_the_leak_of_a_rival_is_compared_at_equal_performance(benchmarks):
             records.append({"split": split, "table": "t", "method": method, "points": points})
     for method, points in {"prototypes": [[0.9, 0, 0, 0.1]], "adv": [[0.8, 0, 0, 0.2]]}.items():
         records.append({"split": 2, "table": "t", "method": method, "points": points})
-    text = rivals.show_rivals(records)
+    text = encoder.show_rivals(records)
     assert "| t | adv | 0.0100 | 0.0300 | 0.0200 | 0 | 2 | 1 | 1 | 0 |" in text
     assert "less by more than two errors in 1 of 1 cells, and more in 0. 7 cells" in text
     assert "Of 1 such splits, prototypes are ahead in 1 and behind in 0." in text
 
 
-def test_undominated_trade_offs(benchmarks):
-    _, rivals, _ = benchmarks
+def test_undominated_trade_offs(encoder):
     points = [(0.8, 0.3), (0.7, 0.1), (0.7, 0.2), (0.6, 0.1), (0.5, 0.05)]
-    assert rivals.undominated(points) == [0, 1, 4]
+    assert encoder.undominated(points) == [0, 1, 4]
 
 
-def test_a_head_on_the_frontier_of_the_closed_form_loses_nothing(benchmarks):
+def test_a_head_on_the_frontier_of_the_closed_form_loses_nothing(encoder):
     """Gain 0.4. The second trade-off has a loss of 0.02 more, the last one less than any GDP of the
     closed form and 0.04 more than its end.
     """
-    _, _, heads = benchmarks
     closed = [[0.1, 0.3], [0.05, 0.35], [0.01, 0.39]]
     own = [[0.075, 0.325], [0.05, 0.37], [0.0, 0.43]]
     record = {"constant": 0.7, "free": 0.3, "closed": closed, "served": own}
-    assert heads.excess(record, "served") == approx([0.0, 5.0, 10.0])
+    assert encoder.excess(record, "served") == approx([0.0, 5.0, 10.0])
 
 
-def test_the_head_of_cells_is_their_mean(benchmarks):
+def test_the_head_of_cells_is_their_mean(encoder):
     """One row at the overall mean 0.5 is added to each cell; an unknown cell has that mean."""
-    _, _, heads = benchmarks
-    predicted = heads.cell_head(np.array([1, 1, 2, 2]), np.array([0, 0, 1, 1]), np.array([1, 2, 3]))
+    predicted = encoder.cell_head(
+        np.array([1, 1, 2, 2]), np.array([0, 0, 1, 1]), np.array([1, 2, 3])
+    )
     assert predicted == approx([0.5 / 3, 2.5 / 3, 0.5])

@@ -59,15 +59,14 @@ def test_every_scale_is_finite_and_monotone_for_any_numbers(
 def test_quantiles_keep_the_order_of_distinct_training_values(values: list[float]):
     scale = Quantiles.fit("x", np.array(values))
     distinct = np.unique(values)
-    places = scale.scaled(distinct)
+    places = scale.scale_values(distinct)
     assert (np.diff(places) > 0).all()
     if len(distinct) > 1:
         assert (places[0], places[-1]) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("scaling", SCALINGS)
 @settings(max_examples=60, deadline=None)
-@given(columns, columns)
+@given(st.sampled_from(SCALINGS), columns, columns)
 def test_an_encoding_survives_json_and_encodes_the_same(
     scaling: str, training: list[float], new: list[float]
 ):
@@ -87,26 +86,28 @@ def test_places_are_mid_ranks_by_definition():
     column = rng.integers(0, 30, 500).astype(float)
     ranks = np.array([((column < x).mean() + (column <= x).mean()) / 2 for x in column])
     expected = (ranks - ranks.min()) / (ranks.max() - ranks.min())
-    np.testing.assert_allclose(Quantiles.fit("x", column).scaled(column), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        Quantiles.fit("x", column).scale_values(column), expected, atol=1e-12
+    )
 
 
 def test_uniform_numbers_keep_their_places_and_an_outlier_does_not_move_the_others():
     column = np.linspace(0, 1, 5000)
-    np.testing.assert_allclose(Quantiles.fit("x", column).scaled(column), column, atol=0.01)
+    np.testing.assert_allclose(Quantiles.fit("x", column).scale_values(column), column, atol=0.01)
     for scaling, moved in (("quantile", 0.01), ("range", 0.5)):
         scale = SCALE_CLASSES[scaling]
-        before = scale.fit("x", column).scaled(column)
-        after = scale.fit("x", np.append(column, 1e300)).scaled(column)
+        before = scale.fit("x", column).scale_values(column)
+        after = scale.fit("x", np.append(column, 1e300)).scale_values(column)
         assert (np.abs(after - before).max() < moved) == (scaling != "range")
     with_outliers = np.concatenate([[-1e100], column, [1e90, 1e100]])
-    assert (np.diff(Quantiles.fit("x", with_outliers).scaled(with_outliers)) > 0).all()
+    assert (np.diff(Quantiles.fit("x", with_outliers).scale_values(with_outliers)) > 0).all()
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
 def test_a_zero_inflated_column_leaves_room_for_what_is_not_zero(share: float):
     rng = np.random.default_rng(0)
     column = np.where(rng.random(4000) < share, 0.0, rng.lognormal(size=4000))
-    places = Quantiles.fit("x", column).scaled(column)
+    places = Quantiles.fit("x", column).scale_values(column)
     assert places[column == 0].max() == 0.0
     assert np.ptp(places[column > 0]) > 0.7
 
@@ -175,10 +176,6 @@ def test_text_that_identifies_rows_is_refused_by_name():
     ("values", "days"),
     [
         (pd.to_datetime(["2020-01-01", None, "2020-01-11"]), [18262, None, 18272]),
-        (
-            pd.to_datetime(["2020-01-01", None, "2020-01-11"]).tz_localize("UTC"),
-            [18262, None, 18272],
-        ),
         ([datetime.date(2020, 1, 1), None, datetime.date(2020, 1, 11)], [18262, None, 18272]),
         ([datetime.datetime(2020, 1, 1, 12), None, None], [18262.5, None, None]),
         (pd.PeriodIndex(["2020-01", None, "2020-02"], freq="M"), [18262, None, 18293]),

@@ -13,8 +13,6 @@ from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import UnsetMetadataPassedError
-from sklearn.metrics import make_scorer
-from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
@@ -43,7 +41,7 @@ def scaled(values: np.ndarray) -> np.ndarray:
 
 
 def test_the_default_classifier_is_the_paper_s_method_as_a_fleet_of_one():
-    X, y, s = biased(300)
+    X, y, s = biased(100)
     model = FRHSICClassifier(penalty_weight=3.0, random_state=0, device="cpu").fit(
         X, y, sensitive_features=s
     )
@@ -92,7 +90,7 @@ def test_a_new_fit_forgets_what_an_earlier_one_learned():
 @pytest.mark.parametrize("penalty", ["hsic", "reg-gdp", "adv"])
 def test_the_units_of_features_and_attribute_do_not_matter(penalty: str):
     X, y, s = biased(100)
-    model = FRHSICClassifier(penalty, 1.0, **quick(epochs=15))
+    model = FRHSICClassifier(penalty, 1.0, **quick(epochs=5))
     one = model.fit(X, y, sensitive_features=s).predict_proba(X)
     other = (
         clone(model).fit(1000 * X - 7, y, sensitive_features=12 * s + 3).predict_proba(1000 * X - 7)
@@ -130,17 +128,6 @@ def test_a_later_call_cuts_anew_and_keeps_the_cut_where_its_rows_are_too_few_to_
     assert (model.has_bottleneck_, model.representation_rank_) == (False, 8)
 
 
-def test_a_later_call_with_other_sensitive_columns_is_refused():
-    X, y, s = biased(100)
-    two = pd.DataFrame({"age": s, "income": 1000 * (1 - s) ** 2})
-    model = FRHSICClassifier(**quick(epochs=2)).fit(X, y, sensitive_features=two)
-    for other in (two[["income", "age"]], two.rename(columns={"age": "years"})):
-        with pytest.raises(ValueError, match="fitted with age, income, in this order"):
-            model.partial_fit(X, y, sensitive_features=other)
-    model.partial_fit(X, y, sensitive_features=two)
-    model.partial_fit(X, y, sensitive_features=two.to_numpy())
-
-
 # bad input
 
 
@@ -171,21 +158,6 @@ def test_a_fit_that_fails_or_is_interrupted_leaves_the_fitted_model_whole():
 
 
 # labels, weights, attributes
-
-
-@pytest.mark.parametrize("labels", [["no", "yes"], [7, 3, 5]])
-def test_labels_of_any_kind_come_back(labels: list[Any]):
-    X, y, s = biased(400)
-    y = y if len(labels) == 2 else np.digitize(X[:, 1], [-0.4, 0.4])
-    model = FRHSICClassifier(penalty_weight=0.1, **QUICK).fit(
-        X, np.array(labels)[y], sensitive_features=s
-    )
-    assert list(model.classes_) == sorted(labels)
-    np.testing.assert_allclose(model.predict_proba(X).sum(1), 1)
-    np.testing.assert_array_equal(
-        model.predict(X), model.classes_[model.predict_proba(X).argmax(1)]
-    )
-    assert model.score(X, np.array(labels)[y]) > 0.85
 
 
 def test_constant_sample_weights_are_none_and_rows_of_weight_zero_do_not_teach():
@@ -220,22 +192,6 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another():
 # encoders
 
 
-def test_the_representation_forgets_the_attribute():
-    X, y, s = biased(500)
-    settings = quick(size=3)
-    plain = FRHSICClassifier("hsic", 0.0, **settings).fit(X, y)
-    strong = FRHSICClassifier("hsic", 30.0, **settings).fit(X, y, sensitive_features=s)
-
-    def recovered(model: FRHSICClassifier) -> float:
-        z = model.transform(X)
-        z = np.column_stack([z, np.ones(len(z))])
-        left = s - z @ np.linalg.lstsq(z, s, rcond=None)[0]
-        return 1 - left.var() / s.var()
-
-    assert recovered(plain) > 0.6
-    assert recovered(strong) < 0.1
-
-
 class Doubling(nn.Module):
     def __init__(self, columns: int) -> None:
         super().__init__()
@@ -261,10 +217,6 @@ def test_an_encoder_of_one_s_own_is_a_function_of_the_number_of_columns_or_a_mod
     torch.testing.assert_close(module.state_dict(), start)
     with pytest.raises(ValueError, match="does not take rows of 3 columns"):
         FRHSICClassifier(**settings | {"encoder": nn.Linear(4, 2)}).fit(X, y, sensitive_features=s)
-    with pytest.raises(TypeError, match=r"must make a torch\.nn\.Module"):
-        FRHSICClassifier(**settings | {"encoder": lambda columns: columns}).fit(
-            X, y, sensitive_features=s
-        )
 
 
 # several calls
@@ -450,43 +402,6 @@ def routing() -> Iterator[None]:
         yield
 
 
-def gap_scorer() -> object:
-    scorer = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")
-    return scorer.set_score_request(sensitive_features=True)
-
-
-@pytest.mark.usefixtures("routing")
-def test_a_pipeline_routes_the_attribute_to_its_last_step():
-    X, y, s = biased(150)
-    scaled = StandardScaler().fit_transform(X)
-    alone = FRHSICClassifier(**SHORT).fit(scaled, y, sensitive_features=s)
-    last = FRHSICClassifier(**SHORT).set_fit_request(sensitive_features=True)
-    pipeline = make_pipeline(StandardScaler(), last).fit(X, y, sensitive_features=s)
-    np.testing.assert_array_equal(pipeline.predict_proba(X), alone.predict_proba(scaled))
-
-
-@pytest.mark.usefixtures("routing")
-def test_a_grid_search_gives_each_fold_its_rows_of_the_attribute():
-    X, y, s = biased(150)
-    folds = KFold(2)
-    search = GridSearchCV(
-        FRHSICClassifier(**SHORT).set_fit_request(sensitive_features=True),
-        {"penalty_weight": [0.0, 100.0]},
-        scoring={"accuracy": "accuracy", "gap": gap_scorer()},
-        refit="gap",
-        cv=folds,
-    ).fit(X, y, sensitive_features=s)
-    fit_on, check_on = next(iter(folds.split(X)))
-    strong = FRHSICClassifier(penalty_weight=100.0, **SHORT).fit(
-        X[fit_on], y[fit_on], sensitive_features=s[fit_on]
-    )
-    gap = gdp_difference(
-        None, strong.predict_proba(X[check_on])[:, 1], sensitive_features=s[check_on]
-    )
-    assert search.cv_results_["split0_test_gap"][1] == pytest.approx(-gap)
-    assert search.best_params_ == {"penalty_weight": 100.0}
-
-
 @pytest.mark.usefixtures("routing")
 def test_an_attribute_that_was_not_asked_for_is_not_dropped_in_silence():
     X, y, s = biased(60)
@@ -548,23 +463,11 @@ def test_a_row_counts_if_it_has_every_attribute_and_what_the_others_hold_does_no
 X40, Y40, S40 = biased(40)
 ERRORS: list[tuple[dict[str, Any], dict[str, Any], type[Exception], str]] = [
     ({}, {"y": Y40[:-1]}, ValueError, "inconsistent"),
-    ({}, {"s": S40[:-1]}, ValueError, "lengths differ"),
-    ({}, {"s": np.full(40, 3.0)}, ValueError, "in every row"),
-    ({}, {"s": np.full(40, np.nan)}, ValueError, "complete row"),
     ({}, {"s": np.where(np.arange(40) < 3, S40, np.nan)}, ValueError, "4 are needed"),
     ({}, {"s": np.array(["young", "old"] * 20)}, TypeError, "is not numeric: it holds"),
-    ({}, {"X": np.full((40, 3), np.inf)}, ValueError, "infinity"),
-    ({}, {"y": np.zeros(40)}, ValueError, "one class only"),
-    ({}, {"y": np.arange(40) / 3}, ValueError, "continuous"),
     ({}, {"sample_weight": np.ones(3)}, ValueError, "sample_weight"),
     ({"penalty": "fair"}, {}, ValueError, "'fair' is not known"),
     ({"penalty": 3}, {}, TypeError, "penalty"),
-    (
-        {"penalty": HSIC(condition="positive")},
-        {"y": np.arange(40) % 3},
-        ValueError,
-        "needs two classes",
-    ),
     ({"penalty_weight": -1.0}, {}, ValueError, "penalty_weight"),
     ({"handle_unknown": "drop"}, {}, ValueError, "handle_unknown"),
     ({"encoder": 3}, {}, TypeError, "encoder"),
@@ -604,14 +507,3 @@ def test_settings_that_cannot_be_are_refused_when_they_are_made(
 ):
     with pytest.raises(error, match=field):
         Training(**{field: value})
-
-
-def test_classes_must_be_named_in_the_first_call_or_occur_in_it():
-    X, y, s = biased(100)
-    model = FRHSICClassifier(**quick())
-    model.partial_fit(X[:10], y[:10], classes=[0, 1, 2], sensitive_features=s[:10])
-    assert model.predict_proba(X).shape == (100, 3)
-    with pytest.raises(ValueError, match="new labels"):
-        model.partial_fit(X[:2], [0, 7], sensitive_features=s[:2])
-    with pytest.raises(ValueError, match="differ from those of the first call"):
-        model.partial_fit(X, y, classes=[0, 1], sensitive_features=s)

@@ -92,7 +92,6 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
             TimeSeriesSplit(2),
             ShuffleSplit(2, test_size=0.5),
             PredefinedSplit(k % 3 - 1),
-            list(Y),
             Y,
             [(k[12:], k[:12]), (k[:11], k[12:])],  # row 11 does not train
             [(k[:0], k)],

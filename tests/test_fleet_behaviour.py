@@ -11,13 +11,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fleet_samples import BATCH, ENCODER, PENALTIES, alone, by_hand, gap, quick, sample
+from fleet_samples import alone, by_hand, gap, quick, sample
 from frhsic.penalties import HSIC, BinnedMMD, Penalty
 from frhsic.penalties.base import Batch
-from frhsic.training import MLP, Member, Recipe, TrainingData, grid
+from frhsic.training import MLP, Member, TrainingData, grid
 from frhsic.training.data import Purpose, stream_seed
 from frhsic.training.loop import Trainer
-from frhsic.training.model import sharing
 from frhsic.training.result import DivergenceWarning
 
 binary = quick()
@@ -183,16 +182,6 @@ def test_stream_of_a_member_is_fixed_for_all_time():
     assert stream_seed(42, 3, Purpose.ORDER, 7) == word
 
 
-@pytest.mark.parametrize(
-    ("sizes", "together"), [([9, 9, 9], 9), ([4, 6], 2), ([3, 2], 1), ([7], 7), ([1], 1)]
-)
-def test_members_that_share_batches_are_laid_out_in_the_widest_even_groups(sizes, together):
-    assert (
-        sharing([Member(float(w), seed) for seed, size in enumerate(sizes) for w in range(size)])
-        == together
-    )
-
-
 def test_models_of_a_penalty_that_does_not_name_what_it_adapts_do_not_share_it():
     class Unnamed(Explosive):
         adapted = ()
@@ -212,17 +201,6 @@ def test_penalty_that_replaces_its_state_is_refused():
         TypeError, match=r"Replacing.adapt replaced a buffer; it must write in place"
     ):
         binary(sample(), [Member(1.0)], penalty=partial(Replacing, 1e9))
-
-
-def trainer(name):
-    data, recipe = sample(), Recipe("binary", PENALTIES[name], ENCODER, epochs=3, batch_size=BATCH)
-    return Trainer(data, data.table(), None, [Member(1.0), Member(2.0)], recipe)
-
-
-def test_only_state_that_adapts_is_kept_for_every_model():
-    assert set(trainer("frhsic").state.shared) == {"penalty.scale_s_now"}
-    assert set(trainer("laftr").state.shared) == {"penalty.edges"}
-    assert set(trainer("adv").state.shared) == set()
 
 
 def test_watcher_hears_of_progress_and_of_the_end():

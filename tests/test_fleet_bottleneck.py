@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import nn
 
 import fleet_samples
 from frhsic.penalties import HSIC
 from frhsic.training import Member, TrainingData
-from frhsic.training.result import floored
+from frhsic.training.result import floor_variance
 
 FLOOR = 0.05
 
@@ -72,27 +71,6 @@ def test_nothing_of_what_is_cut_passes_not_even_by_rounding():
     assert spectrum[rank] < 1e-13 * spectrum[0]
 
 
-def test_s_in_a_direction_without_variance_is_found_by_least_squares_before_and_not_after():
-    rows = torch.randn(500, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    s = rows[:, 1]
-
-    def hiding(columns):
-        made = nn.Linear(2, 2).double()
-        with torch.no_grad():
-            made.weight.copy_(torch.tensor([[1.0, 0.0], [1.0, 1e-4]]))
-        return made
-
-    data = TrainingData.of(rows, (rows[:, 0] > 0).double(), s, dtype=torch.float64)
-    asked = {"encoder": hiding, "learning_rate": 1e-12}
-    for floor, recovered in ((0.0, True), (0.01, False)):
-        z = trained(data, [Member(1.0)], floor, **asked).transform(rows)[0].numpy()
-        a = np.column_stack([np.ones(500), z])
-        left = s.numpy() - a @ np.linalg.lstsq(a, s.numpy(), rcond=None)[0]
-        assert (np.var(left) < 1e-6) == recovered
-        if not recovered:
-            assert np.var(left) > 0.9 * np.var(s.numpy())
-
-
 def test_no_floor_no_penalty_or_few_rows_leave_all_as_it_is():
     data = sample()
     first = {n: TrainingData(data.x[:, :n], data.y[:, :n], data.s[:, :n]) for n in (199, 200)}
@@ -108,7 +86,7 @@ def test_a_constant_coordinate_stays_and_a_model_that_is_not_finite_is_left_alon
     weights = fleet.parameters["encoder.2.weight"].clone()
     weights[0, 7] = 0
     weights[2] = torch.nan
-    cut = floored(
+    cut = floor_variance(
         replace(fleet, parameters=fleet.parameters | {"encoder.2.weight": weights}), data, FLOOR
     )
     constant = fleet.parameters["encoder.2.bias"][0, 7]

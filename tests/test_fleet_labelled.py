@@ -10,7 +10,7 @@ import torch
 from fleet_samples import BATCH, PENALTIES, by_hand, gap, held_out_objective, quick, sample
 from frhsic.penalties import HSIC
 from frhsic.training import Member, TrainingData, grid
-from frhsic.training.data import Batches, batch_shapes
+from frhsic.training.data import batch_shapes
 
 MEMBERS = grid([0.0, 3.0], [1, 2], [0, 1])
 binary = quick()
@@ -18,38 +18,6 @@ binary = quick()
 
 def partly(labelled: int, **options: object) -> TrainingData:
     return replace(sample(**options), labelled=labelled)
-
-
-@pytest.mark.parametrize(
-    ("rows", "labelled", "size"), [(150, 61, 64), (150, 149, 64), (1000, 37, 100), (64, 10, 64)]
-)
-def test_batches_hold_every_row_once_and_those_with_s_first_in_even_numbers(rows, labelled, size):
-    data = partly(labelled, rows=rows)
-    keys = [(1, 0), (2, 1)]  # seed and split of each group
-    numbers = torch.arange(2 * rows)[:, None]
-    batches = Batches(data, numbers, keys, size)
-    whole = [k for m, k in batches.shapes if m == size]
-    assert max(whole) - min(whole) <= 1
-    assert sum(k for _, k in batches.shapes) == labelled
-    assert sum(m for m, _ in batches.shapes) == rows
-    orders = []
-    for epoch in range(2):
-        batches.shuffle(epoch)
-        seen = []
-        for m, k in batches.shapes:
-            taken = batches.take(m)[..., 0]  # (G, m)
-            for group, (_, split) in enumerate(keys):
-                places = taken[group] - split * rows
-                assert bool((places[:k] < labelled).all())
-                assert bool((places[k:] >= labelled).all())
-            seen.append(taken)
-        order = torch.cat(seen, dim=1)
-        for group, (_, split) in enumerate(keys):
-            assert order[group].sort().values.tolist() == list(
-                range(split * rows, (split + 1) * rows)
-            )
-        orders.append(order)
-    assert not torch.equal(orders[0], orders[1])
 
 
 @pytest.mark.parametrize(

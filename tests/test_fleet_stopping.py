@@ -79,20 +79,6 @@ def test_best_epoch_has_the_least_objective_and_a_model_waits_no_longer_than_its
     assert (fleet.diverged == -1).all()
 
 
-def test_a_model_stops_alike_alone_and_beside_models_that_stop_later():
-    data = with_held_out(dtype=torch.float64)
-    together = binary(data, MEMBERS, penalty=HSIC, epochs=15, patience=2)
-    assert len(set(together.epochs_done.tolist())) > 1
-    for index, member in enumerate(MEMBERS):
-        alone = binary(data, [member], penalty=HSIC, epochs=15, patience=2)
-        assert torch.equal(together.epochs_done[[index]], alone.epochs_done)
-        assert torch.equal(together.history.best_epoch[[index]], alone.history.best_epoch)
-        for name, values in together.parameters.items():
-            assert torch.allclose(values[[index]], alone.parameters[name], rtol=1e-9, atol=1e-9)
-    chosen = together.select([4, 1])
-    assert torch.equal(chosen.history.best_epoch, together.history.best_epoch[[4, 1]])
-
-
 def test_statistics_of_batch_normalisation_are_those_of_the_best_epoch_and_not_of_held_out_rows():
     def encoder(columns):
         return nn.Sequential(ENCODER(columns), nn.BatchNorm1d(WIDTH))

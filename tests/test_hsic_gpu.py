@@ -128,12 +128,14 @@ def test_moments_of_tests_are_those_of_float64(name, on_and_off, monkeypatch):
     z, s = (x.double() - x.double().median(dim=0).values for x in rows(name))
 
     def function(dtype):
-        k, l = (Gram.of(x, kernel, single=True) for x, kernel in zip((z, s), CASES[name][2:]))
+        k, l = (
+            Gram.from_rows(x, kernel, single=True) for x, kernel in zip((z, s), CASES[name][2:])
+        )
         sums = pair_sums(k, l)
-        of_k, of_l = sums.k.centered, sums.l.centered
+        of_k, of_l = sums.k.centered_gram, sums.l.centered_gram
         values = [
-            sums.biased,
-            sums.unbiased,
+            sums.biased_hsic,
+            sums.unbiased_hsic,
             of_k.trace,
             of_k.squares,
             of_l.trace,
@@ -158,7 +160,7 @@ def test_moments_of_tests_are_those_of_float64(name, on_and_off, monkeypatch):
     ],
 )
 def test_inner_product_of_a_training_step_is_that_of_float64(lead, lead_g, m, d):
-    from frhsic.dependence._gpu.step import inner
+    from frhsic.dependence._gpu.step import gram_inner_and_gradient
 
     generator = torch.Generator().manual_seed(0)
     z = (torch.randn(*lead, m, d, generator=generator) / d**0.5).to(DEVICE)
@@ -168,7 +170,7 @@ def test_inner_product_of_a_training_step_is_that_of_float64(lead, lead_g, m, d)
     gram = 2 * leaf @ leaf.mT + 3 * Gaussian(1.0)(leaf, leaf)
     truth = (gram * g).sum((-2, -1))
     truth.sum().backward()
-    value, slope = inner(z, g, 2.0, 3.0)
+    value, slope = gram_inner_and_gradient(z, g, 2.0, 3.0)
     assert (value - truth).abs().max() < 1e-6 * (gram * g).abs().sum((-2, -1)).max()
     assert (slope - leaf.grad).norm() < 2e-6 * leaf.grad.norm()
 
@@ -179,7 +181,7 @@ def test_inner_product_of_a_training_step_is_that_of_float64(lead, lead_g, m, d)
 )
 def test_whitening_of_a_training_step_is_that_of_float64(lead, m, d, use_in_steps):
     from frhsic.dependence._gpu import step
-    from frhsic.penalties.closed_forms import whitened
+    from frhsic.penalties.closed_forms import whiten_rows
 
     generator = torch.Generator().manual_seed(0)
     mixed = torch.randn(d, d, generator=generator)
@@ -192,7 +194,7 @@ def test_whitening_of_a_training_step_is_that_of_float64(lead, m, d, use_in_step
     for dtype, kernels in ((torch.float32, step), (torch.float64, None)):
         use_in_steps(lambda x, columns, chosen=kernels: chosen)
         leaf = z.to(DEVICE, dtype, copy=True).requires_grad_()
-        white = whitened(leaf, w.to(dtype), smallest=1e-3)
+        white = whiten_rows(leaf, w.to(dtype), smallest=1e-3)
         white.backward(upstream.to(dtype))
         results.append((white.detach().double(), leaf.grad.double()))
     for result, truth in zip(*results):

@@ -57,11 +57,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("arguments", "code", "heavy"),
     [
         ("--help", 0, set()),
-        ("train --help", 0, set()),
         ("audit t.csv", 2, set()),
         ("audit t.csv -s age --score score --out missing/report.html", 2, {"scipy"}),
         ("audit t.csv -s agee --score score", 2, {"scipy", "pandas"}),
-        ("train t.csv -s age -t repayed", 2, {"scipy", "pandas"}),
         ("predict model.frhsic missing.csv", 2, {"pandas"}),
         ("predict model.frhsic t.csv", 0, SOLVED),
         ("datasets list", 0, {"pandas"}),

@@ -72,9 +72,3 @@ def test_a_result_prints_on_two_lines(results):
     for name, result in results[0].items():
         assert len(repr(result)) <= 240, name
         assert "\n" not in repr(result)
-
-
-def test_results_of_one_number_are_numbers(results):
-    for name in ("gdp", "rank gap"):
-        assert float(results[0][name]) == results[0][name].value
-    assert float(results[0]["audit"][NAME].all_rows["gdp"]) > 0

@@ -22,7 +22,7 @@ from frhsic.penalties import (
     BinnedMMD,
     NoPenalty,
     Penalty,
-    penalty_named,
+    make_penalty,
 )
 
 D = WIDTH
@@ -253,7 +253,7 @@ def test_equal_opportunity_is_the_penalty_of_the_positive_rows_and_zero_if_they_
         lambda: NoPenalty()(torch.ones(3, 2, dtype=torch.int64), torch.rand(3)),
         lambda: HSIC().prepare(torch.tensor([0.0, math.nan]), torch.Generator()),
         lambda: HSIC().prepare(torch.tensor(1.0), torch.Generator()),
-        lambda: penalty_named("variance"),
+        lambda: make_penalty("variance"),
     ],
 )
 def test_bad_options_and_calls_are_refused(make):

@@ -17,6 +17,7 @@ import pytest
 import safetensors.numpy
 import torch
 import xgboost
+from frhsic.estimators.conditional import BoostedMeans
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
@@ -42,7 +43,6 @@ from frhsic.estimators import (
     ParityCoupling,
     ParityRegressor,
 )
-from frhsic.estimators.conditional import BoostedMeans
 from frhsic.kernels import Gaussian, Laplacian
 from frhsic.penalties import EIPM, GDP, HSIC, PENALTY_NAMES, BinnedMMD, Penalty
 from frhsic.penalties.base import Batch

@@ -11,7 +11,7 @@ import pytest
 
 import report_samples
 from cli_samples import FEATURES, done, people
-from frhsic._progress import is_heard
+from frhsic._progress import has_listener
 from frhsic.auditing.results import LimitCheck
 from frhsic.cli import _terminal
 from frhsic.report import Report
@@ -39,6 +39,7 @@ def folder(tmp_path, monkeypatch):
 
 QUICK = ["--max-rows", "100"]
 TRAIN = ["train", "t.csv", "-t", "repaid", "-s", "age", *FEATURES, "--limit", "none", *QUICK]
+AUDIT = ["audit", "t.csv", "-s", "age", "--score", "score", *QUICK]
 
 
 def counts(said: list[str], what: str) -> list[int]:
@@ -57,16 +58,16 @@ def test_commands_count_what_is_done_and_what_is_left(folder, said, reading):
     done(["predict", "frhsic-model.frhsic", "t.csv"])
     assert counts(said, "predicting t.csv: # of 400 rows") == [133, 266, 399, 400]
     said.clear()
-    done(["audit", "t.csv", "-s", "age", "--score", "score", *QUICK])
+    done(AUDIT)
     assert counts(said, "reading t.csv: # of 400 rows") == [200, 400]
 
 
 def test_without_a_terminal_nothing_is_said_of_progress(folder, capsys):
     with _terminal.progress() as watch:
         watch("a step")
-        assert not is_heard()  # so that rows are not counted
+        assert not has_listener()  # so that rows are not counted
     assert capsys.readouterr().err == ""
-    assert done([*TRAIN, "--json"]).stderr == ""
+    assert done([*AUDIT, "--json"]).stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_without_a_terminal_nothing_is_said_of_progress(folder, capsys):
     ],
 )
 def test_the_time_left_is_that_of_the_rest_at_the_same_pace(told, said):
-    assert _terminal.counted(*told) == said
+    assert _terminal.progress_text(*told) == said
 
 
 def test_rows_of_a_file_are_counted_before_they_are_read(tmp_path):

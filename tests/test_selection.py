@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
@@ -67,20 +67,6 @@ class Mixed(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         return self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)]
-
-
-class MixedRegressor(RegressorMixin, BaseEstimator):
-    """A linear regression, mixed with its mean."""
-
-    def __init__(self, penalty_weight: float = 1.0) -> None:
-        self.penalty_weight = penalty_weight
-
-    def fit(self, X: Any, y: Any, sensitive_features: Any = None) -> MixedRegressor:
-        self.model_, self.mean_ = LinearRegression().fit(X, y), float(np.mean(y))
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        return self.mean_ + (self.model_.predict(X) - self.mean_) / (1 + self.penalty_weight)
 
 
 class Silent(BaseEstimator):
@@ -338,38 +324,13 @@ def test_an_unpenalised_model_that_does_not_beat_the_constant_has_no_gain():
     assert all(np.isnan(c.gain) for c in result.candidates)
 
 
-def test_the_gain_does_not_change_with_the_unit_of_y():
-    rng = np.random.default_rng(2)
-    X, s = rng.normal(size=(200, 2)), rng.normal(size=200)
-    results = [
-        select_weight(
-            MixedRegressor(), X, y, sensitive_features=s, penalty_weights=[1, 5], limit="gain >= 1%"
-        )
-        for y in (X[:, 0] + s, 1000 - 7 * (X[:, 0] + s))
-    ]
-    assert [c.gain for c in results[0].candidates] == pytest.approx(
-        [c.gain for c in results[1].candidates]
-    )
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize(
-    ("scoring", "value"),
-    [
-        ("roc_auc", lambda y, p: roc_auc_score(y, p)),
-        (
-            lambda model, X, y: float((model.predict(X) == y).sum()),
-            lambda y, p: ((p > 0.5) == y).sum(),
-        ),
-    ],
-)
-def test_any_scorer_is_taken(scoring: Any, value: Any):
+def test_a_scorer_by_name_is_taken():
     X, y, age = credit(600)
     rows = {"sensitive_features": age, "validation": (X, y, age)}
-    result = select_weight(Mixed(), X, y, scoring=scoring, penalty_weights=[1.0], **rows)
-    assert result.candidates[1].performance == pytest.approx(
-        value(y, result.models[1].predict_proba(X)[:, 1])
-    )
+    result = select_weight(Mixed(), X, y, scoring="roc_auc", penalty_weights=[1.0], **rows)
+    auc = roc_auc_score(y, result.models[1].predict_proba(X)[:, 1])
+    assert result.candidates[1].performance == pytest.approx(auc)
 
 
 # groups
@@ -429,15 +390,10 @@ def test_a_collapsed_representation_counts_as_independent():
 
 X40, Y40, S40 = biased(40)
 REFUSED = [
-    ("gdp >= 0.02", ValueError, "gdp <= 0.05"),
     ("gain <= 0.5", ValueError, "gain >= 80%"),
     ("gpd <= 0.02", ValueError, "Did you mean 'gdp'"),
-    ("gdp", ValueError, "limit is 'gdp'; pass a number"),
-    ("gdp <= small", ValueError, "limit is 'gdp <= small'; pass a number"),
     ("gain >= 90", ValueError, "at most 1"),
-    ("hsic <= 50%", ValueError, "the limit of hsic is a share"),
     ({"hours": 0.1}, ValueError, "limit names 'hours'; the attributes are sensitive"),
-    (-0.1, ValueError, "0 or more"),
     (True, TypeError, "limit is True; pass a number"),
 ]
 

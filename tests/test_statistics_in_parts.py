@@ -41,7 +41,6 @@ BLOCKS = {
     "dependence.cubes.PANEL": 16,
     "independence.permutation.DENSE_ROWS": 10,
     "independence.permutation.BLOCK_ENTRIES": 300,
-    "independence.sequential.BLOCK_ENTRIES": 300,
 }
 
 
@@ -84,9 +83,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "permutation_test of one column": lambda: of_test(i.permutation_test(Z[:, 0], S, **FEW)),
     "permutation_test by entries": lambda: of_test(
         i.permutation_test(Z, Z, Laplacian(0.2), Laplacian(0.3), **FEW)
-    ),
-    "SequentialTest": lambda: (
-        i.SequentialTest(**FEW).update(Z[:30], S[:30]).update(Z[30:], S[30:]).history
     ),
 }
 

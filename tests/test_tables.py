@@ -19,9 +19,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from estimator_samples import biased, quick
-from frhsic._progress import listening
+from frhsic._progress import listen
 from frhsic.estimators import FRHSICClassifier, ParityClassifier, ParityRegressor
-from frhsic.estimators.conditional import SplinesAndTrees
 from frhsic.parity import gdp
 from frhsic.tables import files
 from frhsic.tables.attributes import BandedAttributeWarning, read_sensitive
@@ -102,7 +101,6 @@ def text(separator: str, decimal: str, quoted: bool = True) -> str:
         ("t.csv", "\t", ",", ["tabs", "decimal commas"]),
         ("t.csv", "|", ".", ["bars"]),
         ("t.tsv", "\t", ".", []),
-        ("t.txt", ";", ",", ["semicolons", "decimal commas"]),
     ],
 )
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
@@ -129,7 +127,6 @@ def test_what_is_said_goes_before_what_is_found_out(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "decimal"),
     [
-        ("210.000,00;1", ","),
         ("210.000,00;1.234", ","),
         ("210.000,00;1.5", "."),
         ("1,5;1.234", "."),
@@ -293,9 +290,9 @@ def test_a_sample_is_uniform_keeps_rows_whole_and_counts_those_of_the_file(tmp_p
     frame.to_csv(tmp_path / "t.csv", index=False)
     file, seen, counts = TableFile.open(tmp_path / "t.csv"), [], np.zeros(n)
     for seed in range(20):
-        with listening(lambda *told: seen.append(told)):
+        with listen(lambda *told: seen.append(told)):
             rows = read_rows(file, ["x", "y"], required=["y"], seed=seed)
-        assert (rows.given, rows.dropped, len(rows.frame), rows.sampled) == (n, 600, 1000, True)
+        assert (rows.given, rows.dropped, len(rows.frame), rows.is_sample) == (n, 600, 1000, True)
         assert rows.frame.index.is_monotonic_increasing
         assert rows.frame["x"].tolist() == list(map(str, rows.frame.index))
         counts[rows.frame.index] += 1
@@ -323,12 +320,10 @@ def test_numbers_of_a_text_file_are_read_to_the_last_digit(tmp_path, decimal):
         (["20-29", "30-39", "40-49"], [24.5, 34.5, 44.5]),
         (["20–29", "30 – 39", "40 to 49"], [24.5, 34.5, 44.5]),
         (["<25", "25-34", "35+"], [20.5, 29.5, 39.5]),
-        (["under 25", "25-34", "35 and over"], [20.5, 29.5, 39.5]),
         (["≤ 20", "21..30", "> 60"], [15.5, 25.5, 64.5]),
         (["[20, 30)", "[30, 40)", "[40, 60)"], [25, 35, 50]),
         (["<25", "25+"], [25, 25]),
         (["<20", "20-29", "30-59", "60+"], [15.5, 24.5, 44.5, 74.5]),  # of the nearest band each
-        (["60+", "30-59", "20-29", "<20"], [74.5, 44.5, 24.5, 15.5]),
         (["0.5-1.5", "1.5-2.5", "70"], [1, 2, 70]),
         (["-10--5", "-5-5", "5-10"], [-7.5, 0, 7.5]),
     ],
@@ -423,21 +418,6 @@ def test_an_honest_table_raises_no_suspicion():
     noise = pd.DataFrame(np.random.default_rng(1).normal(size=(400, 50))).rename(columns=str)
     rare = (np.arange(400) < 4).astype(float)
     assert named(noise, rare, s) == []
-
-
-@pytest.mark.parametrize("ids", ["rising", "shuffled", "gaps", "repeated"])
-def test_a_column_that_counts_rows_or_persons_is_named(ids):
-    X, y, s = table()
-    rng = np.random.default_rng(2)
-    values = {
-        "rising": np.arange(400),
-        "shuffled": 1000 + rng.permutation(400),
-        "gaps": np.cumsum(rng.integers(1, 99, 400)),
-        "repeated": rng.integers(10_000, 10_150, 400),
-    }[ids]
-    name = "customer_id" if ids == "repeated" else "row"
-    (sentence,) = named(X.assign(**{name: values}), y, s)
-    assert sentence.startswith(f"{name!r} holds whole numbers that seem to identify rows")
 
 
 @pytest.mark.parametrize(
@@ -621,7 +601,7 @@ def test_rows_without_an_attribute_stay_to_train_and_are_not_measured(missing, t
 def test_features_of_any_size_are_taken_and_said(rows, tmp_path):
     X, y, s = table(300)
     X.loc[X.index[rows], "x"] *= 1e300
-    model = SplinesAndTrees(True, n_jobs=1, random_state=0).fit(X, y)
+    model = ParityClassifier(limit=None, n_jobs=1, random_state=0).fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
     X.assign(y=y, age=s["age"]).to_csv(tmp_path / "t.csv", index=False)
     assert "'x' has numbers beyond 1e+150" in " ".join(trained(tmp_path / "t.csv").notes)
@@ -735,22 +715,6 @@ def test_a_value_is_named_by_its_row_in_the_file(tmp_path, reading):
     assert pd.concat(pieces).index.tolist() == list(range(60))
 
 
-@pytest.mark.parametrize("dtype", [bool, "boolean"])
-def test_a_value_of_a_boolean_target_may_be_written_as_text(dtype):
-    column = pd.Series([True, False, False], name="paid", dtype=dtype)
-    for written, codes in (
-        ("True", [1, 0, 0]),
-        ("false", [0, 1, 1]),
-        (False, [0, 1, 1]),
-        ("1", [1, 0, 0]),
-    ):
-        assert read_target(column, positive=written)[0].tolist() == codes
-    with pytest.raises(
-        ValueError, match="'yes' is not a value of 'paid', which holds True and False"
-    ):
-        read_target(column, positive="yes")
-
-
 @pytest.mark.parametrize(
     ("roles", "message"),
     [
@@ -774,19 +738,14 @@ def test_roles_that_do_not_fit_the_table_are_refused(roles: dict[str, Any], mess
         (["no", "yes", "no"], None, [0, 1, 0], ["no", "yes"]),
         (["ja", "nein", "ja"], None, [1, 0, 1], ["nein", "ja"]),
         (["Non", " OUI", "Non"], None, [0, 1, 0], ["Non", " OUI"]),
-        (["true", "false"], None, [1, 0], ["false", "true"]),
-        (["n", "y"], None, [0, 1], ["n", "y"]),
-        (["si", "no"], None, [1, 0], ["no", "si"]),
         (["ja", "nein", "ja"], "nein", [0, 1, 0], ["ja", "nein"]),
         (["b", "a", "b"], "a", [0, 1, 0], ["b", "a"]),
         (["cook", "clerk", "nurse"], "cook", [1, 0, 0], ["not cook", "cook"]),
         (["Yes", "no", "yes", "YES ", "NO", "no"], None, [1, 0, 1, 1, 0, 0], ["no", "YES"]),
         (["Cook", "clerk", "cook", "cook"], " COOK", [1, 0, 1, 1], ["clerk", "cook"]),
-        ([3.0, 1.0], None, [1, 0], [1, 3]),
         ([0.5, 1.5], None, [0, 1], [0.5, 1.5]),
         ([0.0, 1.0, 1.0], "0", [1, 0, 0], [1, 0]),
         ([0.0, 2.0, 1.0], "2", [0, 1, 0], ["not 2", "2"]),
-        ([True, False, True], None, [1, 0, 1], [False, True]),
         ([True, False, True], "False", [0, 1, 0], [True, False]),
         ([1.0, 2.0, 3.0], None, [1, 2, 3], None),
     ],
@@ -810,9 +769,7 @@ def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
         (["cook", "clerk", "nurse"], "coock", "Did you mean 'cook'"),
         (["no", "yes"], "default", "^'default' is not a value of 'y'. There are: no, yes.$"),
         (["cook", "clerk", "nurse"], None, "--positive VALUE"),
-        (["cook", "clerk"], None, "--positive VALUE"),
         (["yes", "nein"], None, "--positive VALUE"),
-        (["yes", "no", "maybe"], None, "--positive VALUE"),
         ([1, 2], "high", "holds numbers"),
         ([0.0, np.inf], None, "infinite values came in target 'y'"),
         ([1, 1], None, "nothing to predict"),
@@ -895,7 +852,7 @@ def test_a_bomb_of_compression_is_refused(kind, message, tmp_path, unpacking_les
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
 
 
-@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "zeros", "nothing"])
+@pytest.mark.parametrize("kind", ["string", "zeros", "nothing"])
 def test_a_parquet_file_that_stands_for_gigabytes_is_refused(kind, tmp_path, unpacking_less):
     import pyarrow as pa
     from pyarrow import parquet
@@ -909,16 +866,6 @@ def test_a_parquet_file_that_stands_for_gigabytes_is_refused(kind, tmp_path, unp
         column = pa.DictionaryArray.from_arrays(np.zeros(60_000, np.int32), text)
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"a": column}), path, compression="zstd", store_schema=False)
-    if kind.startswith(("large", "string_")):  # the type that the header claims
-        short = pa.table({"a": pa.array(["a"], kind)})
-        parquet.write_table(short, tmp_path / "short.parquet")
-        claimed = parquet.read_metadata(tmp_path / "short.parquet").metadata
-        content = parquet.ParquetFile(path, read_dictionary=["a"]).read().replace_schema_metadata()
-        with parquet.ParquetWriter(
-            path, content.schema, compression="zstd", store_schema=False
-        ) as writer:
-            writer.write_table(content)
-            writer.add_key_value_metadata({b"ARROW:schema": claimed[b"ARROW:schema"]})
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(ValueError, match=r"^t.parquet cannot be read as .*more than 200 times"):
         list(TableFile.open(path).pieces(["a"]))
@@ -991,28 +938,3 @@ def test_an_index_in_a_parquet_file_is_a_column(tmp_path):
     pd.DataFrame({"a": [1, 2]}, index=pd.Index(["p", "q"], name="id")).to_parquet(path)
     (piece,) = TableFile.open(path).pieces(["id", "a"])
     assert piece.to_dict("list") == {"id": ["p", "q"], "a": [1, 2]}
-
-
-def test_a_cell_that_keeps_a_column_from_being_numbers_is_said(tmp_path):
-    """Also past the rows that other readers look at."""
-    X, y, s = table(12_000)
-    frame = X.assign(y=y, age=s["age"], code=[f"{i % 7:03d}" for i in range(12_000)])
-    frame = frame.astype({"x": object})
-    frame.loc[11_000, "x"] = "unknown"
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    said = [note for note in trained(tmp_path / "t.csv").notes if "is read as text" in note]
-    assert said == [
-        "'x' is read as text, since some cells are no numbers: it holds 'unknown', first in row"
-        " 11001. To read it as numbers, leave them empty."
-    ]
-
-
-@pytest.mark.slow
-def test_100_000_levels_are_read(tmp_path):
-    X, y, s = table(200_000)
-    levels = [f"level {i % 100_000}" for i in range(200_000)]
-    X.assign(y=y, age=s["age"], level=levels).to_csv(tmp_path / "t.csv", index=False)
-    data = trained(tmp_path / "t.csv")
-    assert data.schema is not None
-    assert data.schema.kinds["level"] == "text"
-    assert data.X["level"].tolist() == levels

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from xgboost import XGBClassifier
 
 from frhsic import ParityClassifier, ParityCoupling, _threads
-from frhsic._threads import limited
+from frhsic._threads import limit_threads
 from frhsic.cli import _terminal
 
 BEFORE = 3
@@ -123,12 +123,12 @@ def test_of_calls_at_once_the_first_gives_the_threads_back(monkeypatch):
     began, ended = threading.Event(), threading.Event()
 
     def second() -> None:
-        with limited(1):
+        with limit_threads(1):
             began.set()
             assert ended.wait(20)
 
     worker = threading.Thread(target=second)
-    with limited(1):
+    with limit_threads(1):
         worker.start()
         assert began.wait(20)
         assert blas.threads == 1

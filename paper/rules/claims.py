@@ -1,6 +1,6 @@
 """Verdicts on the paper's claims, for README.md and docs/reproduction.md.
 
-They are read on the pages under docs/reproduction/.
+They are read on the pages under docs/evidence/.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Claim(NamedTuple):
 def claims() -> dict[str, Claim]:
     """Return the claims on the pages of the studies, by name."""
     found = {}
-    for path in sorted((ROOT / "docs" / "reproduction").glob("*.md")):
+    for path in sorted((ROOT / "docs" / "evidence").glob("*.md")):
         for name, text in re.findall(
             r'<a id="([^"]+)"></a>\n(.*?)(?=<a id=|\n## |\Z)', path.read_text("utf-8"), re.DOTALL
         ):

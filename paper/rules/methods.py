@@ -23,6 +23,7 @@ from rules.records import benchmark, study
 from rules.writing import WORDS
 
 GIVEN = (
+    "replaced one at a time, 2026-11",
     "10 w·w′ + 10 exp(−‖w − w′‖²/2)",
     "the loss at 75, 50 and 25 % of the base's own gap",
     "by more than 1 % of the gain plus two standard errors",

@@ -1,4 +1,4 @@
-"""Read the records of studies in results/, and of the programs in benchmarks/."""
+"""Read the records of studies in paper/results/, and of the programs in benchmarks/."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @cache
 def study(name: str) -> pd.DataFrame:
     """Return the records of a study under a protocol; none if it was not run."""
-    path = ROOT / "results" / f"{name}.parquet"
+    path = ROOT / "paper" / "results" / f"{name}.parquet"
     return pd.read_parquet(path) if path.exists() else pd.DataFrame()
 
 

@@ -166,7 +166,7 @@ def heads() -> pd.DataFrame:
 
     A head is its kind, its column, the standardized gap and its p-value, and more.
     """
-    records = benchmark("encoder/heads.jsonl")
+    records = benchmark("coupling/heads.jsonl")
     each = [np.array([head[2:4] for head in some], dtype=float) for some in records["heads"]]
     found = records[["method", "table"]].assign(
         gap=[np.median(one[:, 0]) for one in each],

@@ -1,4 +1,4 @@
-"""Numbers of docs/reproduction.md, and counts of records on the pages under docs/reproduction/."""
+"""Numbers of docs/reproduction.md, and counts of records on the pages under docs/evidence/."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def index_of_claims() -> Iterator[str]:
     yield "; ".join(counted(kind) for kind in KINDS).capitalize()
     twice = {name: claim for name, claim in found.items() if claim.second}
     other = [name for name, claim in twice.items() if claim.second != claim.sign]
-    links = [f"[{name}](reproduction/{found[name].page}#{name})" for name in other]
+    links = [f"[{name}](evidence/{found[name].page}#{name})" for name in other]
     names = ", ".join(sorted(links, key=page.find)) or "none"
     yield f"{len(twice)} claims; the verdict differs for {names}"
-    for name in re.findall(r"^\| \[[^|]*\]\(reproduction/[\w-]+\.md#([^)]+)\)", page, re.MULTILINE):
+    for name in re.findall(r"^\| \[[^|]*\]\(evidence/[\w-]+\.md#([^)]+)\)", page, re.MULTILINE):
         if name in found:
             own = found[name]
             second = VERDICTS[own.second][0] if own.second else ""
-            link = f"[{own.statement}](reproduction/{own.page}#{name})"
+            link = f"[{own.statement}](evidence/{own.page}#{name})"
             yield f"| {link} | {VERDICTS[own.sign][0]} | {second} |"
     shown = dict(re.findall(r"^\| \[(\w+ \d+)\](\([^)]+\) \| [^|]+)", page, re.MULTILINE))
     for number in PRINTED:
@@ -119,9 +119,8 @@ def file_counts(folder: Path) -> list[str]:
     wrong = []
     pages = sorted(folder.glob("*.md"))
     details = "\n".join(path.read_text(encoding="utf-8") for path in pages)
-    for name, *cells in sorted(
-        set(re.findall(r"\| `results/([^`]+)\.parquet` \| (.*?) \| (.*?) \| (.*?) \|", details))
-    ):
+    line = r"\| `paper/results/([^`]+)\.parquet` \| (.*?) \| (.*?) \| (.*?) \|"
+    for name, *cells in sorted(set(re.findall(line, details))):
         table = study(name)
         own = [f"{len(table):,}", "—", "—"]
         columns = ["part", "dataset", "method", "weight", "repeat", "seconds"]

@@ -54,7 +54,7 @@ def phrases() -> Iterator[str]:
     yield (
         "an epoch of a network, 20,000 rows: no penalty, FRHSIC, HSIC with the head |"
         f" {two(least['none'])}, {two(least['frhsic'])}, {two(least['hsic'])} s"
-        f" ([runtime](reproduction/runtime.md)) | {machine(epochs.iloc[0].to_dict())} |"
+        f" ([runtime](evidence/runtime.md)) | {machine(epochs.iloc[0].to_dict())} |"
     )
     yield from beside_peers(peers)
     yield from on_gpu()

@@ -12,12 +12,10 @@ from pytest import approx
 from frhsic import dependence as d
 from frhsic.kernels import Gaussian, HalfDistance
 from frhsic.penalties import EIPM
-from frhsic.penalties.bins import bin_membership
 from frhsic_paper.baselines import (
     PairwiseMMD,
     ScaledEIPM,
     UnbiasedCorrelation,
-    equal_width_edges,
     pairwise_mmd_from_bins,
 )
 
@@ -59,25 +57,11 @@ def test_the_pairwise_mmd_is_its_definition_on_ten_bins_of_equal_width():
     assert penalty(100 * z + 3, s).item() == approx(np.mean(distances), rel=1e-7)
 
 
-def test_edges_are_those_of_numpy(dtype):
-    s = torch.randn(101, generator=torch.Generator().manual_seed(0), dtype=dtype)
-    widths = np.linspace(float(s.min()), float(s.max()), 11)[1:-1]
-    close = 1e-5 if dtype == torch.float32 else 1e-12
-    assert equal_width_edges(s).tolist() == approx(widths.tolist(), rel=close)
-    assert equal_width_edges(s).dtype == dtype
-
-
 def test_the_pairwise_mmd_of_many_batches_is_that_of_each():
     sums = torch.tensor([[[8.0, 2.0], [2.0, 4.0]], [[1.0, 0.0], [0.0, 9.0]]])
     alone = [pairwise_mmd_from_bins(each, torch.tensor([2.0, 2.0])).item() for each in sums]
     together = pairwise_mmd_from_bins(sums, torch.full((2, 2), 2.0))
     assert together.tolist() == alone == [2.0, 2.5]
-
-
-def test_bins_of_a_single_row_count_as_nothing():
-    z = torch.randn(3, 1, generator=torch.Generator().manual_seed(3))
-    m = bin_membership(torch.arange(3.0), torch.tensor([0.5, 1.5]))
-    assert pairwise_mmd_from_bins(m.T @ z @ z.T @ m, m.sum(0)).item() == 0
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0])

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from frhsic_paper import code as codes
-from frhsic_paper.grid import _trained_and_measured
+from frhsic_paper.grid import _train_and_measure
 
 BASE = '''
 from functools import cache, partial
@@ -103,9 +103,7 @@ def test_a_function_made_inside_another_reaches_what_it_was_given(code_of):
 
 def test_training_reaches_penalties_kernels_and_measures_and_no_figure():
     modules = {
-        ".".join(name.split(".")[:k])
-        for k in (3, 4)
-        for name, _ in codes.code(_trained_and_measured)
+        ".".join(name.split(".")[:k]) for k in (3, 4) for name, _ in codes.code(_train_and_measure)
     }
     for wanted in ("frhsic.training.loop", "frhsic.kernels.squared_distances"):
         assert wanted in modules

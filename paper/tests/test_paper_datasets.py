@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from frhsic.datasets import Dataset, load_dataset
-from frhsic_paper.datasets import load_published, loaded, protecting
+from frhsic_paper.datasets import load_published, load_variant, protect
 from frhsic_paper.protocol import CORRECTED, DATASETS, PROTOCOLS, PUBLISHED
-from frhsic_paper.splits import split_of
+from frhsic_paper.splits import split_dataset
 from real_data import real
 
 # name: n, d, sum of y, sum of s, and sums of some columns of X of the published table. ACS Income:
@@ -76,7 +76,7 @@ CHECKSUMS = {
 
 def paper_table(name: str, protocol: str) -> Dataset:
     """Return a table, unless it is a draw from the whole state, which is not pinned."""
-    data = real(loaded, name, PROTOCOLS[protocol])
+    data = real(load_variant, name, PROTOCOLS[protocol])
     if name == "acs_income" and "another draw" not in data.provenance:
         pytest.skip("the whole state is here; the sample is pinned")
     return data
@@ -100,7 +100,7 @@ def table_checksum(data: Dataset) -> str:
 
 def split_checksum(data: Dataset) -> str:
     """Return the checksum of the training, validation and test rows of the published seeds."""
-    splits = [split_of(data, seed, validation=0.2) for seed in range(42, 47)]
+    splits = [split_dataset(data, seed, validation=0.2) for seed in range(42, 47)]
     parts = [part for one in splits for part in (one.train, one.validation, one.test)]
     return checksum(*(part.rows.astype("<i8") for part in parts))
 
@@ -124,8 +124,8 @@ def test_a_published_table_has_the_pinned_sums(name):
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_published_table_says_where_its_rows_are_from_and_splits_into_scaled_rows(name):
-    data = real(loaded, name, PUBLISHED)
-    split = split_of(data, 42)
+    data = real(load_variant, name, PUBLISHED)
+    split = split_dataset(data, 42)
     assert split.train.x.isfinite().all()
     assert split.test.x.isfinite().all()
     assert (float(split.train.x.min()), float(split.train.x.max())) == (0.0, 1.0)
@@ -136,13 +136,15 @@ def test_a_published_table_says_where_its_rows_are_from_and_splits_into_scaled_r
 
 
 def test_published_crime_protects_the_neighbour_of_the_column_it_means():
-    published, corrected = (real(loaded, "crime", protocol) for protocol in (PUBLISHED, CORRECTED))
+    published, corrected = (
+        real(load_variant, "crime", protocol) for protocol in (PUBLISHED, CORRECTED)
+    )
     assert published.attributes == ("householdsize",)
     assert corrected.attributes == ("racepctblack",)
     assert published.s.std() == pytest.approx(
         0.1637, abs=1e-4
     )  # the published spectra imply a variance of .0264
-    assert sorted(protecting(corrected, "householdsize").X) == sorted(published.X)
+    assert sorted(protect(corrected, "householdsize").X) == sorted(published.X)
 
 
 def test_published_crime_is_imputed_before_the_split_and_the_reasons_say_so():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from frhsic_paper.frontier import Frontier, Run, band_limit, within_band
+from frhsic_paper.frontier import Frontier, Run, band_limit, is_within_band
 from frhsic_paper.frontiers import Scale, naup, naup_by_repeat
 from frhsic_paper.models import best_in_band
 
@@ -54,7 +54,7 @@ def test_area_and_matched_point_of_the_published_sweeps_are_the_printed_ones(dat
     ]
     assert len(rows) == 6
     frontier = published_frontier(dataset, GRIDS[grid])
-    areas, matched = naup(frontier), frontier.matched(0.01)
+    areas, matched = naup(frontier), frontier.matched_points(0.01)
     for row in rows:
         assert areas[row["method"]] == approx(row["naup"], abs=5.1e-5)
         point = matched[row["method"]]
@@ -72,21 +72,16 @@ def test_area_by_hand():
 def test_an_error_is_better_when_lower():
     runs = (Run("none", 0, 0, 1.0, 1.0), Run("a", 1, 0, 1.005, 0.4), Run("a", 2, 0, 1.2, 0.1))
     frontier = Frontier(runs, higher_is_better=False)
-    assert frontier.matched(0.01)["a"].weight == 1
-    assert [p.weight for p in frontier.non_dominated("a")] == [2, 1]
+    assert frontier.matched_points(0.01)["a"].weight == 1
+    assert [p.weight for p in frontier.non_dominated_points("a")] == [2, 1]
 
 
 def test_a_negative_baseline_has_a_matched_point():
     runs = (Run("none", 0, 0, -0.20, 1.0), Run("a", 1, 0, -0.201, 0.4), Run("a", 2, 0, -0.3, 0.1))
-    matched = Frontier(runs).matched(0.01)
+    matched = Frontier(runs).matched_points(0.01)
     assert (matched["a"].weight, matched["none"].weight) == (1, 0)
     assert band_limit(-0.20, 0.01, True) == approx(-0.202)
-    assert Frontier((runs[0], runs[2])).matched(0.01)["a"] is None
-
-
-def test_a_scale_carries_over_to_another_sweep():
-    scale = Scale(worst=0.5, best=0.9, dependence=2.0)
-    assert naup(small(), scale)["a"] > naup(small())["a"]
+    assert Frontier((runs[0], runs[2])).matched_points(0.01)["a"] is None
 
 
 def repeated(repeats, advantage):
@@ -107,7 +102,8 @@ def test_the_area_of_each_repeat_is_on_one_scale():
     frontier = repeated(12, 0.1)
     areas = naup_by_repeat(frontier)
     alone = naup(
-        Frontier(tuple(run for run in frontier.runs if run.repeat == 3)), Scale.of(frontier)
+        Frontier(tuple(run for run in frontier.runs if run.repeat == 3)),
+        Scale.from_frontier(frontier),
     )
     assert {m: v[3] for m, v in areas.items()} == alone
     assert (areas["a"] > areas["b"]).all()
@@ -118,15 +114,15 @@ def test_the_limit_of_the_band_is_inside_and_what_lies_beyond_is_not(higher):
     limit = band_limit(0.8, 0.01, higher)
     beyond = np.nextafter(limit, -np.inf if higher else np.inf)
     assert limit == approx(0.792 if higher else 0.808)
-    assert within_band(limit, 0.8, 0.01, higher)
-    assert not within_band(beyond, 0.8, 0.01, higher)
+    assert is_within_band(limit, 0.8, 0.01, higher)
+    assert not is_within_band(beyond, 0.8, 0.01, higher)
     best = {"baseline": 0.8, "band": 0.01, "higher_is_better": higher}
     assert best_in_band([0.8, limit, beyond], [0.3, 0.2, 0.1], **best) == (1, True)
     assert best_in_band([beyond, beyond], [0.3, 0.2], **best) == (0, False)
 
 
 def test_points_average_repeats():
-    point = repeated(6, 0.0).of("b")[0]
+    point = repeated(6, 0.0).method_points("b")[0]
     values = [r.performance for r in repeated(6, 0.0).runs if r.method == "b" and r.weight == 1]
     assert point.performance == approx(np.mean(values))
     assert point.performance_sd == approx(np.std(values, ddof=1))
@@ -134,7 +130,7 @@ def test_points_average_repeats():
 
 
 def test_a_point_with_less_performance_and_more_dependence_is_dominated():
-    assert [p.weight for p in small().non_dominated("a")] == [10, 1]
+    assert [p.weight for p in small().non_dominated_points("a")] == [10, 1]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +139,7 @@ def test_a_point_with_less_performance_and_more_dependence_is_dominated():
         (lambda: Frontier(()), "at least one run"),
         (lambda: Frontier((Run("a", 1, 0, 0.9, 0.1),)), "baseline 'none'"),
         (lambda: Frontier((Run("none", 0, 0, float("nan"), 0.1),)), "diverged"),
-        (lambda: small().of("z"), "method 'z'"),
+        (lambda: small().method_points("z"), "method 'z'"),
         (lambda: Scale(0, 1, 0.0), "positive"),
     ],
 )

@@ -21,23 +21,23 @@ from torch import nn
 from dependence_samples import gaussian_pair as normal_pair
 from dependence_samples import ksg_by_definition
 from frhsic.dependence import hsic, hsic_unbiased, mutual_information
-from frhsic.dependence.grams import centered
-from frhsic.independence import gamma_test, permutation_test
+from frhsic.dependence.grams import centered_gram
+from frhsic.independence import permutation_test
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.penalties import EIPM, NoPenalty
 from frhsic.training import MLP
 from frhsic_paper import measures, records
-from frhsic_paper.grid import Grid, Splits, by_name, run
+from frhsic_paper.grid import Grid, Splits, methods_by_name, run
 from frhsic_paper.models import Model
 from frhsic_paper.options import Options
-from frhsic_paper.printed import cached
+from frhsic_paper.printed import published_numbers
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
-from frhsic_paper.splits import split_of
+from frhsic_paper.splits import split_dataset
 from frhsic_paper.statistics import eipm, smoothed_gdp
 from frhsic_paper.statistics.published import (
-    gamma_test_published,
     gamma_test_two_moments,
-    mutual_information_published,
+    published_gamma_test,
+    published_mutual_information,
 )
 from frhsic_paper.studies import bandwidth_scaling, convergence, high_dimensional, runtime
 from frhsic_paper.studies.bound import RULES, corrected_sides, published_sides
@@ -73,7 +73,7 @@ def test_probes_are_ridge_regressions_of_scikit_learn_and_a_model_that_diverged_
 
 @pytest.mark.parametrize("statistic", ["hsic", "eipm"])
 def test_the_published_draws_give_the_published_errors(statistic):
-    content = cached("convergence")
+    content = published_numbers("convergence")
     for n in (50, 200, 1000):
         for repeat in (0, 7, 19):
             estimate = convergence._estimates(*convergence.sample(n, repeat), (statistic,))[
@@ -88,12 +88,12 @@ def test_the_published_draws_give_the_published_errors(statistic):
 def test_the_published_reference_is_one_draw_of_twenty_thousand_rows():
     z, s = convergence.sample(convergence.REFERENCE_ROWS, convergence.REFERENCE_SEED)
     assert float(hsic(z, s, Gaussian(1.0), Gaussian(1.0))) == approx(
-        cached("convergence")["hsic_true"], abs=1e-7
+        published_numbers("convergence")["hsic_true"], abs=1e-7
     )
 
 
 def test_slopes_of_the_published_errors_are_the_printed_ones():
-    content = cached("convergence")
+    content = published_numbers("convergence")
     made = [
         {"statistic": name, "n": int(n), "repeat": repeat, "error": error}
         for name in ("hsic", "eipm")
@@ -301,7 +301,9 @@ def test_errors_grow_with_columns_for_eipm_and_hardly_for_hsic(tmp_path, monkeyp
 
 
 def test_mutual_information_is_that_of_the_test_rows(tmp_path):
-    grid = Grid("tradeoff", ("adult",), by_name("frhsic"), (0.1, 10.0), 3, Splits(), epochs=1)
+    grid = Grid(
+        "tradeoff", ("adult",), methods_by_name("frhsic"), (0.1, 10.0), 3, Splits(), epochs=1
+    )
     grid = replace(grid, source=lambda name, protocol: toy_dataset("adult", n=300))
     seen, options = {}, Options(tmp_path, "cpu")
 
@@ -311,7 +313,7 @@ def test_mutual_information_is_that_of_the_test_rows(tmp_path):
             z = trained.fleet.select([i]).transform(test.x)[0]
             expected = (
                 float(mutual_information(z, test.s)),
-                float(mutual_information_published(z, test.s)),
+                float(published_mutual_information(z, test.s)),
             )
             seen[trained.method, record["weight"], record["repeat"]] = expected
 
@@ -341,7 +343,7 @@ def test_the_published_sides_are_their_definitions():
     (found,) = published_sides(z, s)
     k = Gaussian(1.0)(z, z)
     l = Gaussian(median_bandwidth(s))(s[:, None].double(), s[:, None].double())
-    assert found["hsic"] == approx(float((centered(k) * l).mean()), rel=1e-6)
+    assert found["hsic"] == approx(float((centered_gram(k) * l).mean()), rel=1e-6)
     assert found["rhs"] == approx(found["hsic"] / found["lambda_hat"])
     variances = [
         float(((row - row.mean()) ** 2).mean()) for row in k
@@ -354,7 +356,9 @@ def test_the_corrected_sides_are_projected_and_in_order():
     z, s = sample()
     sides = corrected_sides(z, s)
     assert [side["rule"] for side in sides] == list(RULES)
-    l = centered(Gaussian(median_bandwidth(s))(s[:, None].double(), s[:, None].double())) / len(s)
+    l = centered_gram(
+        Gaussian(median_bandwidth(s))(s[:, None].double(), s[:, None].double())
+    ) / len(s)
     values, vectors = torch.linalg.eigh(l)
     k = Gaussian(1.0)(z, z)
     for side in sides:
@@ -392,7 +396,7 @@ def test_a_representation_that_collapsed_is_not_rejected():
 
 def test_the_published_selection_is_the_smallest_weight_whose_statistic_is_below_the_threshold():
     rows = {"adult": 1000, "crime": 299, "compas": 925}
-    cells = cached("lambda_selection")
+    cells = published_numbers("lambda_selection")
     rejected = [rows[r["dataset"]] * r["hsic_val"] > r["threshold_for_n_times_hsic"] for r in cells]
     assert rejected == [r["reject"] for r in cells]
     made = [{**r, "method": "frhsic", "published_rejected": r["reject"]} for r in cells]
@@ -406,7 +410,7 @@ def test_the_published_selection_is_the_smallest_weight_whose_statistic_is_below
 
 def test_published_heads_are_measured_on_logits_and_on_hard_labels(tmp_path):
     data = toy_dataset("adult", n=400)
-    split = split_of(data, 42, scaling="all")
+    split = split_dataset(data, 42, scaling="all")
     torch.manual_seed(0)
     encoder, head = MLP()(data.d), nn.Linear(50, 1)
     state = {f"encoder.{k}": v for k, v in encoder.state_dict().items()}
@@ -445,32 +449,11 @@ def test_the_published_null_is_that_of_the_published_formulae():
     mean = float(k_gram.sum() * l_gram.sum()) / (n * (n - 1) * (n - 2) * (n - 3))
     products = float((k_gram**2).sum() * (l_gram**2).sum())
     variance = 2 * products / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
-    result = gamma_test_published(z, s, k, l)
+    result = published_gamma_test(z, s, k, l)
     assert n * result.null_mean == approx(mean, rel=1e-10)
     assert n * result.null_standard_deviation == approx(math.sqrt(variance), rel=1e-10)
     reference = stats.gamma(mean**2 / variance, scale=variance / mean)
     assert n * result.threshold == approx(float(reference.isf(0.05)), rel=1e-9)
-
-
-@pytest.mark.slow
-def test_the_published_null_does_not_hold_its_level():
-    """Never in 50 dimensions, and twice as often as it says in one (the published numbers were made
-    with it).
-    """
-
-    def rejected(d, draw):
-        z = torch.randn(200, d, generator=draw, dtype=torch.float64)
-        return gamma_test_published(
-            z, torch.rand(200, generator=draw, dtype=torch.float64)
-        ).rejected
-
-    generators = {d: torch.Generator().manual_seed(d) for d in (1, 50)}
-    rates = {
-        d: np.mean([rejected(d, generator) for _ in range(1000)])
-        for d, generator in generators.items()
-    }
-    assert rates[50] == 0
-    assert 0.09 <= rates[1] <= 0.14
 
 
 def test_the_published_one_is_its_definition_with_inclusive_counts(dtype):
@@ -480,23 +463,12 @@ def test_the_published_one_is_its_definition_with_inclusive_counts(dtype):
         centred @ np.linalg.svd(centred, full_matrices=False)[2].T
     )  # two components of two: a rotation
     expected = ksg_by_definition(turned.tolist(), s.double().tolist(), 2, lambda d, r: d <= r)
-    assert mutual_information_published(z, s, n_neighbors=2).item() == approx(
+    assert published_mutual_information(z, s, n_neighbors=2).item() == approx(
         max(expected, 0), rel=1e-6
     )
     assert expected != ksg_by_definition(
         turned.tolist(), s.double().tolist(), 2, lambda d, r: d < r
     )
-
-
-def test_the_published_one_is_blind_to_what_lies_below_its_bias():
-    # inclusive counts cost 1/k = 0.2 where z is on a larger scale than s; ours does not know the
-    # scale
-    rng = np.random.default_rng(1)
-    s = rng.random(1500)
-    z = rng.standard_normal((1500, 3)) + 2 * s[:, None] * np.array([1, 0, 0])
-    assert mutual_information_published(100 * z, s).item() == 0
-    assert float(mutual_information(100 * z, s)) == approx(mutual_information(z, s), abs=1e-9)
-    assert float(mutual_information(100 * z, s)) > 0.05
 
 
 def test_grettons_moments_are_those_of_the_formulae_for_whole_matrices():
@@ -508,7 +480,7 @@ def test_grettons_moments_are_those_of_the_formulae_for_whole_matrices():
     k, l = Gaussian(1.0), Gaussian(0.5)
     k_gram, l_gram = k(z, z), l(s, s)
     pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
-    squares = (centered(k_gram) * centered(l_gram)) ** 2
+    squares = (centered_gram(k_gram) * centered_gram(l_gram)) ** 2
     mu_k, mu_l, spread = (
         sum(float(gram[pair]) for pair in pairs) / len(pairs) for gram in (k_gram, l_gram, squares)
     )
@@ -536,9 +508,3 @@ def test_statistic_and_pvalue_agree_with_causal_learn():
     result = gamma_test_two_moments(z, s, Gaussian(1.0), Gaussian(0.5), moments="permutation")
     assert 1000**2 * result.statistic == approx(1506.618432614998, rel=1e-10)
     assert result.pvalue == approx(7.792611530910154e-05, rel=0.03)
-    # both are too small by far; three moments come closer to the permutations
-    three = gamma_test(z, s, Gaussian(1.0), Gaussian(0.5)).pvalue
-    permuted = permutation_test(
-        z, s, Gaussian(1.0), Gaussian(0.5), resamples=9999, random_state=0
-    ).pvalue
-    assert abs(math.log(three / permuted)) < abs(math.log(result.pvalue / permuted))

@@ -14,7 +14,7 @@ import pytest
 
 from cli_samples import one_line_and_2
 from frhsic_paper import records
-from frhsic_paper.command import locked, remove_unfinished
+from frhsic_paper.command import lock_folder, remove_unfinished
 from running_commands import group, started, stopped
 
 MODEL = {
@@ -31,7 +31,7 @@ MODEL = {
 def test_a_folder_that_another_process_writes_to_is_refused(tmp_path: Path):
     folder = tmp_path / "quick"
     folder.mkdir()
-    with locked(folder):
+    with lock_folder(folder):
         said = one_line_and_2(
             ["reproduce", "synthetic", "--epochs", "1", "--out", str(tmp_path), "--device", "cpu"]
         )
@@ -63,11 +63,11 @@ def test_one_lock_at_a_time_and_what_a_kill_left_is_removed(tmp_path: Path):
     left = tmp_path / f".{'0' * 32}.part"
     left.touch()
     (tmp_path / ".mine.part").touch()
-    with locked(tmp_path):
-        with pytest.raises(ValueError, match="another process is writing"), locked(tmp_path):
+    with lock_folder(tmp_path):
+        with pytest.raises(ValueError, match="another process is writing"), lock_folder(tmp_path):
             pass
         remove_unfinished(tmp_path)
-    with locked(tmp_path):
+    with lock_folder(tmp_path):
         pass
     assert {path.name for path in tmp_path.iterdir()} == {".mine.part"}
 
@@ -76,7 +76,7 @@ def test_where_the_system_has_no_locks_nothing_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    with locked(tmp_path), locked(tmp_path):
+    with lock_folder(tmp_path), lock_folder(tmp_path):
         assert list(tmp_path.iterdir()) == []
 
 

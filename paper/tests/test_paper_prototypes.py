@@ -13,9 +13,16 @@ from frhsic_paper.grid import held_out
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import PROTOCOLS, PUBLISHED
 from frhsic_paper.results import Results
-from frhsic_paper.splits import split_of
+from frhsic_paper.splits import split_dataset
 from frhsic_paper.studies import prototypes
-from frhsic_paper.studies.prototypes import LIMITS, STUDY, beside, encoded, matched, verdict_table
+from frhsic_paper.studies.prototypes import (
+    LIMITS,
+    STUDY,
+    encode_split,
+    join_networks,
+    matched_records,
+    verdict_table,
+)
 from frhsic_paper.study import run
 from paper_records import sweep
 from paper_samples import stand_in, toy_dataset
@@ -52,8 +59,8 @@ def column(monkeypatch):
 
 
 def test_heads_and_probes_have_rows_that_the_encoder_has_not_seen(column):
-    split = split_of(toy_dataset("adult", n=500), 42, validation=0.15)
-    parts = encoded(split)
+    split = split_dataset(toy_dataset("adult", n=500), 42, validation=0.15)
+    parts = encode_split(split)
     assert len(parts) == len(LIMITS)
     (seen,) = column.seen
     heads = len(split.train) - len(seen)
@@ -87,7 +94,7 @@ def test_the_study_runs_from_end_to_end_and_once(protocol, column, tmp_path, mon
     assert found[-1]["probe_r2_linear"] <= 1e-6  # a constant does not
     worst = "head_deviation" if protocol.printed else "worst_gdp"
     assert found[0][worst] > found[-1][worst]
-    split = encoded(held_out(protocol).of(toy_dataset("adult", n=1000), 1)[0])[0]
+    split = encode_split(held_out(protocol).make(toy_dataset("adult", n=1000), 1)[0])[0]
     exact = LogisticRegression(C=np.inf).fit(split.train.x.numpy(), split.train.y.numpy())
     scores = exact.decision_function(split.test.x.numpy())
     assert found[0]["score_sd"] == approx(scores.std(), rel=0.03)  # the head is trained to its end
@@ -115,7 +122,7 @@ def verdict_of(protocol, factors, performance=0.0):
             ("prototypes", protocol.name): own,
         }
     )
-    table = verdict_table(beside(results, protocol), protocol)
+    table = verdict_table(join_networks(results, protocol), protocol)
     return {row[0].partition(",")[0]: row[1:] for row in table.rows}
 
 
@@ -137,7 +144,7 @@ def test_what_does_not_reach_the_performance_is_no_match_and_is_said_to_be_worse
 
 
 def test_the_printed_point_is_that_of_the_papers_main_table():
-    point = matched(prototypes.of_print(), "adult", PUBLISHED)["frhsic"]
+    point = matched_records(prototypes.printed_sweep(), "adult", PUBLISHED)["frhsic"]
     assert [(r["performance"], r["gdp_logit_uniform"]) for r in point] == [
         (approx(0.845, abs=5e-4), approx(0.232, abs=5e-4))
     ]

@@ -105,7 +105,7 @@ def test_numbers_that_are_not_there_yet_are_filled_in():
 
 
 def test_changed_counts_of_a_study_are_found(tmp_path):
-    shutil.copytree(ROOT / "docs" / "reproduction", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "docs" / "evidence", tmp_path, dirs_exist_ok=True)
     assert not reproduction.file_counts(tmp_path)
     path = tmp_path / "convergence.md"
     text, changes = re.subn(r"(parquet` \| \d+)(?= \|)", r"\g<1>1", path.read_text("utf-8"))
@@ -169,7 +169,7 @@ def test_a_cost_by_hand():
 def test_costs_counts_and_sentences_are_those_of_the_package(seed):
     records = records_of_ways(seed)
     results = Results({("crossed", "corrected"): records})
-    theirs = showing.found(results, showing.FRESH)
+    theirs = showing.all_costs(results, showing.FRESH)
     ours = comparison.cells_of(pd.DataFrame(records), comparison.FRESH)
     assert {cell: set(costs) for cell, costs in ours.items()} == {
         cell: set(costs) for cell, costs in theirs.items()
@@ -181,18 +181,18 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
             other = theirs[cell][way]
             assert cost.value == approx(other.value, rel=1e-12)
             error = comparison.error_between(cost, costs[first])
-            assert error == approx(other.error_beside(theirs[cell][first]), rel=1e-9, abs=1e-15)
+            assert error == approx(other.difference_error(theirs[cell][first]), rel=1e-9, abs=1e-15)
     for with_s, title in product((False, True), reading.YARDSTICKS):
         expected = showing.counts(theirs, with_s)[title]
         assert comparison.counts(ours, title, with_s) == expected
     for title, (first, _) in showing.FAMILIES.items():
-        own = (showing.by_table(theirs, title, base) for base in showing.BASES)
-        best = sum(showing.cheapest(tables, title, False).count(first) for tables in own)
+        own = (showing.costs_by_table(theirs, title, base) for base in showing.BASES)
+        best = sum(showing.cheapest_ways(tables, title, False).count(first) for tables in own)
         assert methods.strictly_best(ours, title)[0] == best
     scores = next(iter(reading.YARDSTICKS))
-    own = showing.by_table(theirs, scores, "trees")
+    own = showing.costs_by_table(theirs, scores, "trees")
     medians = methods.median_costs(ours, scores)
-    assert list(showing.ranked(own, scores, with_s=False)) == sorted(
+    assert list(showing.rank_ways(own, scores, with_s=False)) == sorted(
         medians, key=lambda way: float(medians[way][2].replace("−", "-"))
     )
     for way, shown in medians.items():

@@ -19,15 +19,15 @@ from typer.testing import CliRunner
 from frhsic.cli import app
 from frhsic_paper import grid as grids
 from frhsic_paper import models, records
-from frhsic_paper.grid import Grid, Splits, by_name, run
+from frhsic_paper.grid import Grid, Splits, methods_by_name, run
 from frhsic_paper.models import Key, Model, chosen_on_validation, store_all
 from frhsic_paper.options import Options
-from frhsic_paper.page import due
+from frhsic_paper.page import due_records
 from frhsic_paper.protocol import CORRECTED, PROTOCOLS, PUBLISHED
 from frhsic_paper.results import Results
-from frhsic_paper.steps import Computation, Measurement, Training
+from frhsic_paper.steps import Computation, Training
 from frhsic_paper.studies import STUDIES
-from frhsic_paper.study import Study, named, tasks, train_side_by_side
+from frhsic_paper.study import Study, select_studies, tasks, train_side_by_side
 from frhsic_paper.study import run as run_study
 from frhsic_paper.sweep import measure_information
 from frhsic_paper.synthetic import synthetic_task
@@ -55,7 +55,7 @@ def small(name, protocol):
 GRID = Grid(
     "small",
     ("a", "b"),
-    by_name("frhsic", "reg-gdp"),
+    methods_by_name("frhsic", "reg-gdp"),
     (0.1, 1.0),
     2,
     Splits(),
@@ -121,13 +121,6 @@ def test_a_run_that_was_killed_and_started_again_gives_the_same_records(tmp_path
         assert all(torch.equal(value, both[1][key][name]) for name, value in state.items())
 
 
-def test_a_unit_of_which_some_records_are_lost_is_trained_anew(copied):
-    expected = records_of(copied)
-    records.write(copied.file("small", PUBLISHED), [r for i, r in enumerate(expected) if i != 3])
-    by_model = {Key.of(r): r for r in without_times(run(GRID, PUBLISHED, copied))}
-    assert [by_model[Key.of(r)] for r in expected] == without_times(expected)
-
-
 @pytest.mark.slow
 def test_processes_give_the_records_of_one(tmp_path, whole):
     found = run(GRID, PUBLISHED, on_cpu(tmp_path, workers=2))
@@ -136,7 +129,7 @@ def test_processes_give_the_records_of_one(tmp_path, whole):
 
 def test_records_say_how_they_were_trained_and_those_of_other_terms_are_trained_again(tmp_path):
     grid = replace(
-        GRID, datasets=("a",), methods=by_name("frhsic", "hsic"), weights=(0.1,), repeats=1
+        GRID, datasets=("a",), methods=methods_by_name("frhsic", "hsic"), weights=(0.1,), repeats=1
     )
     options = on_cpu(tmp_path)
     found = run(grid, CORRECTED, options)
@@ -160,23 +153,13 @@ def test_records_say_how_they_were_trained_and_those_of_other_terms_are_trained_
     assert next(r["weight_decay"] for r in again if r["method"] == "frhsic") == 0.001
 
 
-def test_records_say_task_epochs_device_and_versions(whole):
-    shared = {
-        "part": "models",
-        "task": "binary",
-        "epochs": 1,
-        "device": "cpu",
-        "torch": torch.__version__,
-    }
-    assert all(record | shared == record for record in records_of(whole))
-    assert all(len(record["depends_on"]) == 12 and record["frhsic"] for record in records_of(whole))
-
-
 CHANGES = {
     "epochs": {"epochs": 2},
     "weights": {"weights": (0.1, 2.0)},
     "splits": {"splits": Splits(scaling="all")},
-    "penalty": {"methods": (replace(by_name("frhsic")[0], make=by_name("hsic")[0].make),)},
+    "penalty": {
+        "methods": (replace(methods_by_name("frhsic")[0], make=methods_by_name("hsic")[0].make),)
+    },
     "encoder": {"encoder": lambda d: torch.nn.Linear(d, 50)},
     "source": {"source": lambda name, protocol: synthetic_task(100, random_state=0).dataset()},
 }
@@ -188,9 +171,9 @@ def test_a_unit_is_stale_once_what_it_depends_on_differs(change):
         grid.units(PUBLISHED)["models", "a", "frhsic"] for grid in (GRID, replace(GRID, **change))
     )
     assert before.depends_on != after.depends_on
-    assert GRID.units(PUBLISHED) == replace(GRID, methods=by_name("frhsic", "reg-gdp")).units(
-        PUBLISHED
-    )
+    assert GRID.units(PUBLISHED) == replace(
+        GRID, methods=methods_by_name("frhsic", "reg-gdp")
+    ).units(PUBLISHED)
     assert GRID.units(CORRECTED)["models", "a", "frhsic"] != before
     assert replace(GRID, repeats=1).depends_on("a", "frhsic", PUBLISHED) == before.depends_on
 
@@ -198,32 +181,15 @@ def test_a_unit_is_stale_once_what_it_depends_on_differs(change):
 def test_records_that_were_just_made_bear_the_stamp_of_the_present_code(whole, tmp_path):
     study = Study("small", "", train=(Training(lambda protocol: GRID, ALL_KEPT),))
     results = Results.read(whole.out)
-    assert {d.outdated for d in due(results, [study]) if d.protocol == "published"} <= {()}
+    assert {d.outdated for d in due_records(results, [study]) if d.protocol == "published"} <= {()}
     key = "mutual-information", "published"
     changed = [
         r if r["method"] == "none" else r | {"depends_on": "other"} for r in results.files[key]
     ]
-    (late,) = [d for d in due(Results({**results.files, key: changed}), [study]) if d.outdated]
+    (late,) = [
+        d for d in due_records(Results({**results.files, key: changed}), [study]) if d.outdated
+    ]
     assert (late.part, late.outdated) == ("information", ("frhsic", "reg-gdp"))
-
-
-def test_a_measurement_bears_a_stamp_that_its_models_and_code_give(tmp_path):
-    def grid(protocol):
-        return GRID
-
-    def scores(models, split, protocol, options):
-        return ([{"score": 1.0}] for _ in models)
-
-    options = on_cpu(tmp_path)
-    run(GRID, PUBLISHED, options, (store_all,))
-    step = Measurement("small", "scores", grid, {"published": scores})
-    step(PUBLISHED, options)
-    study = Study("small", "", measure=(step,))
-    results = Results.read(tmp_path)
-    assert [d.outdated for d in due(results, [study])] == []
-    other = replace(step, settings="others")
-    (late,) = due(results, [replace(study, measure=(other,))])
-    assert late.outdated == ("all",)
 
 
 def test_a_computation_of_other_code_is_due(tmp_path):
@@ -236,10 +202,10 @@ def test_a_computation_of_other_code_is_due(tmp_path):
     step = Computation("coins", "errors", ("n",), units, errors, {"corrected": 1})
     step(CORRECTED, on_cpu(tmp_path))
     study = Study("coins", "", measure=(step,), published=False)
-    assert due(Results.read(tmp_path), [study]) == []
+    assert due_records(Results.read(tmp_path), [study]) == []
     path = tmp_path / "coins-corrected.parquet"
     records.write(path, [r | {"depends_on": "other"} for r in records.read(path)])
-    (late,) = due(Results.read(tmp_path), [study])
+    (late,) = due_records(Results.read(tmp_path), [study])
     assert (late.present, late.expected, late.outdated) == (1, 1, ("all",))
 
 
@@ -276,21 +242,13 @@ def test_an_interrupted_fleet_leaves_no_record(tmp_path, monkeypatch):
     }
 
 
-def test_the_command_exits_with_130_when_interrupted(tmp_path, monkeypatch):
-    interrupting(0, monkeypatch)
-    shown = CliRunner().invoke(app, [*COMMAND, "--out", str(tmp_path), "--workers", "1"])
-    assert shown.exit_code == 130
-    assert "interrupted" in shown.output
-    assert not list(tmp_path.rglob("*.parquet"))
-
-
 def test_stored_models_give_the_scores_of_the_fleet(tmp_path):
     seen = {}
 
     def keep(trained, options):
         for i, record in enumerate(trained.records):
             x, own = trained.splits[record["repeat"]].test.x, trained.fleet.select([i])
-            seen[Key.of(record)] = (x, own.scores(x)[0], own.transform(x)[0])
+            seen[Key.from_record(record)] = (x, own.scores(x)[0], own.transform(x)[0])
 
     options = on_cpu(tmp_path)
     run(replace(GRID, datasets=("a",)), PUBLISHED, options, (store_all, keep))
@@ -343,20 +301,8 @@ def test_of_a_regression_the_performance_is_an_error(tmp_path):
     assert chosen_on_validation([found[2], diverged], sweep, repeats=1) == [0]
 
 
-def test_models_of_a_unit_take_the_place_of_those_it_had(tmp_path):
-    path = tmp_path / "m.safetensors"
-    second, other = Key("d", "m", 1.0, 0), Key("d", "other", 0.1, 0)
-    models.store(path, "d", "m", {Key("d", "m", 0.1, 0): {"a": torch.zeros(2)}})
-    models.store(path, "d", "other", {other: {"a": torch.ones(2)}})
-    models.store(path, "d", "m", {second: {"a": torch.full((2,), 2.0)}})
-    assert {key: state["a"].tolist() for key, state in models.load(path).items()} == {
-        other: [1, 1],
-        second: [2, 2],
-    }
-
-
 def study(name):
-    return named(STUDIES, [name])[0]
+    return select_studies(STUDIES, [name])[0]
 
 
 def with_one_method(name):
@@ -364,7 +310,9 @@ def with_one_method(name):
 
     def small(step):
         def grid(protocol):
-            return replace(step.grid(protocol), methods=by_name("frhsic"), weights=(1.0, 10.0))
+            return replace(
+                step.grid(protocol), methods=methods_by_name("frhsic"), weights=(1.0, 10.0)
+            )
 
         return replace(step, grid=grid)
 
@@ -426,41 +374,22 @@ def test_a_measurement_is_stale_once_its_models_or_its_settings_are(tmp_path):
     assert kinds == [("models", 2)] * 3 + [("sides", 2)] * 3
 
 
-@pytest.mark.parametrize("name", ["synthetic", "multi-attribute"])
-def test_studies_that_only_train_run_from_end_to_end(tmp_path, name):
+def test_a_study_that_only_trains_runs_from_end_to_end(tmp_path):
+    name = "multi-attribute"
     options = Options(tmp_path, "cpu", None, epochs=1, repeats=1)
     run_study(study(name), CORRECTED, options)
     (step,) = study(name).train
-    units = step.grid(CORRECTED).within(options).units(CORRECTED)
+    units = step.grid(CORRECTED).restrict(options).units(CORRECTED)
     found = records_of(options, name, CORRECTED)
     assert len(found) == sum(wanted.records for wanted in units.values())
     assert all(record["performance"] == approx(record["performance"]) for record in found)  # finite
 
 
-def test_the_sweep_measures_mutual_information_of_every_model_of_its_first_repeats(tmp_path):
-    options = Options(tmp_path, "cpu", ("crime",), epochs=1, repeats=1)
-    run_study(with_one_method("tradeoff"), PUBLISHED, options)
-    sweep, measured = (records_of(options, name) for name in ("tradeoff", "mutual-information"))
-    assert [Key.of(r) for r in measured] == [Key.of(r) for r in sweep]
-    assert all(r["mi_published"] >= 0 for r in measured)
-    assert not (
-        tmp_path / "models"
-    ).exists()  # the published table chooses on test rows: no model is stored
-
-
-def test_every_study_has_a_step_and_the_grids_of_a_file_are_different_parts():
-    assert all(s.train or s.measure or s.made_by for s in STUDIES)
-    steps = {id(step): step for s in STUDIES for step in s.train if isinstance(step, Training)}
-    parts = [(grid.study, grid.part) for grid in (step.grid(CORRECTED) for step in steps.values())]
-    assert len(parts) == len(set(parts))
-
-
 def test_the_command_runs_a_study_once_and_then_finds_it_done(tmp_path, monkeypatch):
     monkeypatch.setattr("frhsic_paper.studies.STUDIES", (with_one_method("bound"),))
-    command = [*COMMAND, "--out", str(tmp_path), "--workers", "1", "--protocol", "both"]
+    command = [*COMMAND, "--out", str(tmp_path), "--workers", "1"]
     first = CliRunner().invoke(app, command)
     assert first.exit_code == 0, first.output
-    assert "published bound crime frhsic: 6 models" in first.output
     assert "corrected bound sides crime" in first.output
     assert records.read(tmp_path / "quick" / "bound-corrected.parquet")[0]["method"] == "none"
     second = CliRunner().invoke(app, command)
@@ -497,7 +426,11 @@ def test_the_command_gives_the_same_records_on_a_cluster_that_loses_a_worker(tmp
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
 def test_every_grid_is_a_part_of_one_task_and_running_times_of_none(protocol):
-    runs = [study for study in named(STUDIES, ["all"]) if study.published or not protocol.printed]
+    runs = [
+        study
+        for study in select_studies(STUDIES, ["all"])
+        if study.published or not protocol.printed
+    ]
     wanted = {id(step) for study in runs for step in study.train if isinstance(step, Training)}
     given = Counter(id(step) for _, study in tasks(runs, [protocol]) for step in study.train)
     assert given == Counter(wanted)
@@ -506,7 +439,7 @@ def test_every_grid_is_a_part_of_one_task_and_running_times_of_none(protocol):
 
 def test_studies_trained_at_a_time_have_the_records_of_those_trained_in_turn(tmp_path, monkeypatch):
     stand_in(monkeypatch, n=1500)
-    studies = named(STUDIES, ["weight-selection", "bound"])
+    studies = select_studies(STUDIES, ["weight-selection", "bound"])
     together, in_turn = (
         Options(tmp_path / name, "cpu", ("crime",), epochs=1, repeats=1) for name in ("a", "b")
     )

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from frhsic.datasets import Dataset
-from frhsic_paper.datasets import protecting
-from frhsic_paper.splits import partition, split_of
+from frhsic_paper.datasets import protect
+from frhsic_paper.splits import partition, split_dataset
 
 
 def toy(n: int = 50, holes: int = 0) -> Dataset:
@@ -33,7 +33,7 @@ def toy(n: int = 50, holes: int = 0) -> Dataset:
 
 def test_training_rows_are_the_first_of_the_legacy_permutation():
     data = toy(53)
-    split = split_of(data, 44)
+    split = split_dataset(data, 44)
     order = np.random.RandomState(44).permutation(53)
     assert split.train.rows.tolist() == order[:42].tolist()  # floor(0.8 * 53) = 42
     assert split.test.rows.tolist() == order[42:].tolist()
@@ -59,7 +59,7 @@ def test_parts_have_the_published_sizes(n, shares, sizes):
 @pytest.mark.parametrize("validation", [0.1, 0.15, 0.2])
 def test_the_test_rows_do_not_depend_on_the_validation_share(validation):
     data = toy(97)
-    two, three = split_of(data, 42), split_of(data, 42, validation=validation)
+    two, three = split_dataset(data, 42), split_dataset(data, 42, validation=validation)
     assert three.test.rows.tolist() == two.test.rows.tolist()
     assert three.validation is not None
     assert [*three.train.rows, *three.validation.rows] == two.train.rows.tolist()
@@ -67,19 +67,19 @@ def test_the_test_rows_do_not_depend_on_the_validation_share(validation):
 
 def test_scaling_is_by_the_training_rows_alone():
     data = toy(60)
-    split = split_of(data, 1)
+    split = split_dataset(data, 1)
     changed = data.X.copy()
     changed.iloc[split.test.rows] = 1e6
     s = data.s.copy()
     s.iloc[split.test.rows] = -500.0
-    again = split_of(replace(data, X=changed, s=s), 1)
+    again = split_dataset(replace(data, X=changed, s=s), 1)
     assert torch.equal(again.train.x, split.train.x)
     assert torch.equal(again.train.s, split.train.s)
 
 
 def test_scaling_is_minus_minimum_over_range_by_definition():
     data = toy(40)
-    split = split_of(data, 3)
+    split = split_dataset(data, 3)
     a = data.X["a"].to_numpy()
     low, high = a[split.train.rows].min(), a[split.train.rows].max()
     expected = (a[split.test.rows] - low) / (high - low)
@@ -91,7 +91,7 @@ def test_scaling_is_minus_minimum_over_range_by_definition():
 
 def test_missing_values_become_the_median_of_the_training_rows():
     data = toy(60, holes=20)
-    split = split_of(data, 5)
+    split = split_dataset(data, 5)
     a = data.X["a"].to_numpy()
     median = np.nanmedian(a[split.train.rows])
     assert median != np.nanmedian(a)
@@ -105,11 +105,11 @@ def test_missing_values_become_the_median_of_the_training_rows():
 
 def test_protecting_moves_columns_and_gives_back_the_former_one():
     data = toy(20)
-    moved = protecting(data, "a")
+    moved = protect(data, "a")
     assert moved.attributes == ("a",)
     assert list(moved.X) == ["age", "b=yes", "c"]
     assert moved.X["age"].tolist() == data.s.tolist()
-    back = protecting(moved, "age")
+    back = protect(moved, "age")
     assert back.s.tolist() == data.s.tolist()
     assert sorted(back.X) == sorted(data.X)
 
@@ -126,4 +126,4 @@ def test_protecting_moves_columns_and_gives_back_the_former_one():
 )
 def test_a_part_without_rows_is_refused(train, validation, message):
     with pytest.raises(ValueError, match=message):
-        split_of(toy(), 0, train=train, validation=validation)
+        split_dataset(toy(), 0, train=train, validation=validation)

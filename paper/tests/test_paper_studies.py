@@ -17,7 +17,7 @@ from frhsic_paper.page import write
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
 from frhsic_paper.records import read
 from frhsic_paper.studies import STUDIES
-from frhsic_paper.study import named, run
+from frhsic_paper.study import run, select_studies
 
 
 @pytest.fixture
@@ -29,13 +29,13 @@ def every_study(tmp_path, monkeypatch):
     (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     (folder / "coin.py").write_text(code, encoding="utf-8")
     monkeypatch.setattr(studies, "__path__", [*studies.__path__, str(folder)])
-    yield studies.collected(studies.modules())
+    yield studies.collect_studies(studies.modules())
     sys.modules.pop("frhsic_paper.studies.coin", None)
 
 
 def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp_path):
     assert [study.name for study in every_study] == [*(study.name for study in STUDIES), "coin"]
-    (coin,) = named(every_study, ["coin"])
+    (coin,) = select_studies(every_study, ["coin"])
     lines, docs = [], tmp_path / "docs"
     options = Options(tmp_path / "out", watch=lines.append)
     run(coin, PUBLISHED, options)
@@ -49,15 +49,15 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
     paths = [
         path.relative_to(docs).as_posix() for path in write(tmp_path / "out", docs, every_study)
     ]
-    assert {"figures/coin-corrected.svg", "reproduction.md", "reproduction/claims.md"} < set(paths)
+    assert {"figures/coin-corrected.svg", "reproduction.md", "evidence/claims.md"} < set(paths)
     page, index = (
-        (docs / "reproduction" / f"{name}.md").read_text(encoding="utf-8")
+        (docs / "evidence" / f"{name}.md").read_text(encoding="utf-8")
         for name in ("coin", "claims")
     )
     for part in (
         r"\A# Tosses of a coin\n",
         r"`frhsic reproduce coin`",
-        r"\| `results/coin-corrected.parquet` \| 150 \|",
+        r"\| `paper/results/coin-corrected.parquet` \| 150 \|",
         r"\*\*✓ Holds\.\*\*",
         r"\| slope −0.5 \| not measured there \| slope -0.5",
         r"!\[Error against tosses.*\]\(\.\./figures/coin-corrected\.svg\)",
@@ -72,10 +72,12 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
 
 def test_studies_are_known_by_name_and_the_command_lists_them():
     with pytest.raises(ValueError, match="'convergense'"):
-        named(STUDIES, ["bound", "convergense"])
+        select_studies(STUDIES, ["bound", "convergense"])
     can_be_run = [study for study in STUDIES if study.train or study.measure]
     assert (
-        named(STUDIES, ["all"]) == can_be_run == [study for study in STUDIES if not study.made_by]
+        select_studies(STUDIES, ["all"])
+        == can_be_run
+        == [study for study in STUDIES if not study.made_by]
     )
     listed = CliRunner().invoke(app, ["reproduce"]).output.splitlines()
     assert [line.split()[0] for line in listed] == [study.name for study in can_be_run]

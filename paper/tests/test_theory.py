@@ -18,7 +18,7 @@ import torch
 from pytest import approx
 
 from certificate_instances import INSTANCES, gram_of, holds, instance, kernel_of, table_of
-from frhsic.dependence.grams import centered, hsic_biased
+from frhsic.dependence.grams import centered_gram, hsic_biased_from_gram
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Linear, PerColumn
 from frhsic_paper import theory
 from frhsic_paper.directions import NumericalRank, VarianceShare
@@ -221,21 +221,6 @@ def test_the_converse_fails_for_sums_modulo_q(q: int) -> None:
     assert math.isinf(c.tightness) or c.tightness > 1e10
 
 
-def test_a_counterfactually_fair_representation_of_a_causal_model_is_independent_of_s() -> None:
-    """Interventions on the linear model: they move X, and leave its projection where it is."""
-    noise = torch.from_numpy(np.random.default_rng(0).normal(size=(300, 3)))
-    effect = torch.tensor([1.0, 0.5, 0.0], dtype=torch.float64)
-    values = [-1.5, -0.5, 0.5, 1.5]
-    x = torch.stack([v * effect + noise for v in values])
-    moved = theory.causal_necessity(x, values)
-    assert moved.bounded > 0.01
-    assert holds(moved.bounded, moved.value)
-    invariant = torch.eye(3) - torch.outer(effect, effect) / (effect @ effect)
-    fair = theory.causal_necessity(x @ invariant, values)
-    assert fair.value < 1e-12
-    assert fair.bounded < 1e-12
-
-
 # --- smoothed and localised contrasts, and the kHGR bound
 
 
@@ -280,8 +265,8 @@ def test_the_smoothed_contrast_is_its_definition(seed: int) -> None:
     c = theory.smoothed_contrast(
         case.z, case.s, KernelExpansion(b), kernel_z=case.kernel_z, kernel_s=case.kernel_s
     )
-    assert c.bounded == approx(float((l @ b) @ centered(k) @ (l @ b)) / case.n**2, rel=1e-8)
-    assert c.value == approx(float(b @ l @ b * hsic_biased(k, l)), rel=1e-8)
+    assert c.bounded == approx(float((l @ b) @ centered_gram(k) @ (l @ b)) / case.n**2, rel=1e-8)
+    assert c.value == approx(float(b @ l @ b * hsic_biased_from_gram(k, l)), rel=1e-8)
 
 
 def test_khgr_is_bounded_by_hsic_over_the_ridges() -> None:
@@ -302,20 +287,6 @@ def test_khgr_reaches_its_bound_for_a_binary_attribute_at_large_ridges() -> None
     close = theory.khgr_bound(case.z, s, Gaussian(1.0), Gaussian(1.0), ridge_z=1e3, ridge_s=1e3)
     assert loose.tightness > 1.1
     assert close.tightness == approx(1, abs=2e-3)
-
-
-def test_contrasts_hold_smoothed_at_a_value_and_between_two() -> None:
-    for seed in INSTANCES:
-        case = instance(seed)
-        s0, s1, *weights = case.rng.normal(size=2 + case.n)
-        kernels = {"kernel_z": case.kernel_z, "kernel_s": case.kernel_s}
-        for certificate in (
-            theory.smoothed_contrast(case.z, case.s, KernelExpansion(weights), **kernels),
-            theory.localized_contrast(case.z, case.s, s0, **kernels),
-            theory.localized_contrast(case.z, case.s, s0, s1, **kernels),
-        ):
-            assert holds(certificate.bounded, certificate.value)
-            assert holds(certificate.bounded, certificate.trivial)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -372,13 +343,6 @@ def test_n_needed_is_the_first_n_that_is_not_vacuous(encoders) -> None:
     assert not theory.uniform_bound(needed, encoders, Gaussian(1.0), Gaussian(1.0)).vacuous
 
 
-def test_at_realistic_n_the_uniform_bound_is_vacuous() -> None:
-    bound = theory.uniform_bound(26_048, ADULT, Gaussian(1.0), Gaussian(0.2))
-    assert bound.vacuous
-    assert bound.details["n_needed"] > 10**9
-    assert "vacuous" in str(bound)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_linear_complexity_bounds_the_drawn_one(seed: int) -> None:
     """sup over ‖W‖_F ≤ R of ⟨W, n⁻¹ Σ ξ xᵀ⟩ is R ‖n⁻¹ Σ ξ xᵀ‖_F: its mean over draws, at points on
@@ -395,8 +359,7 @@ def test_linear_complexity_bounds_the_drawn_one(seed: int) -> None:
     assert 0.9 * bound < np.mean(drawn) < bound
 
 
-@pytest.mark.parametrize("activation", ["selu", "relu", "tanh", "identity"])
-@pytest.mark.parametrize("biases", [(), (0.5, 0.3)])
+@pytest.mark.parametrize(("activation", "biases"), [("selu", (0.5, 0.3)), ("tanh", ())])
 def test_mlp_complexity_bounds_what_a_search_finds(
     activation: str, biases: tuple[float, ...]
 ) -> None:
@@ -406,9 +369,7 @@ def test_mlp_complexity_bounds_what_a_search_finds(
     rng = np.random.default_rng(0)
     n = 20
     encoders = MLPEncoders((3, 4, 2), (1.5, 0.8), 1.0, biases, activation)
-    sigma = {"selu": torch.selu, "relu": torch.relu, "tanh": torch.tanh, "identity": lambda v: v}[
-        activation
-    ]
+    sigma = getattr(torch, activation)
     x = torch.tensor(rng.normal(size=(n, 3)))
     x = x / x.norm(dim=1, keepdim=True)
     limits = (1.5, 0.8, *(biases or (0.0, 0.0)))
@@ -459,24 +420,6 @@ def test_feature_maps_are_lipschitz_with_the_constant_and_no_smaller_one(kernel:
     largest = float(torch.cat(ratios).max())
     assert largest <= constant * (1 + 1e-9)
     assert largest > 0.999 * constant
-
-
-def test_uniform_bound_holds_on_200_draws_of_a_known_law() -> None:
-    """A single encoder at the n from which the bound says something; the distance is far below
-    it.
-    """
-    rng = np.random.default_rng(0)
-    table = table_of(rng, 3, 3)
-    points = torch.arange(3.0, dtype=torch.float64)[:, None]
-    gram = Gaussian(1.0)(points, points)
-    truth = FiniteLaw.from_table(table, gram, gram).hsic
-    n = theory.uniform_bound(1, STILL, Gaussian(1.0), Gaussian(1.0)).details["n_needed"]
-    bound = theory.uniform_bound(n, STILL, Gaussian(1.0), Gaussian(1.0))
-    assert n < 10_000
-    for _ in range(200):
-        drawn = rng.multinomial(n, table.reshape(-1)).reshape(3, 3) / n
-        sample = FiniteLaw.from_table(drawn, gram, gram)
-        assert abs(sample.hsic - truth) <= bound.value
 
 
 def test_the_bridge_adds_up() -> None:

@@ -1,8 +1,10 @@
 """Conversion and checks of inputs: arrays of any kind become validated NumPy arrays.
 
-Every public function calls :func:`matrix`, :func:`vector` or :func:`paired` on its arguments, here
-or in :mod:`frhsic._tensors` if it computes with torch. No other module converts arrays. Checks of
-single numbers are here as well. Tensors are recognized without importing torch.
+Measures and tests call :func:`matrix`, :func:`vector` or :func:`paired_matrices` on their
+arguments, here or in :mod:`frhsic._tensors` if they compute with torch. Frames are converted in
+:mod:`frhsic.tables`, and what estimators take in :mod:`frhsic.estimators.inputs`, by scikit-learn's
+own checks. Checks of single numbers are here as well. Tensors are recognized without importing
+torch.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ def matrix(x: Any, name: str, *, allow_missing: bool = False) -> np.ndarray:
     >>> matrix([1, 2, 3], "s").shape
     (3, 1)
     """
-    array = numeric(x, name)
+    array = numeric_array(x, name)
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     array = as_columns(np.asarray(array, order="C"), name)
@@ -74,7 +76,7 @@ def vector(x: Any, name: str) -> np.ndarray:
     return only_column(matrix(x, name), name)
 
 
-def paired(*arrays: tuple[Any, str]) -> tuple[np.ndarray, ...]:
+def paired_matrices(*arrays: tuple[Any, str]) -> tuple[np.ndarray, ...]:
     """Return matrices of equal length in the widest dtype among them.
 
     Each argument is a pair (array, name).
@@ -226,7 +228,7 @@ def require_labels(y: Any, name: str) -> None:
         raise _not_numeric(np.dtype("datetime64"), name)
 
 
-def seed_of(random_state: RandomState) -> int:
+def integer_seed(random_state: RandomState) -> int:
     """Return a seed below 2**32: the integer itself, or one drawn from the generator, or a fresh
     one for None.
 
@@ -234,7 +236,7 @@ def seed_of(random_state: RandomState) -> int:
 
     Examples
     --------
-    >>> seed_of(7)
+    >>> integer_seed(7)
     7
     """
     if random_state is None:
@@ -250,10 +252,10 @@ def seed_of(random_state: RandomState) -> int:
 
 
 def numpy_generator(random_state: RandomState) -> np.random.Generator:
-    """Return a NumPy generator: a given one, or a new one at :func:`seed_of` the state."""
+    """Return a NumPy generator: a given one, or a new one at :func:`integer_seed` the state."""
     if isinstance(random_state, np.random.Generator):
         return random_state
-    return np.random.default_rng(seed_of(random_state))
+    return np.random.default_rng(integer_seed(random_state))
 
 
 def to_numpy(x: torch.Tensor) -> np.ndarray:
@@ -276,7 +278,7 @@ def column_names(x: Any, default: str, columns: int) -> list[str]:
     return [first] if columns == 1 else [f"{first}_{i + 1}" for i in range(columns)]
 
 
-def numeric(x: Any, name: str) -> np.ndarray:
+def numeric_array(x: Any, name: str) -> np.ndarray:
     """Return any array as a numeric NumPy array that torch can take over; missing values become
     NaN, which is refused later.
     """
@@ -306,7 +308,9 @@ def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
     text as objects.
     """
     kind = dtype.kind
-    if kind in "US" or any(isinstance(one, str) or hasattr(one, "mid") for one in np.ravel(values)):
+    if kind in "US" or any(
+        isinstance(value, str) or hasattr(value, "mid") for value in np.ravel(values)
+    ):
         return TypeError(
             f"{name} holds text, bands or categories ({dtype}), not numbers. Write a band such as"
             " 30-39 as its mid-point and ordered levels as their ranks, as frhsic.audit and"

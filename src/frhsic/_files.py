@@ -67,7 +67,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def writing(path: Path, inputs: Collection[Path] = ()) -> Iterator[TextIO]:
+def open_whole(path: Path, inputs: Collection[Path] = ()) -> Iterator[TextIO]:
     """Open a text file to be written piece by piece; it takes its place only if the block ends
     without an error.
     """

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 
-def lazily(
+def lazy_attributes(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package; `homes` says which of its modules a name is

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from frhsic.formatting import plain
+from frhsic.formatting import format_setting
 
 # Width of a letter of a name; on a phone, where they are widest.
 LETTER = 11
@@ -114,7 +114,7 @@ class Frame:
                 parts.append(_text(self.width - right, at - 5, level[1], "halo", "end"))
         lines = list(lines)
         dots = list(dots)
-        parts += [_line(line, x, y) for line in lines]
+        parts += [_line_svg(line, x, y) for line in lines]
         for a, b in dots:
             if self.x[0] <= a <= self.x[1] and self.y[0] <= b <= self.y[1]:
                 parts.append(
@@ -160,10 +160,12 @@ class Frame:
                 f'<path class="grid" stroke="#e3dfd6" d="M{left} {y(tick):.1f}'
                 f'H{self.width - right}"/>'
             )
-            yield _text(left - 6, y(tick) + 4, plain(tick), "", "end")
+            yield _text(left - 6, y(tick) + 4, format_setting(tick), "", "end")
         yield f'<path class="axis" stroke="#c9c3b6" d="M{left} {floor:.1f}H{self.width - right}"/>'
         for tick in ticks(*self.x, 3 if self.small else 6):
-            yield _text(x(tick), floor + (14 if self.small else 18), plain(tick), "", "middle")
+            yield _text(
+                x(tick), floor + (14 if self.small else 18), format_setting(tick), "", "middle"
+            )
         if not self.small:
             yield _text(0, 14, self.names[1], "name", "start")
             yield _text(self.width - right, floor + 39, self.names[0], "name", "end")
@@ -208,7 +210,7 @@ def _along(corners: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     ]
 
 
-def _line(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:
+def _line_svg(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:
     def path(values: Iterable[float], places: Iterable[float]) -> str:
         return "L".join(f"{x(a):.1f} {y(b):.1f}" for a, b in zip(places, values))
 
@@ -254,7 +256,7 @@ def ticks(low: float, high: float, count: int) -> list[float]:
     return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
 
 
-def padded(low: float, high: float, share: float = 0.06) -> tuple[float, float]:
+def padded_range(low: float, high: float, share: float = 0.06) -> tuple[float, float]:
     """Return a range that is wider at both ends."""
     pad = share * (high - low or abs(high) or 1.0)
     return low - pad, high + pad
@@ -276,8 +278,8 @@ def tradeoff_svg(
     """
     gaps, values = zip(*points, *dots)
     frame = Frame(
-        padded(min(gaps), max(gaps)),
-        padded(min(values), max(values)),
+        padded_range(min(gaps), max(gaps)),
+        padded_range(min(values), max(values)),
         (*names, f"{names[1]}, {names[0]}"),
         height=300,
     )
@@ -291,7 +293,7 @@ def curve_svg(
 ) -> str:
     """Return a line with its band, and the overall mean, as SVG."""
     every = [*line.y, *line.low, *line.high, overall]
-    box = (line.x[0], line.x[-1]), padded(min(every), max(every))
+    box = (line.x[0], line.x[-1]), padded_range(min(every), max(every))
     frame = Frame(*box, (*names, f"{names[1]}, {names[0]}"), width, height)
     return frame.svg([line], level=(overall, ""))
 

@@ -13,7 +13,7 @@ _listener: ContextVar[Listener | None] = ContextVar("_listener", default=None)
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listen(listener: Listener) -> Iterator[None]:
     """Call a listener when a computation within tells how far it is."""
     token = _listener.set(listener)
     try:
@@ -22,7 +22,7 @@ def listening(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
-def is_heard() -> bool:
+def has_listener() -> bool:
     """Return whether there is a listener, so that it is worth to find out how much there is."""
     return _listener.get() is not None
 
@@ -32,7 +32,7 @@ def tell(done: int, total: int | None, unit: str) -> None:
 
     Examples
     --------
-    >>> with listening(print):
+    >>> with listen(print):
     ...     tell(3, 10, "models")
     3 10 models
     """

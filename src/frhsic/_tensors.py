@@ -45,7 +45,7 @@ def vector(x: Any, name: str) -> Tensor:
     return _arrays.only_column(matrix(x, name), name)
 
 
-def paired(
+def paired_matrices(
     *arrays: tuple[Any, str], device: torch.device | str | None = None
 ) -> tuple[Tensor, ...]:
     """Return matrices of equal length on one device and in the widest dtype among them.
@@ -71,7 +71,7 @@ def subset_mask(where: Any, n: int) -> Tensor:
     return values == 1
 
 
-def as_given(value: Tensor, *inputs: Any) -> Tensor | float:
+def to_input_type(value: Tensor, *inputs: Any) -> Tensor | float:
     """Return a result as a tensor if a tensor came in, and as a float otherwise."""
     return value if any(isinstance(x, Tensor) for x in inputs) else value.item()
 
@@ -97,11 +97,11 @@ def resolve_device(device: torch.device | str | None) -> torch.device:
 
 def generator(random_state: RandomState) -> torch.Generator:
     """Return a torch generator on the CPU: a given one, or a new one at
-    :func:`frhsic._arrays.seed_of` the state.
+    :func:`frhsic._arrays.integer_seed` the state.
     """
     if isinstance(random_state, torch.Generator):
         return random_state
-    return torch.Generator().manual_seed(_arrays.seed_of(random_state))
+    return torch.Generator().manual_seed(_arrays.integer_seed(random_state))
 
 
 def _floating(x: Any, name: str) -> Tensor:
@@ -110,7 +110,7 @@ def _floating(x: Any, name: str) -> Tensor:
         _arrays.require_dense(x, name)
         tensor = x
     else:
-        values = _arrays.numeric(x, name)
+        values = _arrays.numeric_array(x, name)
         # pandas and polars give read-only memory, which torch must not share, and it admits no
         # negative strides, which a reversed array of one row keeps even in C order; a 0-d array
         # stays 0-d

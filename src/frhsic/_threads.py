@@ -37,7 +37,7 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 @contextmanager
-def limited(n_jobs: int | None) -> Iterator[None]:
+def limit_threads(n_jobs: int | None) -> Iterator[None]:
     """Limit the threads of BLAS and of OpenMP; pools that are smaller stay as they are."""
     threads = thread_count(n_jobs)
     pools = _pools(len(sys.modules))
@@ -55,13 +55,13 @@ def limited(n_jobs: int | None) -> Iterator[None]:
             _blas.release()
 
 
-def within_n_jobs(method: Callable[P, R]) -> Callable[P, R]:
+def limit_to_n_jobs(method: Callable[P, R]) -> Callable[P, R]:
     """Limit a method of an estimator to the threads of its `n_jobs`."""
 
     @wraps(method)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
         estimator: Any = arguments[0]
-        with limited(estimator.n_jobs):
+        with limit_threads(estimator.n_jobs):
             return method(*arguments, **named)
 
     return call

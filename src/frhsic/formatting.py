@@ -48,13 +48,18 @@ def figure(value: float | None, digits: int = 3) -> str:
     return f"{sign}{size:#.{digits}g}".removesuffix(".")
 
 
-def short(value: float, limit: float | None = None) -> str:
+def format_estimate(value: float, limit: float | None = None) -> str:
     """Format an estimate with two significant digits, or with as many more as tell on which side of
     a limit it lies.
 
     Examples
     --------
-    >>> short(0.0366), short(0.0496, 0.05), short(0.05004, 0.05), short(623.4)
+    >>> (
+    ...     format_estimate(0.0366),
+    ...     format_estimate(0.0496, 0.05),
+    ...     format_estimate(0.05004, 0.05),
+    ...     format_estimate(623.4),
+    ... )
     ('0.037', '0.0496', '0.05004', '623')
     """
     digits = 2
@@ -64,12 +69,12 @@ def short(value: float, limit: float | None = None) -> str:
     return figure(value, digits)
 
 
-def plain(value: float) -> str:
+def format_setting(value: float) -> str:
     """Format a number that was chosen, not estimated, without trailing zeros.
 
     Examples
     --------
-    >>> plain(30.0), plain(0.3), plain(7.25), plain(1e-6)
+    >>> format_setting(30.0), format_setting(0.3), format_setting(7.25), format_setting(1e-6)
     ('30', '0.3', '7.25', '1 × 10⁻⁶')
     """
     text = figure(value)
@@ -78,23 +83,23 @@ def plain(value: float) -> str:
     return text.rstrip("0").removesuffix(".")
 
 
-def stated(value: float) -> str:
+def format_exact(value: float) -> str:
     """Format a number that a person typed, such as a limit: with all of its digits.
 
     Examples
     --------
-    >>> stated(0.05), stated(0.01234), stated(10000.0)
+    >>> format_exact(0.05), format_exact(0.01234), format_exact(10000.0)
     ('0.05', '0.01234', '10,000')
     """
-    return plain(value) if float(f"{value:.3g}") == value else f"{value:,.10g}"
+    return format_setting(value) if float(f"{value:.3g}") == value else f"{value:,.10g}"
 
 
-def signed(value: float) -> str:
+def format_difference(value: float) -> str:
     """Format a difference: two significant digits with their sign.
 
     Examples
     --------
-    >>> signed(0.0634), signed(-0.5), signed(1234.0)
+    >>> format_difference(0.0634), format_difference(-0.5), format_difference(1234.0)
     ('+0.063', '−0.5', '+1,200')
     """
     return f"{float(f'{value:.2g}'):+,.10g}".replace("-", "−")
@@ -111,12 +116,12 @@ def points(share: float) -> str:
     return f"{100 * share:+.1f}".replace("-", "−")
 
 
-def ranged(value: float, low: float, high: float) -> str:
+def format_interval(value: float, low: float, high: float) -> str:
     """Format an estimate with the ends of its interval.
 
     Examples
     --------
-    >>> ranged(0.05, 0, 0.123)
+    >>> format_interval(0.05, 0, 0.123)
     '0.0500 (0 to 0.123)'
     """
     return f"{figure(value)} ({figure(low)} to {figure(high)})"
@@ -142,33 +147,33 @@ def percent(value: float) -> str:
     >>> percent(0.95), percent(0.01234), percent(0.8524)
     ('95 %', '1.23 %', '85.2 %')
     """
-    return f"{plain(100 * float(f'{value:.3g}'))} %"
+    return f"{format_setting(100 * float(f'{value:.3g}'))} %"
 
 
-def counted(count: float, noun: str) -> str:
+def format_count(count: float, noun: str) -> str:
     """Return a number of things in words.
 
     Examples
     --------
-    >>> counted(1, "row"), counted(1200, "row")
+    >>> format_count(1, "row"), format_count(1200, "row")
     ('1 row', '1,200 rows')
     """
     return f"{count:,.0f} {noun}{'' if round(count) == 1 else 's'}"
 
 
-def settled_by(rows: int, noun: str = "rows") -> str:
+def rows_needed_phrase(rows: int, noun: str = "rows") -> str:
     """Say how many rows would show that a limit is kept, with two digits.
 
     Examples
     --------
-    >>> settled_by(12_345)
+    >>> rows_needed_phrase(12_345)
     'about 13,000 rows in all would settle it'
     """
     unit = 10 ** max(len(str(rows)) - 2, 0)
     return f"about {-(-rows // unit) * unit:,} {noun} in all would settle it"
 
 
-def capitalized(text: str) -> str:
+def capitalize(text: str) -> str:
     """Return the text with its first letter in upper case and the others as they are."""
     return text[:1].upper() + text[1:]
 

@@ -32,7 +32,7 @@ from frhsic import _arrays
 from frhsic.dependence import mutual_information
 from frhsic.parity import gdp, standardized_gdp
 from frhsic.probes import held_out_r2, linear_head
-from frhsic.scoring import scores_of
+from frhsic.scoring import model_scores
 from frhsic.splits import subsample
 
 __all__ = ["HEADS", "SVM_ROWS", "AttributeProbes", "HeadGap", "HeadProbes", "probe_heads"]
@@ -204,7 +204,7 @@ def probe_heads(
     >>> result.worst.gdp > 0.2, round(result.probes[0].linear_r2, 2)
     (True, 1.0)
     """
-    seed = _arrays.seed_of(random_state)
+    seed = _arrays.integer_seed(random_state)
     _arrays.require_same_rows((X, "X"), (y, "y"), (sensitive_features, "sensitive_features"))
     s = sensitive_features
     if isinstance(test, (int, float)):
@@ -235,7 +235,7 @@ def probe_heads(
         # networks stop after 100 epochs
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             fitted = clone(head).fit(z[rows], y[rows])
-        scores, performance = _measured(fitted, z_test, y_test, task)
+        scores, performance = _measure_head(fitted, z_test, y_test, task)
         for attribute, column in zip(names, s_test.T):
             gap = gdp(scores, column, resolution=resolution, random_state=seed)
             low, high = gap.interval
@@ -248,18 +248,18 @@ def probe_heads(
                     low=low,
                     high=high,
                     expected_under_independence=gap.expected_under_independence,
-                    standardized_gdp=_standardized(scores, column, resolution),
+                    standardized_gdp=_standardized_gap(scores, column, resolution),
                     train_rows=len(rows),
                 )
             )
     probes = [
         AttributeProbes(
             attribute=name,
-            linear_r2=held_out_r2("linear", z, own, z_test, own_test, seed=seed),
-            trees_r2=held_out_r2("trees", z, own, z_test, own_test, seed=seed),
-            mutual_information=float(mutual_information(z_test, own_test, random_state=seed)),
+            linear_r2=held_out_r2("linear", z, column, z_test, column_test, seed=seed),
+            trees_r2=held_out_r2("trees", z, column, z_test, column_test, seed=seed),
+            mutual_information=float(mutual_information(z_test, column_test, random_state=seed)),
         )
-        for name, own, own_test in zip(names, s.T, s_test.T)
+        for name, column, column_test in zip(names, s.T, s_test.T)
     ]
     unit = "probability" if task == "classification" else "unit of y"
     return HeadProbes(tuple(gaps), tuple(probes), unit, len(z), len(z_test), seed)
@@ -293,8 +293,8 @@ def _unfitted(
         raise ValueError(
             f"heads={heads!r}; pass names among {', '.join(HEADS)}, or a mapping to estimators."
         )
-    made = _classifiers(seed) if task == "classification" else _regressors(seed)
-    return {name: made[name] for name in heads}
+    models = _classifiers(seed) if task == "classification" else _regressors(seed)
+    return {name: models[name] for name in heads}
 
 
 def _classifiers(seed: int) -> dict[str, Any]:
@@ -327,7 +327,9 @@ def _regressors(seed: int) -> dict[str, Any]:
     }
 
 
-def _measured(head: Any, z: np.ndarray, y: np.ndarray, task: HeadTask) -> tuple[np.ndarray, float]:
+def _measure_head(
+    head: Any, z: np.ndarray, y: np.ndarray, task: HeadTask
+) -> tuple[np.ndarray, float]:
     if task == "regression":
         predicted = np.asarray(head.predict(z))
         return predicted, float(mean_squared_error(y, predicted))
@@ -335,10 +337,10 @@ def _measured(head: Any, z: np.ndarray, y: np.ndarray, task: HeadTask) -> tuple[
         raise TypeError(
             f"{type(head).__name__} gives no probabilities; wrap it in CalibratedClassifierCV."
         )
-    return scores_of(head, z), float(accuracy_score(y, head.predict(z)))
+    return model_scores(head, z), float(accuracy_score(y, head.predict(z)))
 
 
-def _standardized(scores: np.ndarray, s: np.ndarray, resolution: float | None) -> float:
+def _standardized_gap(scores: np.ndarray, s: np.ndarray, resolution: float | None) -> float:
     if bool((scores == scores[:1]).all(axis=0).any()):
         return 0.0
     return float(standardized_gdp(scores, s, resolution=resolution, resamples=0))

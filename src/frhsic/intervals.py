@@ -28,7 +28,7 @@ class Interval:
         yield self.low
         yield self.high
 
-    def agreeing(self, value: float, pvalue: float) -> Interval:
+    def agree_with(self, value: float, pvalue: float) -> Interval:
         """Return the interval with a lower end that agrees with a test; see :func:`agreed_low`."""
         return replace(self, low=agreed_low(self.low, value, pvalue, self.confidence))
 

@@ -181,10 +181,12 @@ class PerColumn(Kernel):
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         columns = zip(self.kernels, self._columns(x), self._columns(y))
-        return _product(kernel(a, b) for kernel, a, b in columns)
+        return _product_of_values(kernel(a, b) for kernel, a, b in columns)
 
     def diagonal(self, x: Tensor) -> Tensor:
-        return _product(kernel.diagonal(a) for kernel, a in zip(self.kernels, self._columns(x)))
+        return _product_of_values(
+            kernel.diagonal(a) for kernel, a in zip(self.kernels, self._columns(x))
+        )
 
     def shifted(self, x: Tensor, y: Tensor) -> Tensor:
         # ab - αβ = (a-α)(b-β) + β(a-α) + α(b-β), with α and β the offsets
@@ -211,7 +213,7 @@ class PerColumn(Kernel):
         return all(kernel.shift_invariant for kernel in self.kernels)
 
 
-def _product(values: Iterable[Tensor]) -> Tensor:
+def _product_of_values(values: Iterable[Tensor]) -> Tensor:
     return reduce(torch.mul, values)
 
 
@@ -533,5 +535,5 @@ def per_column_gaussians(x: Any, *, name: str = "x") -> PerColumn:
     names = _arrays.column_names(x, name, rows.shape[1])
     columns = torch.split(rows, 1, dim=1)
     return PerColumn(
-        tuple(gaussian_at_median(column, name=own) for column, own in zip(columns, names))
+        tuple(gaussian_at_median(column, name=label) for column, label in zip(columns, names))
     )

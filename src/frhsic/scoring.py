@@ -1,4 +1,4 @@
-"""The scores of a fitted model, whatever kind it is."""
+"""The scores of a fitted model, whatever kind it is, and how well they rank rows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["scores_of"]
+__all__ = ["auc_and_influence", "model_scores"]
 
 
-def scores_of(model: Any, X: Any, s: Any = None) -> np.ndarray:
+def model_scores(model: Any, X: Any, s: Any = None) -> np.ndarray:
     """Return the scores of a fitted model: probabilities (of the second of two classes), or
     predictions.
 
@@ -20,3 +20,33 @@ def scores_of(model: Any, X: Any, s: Any = None) -> np.ndarray:
         return np.asarray(model.predict(X, **more))
     probabilities = np.asarray(model.predict_proba(X, **more))
     return probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities
+
+
+def auc_and_influence(
+    scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[float, np.ndarray]:
+    """Return the AUC of scores of rows with y = 0 and 1, half of the ties counted, and the
+    influence of each row on it (DeLong et al., 1988); NaN without rows of both.
+
+    Examples
+    --------
+    >>> auc_and_influence(np.array([0.2, 0.5, 0.5]), np.array([0, 0, 1]), np.array([1.0, 2.0, 1.0]))
+    (0.6666666666666666, array([ 0.44444444, -0.22222222,  0.        ]))
+    """
+    w = np.ones(len(y)) if weights is None else weights
+    if not (w[y == 1].any() and w[y == 0].any()):
+        return np.nan, np.full(len(y), np.nan)
+    beaten = np.empty(len(y))  # the share of the other rows that a row is on the right side of
+    for label, other, sign in ((1, 0, 1), (0, 1, -1)):
+        order = np.sort(sign * scores[y == other])
+        cumulated = np.append(0, np.cumsum(w[y == other][np.argsort(sign * scores[y == other])]))
+        at = sign * scores[y == label]
+        below = (
+            cumulated[np.searchsorted(order, at)]
+            + cumulated[np.searchsorted(order, at, side="right")]
+        )
+        beaten[y == label] = below / (2 * cumulated[-1])
+    auc = float(np.average(beaten[y == 1], weights=w[y == 1]))
+    share = np.where(y == 1, w[y == 1].sum(), w[y == 0].sum()) / w.sum()
+    influence = (beaten - auc) / share
+    return auc, influence

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["held_out_rows", "rows_of", "subsample"]
+__all__ = ["held_out_rows", "subsample", "take_rows"]
 
 
 def held_out_rows(
@@ -112,7 +112,7 @@ def _times(column: np.ndarray) -> np.ndarray:
     )
 
 
-def rows_of(part: Any, rows: np.ndarray) -> Any:
+def take_rows(part: Any, rows: np.ndarray) -> Any:
     """Return these rows of an array or a frame of any kind."""
     from sklearn.utils import _safe_indexing  # late: the command line splits without it
 

@@ -26,6 +26,7 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import xgboost
+from frhsic.estimators.conditional import BoostedMeans, SplinesAndTrees
 from joblib import parallel_config
 from sklearn import ensemble, linear_model, preprocessing, tree
 from sklearn.compose import ColumnTransformer
@@ -34,7 +35,6 @@ from sklearn.impute import SimpleImputer
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 
-from frhsic.estimators.conditional import BoostedMeans, SplinesAndTrees
 from frhsic.persistence.rules import LISTED
 from frhsic.persistence.values import Reader, Writer
 

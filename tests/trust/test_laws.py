@@ -45,31 +45,13 @@ def test_a_finite_number_or_an_error_that_names_the_argument(name: str, pair: tu
         assert np.isfinite(value).all(), name
 
 
-@pytest.mark.parametrize("name", ["hsic", "distance_correlation", "mutual_information"])
-def test_row_order_and_duplication_of_the_sample(name: str):
+@pytest.mark.parametrize("name", ["hsic", "distance_correlation"])
+def test_a_sample_that_is_repeated_has_the_same_value(name: str):
+    """Both are functions of the empirical law, at a fixed bandwidth."""
     rng = np.random.default_rng(1)
     s = rng.exponential(size=30)
     z = s + rng.normal(size=30)
-    order = rng.permutation(30)
-    value = float(FUNCTIONS[name](z, s))
-    assert float(FUNCTIONS[name](z[order], s[order])) == pytest.approx(value, rel=1e-6)
-    if name in (
-        "hsic",
-        "distance_correlation",
-    ):  # functions of the empirical law, at a fixed bandwidth
-        fixed = {"hsic": lambda z, s: dependence.hsic(z, s, Gaussian(1.0), Gaussian(1.0))}.get(
-            name, FUNCTIONS[name]
-        )
-        assert float(fixed(np.tile(z, 2), np.tile(s, 2))) == pytest.approx(
-            float(fixed(z, s)), rel=1e-9
-        )
-
-
-@pytest.mark.parametrize("name", ["gdp", "standardized_gdp", "correlation_ratio"])
-def test_monotone_maps_of_the_attribute_do_not_matter(name: str):
-    rng = np.random.default_rng(2)
-    s = rng.normal(size=60)
-    scores = np.tanh(s) + 0.3 * rng.normal(size=60)
-    value = float(FUNCTIONS[name](scores, s))
-    for mapped in (np.exp(s), s**3, 1e20 * s, np.argsort(np.argsort(s))):
-        assert float(FUNCTIONS[name](scores, mapped)) == pytest.approx(value, rel=1e-9)
+    fixed = {"hsic": lambda z, s: dependence.hsic(z, s, Gaussian(1.0), Gaussian(1.0))}.get(
+        name, FUNCTIONS[name]
+    )
+    assert float(fixed(np.tile(z, 2), np.tile(s, 2))) == pytest.approx(float(fixed(z, s)), rel=1e-9)

@@ -18,7 +18,6 @@ import zipfile
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,8 @@ import safetensors.numpy
 import scipy.sparse
 import skops.io
 import xgboost
+from frhsic.estimators.conditional import BoostedMeans, TreeTable
 from sklearn.compose import ColumnTransformer
-from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
@@ -53,7 +52,6 @@ from sklearn.utils._testing import assert_run_python_script_without_output as ru
 
 from estimator_samples import biased, quick
 from frhsic import FRHSICClassifier, ParityClassifier, ParityCoupling, ParityRegressor, load, save
-from frhsic.estimators.conditional import BoostedMeans, TreeTable
 from frhsic.persistence import HEADER_ENTRY, WEIGHTS_ENTRY, file_bytes
 from frhsic.persistence.rules import ATTRIBUTES, LISTED, fits
 from frhsic.persistence.scikit_learn import MOST_DEPTH, build_predictor, build_tree
@@ -163,8 +161,6 @@ CALLABLES: dict[str, Callable[[], Any]] = {
     "a universal function": lambda: FunctionTransformer(np.log1p),
     "a builtin": lambda: FunctionTransformer(eval),
     "a partial": lambda: FunctionTransformer(partial(run_script, "")),
-    "an operator": lambda: FunctionTransformer(attrgetter("a")),
-    "a method": lambda: FunctionTransformer(LogisticRegression().fit),
     "a class": lambda: FunctionTransformer(Path),
     "an analyzer": lambda: HashingVectorizer(analyzer=print),
     "a foreign class": lambda: Foreign(),
@@ -288,10 +284,6 @@ ENTRIES = {
         for name in (
             "../model.json",
             "/etc/passwd",
-            "model.json.exe",
-            "0.pkl",
-            "0.npy",
-            "schema.json",
             "a/0.skops",
             "0.skops\n",
         )
@@ -303,7 +295,6 @@ ENTRIES = {
             b'{"class":' * 100_000,
             b"",
             b"\xff",
-            b"[1]",
             b"1" * 10_000,
             b" " * 2**25,
         )
@@ -417,26 +408,14 @@ GAP = {"class": "Gap", "fields": {"value": 1.0, "low": 1.0, "high": 1.0}}
 NAN = {"class": "float", "fields": "nan"}
 ARRAY = {"class": "array", "fields": {"dtype": "<f8", "shape": [2], "values": [1.0, 2.0]}}
 HEADERS: dict[str, tuple[str, list[Any], Any]] = {
-    "another kind": ("parity", ["class"], "Path"),
     "NaN as a coefficient": (
         "parity",
         [*SOLUTION, "parameters", "fields", "values", 3],
         float("nan"),
     ),
-    "NaN as a coefficient, as we write it": (
-        "parity",
-        [*SOLUTION, "parameters", "fields", "values", 3],
-        NAN,
-    ),
     "another shape": ("parity", [*SOLUTION, "parameters", "fields", "shape"], [1, 2, 3]),
-    "fewer coefficients": ("parity", [*SOLUTION, "parameters"], ARRAY),
-    "another family": ("parity", [*SOLUTION, "family"], "numbers"),
-    "a scale of 0": ("parity", [*SOLUTION, "units", "fields", "scale"], 0.0),
-    "a basis of other functions": ("parity", [*CONSTRAINT, "basis", "fields", "values"], ARRAY),
-    "another attribute": ("parity", [*CONSTRAINT, "attribute"], 3),
     "a condition of no rows": ("parity", [*CONSTRAINT, "among"], "none"),
     "constraints that are one": ("parity", [*SOLUTION, "constraints"], 1),
-    "no solution": ("parity", ["fitted", "solution_"], None),
     "a place beyond the frontier": ("parity", ["fitted", "choice_", "fields", "position"], 400.0),
     "gaps that are numbers": (
         "parity",
@@ -444,16 +423,8 @@ HEADERS: dict[str, tuple[str, list[Any], Any]] = {
         {"class": "dict", "fields": {"a": 1}},
     ),
     "a frontier of another length": ("parity", [*FRONTIER, "performance", "fields", "auc"], ARRAY),
-    "a class of no list": ("parity", ["fitted", "choice_", "class"], "Popen"),
-    "a method in the place of data": ("parity", ["fitted", "predict"], 1),
-    "an unknown parameter": ("parity", ["parameters", "estimator__C"], 3),
     "an aim of no kind": ("parity", ["parameters", "aim"], "all"),
     "a function that is not given": ("parity", ["parameters", "limit"], {"custom": "os.system"}),
-    "labels of 10^8 letters": (
-        "parity",
-        ["fitted", "classes_", "fields"],
-        {"dtype": "<U99999999", "shape": [2], "values": ["a", "b"]},
-    ),
     "labels of records": ("parity", ["fitted", "classes_", "fields", "dtype"], "f8,f8"),
     "labels that are lists": (
         "parity",
@@ -469,13 +440,6 @@ HEADERS: dict[str, tuple[str, list[Any], Any]] = {
     "an activation of no kind": ("network", [*LAYERS, "activation"], "system"),
     "a device that is a number": ("network", ["parameters", "device"], 3),
     "NaN as a scale": ("network", [*TABLE, "high"], float("nan")),
-    "one label twice": ("network", ["fitted", "classes_", "fields", "values"], [1, 1]),
-    "three labels": (
-        "network",
-        ["fitted", "classes_", "fields"],
-        {"dtype": "<i8", "shape": [3], "values": [1, 2, 3]},
-    ),
-    "another number of columns": ("network", ["fitted", "n_features_in_"], 4),
     "a regressor": ("network", ["class"], "FRHSICRegressor"),
     "a penalty of no kind": ("network", ["fitted", "penalty_"], {"class": "Penalty", "fields": {}}),
     "a foreign argument": ("network", ["fitted", "penalty_", "fields", "self"], 1),
@@ -485,48 +449,24 @@ HEADERS: dict[str, tuple[str, list[Any], Any]] = {
         ["fitted", "classes_", "fields"],
         {"dtype": "<U", "shape": [1001], "values": ["a" * 10**5] + [""] * 1000},
     ),
-    "threads that are half a thread": ("parity", ["parameters", "n_jobs"], 1.5),
     "a model as a seed": (
         "parity",
         ["parameters", "random_state"],
         {"class": "sklearn.linear_model.Ridge", "fields": {}},
     ),
     "a seed that is no number": ("coupling", ["fitted", "random_seed_"], NAN),
-    "an object that the file does not name": (
-        "parity",
-        ["parameters", "limit"],
-        {"class": "skops", "fields": 0},
-    ),
     **{
         f"{name} of a coupling is {value}": ("coupling", ["parameters", name], value)
         for name, value in (("amount", -1), ("amount", "1"), ("amount", [0.5]))
     },
-    "a cost that is no number": ("coupling", ["fitted", "move_cost_"], NAN),
     **{
         f"{name} of other nodes": ("coupling", [*BASIS, name], value)
         for name, value in (
-            ("places", {"class": "array", "fields": ONE_PLACE}),
-            ("groups", [{"class": "array", "fields": ONE_PLACE}]),
-            ("mass", ARRAY),
             ("values", {"class": "array", "fields": ONE_PLACE | {"shape": [1, 1]}}),
             ("parts", ["text"]),
         )
     },
-    "a scale of other nodes": ("coupling", [*RATIO, "scale"], ARRAY),
     "a calibration of other functions": ("coupling", [*RATIO, "calibration"], ARRAY),
-    "a column with more levels than any": (
-        "network",
-        ["fitted", "feature_encoding_", "fields", "columns", 0],
-        {
-            "class": "Category",
-            "fields": {
-                "name": "a",
-                "levels": list(range(10**5)),
-                "other": False,
-                "missing": False,
-            },
-        },
-    ),
     "a column of a table that is another class": ("network", TABLE[:-1], {**GAP}),
     "a middle that is text": ("network", [*TABLE, "middle"], "1"),
 }
@@ -763,10 +703,7 @@ FOUND: dict[str, Callable[[Files], Entries]] = {
         )
         for field, value in (
             ("left_child", 0),
-            ("right_child", 2**40),
-            ("left_child", -1),
             ("feature", 2**40),
-            ("feature", -3),
         )
     },
     **{
@@ -775,10 +712,7 @@ FOUND: dict[str, Callable[[Files], Entries]] = {
         )
         for field, value in (
             ("left", 0),
-            ("right", 2**31),
             ("feature_idx", 2**40),
-            ("feature_idx", -1),
-            ("is_categorical", 1),
         )
     },
     "a tree of more columns than its forest": lambda files: with_attribute(
@@ -786,9 +720,6 @@ FOUND: dict[str, Callable[[Files], Entries]] = {
     ),
     "a forest of fewer columns": lambda files: with_attribute(
         files, FOREST, "ForestClassifier", "n_features_in_", 1
-    ),
-    "a forest of more classes": lambda files: with_attribute(
-        files, FOREST, "ForestClassifier", "n_classes_", 10**9
     ),
     # LightGBM
     **{
@@ -798,13 +729,7 @@ FOUND: dict[str, Callable[[Files], Entries]] = {
             (r"num_class=\d+", "num_class=1000000000"),
             (r"left_child=\S+", "left_child=0"),
             (r"split_feature=\d+", "split_feature=1000000000"),
-            (r"split_feature=\d+", "split_feature=-2000000"),
-            (r"decision_type=\d+", "decision_type=1"),
             (r"num_cat=0", "num_cat=1"),
-            (r"threshold=\S+", "threshold=nan"),
-            (r"is_linear=0", "is_linear=1"),
-            (r"objective=binary", "objective=custom"),
-            (r"sigmoid:\S+", "num_class:7"),
         )
     },
     "an objective of other classes": partial(
@@ -812,41 +737,15 @@ FOUND: dict[str, Callable[[Files], Entries]] = {
     ),
     # XGBoost
     "an XGBoost tree with a circle": lambda files: xgboosted(files, "left_children", [1, 1]),
-    "an XGBoost tree that comes back to its root": lambda files: xgboosted(
-        files, "left_children", [1, 0]
-    ),
     "a child that XGBoost does not have": lambda files: xgboosted(files, "right_children", [10**6]),
-    "a column that XGBoost does not have": lambda files: xgboosted(files, "split_indices", [10**6]),
-    "a class that XGBoost does not have": lambda files: xgboosted(files, "tree_info", [10**6]),
-    "a round that XGBoost does not have": lambda files: xgboosted(files, "iteration_indptr", [7]),
     "an XGBoost objective of other classes": softmax,
     # others
-    "categories without order": lambda files: with_attribute(
-        files,
-        make_pipeline(OneHotEncoder().fit([[1.0], [2.0]]), FIT),
-        "OneHotEncoder",
-        "categories_",
-        a_list({"class": "array", "fields": {"dtype": "<f8", "shape": [2], "values": [2.0, 1.0]}}),
-    ),
     "columns that an encoder does not have": lambda files: with_attribute(
         files, make_pipeline(LETTERS, FIT), "OneHotEncoder", "_n_features_outs", a_list(10**9)
     ),
     # few bytes that become many numbers for each row
-    "an intercept for each of many outputs": lambda files: with_numbers(
-        files, FIT, "LogisticRegression", "intercept_", np.zeros(10**5)
-    ),
     "more outputs than classes": lambda files: with_numbers(
         files, FIT, "LogisticRegression", "coef_", np.zeros((10**5, 3))
-    ),
-    "a prior of more classes": lambda files: with_numbers(
-        files, DummyClassifier().fit(X, y), "DummyClassifier", "class_prior_", np.zeros(10**5)
-    ),
-    "a spline of more columns than functions": lambda files: with_numbers(
-        files,
-        make_pipeline(SplineTransformer(n_knots=3).fit(X), FIT),
-        "BSpline",
-        "c",
-        np.zeros((5, 10**5)),
     ),
     "categories for each of which a row has a number": lambda files: with_attribute(
         files,
@@ -866,7 +765,6 @@ FOUND: dict[str, Callable[[Files], Entries]] = {
     "boosters of many trees": partial(boosted, pattern=r"\nTree=1\n", text=MANY_TREES),
     "a booster with blanks of another kind": partial(boosted, pattern="leaf_value=", text="\x1c"),
     "a column that is handed on many times": repeated,
-    "many columns of one each": partial(repeated, steps=40, times=1),
     "a flag of one column many times": lambda files: with_numbers(
         files,
         make_pipeline(MissingIndicator(features="all").fit(X), FIT),

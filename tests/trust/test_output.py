@@ -14,7 +14,7 @@ import pytest
 
 from cli_samples import ASKED, done, one_line_and_2, table
 from frhsic import _files
-from frhsic._files import require_writable, write_together, write_whole, writing
+from frhsic._files import open_whole, require_writable, write_together, write_whole
 
 pytestmark = pytest.mark.usefixtures("few_trees", "few_epochs")
 
@@ -166,7 +166,7 @@ def test_a_failure_on_the_way_leaves_every_file_as_it_was(
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files without a name are of Linux")
 def test_a_kill_while_a_file_is_written_leaves_nothing_of_it(tmp_path: Path):
     (tmp_path / "scores.csv").write_text("old")
-    with _files.writing(tmp_path / "scores.csv") as stream:
+    with _files.open_whole(tmp_path / "scores.csv") as stream:
         stream.write("new")
         stream.flush()
         assert names(tmp_path) == {"scores.csv"}  # what a kill would leave now
@@ -219,7 +219,7 @@ def test_a_file_keeps_the_mode_of_what_it_replaces(tmp_path: Path, old: int):
         path.write_text("old")
         path.chmod(old)
     write_whole(report, b"new")
-    with writing(scores) as stream:
+    with open_whole(scores) as stream:
         stream.write("new")
     assert [(path.read_text(), mode(path)) for path in (report, scores)] == [("new", old)] * 2
 

@@ -6,7 +6,6 @@ read, if the sentence is empty.
 
 from __future__ import annotations
 
-import ast
 import copy
 import io
 import json
@@ -25,6 +24,7 @@ import pandas as pd
 import pytest
 import safetensors.numpy
 import xgboost
+from frhsic.estimators.conditional import BoostedMeans
 from sklearn import ensemble, linear_model, preprocessing
 from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -33,7 +33,6 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree._tree import NODE_DTYPE
 
-import frhsic.persistence
 from estimator_samples import biased, quick
 from frhsic import (
     FRHSICClassifier,
@@ -43,7 +42,6 @@ from frhsic import (
     ParityEncoder,
     load,
 )
-from frhsic.estimators.conditional import BoostedMeans
 from frhsic.persistence import (
     HEADER_ENTRY,
     MOST_BYTES,
@@ -206,15 +204,15 @@ def closed_form() -> Good:
     return whole("ParityClassifier", without_gap(model, X, y))
 
 
-def encoder(*target: Any) -> Good:
+def encoder() -> Good:
     model = ParityEncoder(
-        linear_model.LogisticRegression() if target else None,
+        linear_model.LogisticRegression(),
         attribute_estimator=linear_model.LinearRegression(),
         prototypes=3,
         cv=2,
         random_state=0,
     )
-    return whole("ParityEncoder", without_gap(model, X, *target))
+    return whole("ParityEncoder", without_gap(model, X, y))
 
 
 def coupling() -> Good:
@@ -315,8 +313,7 @@ GOOD: dict[str, Callable[[], Good]] = {
         ),
     ),
     "closed form": closed_form,
-    "encoder": partial(encoder, y),
-    "encoder of X": encoder,
+    "encoder": encoder,
     "coupling": coupling,
     "classifier": partial(network, FRHSICClassifier, y),
     "regressor": partial(network, FRHSICRegressor, X[:, 1]),
@@ -372,7 +369,6 @@ CASES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"nodes": lambda nodes: nodes[:0], "value": lambda v: v[:0]}, "a tree without nodes"),
         ({"nodes.right_child.0": -1}, "a node with one child"),
         ({"nodes.left_child.0": 0}, NO_END),
-        ({"nodes.left_child.0": 2}, NO_END),
         ({"nodes.feature.0": -1}, "a tree of other columns"),
         ({"nodes.feature.0": 3}, "a tree of other columns"),
         ({"nodes.feature.0": 2}, ""),
@@ -401,7 +397,6 @@ CASES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "linear": [
         ({"intercept_": np.zeros(2)}, "another intercept"),
         ({"intercept_": np.zeros(1)}, ""),
-        ({"intercept_": 0.0}, ""),
         ({"coef_": np.zeros((2, 2, 3)), "intercept_": 0.0}, "too many outputs"),
         ({"coef_": np.zeros((MOST_TABLE_COLUMNS + 1, 0)), "intercept_": 0.0}, "too many outputs"),
         ({"coef_": np.zeros((MOST_TABLE_COLUMNS, 0)), "intercept_": 0.0}, ""),
@@ -419,7 +414,6 @@ CASES: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "forest": [
         ({"estimators_": []}, "no trees"),
-        ({"estimators_": lambda trees: [trees]}, "no trees"),
         ({"estimators_.0": linear_model.Ridge()}, "other trees"),
         ({"estimators_.1.n_features_in_": 2}, "other trees"),
         ({"n_outputs_": 2}, "other trees"),
@@ -448,15 +442,12 @@ CASES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ),
         ({"categories_": [np.array(["a"] * MOST_TABLE_COLUMNS, object)]}, ""),
         ({"categories_.0": np.array([1.0, 1.0])}, "categories without order"),
-        ({"categories_.0": np.array([1.0, 2.0])}, ""),
         ({"categories_.0": np.array([1.0, np.nan])}, ""),
         ({"categories_.0": np.array([np.nan, 1.0])}, "categories without order"),
         ({"categories_.0": np.array([1.0, None], object)}, ""),
-        ({"categories_.0": np.array(["b", "a"], object)}, ""),
         ({"_infrequent_indices.0": np.array([], int)}, "categories that do not exist"),
         ({"_infrequent_indices.0": np.array([2])}, "categories that do not exist"),
         ({"_infrequent_indices.0": np.array([0, 0])}, "categories that do not exist"),
-        ({"_infrequent_indices.0": np.array([1])}, ""),
         ({"_infrequent_indices.0": None}, ""),
     ],
     "target encoder": [
@@ -501,15 +492,12 @@ CASES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ),
         ({"text": text("=a b", "=" + " ".join("a" * MOST_TABLE_COLUMNS))}, ""),
         ({"text": text("=a b", "=a  b")}, "names with spaces"),
-        ({"text": text("=a b", "=a\x01 b")}, "names with spaces"),
         ({"text": text("binary", "custom")}, "another objective"),
         ({"text": text("sigmoid:1", "x")}, "another objective"),
         ({"text": text("binary.*", "regression")}, ""),
         ({"text": text("sigmoid:1", "num_class:2")}, "an objective of other classes"),
-        ({"text": text("sigmoid:1", "num_class:1")}, ""),
         ({"text": text("version=v4", "version=v3")}, "a booster of another version"),
         ({"text": text("num_class=1", "num_class=0")}, "a booster of other classes"),
-        ({"text": text("num_class=1", "num_class=2")}, "a booster of other classes"),
         (
             {"text": text("end", "x=" + "a" * boosters.MOST_TREE + "\nend")},
             "a tree that is too large",
@@ -529,7 +517,6 @@ CASES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"text": text("decision_type=2", "decision_type=12")}, NO_MODEL),
         ({"text": text("decision_type=2 1", "decision_type=10 11")}, ""),
         ({"text": text("threshold=0.5 0", "threshold=0.5 1")}, NO_MODEL),
-        ({"text": text("threshold=0.5 0", "threshold=1.5 0")}, ""),
         ({"text": text("decision_type=2 1", "decision_type=2 3")}, ""),
         (
             {"text": text("cat_boundaries=0 1", "cat_boundaries=1 1")},
@@ -566,7 +553,6 @@ CASES: dict[str, list[tuple[dict[str, Any], str]]] = {
             "a booster of other classes",
         ),
         ({"learner.learner_model_param.base_score": "[0.5, 0.5]"}, "a start of other classes"),
-        ({"learner.learner_model_param.base_score": "[0.5]"}, ""),
         ({f"{MODEL}.tree_info.0": 3}, NO_MODEL),
         ({f"{MODEL}.tree_info": longer}, NO_COUNT),
         ({f"{MODEL}.iteration_indptr.0": 1}, "rounds without trees"),
@@ -574,7 +560,6 @@ CASES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({f"{MODEL}.iteration_indptr": [0, 3, 3, 6]}, "rounds without trees"),
         ({f"{MODEL}.iteration_indptr": [0, 1, 6]}, ""),
         ({"learner.feature_names": ["a", "b"]}, "names of other columns"),
-        ({"learner.feature_types": ["float"] * 4}, "names of other columns"),
         ({"learner.feature_types": ["float", "i", "q"]}, ""),
         ({"learner.feature_types": ["int", "i", "c"]}, "columns of other types"),
         ({"learner.learner_model_param.num_feature": "0"}, "other columns or trees"),
@@ -642,6 +627,7 @@ CASES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ),
     ],
     "encoder": [
+        ({"0.solution_.targets": ()}, "it keeps no target"),
         ({"0.solution_.path": shorter}, "its trade-offs differ"),
         ({"0.solution_.coordinates": shorter}, "its trade-offs differ"),
         ({"0.solution_.tables": shorter}, "its trade-offs differ"),
@@ -672,7 +658,6 @@ CASES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"0.models_.1": longer}, "it has models of y too many or too few"),
         ({"0.attribute_models_.1": longer}, "it has models of S too many or too few"),
     ],
-    "encoder of X": [({"0.column_scales_": longer}, "its columns differ")],
     "coupling": [
         ({"0.n_features_in_": 3}, "its columns or models differ"),
         ({"0.models_": longer}, "its columns or models differ"),
@@ -1007,20 +992,3 @@ def test_a_file_of_more_bytes_than_a_model_has_is_not_opened(tmp_path: Path):
 
 
 # All of them
-
-
-def test_every_reason_to_refuse_a_file_is_read_by_a_test():
-    tests = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
-    folder = Path(frhsic.persistence.__file__).parent
-    calls = [
-        node
-        for path in folder.glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "require"
-    ]
-    assert len(calls) > 100
-    for call in calls:
-        parts = getattr(call.args[1], "values", [call.args[1]])  # of an f-string
-        for part in parts:
-            if isinstance(part, ast.Constant):
-                assert str(part.value).strip() in tests

@@ -7,7 +7,6 @@ import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +39,11 @@ def fitted(number: int) -> np.ndarray:
     return model.fit(X, y, sensitive_features=s).predict_proba(X)
 
 
-@cache
-def in_one_thread(number: int) -> np.ndarray:
-    return fitted(number)
-
-
-def unequal(threads: int, fits: int) -> int:
-    serial = [in_one_thread(number) for number in range(fits)]
-    with ThreadPoolExecutor(threads) as pool:
-        parallel = list(pool.map(fitted, range(fits)))
-    return sum(not np.array_equal(a, b) for a, b in zip(serial, parallel))
-
-
-@pytest.mark.parametrize("threads", [2, 8])
-def test_fits_in_threads_are_those_of_one_thread(threads: int):
-    assert unequal(threads, 16) == 0
+def test_fits_in_threads_are_those_of_one_thread():
+    serial = [fitted(number) for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        parallel = list(pool.map(fitted, range(8)))
+    assert all(np.array_equal(a, b) for a, b in zip(serial, parallel))
 
 
 def state_of_the_process() -> tuple[Any, ...]:

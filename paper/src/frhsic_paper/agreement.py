@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from frhsic_paper.claim import Cases
-from frhsic_paper.frontiers import finite, matched, swept
-from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, printed, printed_sweeps
+from frhsic_paper.frontiers import finite_records, matched_points, swept_datasets
+from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, printed_records, printed_sweeps
 from frhsic_paper.protocol import BASELINE, PAPER_WEIGHTS, PUBLISHED
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
@@ -62,7 +62,7 @@ def agreement(records: Sequence[Record]) -> list[Agreement]:
     published unpenalized GDP for a GDP.
     """
     ours: dict[Key, list[Record]] = {}
-    for record in finite(records, "performance", PUBLISHED.gdp):
+    for record in finite_records(records, "performance", PUBLISHED.gdp):
         ours.setdefault((record["dataset"], record["method"], float(record["weight"])), []).append(
             record
         )
@@ -107,15 +107,15 @@ AREA_MARGIN = 0.05
 """Distance up to which two nAUP count as the same."""
 
 
-def beside_print(records: Sequence[Record]) -> tuple[Cases, Cases, Cases]:
+def compare_with_print(records: Sequence[Record]) -> tuple[Cases, Cases, Cases]:
     """Return in how many cells of the printed main table nAUP is within .05 of ours, in how many of
     those with the same rows and weights, and in how many GDP is within two combined standard
     deviations; a printed cell has that of the file's nearest row.
     """
     areas, alike, gaps = [], [], []
-    for dataset in swept(records):
-        ours = {p.method: p for p in matched(records, dataset, PUBLISHED)}
-        for row in (r for r in printed("matched_performance") if r["dataset"] == dataset):
+    for dataset in swept_datasets(records):
+        ours = {p.method: p for p in matched_points(records, dataset, PUBLISHED)}
+        for row in (r for r in printed_records("matched_performance") if r["dataset"] == dataset):
             point = ours.get(row["method"])
             if point is None:
                 continue
@@ -161,7 +161,7 @@ def agreement_table(cells: Sequence[Agreement]) -> Table:
         for name, some in [*((METHOD_NAMES[m], [m]) for m in methods), ("all", methods)]
     ]
     names = [DATASET_NAMES[d] + (" (not counted)" if d in LISTED else "") for d in datasets]
-    return Table.of(["method", *names, "counted"], rows)
+    return Table.from_rows(["method", *names, "counted"], rows)
 
 
 def disagreements_table(cells: Sequence[Agreement]) -> Table:
@@ -180,12 +180,12 @@ def disagreements_table(cells: Sequence[Agreement]) -> Table:
         if not c.within
     ]
     numbers = (Column("published", 4), Column("ours", 4), Column("deviations apart", 1))
-    return Table.of(["dataset", "method", "λ", "of", *numbers], rows)
+    return Table.from_rows(["dataset", "method", "λ", "of", *numbers], rows)
 
 
 def agreement_tables(results: Results) -> list[Listed]:
     """Counts of the cells that agree, and the cells that do not."""
-    records = results.of("tradeoff", PUBLISHED.name)
+    records = results.records("tradeoff", PUBLISHED.name)
     if not records:
         return []
     cells = agreement(records)

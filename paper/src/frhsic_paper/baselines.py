@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence.distance import euclidean_distances, ratio
-from frhsic.dependence.grams import hsic_unbiased
+from frhsic.dependence.grams import hsic_unbiased_from_gram
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, Penalty
 from frhsic.penalties.adversary import _Adversarial
@@ -95,7 +95,7 @@ class ScaledEIPM(EIPM):
     True
     """
 
-    def _in_units(self, batch: Batch) -> Tensor:
+    def _scaled_z(self, batch: Batch) -> Tensor:
         low = batch.z.amin(dim=0)
         width = (batch.z.amax(dim=0) - low).clamp_min(LEAST_BATCH_SPREAD)
         return (batch.z - low) / width / self.scale_z
@@ -150,7 +150,11 @@ class UnbiasedCorrelation(Penalty):
             return zero(batch.z)
         a = euclidean_distances(batch.s)
         b = euclidean_distances(batch.z)
-        return ratio(hsic_unbiased(a, b), hsic_unbiased(a, a), hsic_unbiased(b, b))
+        return ratio(
+            hsic_unbiased_from_gram(a, b),
+            hsic_unbiased_from_gram(a, a),
+            hsic_unbiased_from_gram(b, b),
+        )
 
 
 LEAST_VARIANCE = 1e-8

@@ -105,7 +105,7 @@ class Finding:
         return list(zip_longest(self.published, self.corrected, fillvalue=""))
 
     @classmethod
-    def of(
+    def from_outcomes(
         cls, published: Outcome, corrected: Outcome, reason: str, about: About = "results"
     ) -> Finding:
         """Return the finding of a published and a corrected outcome, which together give the
@@ -122,7 +122,7 @@ class Finding:
         label = judged + (
             f" ({', '.join(f'{name} {text}' for name, text in said.items())})" if said else ""
         )
-        return cls(published.lines, corrected.lines, judged, label, unwrapped(reason), about)
+        return cls(published.lines, corrected.lines, judged, label, unwrap(reason), about)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Claim:
     printed
         The number in print.
     rule
-        Decides from the records of one protocol; see :func:`by_protocol`.
+        Decides from the records of one protocol; see :func:`protocol_rule`.
     reason
         Explains the rule and the verdict: a text, or a function of the records where the text has
         numbers of its own.
@@ -164,8 +164,8 @@ class Claim:
     shrinkable: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "statement", unwrapped(self.statement))
-        object.__setattr__(self, "printed", unwrapped(self.printed))
+        object.__setattr__(self, "statement", unwrap(self.statement))
+        object.__setattr__(self, "printed", unwrap(self.printed))
 
     def rows(self, finding: Finding) -> list[tuple[str, str, str]]:
         """Return the printed numbers beside lines of both protocols; a semicolon ends a line."""
@@ -179,11 +179,11 @@ class Claim:
             for protocol in PROTOCOLS.values()
         )
         reason = self.reason if isinstance(self.reason, str) else self.reason(results)
-        finding = Finding.of(published, corrected, reason, self.about)
+        finding = Finding.from_outcomes(published, corrected, reason, self.about)
         if not self.shrinkable:
             return finding
         return replace(
-            finding, on_decisions=replace(self, shrinkable=False).judge(on_decisions(results))
+            finding, on_decisions=replace(self, shrinkable=False).judge(use_decision_gdp(results))
         )
 
 
@@ -218,7 +218,7 @@ def claim(
     return decorate
 
 
-def on_decisions(results: Results) -> Results:
+def use_decision_gdp(results: Results) -> Results:
     """Return the sweep with the GDP of decisions in the place of each protocol's, without
     regressions, which make no decisions.
     """
@@ -227,18 +227,18 @@ def on_decisions(results: Results) -> Results:
         columns = {f"{part}{protocol.gdp}": f"{part}gdp_decision" for part in ("", "validation_")}
         files["tradeoff", name] = [
             r | {c: r.get(d) for c, d in columns.items()}
-            for r in results.of("tradeoff", name)
+            for r in results.records("tradeoff", name)
             if r.get("gdp_decision") is not None
         ]
     return Results(files)
 
 
-def judged(claims: Iterable[Claim], results: Results) -> dict[str, Finding]:
+def judge_claims(claims: Iterable[Claim], results: Results) -> dict[str, Finding]:
     """Return the finding of each claim, by its name."""
     return {claim.name: claim.judge(results) for claim in claims}
 
 
-def by_protocol(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], Rule]:
+def protocol_rule(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], Rule]:
     """Turn a function of records and protocol into a rule that reads the records of one name.
 
     Without records the outcome is that the study was not run. With fewer than `splits` repeats its
@@ -248,40 +248,46 @@ def by_protocol(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], Rul
     def decorate(judge: Judge) -> Rule:
         @wraps(judge)
         def rule(results: Results, protocol: Protocol) -> Outcome:
-            records = results.of(name, protocol.name)
-            return enough(judge(records, protocol), records, splits) if records else NOT_RUN
+            records = results.records(name, protocol.name)
+            return (
+                require_repeats(judge(records, protocol), records, splits) if records else NOT_RUN
+            )
 
         return rule
 
     return decorate
 
 
-def by_cases(name: str, words: str = "", splits: int = FEWEST_SPLITS) -> Callable[[Cased], Rule]:
+def case_rule(name: str, words: str = "", splits: int = FEWEST_SPLITS) -> Callable[[Cased], Rule]:
     """Turn a function that gives the cases of a claim one by one into a rule, as
-    :func:`by_protocol` does.
+    :func:`protocol_rule` does.
 
     The outcome lists the numbers of all cases, after `words` if there are any.
     """
 
     def decorate(cased: Cased) -> Rule:
-        @by_protocol(name, splits)
+        @protocol_rule(name, splits)
         @wraps(cased)
         def rule(records: Sequence[Record], protocol: Protocol) -> Outcome:
             cases = list(cased(records, protocol))
-            return outcome_of([true for true, _ in cases], words, [text for _, text in cases])
+            return outcome_from_cases(
+                [true for true, _ in cases], words, [text for _, text in cases]
+            )
 
         return rule
 
     return decorate
 
 
-def enough(outcome: Outcome, records: Sequence[Record], splits: int = FEWEST_SPLITS) -> Outcome:
+def require_repeats(
+    outcome: Outcome, records: Sequence[Record], splits: int = FEWEST_SPLITS
+) -> Outcome:
     """Return an outcome without its judgement where the records have too few repeats for one. What
     rests on one run says so.
 
     Examples
     --------
-    >>> enough(Outcome(True, "GDP .1"), [{"repeat": 0}]).lines
+    >>> require_repeats(Outcome(True, "GDP .1"), [{"repeat": 0}]).lines
     ('GDP .1', 'one repeat, too few to judge')
     """
     repeats = len({r["repeat"] for r in records if "repeat" in r})
@@ -293,12 +299,12 @@ def enough(outcome: Outcome, records: Sequence[Record], splits: int = FEWEST_SPL
     return replace(outcome, true=None, cases=(*outcome.cases, f"{counted}, too few to judge"))
 
 
-def outcome_of(true: Sequence[bool], text: str, cases: Iterable[str] = ()) -> Outcome:
+def outcome_from_cases(true: Sequence[bool], text: str, cases: Iterable[str] = ()) -> Outcome:
     """Return in how many cases a claim is true. Without cases, the outcome is "not run".
 
     Examples
     --------
-    >>> outcome_of([True, False, False], "").label, outcome_of([True], "").label
+    >>> outcome_from_cases([True, False, False], "").label, outcome_from_cases([True], "").label
     ('1 of 3', 'yes')
     """
     if not true:
@@ -330,12 +336,12 @@ def verdict(*outcomes: Outcome) -> Verdict:
     return "does not hold" if all(share == 0.0 for share in shares) else "holds in part"
 
 
-def unwrapped(text: str) -> str:
+def unwrap(text: str) -> str:
     """Return a text that was wrapped over lines in the source, each paragraph on one line.
 
     Examples
     --------
-    >>> unwrapped('''
+    >>> unwrap('''
     ...     One paragraph over
     ...     two lines.
     ... ''')

@@ -27,7 +27,7 @@ def reproduce(
         typer.Option(help="Train, best on a GPU; measure what was trained, on a CPU; or both."),
     ] = "all",
     device: Annotated[str, typer.Option(help="Of trainings: auto, cpu, cuda.")] = "auto",
-    out: Annotated[Path, typer.Option(help="Directory of the records.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Directory of the records.")] = Path("paper/results"),
     dataset: Annotated[
         list[str] | None,
         typer.Option(help="Only this one of the real datasets; may be given again."),
@@ -80,12 +80,14 @@ def reproduce(
     from frhsic_paper.options import Options
     from frhsic_paper.protocol import PROTOCOLS
     from frhsic_paper.studies import STUDIES
-    from frhsic_paper.study import named, run, train_side_by_side
+    from frhsic_paper.study import run, select_studies, train_side_by_side
 
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 160  # a pipe or a file has no width to keep to
-    chosen = named(STUDIES, names or [])  # an unknown name stops all before anything is run
+    chosen = select_studies(
+        STUDIES, names or []
+    )  # an unknown name stops all before anything is run
     if docs:
         from frhsic_paper.page import write
 
@@ -93,7 +95,7 @@ def reproduce(
             console.print(f"wrote {path}", markup=False, soft_wrap=True)
         return
     if not chosen:
-        for study in named(STUDIES, ["all"]):
+        for study in select_studies(STUDIES, ["all"]):
             console.print(f"{study.name:22} {study.about}")
         return
     lines: list[str] = []
@@ -117,7 +119,7 @@ def reproduce(
     started = time.perf_counter()
     options.out.mkdir(parents=True, exist_ok=True)
     with (
-        locked(options.out),
+        lock_folder(options.out),
         _workers_stopped(),
         cluster(scheduler) if scheduler else contextlib.nullcontext(),
     ):
@@ -184,7 +186,7 @@ def _end_with(parent: int) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Let no second process that asks for the same lock work in a folder; raise if one does
     already.
 

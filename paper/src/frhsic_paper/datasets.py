@@ -18,21 +18,21 @@ from frhsic.datasets.catalogue import (
     CATALOGUE,
     Content,
     Facts,
-    content_of,
-    dataset_of,
     entry,
     high_income,
+    make_dataset,
     many_visits,
     read_acs_income,
     read_adult,
     read_compas,
     read_crime,
+    select_content,
 )
 from frhsic.datasets.sources import obtain
 from frhsic_paper.protocol import Protocol
 
 
-def loaded(name: str, protocol: Protocol) -> Dataset:
+def load_variant(name: str, protocol: Protocol) -> Dataset:
     """Load a dataset in the protocol's variant.
 
     The hashes that records are known by hold this function's name.
@@ -47,10 +47,10 @@ def load_published(name: str) -> Dataset:
         raise ValueError(f"the paper does not use {name}, so there is no published table of it.")
     obtained = obtain(described.files)
     content = READERS[described.name](CATALOGUE[described.name]["table"], obtained.data)
-    return dataset_of(described, obtained, content)
+    return make_dataset(described, obtained, content)
 
 
-def protecting(data: Dataset, *names: str) -> Dataset:
+def protect(data: Dataset, *names: str) -> Dataset:
     """Return the same rows with exactly these columns as the sensitive attributes.
 
     They leave X; an attribute that was sensitive and is not named becomes a feature.
@@ -64,7 +64,7 @@ def protecting(data: Dataset, *names: str) -> Dataset:
     ...     pd.Series([30.0, 50.0], name="age"),
     ...     "binary",
     ... )
-    >>> moved = protecting(data, "age", "hours")
+    >>> moved = protect(data, "age", "hours")
     >>> moved.attributes, list(moved.X)
     (('age', 'hours'), ['score'])
     """
@@ -79,7 +79,7 @@ def protecting(data: Dataset, *names: str) -> Dataset:
 def _adult(facts: Facts, data: bytes) -> Content:
     """Return all rows of Adult, with "?" as a level."""
     frame = read_adult(facts, data)
-    return content_of(facts, frame, high_income(frame))
+    return select_content(facts, frame, high_income(frame))
 
 
 COMPAS_DAYS = ("days_b_screening_arrest", "c_days_from_compas")
@@ -134,7 +134,7 @@ def _meps(facts: Facts, data: bytes) -> Content:
         "numeric": MEPS_FEATURES,
         "dropped": facts["dropped"][:1],  # the attribute; the others are of Panel 19
     }
-    return content_of(published, frame, many_visits(facts, frame), incomplete)
+    return select_content(published, frame, many_visits(facts, frame), incomplete)
 
 
 READERS: dict[str, Callable[[Facts, bytes], Content]] = {

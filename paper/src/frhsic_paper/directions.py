@@ -128,11 +128,11 @@ def descending_eigenpairs(a: Tensor) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues of a symmetric matrix, largest first, and its eigenvectors as
     columns.
     """
-    eigenvalues, vectors = torch.linalg.eigh(symmetrized(a))
+    eigenvalues, vectors = torch.linalg.eigh(symmetrize(a))
     return eigenvalues.flip(0), vectors.flip(1)
 
 
-def symmetrized(a: Tensor) -> Tensor:
+def symmetrize(a: Tensor) -> Tensor:
     """Return a matrix without the asymmetry of rounding."""
     return (a + a.T) / 2
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["Frontier", "Point", "Run", "band_limit", "within_band"]
+__all__ = ["Frontier", "Point", "Run", "band_limit", "is_within_band"]
 
 
 def band_limit(baseline: float, band: float, higher_is_better: bool) -> float:
@@ -33,7 +33,9 @@ def band_limit(baseline: float, band: float, higher_is_better: bool) -> float:
     return baseline * (1 - band) if higher_is_better == (baseline >= 0) else baseline * (1 + band)
 
 
-def within_band(performance: float, baseline: float, band: float, higher_is_better: bool) -> bool:
+def is_within_band(
+    performance: float, baseline: float, band: float, higher_is_better: bool
+) -> bool:
     """Whether a performance stays within a band of the baseline's; the limit itself is inside."""
     limit = band_limit(baseline, band, higher_is_better)
     return performance >= limit if higher_is_better else performance <= limit
@@ -86,9 +88,9 @@ class Frontier:
     ...     Run("hsic", 10, 0, 0.8, 0.1),
     ... ]
     >>> frontier = Frontier(tuple(runs))
-    >>> frontier.matched(band=0.01)["hsic"].dependence
+    >>> frontier.matched_points(band=0.01)["hsic"].dependence
     0.5
-    >>> [point.weight for point in frontier.non_dominated("hsic")]
+    >>> [point.weight for point in frontier.non_dominated_points("hsic")]
     [10, 1]
     """
 
@@ -121,7 +123,7 @@ class Frontier:
             groups.setdefault((run.method, run.weight), []).append(run)
         return tuple(_mean(method, weight, runs) for (method, weight), runs in groups.items())
 
-    def of(self, method: str) -> tuple[Point, ...]:
+    def method_points(self, method: str) -> tuple[Point, ...]:
         """Return the points of one method, by increasing weight."""
         if method not in self.methods:
             raise ValueError(
@@ -129,27 +131,31 @@ class Frontier:
             )
         return tuple(sorted((p for p in self.points if p.method == method), key=lambda p: p.weight))
 
-    def non_dominated(self, method: str | None = None) -> tuple[Point, ...]:
+    def non_dominated_points(self, method: str | None = None) -> tuple[Point, ...]:
         """Return the points that no other beats in one quantity without losing in the other,
         ordered by dependence.
         """
-        pool = self.points if method is None else self.of(method)
+        pool = self.points if method is None else self.method_points(method)
         kept: list[Point] = []
         for point in sorted(pool, key=lambda p: (p.dependence, -self._signed(p.performance))):
             if not kept or self._signed(point.performance) > self._signed(kept[-1].performance):
                 kept.append(point)
         return tuple(kept)
 
-    def matched(self, band: float = 0.01) -> dict[str, Point | None]:
+    def matched_points(self, band: float = 0.01) -> dict[str, Point | None]:
         r"""Return each method's point of least dependence within a performance band of the
         baseline.
 
         Decided on unrounded means; of equal points the one with the smallest weight. None where no
         weight is inside.
         """
-        base, higher = self.of(self.baseline)[0].performance, self.higher_is_better
+        base, higher = self.method_points(self.baseline)[0].performance, self.higher_is_better
         inside = {
-            m: [p for p in self.of(m) if within_band(p.performance, base, band, higher)]
+            m: [
+                p
+                for p in self.method_points(m)
+                if is_within_band(p.performance, base, band, higher)
+            ]
             for m in self.methods
         }
         return {

@@ -21,7 +21,7 @@ from frhsic_paper.table import (
     Table,
     mean_and_deviation,
     mean_and_error,
-    tables_of,
+    protocol_tables,
 )
 
 CONVENTIONS = {
@@ -63,12 +63,12 @@ class Scale:
             )
 
     @classmethod
-    def of(cls, full: Frontier) -> Scale:
+    def from_frontier(cls, full: Frontier) -> Scale:
         """Return a sweep's own scale: worst and best mean performance of its points, the baseline's
         dependence.
         """
         utilities = [_signed(full, p.performance) for p in full.points]
-        return cls(min(utilities), max(utilities), full.of(full.baseline)[0].dependence)
+        return cls(min(utilities), max(utilities), full.method_points(full.baseline)[0].dependence)
 
     def utility(self, performance: np.ndarray) -> np.ndarray:
         """Performance mapped so that `worst` is 0 and `best` is 1, clipped outside."""
@@ -85,19 +85,23 @@ def naup(full: Frontier, scale: Scale | None = None) -> dict[str, float]:
     equispaced budgets. The value depends on the scale, by default the sweep's own, which depends on
     the methods compared.
     """
-    scale = Scale.of(full) if scale is None else scale
-    return {m: _area(full, full.of(m), scale) for m in full.methods if m != full.baseline}
+    scale = Scale.from_frontier(full) if scale is None else scale
+    return {
+        m: _area(full, full.method_points(m), scale) for m in full.methods if m != full.baseline
+    }
 
 
 def naup_by_repeat(full: Frontier, scale: Scale | None = None) -> dict[str, np.ndarray]:
     """Area of each repeat's own envelope on one shared scale, for each method, for paired tests."""
-    scale = Scale.of(full) if scale is None else scale
+    scale = Scale.from_frontier(full) if scale is None else scale
     parts = [
         replace(full, runs=tuple(run for run in full.runs if run.repeat == repeat))
         for repeat in sorted({run.repeat for run in full.runs})
     ]
     return {
-        m: np.array([_area(part, part.of(m), scale) for part in parts if m in part.methods])
+        m: np.array(
+            [_area(part, part.method_points(m), scale) for part in parts if m in part.methods]
+        )
         for m in full.methods
         if m != full.baseline
     }
@@ -134,17 +138,17 @@ class Matched:
     inside: float
 
 
-def datasets_of(records: Iterable[Record]) -> tuple[str, ...]:
+def record_datasets(records: Iterable[Record]) -> tuple[str, ...]:
     """Return the datasets of some records: those of the paper in its order, then others."""
     return _ordered((r["dataset"] for r in records), DATASET_NAMES)
 
 
-def swept(records: Iterable[Record]) -> tuple[str, ...]:
+def swept_datasets(records: Iterable[Record]) -> tuple[str, ...]:
     """Return the datasets for which the records hold the unpenalized model."""
-    return datasets_of(r for r in records if r["method"] == BASELINE)
+    return record_datasets(r for r in records if r["method"] == BASELINE)
 
 
-def methods_of(records: Iterable[Record]) -> tuple[str, ...]:
+def record_methods(records: Iterable[Record]) -> tuple[str, ...]:
     """Return the penalized methods of some records: those of the paper in its order, then
     others.
     """
@@ -153,7 +157,7 @@ def methods_of(records: Iterable[Record]) -> tuple[str, ...]:
     )
 
 
-def weights_of(records: Iterable[Record], **where: object) -> list[float]:
+def record_weights(records: Iterable[Record], **where: object) -> list[float]:
     """Return the weights of the penalized models of some records, sorted, of those with the given
     values.
     """
@@ -166,7 +170,7 @@ def weights_of(records: Iterable[Record], **where: object) -> list[float]:
     )
 
 
-def finite(records: Iterable[Record], *columns: str) -> list[Record]:
+def finite_records(records: Iterable[Record], *columns: str) -> list[Record]:
     """Return the records of models that did not diverge and have all these columns."""
     return [
         r
@@ -186,7 +190,7 @@ def shared_repeats(records: Sequence[Record]) -> list[Record]:
     return [r for r in records if r["repeat"] in common[r["dataset"]]]
 
 
-def mean_of(
+def mean_over_repeats(
     records: Sequence[Record],
     column: str,
     *,
@@ -200,7 +204,7 @@ def mean_of(
     return mean_and_deviation(
         [
             float(r[column])
-            for r in finite(records, column)
+            for r in finite_records(records, column)
             if r["dataset"] == dataset
             and r["method"] == method
             and (weight is None or float(r["weight"]) == weight)
@@ -223,7 +227,7 @@ def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
     """Return the frontier of one dataset under one convention of GDP, without models that
     diverged.
     """
-    usable = [r for r in finite(records, "performance", gdp) if r["dataset"] == dataset]
+    usable = [r for r in finite_records(records, "performance", gdp) if r["dataset"] == dataset]
     kinds = {"method": str, "weight": float, "repeat": int, "performance": float, gdp: float}
     runs = tuple(Run(*(kind(r[key]) for key, kind in kinds.items())) for r in usable)
     return Frontier(runs, higher_is_better=not is_error(dataset, usable))
@@ -234,8 +238,8 @@ def paper_scale(full: Frontier) -> Scale:
     all six are.
     """
     if not set(PRINTED_SIX) <= set(full.methods):
-        return Scale.of(full)
-    return Scale.of(
+        return Scale.from_frontier(full)
+    return Scale.from_frontier(
         replace(
             full,
             runs=tuple(run for run in full.runs if run.method in (*PRINTED_SIX, full.baseline)),
@@ -243,7 +247,7 @@ def paper_scale(full: Frontier) -> Scale:
     )
 
 
-def rounded(full: Frontier, decimals: int | None) -> Frontier:
+def rounded_frontier(full: Frontier, decimals: int | None) -> Frontier:
     """Return a frontier of the means alone, rounded as the published files were; without decimals,
     the frontier.
     """
@@ -256,7 +260,7 @@ def rounded(full: Frontier, decimals: int | None) -> Frontier:
     return replace(full, runs=runs)
 
 
-def chosen(
+def chosen_models(
     records: Iterable[Record], dataset: str, gdp: str, band: float = BAND
 ) -> dict[str, list[tuple[Record, bool]]]:
     """Return, for each method and repeat, the model that validation rows choose, and whether it is
@@ -266,7 +270,9 @@ def chosen(
     inside, the best performance.
     """
     performance, dependence = "validation_performance", f"validation_{gdp}"
-    usable = [r for r in finite(records, performance, dependence, gdp) if r["dataset"] == dataset]
+    usable = [
+        r for r in finite_records(records, performance, dependence, gdp) if r["dataset"] == dataset
+    ]
     base = {r["repeat"]: r[performance] for r in usable if r["method"] == BASELINE}
     higher = not is_error(dataset, usable)
     groups: dict[tuple[str, int], list[Record]] = {}
@@ -286,7 +292,7 @@ def chosen(
     return choices
 
 
-def matched(records: Sequence[Record], dataset: str, protocol: Protocol) -> list[Matched]:
+def matched_points(records: Sequence[Record], dataset: str, protocol: Protocol) -> list[Matched]:
     """Return the matched point of every method, as the protocol chooses it, the unpenalized model
     first.
 
@@ -295,12 +301,12 @@ def matched(records: Sequence[Record], dataset: str, protocol: Protocol) -> list
     the paper's six methods and Unfair.
     """
     full = frontier(records, dataset, protocol.gdp)
-    means = rounded(full, protocol.decimals)
+    means = rounded_frontier(full, protocol.decimals)
     areas = naup(means, paper_scale(means))
-    names = (BASELINE, *methods_of(r for r in records if r["dataset"] == dataset))
+    names = (BASELINE, *record_methods(r for r in records if r["dataset"] == dataset))
     if protocol.validation == 0:
         return [_on_test_means(full, means, dataset, name, protocol, areas) for name in names]
-    choices = chosen(records, dataset, protocol.gdp)
+    choices = chosen_models(records, dataset, protocol.gdp)
     return [
         _on_validation(choices[name], dataset, name, protocol, areas)
         for name in names
@@ -315,9 +321,9 @@ def matched_by_split(
     inside the band.
     """
     if protocol.validation:
-        choices = chosen(records, dataset, protocol.gdp)
+        choices = chosen_models(records, dataset, protocol.gdp)
         return {m: [r[protocol.gdp] for r, _ in models] for m, models in choices.items()}
-    weights = {p.method: p.weight for p in matched(records, dataset, protocol)}
+    weights = {p.method: p.weight for p in matched_points(records, dataset, protocol)}
     runs = frontier(records, dataset, protocol.gdp).runs
     return {
         m: [r.dependence for r in runs if (r.method, r.weight) == (m, weight)]
@@ -326,12 +332,12 @@ def matched_by_split(
     }
 
 
-def nearly(values: dict[str, float], name: str) -> tuple[int, float]:
+def rank_and_distance(values: dict[str, float], name: str) -> tuple[int, float]:
     """Return the rank of a method, 1 for the largest, and how far it is behind the largest.
 
     Examples
     --------
-    >>> nearly({"a": 0.5, "b": 0.75}, "a")
+    >>> rank_and_distance({"a": 0.5, "b": 0.75}, "a")
     (2, 0.25)
     """
     return 1 + sum(v > values[name] for v in values.values()), max(values.values()) - values[name]
@@ -342,7 +348,7 @@ def printed_name(dataset: str) -> str:
     return f"{dataset_name(dataset)}{' (MSE × 100)' if is_error(dataset) else ''}"
 
 
-def in_print(performance: Spread | None, dataset: str) -> Spread | None:
+def printed_performance(performance: Spread | None, dataset: str) -> Spread | None:
     """Return a performance in the unit that tables print: an error times 100, as the paper has
     it.
     """
@@ -364,7 +370,7 @@ def with_contraction(records: Sequence[Record]) -> list[Record]:
     scale, standardized GDP and the GDP of decisions, stays.
     """
     constants: dict[tuple[str, int], Record] = {}
-    for r in finite(records, "performance", "score_sd"):
+    for r in finite_records(records, "performance", "score_sd"):
         key = r["dataset"], r["repeat"]
         if key not in constants or r["score_sd"] < constants[key]["score_sd"]:
             constants[key] = r
@@ -409,7 +415,9 @@ def _on_test_means(
 ) -> Matched:
     if method not in means.methods:
         return Matched(dataset, method, None, None, None, None, 0.0)
-    point = means.of(method)[0] if method == BASELINE else means.matched(BAND)[method]
+    point = (
+        means.method_points(method)[0] if method == BASELINE else means.matched_points(BAND)[method]
+    )
     if point is None:
         return Matched(dataset, method, None, None, None, areas.get(method), 0.0)
     runs = [run for run in full.runs if run.method == method and run.weight == point.weight]
@@ -454,18 +462,20 @@ def probe_table(records: Sequence[Record], gdp: str) -> Table:
     """R² of probes for S on the chosen models of every split."""
     rows: list[tuple[Cell, ...]] = []
     columns = ("performance", gdp, "probe_r2_linear", "probe_r2_cosines")
-    for dataset in swept(records):
-        choices = chosen(records, dataset, gdp)
+    for dataset in swept_datasets(records):
+        choices = chosen_models(records, dataset, gdp)
         for number, method in enumerate(
-            m for m in (BASELINE, *methods_of(records)) if m in choices
+            m for m in (BASELINE, *record_methods(records)) if m in choices
         ):
             models = [r for r, _ in choices[method]]
             cells = [
                 mean_and_deviation([r[c] for r in models if r.get(c) is not None]) for c in columns
             ]
             name = printed_name(dataset) if number == 0 else ""
-            rows.append((name, method_name(method), in_print(cells[0], dataset), *cells[1:]))
-    return Table.of(
+            rows.append(
+                (name, method_name(method), printed_performance(cells[0], dataset), *cells[1:])
+            )
+    return Table.from_rows(
         ["dataset", "method", "performance", "GDP", "R², linear probe", "R², probe on cosines"],
         rows,
     )
@@ -476,9 +486,9 @@ def variants_table(records: Sequence[Record], gdp: str) -> Table:
     splits.
     """
     records = with_contraction(records)
-    areas = {d: _areas_by_repeat(records, d, gdp) for d in swept(records)}
+    areas = {d: _areas_by_repeat(records, d, gdp) for d in swept_datasets(records)}
     rows: list[list[Cell]] = []
-    for method in methods_of(records):
+    for method in record_methods(records):
         cells: list[Cell] = [method_name(method)]
         for by_method in areas.values():
             best = max(
@@ -487,12 +497,12 @@ def variants_table(records: Sequence[Record], gdp: str) -> Table:
             mean = mean_and_error(by_method.get(method, ()))
             cells.append(mean and replace(mean, bold=mean.mean == best))
         rows.append(cells)
-    return Table.of(["nAUP ± SE", *map(dataset_name, areas)], rows)
+    return Table.from_rows(["nAUP ± SE", *map(dataset_name, areas)], rows)
 
 
 def tables_of_variants(name: str) -> Callable[[Results], list[Listed]]:
     """Return the tables of a study that compares the areas of variants."""
-    return tables_of(
+    return protocol_tables(
         name,
         "nAUP of the variants",
         lambda records, protocol: variants_table(records, protocol.gdp),
@@ -501,6 +511,6 @@ def tables_of_variants(name: str) -> Callable[[Results], list[Listed]]:
 
 def _areas_by_repeat(records: Sequence[Record], dataset: str, gdp: str) -> dict[str, np.ndarray]:
     """Return the areas of each method over the repeats that all methods have."""
-    usable = [r for r in finite(records, "performance", gdp) if r["dataset"] == dataset]
+    usable = [r for r in finite_records(records, "performance", gdp) if r["dataset"] == dataset]
     full = frontier(shared_repeats(usable), dataset, gdp)
     return naup_by_repeat(full, paper_scale(full))

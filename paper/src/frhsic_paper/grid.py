@@ -19,7 +19,7 @@ from torch import nn
 from frhsic.datasets import Dataset
 from frhsic.datasets.dataset import Task
 from frhsic.kernels import Gaussian, Linear
-from frhsic.penalties import HSIC, Penalty, penalty_named
+from frhsic.penalties import HSIC, Penalty, make_penalty
 from frhsic.training import MLP, Fleet, Member, Recipe, TrainingData, train
 from frhsic_paper import records
 from frhsic_paper.baselines import (
@@ -29,12 +29,12 @@ from frhsic_paper.baselines import (
     UnbiasedCorrelation,
 )
 from frhsic_paper.code import code_hash
-from frhsic_paper.datasets import loaded
-from frhsic_paper.measures import measured
+from frhsic_paper.datasets import load_variant
+from frhsic_paper.measures import measure_models
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import BASELINE, OWN, PUBLISHED, Protocol
 from frhsic_paper.records import Record, Unit, Wanted
-from frhsic_paper.splits import Split, split_of
+from frhsic_paper.splits import Split, split_dataset
 
 FIRST_SEED = 42
 """Seed of the first repeat; the published splits are 42 to 46."""
@@ -85,7 +85,7 @@ class Method:
         return cls(name, make, weight_decay=decay, variance_floor=floor)
 
 
-def by_name(
+def methods_by_name(
     *names: str, z_dim: int = REPRESENTATION, protocol: Protocol = PUBLISHED
 ) -> tuple[Method, ...]:
     """Return methods by the names of the estimators, trained as they are there.
@@ -107,7 +107,7 @@ def by_name(
     >>> from frhsic_paper.protocol import CORRECTED
     >>> [
     ...     type(method.make()).__name__
-    ...     for method in by_name("frem", "mmd", "dcor", "adv", protocol=CORRECTED)
+    ...     for method in methods_by_name("frem", "mmd", "dcor", "adv", protocol=CORRECTED)
     ... ]
     ['ScaledEIPM', 'PairwiseMMD', 'UnbiasedCorrelation', 'CorrelationAdversary']
     """
@@ -119,30 +119,30 @@ def by_name(
             "dcor": UnbiasedCorrelation,
             "adv": partial(CorrelationAdversary, z_dim),
         }
-    makers = ((name, own.get(name, partial(penalty_named, name, z_dim=z_dim))) for name in names)
+    makers = ((name, own.get(name, partial(make_penalty, name, z_dim=z_dim))) for name in names)
     return tuple(Method.as_estimators_do(name, make) for name, make in makers)
 
 
 def small_table(rows: int, name: str, protocol: Protocol) -> Dataset:
     """Return some rows of a dataset."""
-    return loaded(name, protocol).sample(rows, FIRST_SEED)
+    return load_variant(name, protocol).sample(rows, FIRST_SEED)
 
 
 @dataclass(frozen=True)
 class Splits:
     """How the rows of a dataset are split; one seed for each repeat, the published seeds first.
 
-    See :func:`frhsic_paper.splits.split_of` for the arguments.
+    See :func:`frhsic_paper.splits.split_dataset` for the arguments.
     """
 
     train: float | None = None
     validation: float = 0.0
     scaling: Literal["train", "all"] = "train"
 
-    def of(self, data: Dataset, repeats: int) -> list[Split]:
+    def make(self, data: Dataset, repeats: int) -> list[Split]:
         """Return the splits of the first repeats."""
         return [
-            split_of(
+            split_dataset(
                 data,
                 FIRST_SEED + r,
                 train=self.train,
@@ -189,16 +189,16 @@ class Grid:
     epochs: int = 200
     encoder: Callable[[int], nn.Module] | None = None
     z_dim: int = REPRESENTATION
-    source: Callable[[str, Protocol], Dataset] = loaded
+    source: Callable[[str, Protocol], Dataset] = load_variant
     part: str = "models"
 
-    def within(self, options: Options) -> Grid:
+    def restrict(self, options: Options) -> Grid:
         """Return the grid that the options ask for."""
         return replace(
             self,
-            datasets=options.chosen(self.datasets),
+            datasets=options.chosen_datasets(self.datasets),
             epochs=self.epochs if options.epochs is None else options.epochs,
-            repeats=options.limited(self.repeats),
+            repeats=options.limit_repeats(self.repeats),
         )
 
     def units(self, protocol: Protocol) -> dict[Unit, Wanted]:
@@ -208,7 +208,8 @@ class Grid:
         names = (BASELINE, *(method.name for method in self.methods))
         return {
             (self.part, dataset, name): Wanted(
-                self.repeats * len(self.weights_of(name)), self.depends_on(dataset, name, protocol)
+                self.repeats * len(self.method_weights(name)),
+                self.depends_on(dataset, name, protocol),
             )
             for dataset in self.datasets
             for name in names
@@ -217,7 +218,7 @@ class Grid:
     def method(self, name: str) -> Method:
         """Return the method of a name, the unpenalized one included."""
         if name == BASELINE:
-            return Method(BASELINE, partial(penalty_named, BASELINE), (0.0,))
+            return Method(BASELINE, partial(make_penalty, BASELINE), (0.0,))
         return next(method for method in self.methods if method.name == name)
 
     def terms_of(self, name: str) -> dict[str, float]:
@@ -225,7 +226,7 @@ class Grid:
         method = self.method(name)
         return {"weight_decay": method.weight_decay, "variance_floor": method.variance_floor}
 
-    def weights_of(self, name: str) -> tuple[float, ...]:
+    def method_weights(self, name: str) -> tuple[float, ...]:
         """Weights of a method: its own, or the grid's."""
         own = self.method(name).weights
         return self.weights if own is None else own
@@ -239,11 +240,11 @@ class Grid:
             protocol.name,
             (dataset, protocol.variant, self.source, self.splits),
             (type(penalty).__name__, penalty.arguments()),
-            self.weights_of(method),
+            self.method_weights(method),
             self.terms_of(method),
             (self.epochs, BATCH_SIZE),
             (None if self.encoder is None else repr(self.encoder(1)), self.z_dim),
-            code_hash(_trained_and_measured, type(penalty), self.source),
+            code_hash(_train_and_measure, type(penalty), self.source),
         )
 
 
@@ -292,13 +293,13 @@ def run(
     With several workers, which pays on a CPU, fleets are trained in as many processes; records come
     in the same order.
     """
-    grid, path = grid.within(options), options.file(grid.study, protocol)
+    grid, path = grid.restrict(options), options.file(grid.study, protocol)
     units = grid.units(protocol)
-    missing = records.missing(path, BY, units)
+    missing = records.missing_units(path, BY, units)
     done = len(units) - len(missing)
     for dataset, group in groupby(missing, key=itemgetter(1)):
         data = grid.source(dataset, protocol)
-        splits = grid.splits.of(data, grid.repeats)
+        splits = grid.splits.make(data, grid.repeats)
         names = [name for _, _, name in group]
         started = time.perf_counter()
         for name, (fleet, results) in zip(names, _fleets(grid, names, data, splits, options)):
@@ -323,7 +324,7 @@ def run(
             )
             options.say(f"{told} ({done} of {len(units)} fleets)")
             started = time.perf_counter()
-    return [record for record in records.read(path) if records.unit_of(record, BY) in units]
+    return [record for record in records.read(path) if records.record_unit(record, BY) in units]
 
 
 def _fleets(
@@ -337,7 +338,7 @@ def _fleets(
         # worker
         delayed(
             partial(
-                _trained_and_measured,
+                _train_and_measure,
                 grid,
                 grid.method(name),
                 data.task,
@@ -351,7 +352,7 @@ def _fleets(
     )
 
 
-def _trained_and_measured(
+def _train_and_measure(
     grid: Grid,
     method: Method,
     task: Task,
@@ -369,10 +370,10 @@ def _trained_and_measured(
         weight_decay=method.weight_decay,
         variance_floor=method.variance_floor,
     )
-    weights = grid.weights_of(method.name)
+    weights = grid.method_weights(method.name)
     members = [Member(weight, FIRST_SEED + r, r) for r in range(grid.repeats) for weight in weights]
     fleet = train(rows, members, recipe, device=device, progress=progress)
-    return fleet, measured(fleet, splits, task)
+    return fleet, measure_models(fleet, splits, task)
 
 
 def _records(shared: Record, fleet: Fleet, results: list[dict[str, float]]) -> list[Record]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from frhsic.dependence.grams import hsic_biased
+from frhsic.dependence.grams import hsic_biased_from_gram
 from frhsic.kernels import Gaussian
 from frhsic.parity import rank_gap
 from frhsic.penalties.rivals import gdp_value
@@ -40,7 +40,7 @@ from them.
 """
 
 
-def measured(fleet: Fleet, splits: Sequence[Split], task: str) -> list[dict[str, float]]:
+def measure_models(fleet: Fleet, splits: Sequence[Split], task: str) -> list[dict[str, float]]:
     """Return, for each model, performance and dependence on the test rows, and on validation rows
     where there are any.
 
@@ -198,7 +198,8 @@ def _unit_hsic(z: Tensor, s: Tensor) -> Tensor:
     kernel = Gaussian(1.0)
     l = kernel.shifted(s[:, None], s[:, None])
     parts = [
-        hsic_biased(kernel.shifted(z[i : i + 16], z[i : i + 16]), l) for i in range(0, len(z), 16)
+        hsic_biased_from_gram(kernel.shifted(z[i : i + 16], z[i : i + 16]), l)
+        for i in range(0, len(z), 16)
     ]
     return torch.cat(parts)
 

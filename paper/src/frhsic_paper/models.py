@@ -21,7 +21,7 @@ from frhsic._files import write_whole
 from frhsic.training import MLP
 from frhsic.training.result import Bottleneck
 from frhsic_paper import records
-from frhsic_paper.frontier import within_band
+from frhsic_paper.frontier import is_within_band
 from frhsic_paper.grid import Keep, Trained
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import BAND, BASELINE
@@ -42,7 +42,7 @@ class Key(NamedTuple):
         return f"{self.dataset}/{self.method}/{self.weight}/{self.repeat}"
 
     @classmethod
-    def of(cls, record: Record) -> Key:
+    def from_record(cls, record: Record) -> Key:
         """Return the name of the model that a record is about."""
         return cls(
             record["dataset"], record["method"], float(record["weight"]), int(record["repeat"])
@@ -136,7 +136,7 @@ def best_in_band(
     (1, False)
     """
     inside = [
-        i for i, p in enumerate(performances) if within_band(p, baseline, band, higher_is_better)
+        i for i, p in enumerate(performances) if is_within_band(p, baseline, band, higher_is_better)
     ]
     if inside:
         return min(inside, key=lambda i: dependences[i]), True
@@ -191,7 +191,9 @@ def chosen_on_validation(fleet: list[Record], sweep: Path, repeats: int) -> list
 def _store_some(trained: Trained, options: Options, places: Iterable[int]) -> None:
     parameters = trained.fleet.parameters | trained.fleet.buffers
     states = {
-        Key.of(trained.records[i]): {name: values[i] for name, values in parameters.items()}
+        Key.from_record(trained.records[i]): {
+            name: values[i] for name, values in parameters.items()
+        }
         for i in places
     }
     store(

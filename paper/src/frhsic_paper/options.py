@@ -70,18 +70,20 @@ class Options:
             with self.log.open("a", encoding="utf-8") as file:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} {text}\n")
 
-    def chosen(self, datasets: tuple[str, ...]) -> tuple[str, ...]:
+    def chosen_datasets(self, datasets: tuple[str, ...]) -> tuple[str, ...]:
         """Return the datasets of a study that are asked for.
 
         Examples
         --------
-        >>> Options(Path("out"), datasets=("crime",)).chosen(("adult", "crime", "synthetic"))
+        >>> Options(Path("out"), datasets=("crime",)).chosen_datasets(
+        ...     ("adult", "crime", "synthetic")
+        ... )
         ('crime', 'synthetic')
         """
         return tuple(
             n for n in datasets if self.datasets is None or n in self.datasets or n == SYNTHETIC
         )
 
-    def limited(self, repeats: int) -> int:
+    def limit_repeats(self, repeats: int) -> int:
         """Return a number of repeats under the limit."""
         return repeats if self.repeats is None else min(repeats, self.repeats)

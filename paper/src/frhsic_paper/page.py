@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from frhsic._files import write_whole
-from frhsic_paper.claim import Finding, judged
+from frhsic_paper.claim import Finding, judge_claims
 from frhsic_paper.plot import Drawn, save
 from frhsic_paper.printed import method_name
 from frhsic_paper.protocol import PROTOCOLS, Protocol
@@ -19,20 +19,24 @@ from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation, Measurement, Part, Stamp, Training
 from frhsic_paper.studies import STUDIES
 from frhsic_paper.study import Study
-from frhsic_paper.summary import COUNTED, INDEX, counted, in_words, rendered, summary
+from frhsic_paper.summary import (
+    COUNTED,
+    INDEX,
+    count_claims,
+    render_template,
+    summary,
+    verdict_counts,
+)
 from frhsic_paper.table import Cell, Listed, Table
 
-FOLDER = "reproduction"
-"""Folder of the pages of the studies."""
+FOLDER = "evidence"
+"""Folder of the pages of the studies; those of benchmarks are beside them."""
 
 LONG = 12
 """Rows above which a table is folded."""
 
-PAGE = f"{FOLDER}.md"
+PAGE = "reproduction.md"
 """File of the page on top; the others are in the folder."""
-
-STAMP = "<!-- from the records "
-"""Begins the last line of a page, which names the records that it came from."""
 
 
 def write(
@@ -45,7 +49,7 @@ def write(
     out
         Directory of the records.
     to
-        Directory of the pages. Those of single studies go to its folder `reproduction`, figures to
+        Directory of the pages. Those of single studies go to its folder `evidence`, figures to
         `figures`.
     studies
         Studies that have a page.
@@ -63,15 +67,17 @@ def write(
             f"no records in {out}: run `frhsic reproduce NAME` first, or pass the directory with"
             " --out."
         )
-    stamp = f"{STAMP}{fingerprint(out)} -->\n"
-    before = [path for path in (to / PAGE, *sorted((to / FOLDER).glob("*.md"))) if path.exists()]
+    stamp = f"<!-- from the records {fingerprint(out)} -->\n"
+    names = ("claims", *(study.name for study in studies))
+    owned = (to / PAGE, *(to / FOLDER / f"{name}.md" for name in names))
+    before = [path for path in owned if path.exists()]
     for path in before:
         if not overwrite and not path.read_text(encoding="utf-8").endswith(stamp):
             raise ValueError(
                 f"{path} was not written from the records in {out}: pass --overwrite to replace it,"
                 " or another folder with --docs-to."
             )
-    findings = judged((claim for study in studies for claim in study.claims), results)
+    findings = judge_claims((claim for study in studies for claim in study.claims), results)
     drawn = figures(results, studies)
     pages = {
         PAGE: summary(results, findings, studies),
@@ -86,9 +92,7 @@ def write(
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         write_whole(to / name, f"{text}\n{stamp}".encode())
     for path in before:  # of a study that has no page any more
-        if path.relative_to(to).as_posix() not in pages and path.read_text(encoding="utf-8").count(
-            STAMP
-        ):
+        if path.relative_to(to).as_posix() not in pages:
             path.unlink()
     return [*paths, *(to / name for name in pages)]
 
@@ -117,7 +121,7 @@ def details(
 
     A study has a page if it has claims, or records that give it tables or figures.
     """
-    late = due(results, studies)
+    late = due_records(results, studies)
     shown: list[Study] = []
     pages: dict[str, str] = {}
     for study in studies:
@@ -126,7 +130,7 @@ def details(
             shown.append(study)
             page = study_page(study, results, findings, tables, figures, late)
             pages[f"{FOLDER}/{study.name}.md"] = page
-    index = rendered(
+    index = render_template(
         "claims.md.j2",
         cost="; ".join(
             f"{file.models:,} models of the {file.protocol} sweep in {file.seconds / 60:.1f}"
@@ -134,7 +138,7 @@ def details(
             for file in sources("tradeoff", results)
         ),
         due=due_table(late) if late else None,
-        counts=counted(findings),
+        counts=count_claims(findings),
         kinds=COUNTED,
         findings=findings,
         studies=shown,
@@ -153,9 +157,9 @@ def study_page(
     late: Sequence[Due],
 ) -> str:
     """Return the page of a study; long tables are folded."""
-    files = files_of(study)
+    files = study_files(study)
     some = [source for file in files for source in sources(file, results)]
-    return rendered(
+    return render_template(
         "study.md.j2",
         study=study,
         lead=study.lead(results),
@@ -198,8 +202,8 @@ def _overview(studies: Sequence[Study], findings: Mapping[str, Finding]) -> Tabl
         numbers = ", ".join(item.number for item in INDEX if item.study == study.name)
         verdicts = [findings[claim.name].verdict for claim in study.claims]
         link = f"[{study.title}]({study.name}.md)"
-        rows.append((link, numbers or "not in the paper", in_words(verdicts)))
-    return Table.of(["study", "for", "claims"], rows)
+        rows.append((link, numbers or "not in the paper", verdict_counts(verdicts)))
+    return Table.from_rows(["study", "for", "claims"], rows)
 
 
 Made = Training | Measurement | Computation
@@ -217,15 +221,15 @@ class Due:
     outdated: tuple[str, ...] = ()
 
 
-def due(results: Results, studies: Iterable[Study]) -> list[Due]:
+def due_records(results: Results, studies: Iterable[Study]) -> list[Due]:
     """Return what the command would run, on a CPU, where these records are: too few, or made by
     other code or settings.
     """
     found = []
     for protocol, step in _steps(studies):
         stamps: Mapping[Part, Stamp] = {}
-        for place, expected in step.expected(protocol).items():
-            present = results.of("/".join(place), protocol.name)
+        for place, expected in step.expected_records(protocol).items():
+            present = results.records("/".join(place), protocol.name)
             if present:
                 stamps = stamps or step.stamps(protocol, results)
             stale = [
@@ -251,7 +255,7 @@ def due_table(found: Iterable[Due]) -> Table:
         ]
         for d in found
     ]
-    return Table.of(
+    return Table.from_rows(
         ["records", "protocol", "part", "present", "expected", "of other code or settings"], rows
     )
 
@@ -283,7 +287,7 @@ class Source:
     hardware: tuple[str, ...]
 
     @classmethod
-    def of(cls, study: str, protocol: str, records: Sequence[Record]) -> Source:
+    def from_records(cls, study: str, protocol: str, records: Sequence[Record]) -> Source:
         """Read a file's records. The models of one method, dataset and part are trained together.
 
         Examples
@@ -300,7 +304,7 @@ class Source:
         ...     model | {"repeat": 1, "hardware": "NVIDIA H200"},
         ...     {"part": "sides"},
         ... ]
-        >>> source = Source.of("bound", "corrected", records)
+        >>> source = Source.from_records("bound", "corrected", records)
         >>> source.records, source.models, source.seconds, source.hardware
         (3, 2, 3.0, ('NVIDIA H200',))
         """
@@ -319,11 +323,11 @@ class Source:
 
 def sources(study: str, results: Results) -> list[Source]:
     """Return the files of one name that hold records, by protocol."""
-    found = ((name, results.of(study, name)) for name in PROTOCOLS)
-    return [Source.of(study, name, records) for name, records in found if records]
+    found = ((name, results.records(study, name)) for name in PROTOCOLS)
+    return [Source.from_records(study, name, records) for name, records in found if records]
 
 
-def files_of(study: Study) -> tuple[str, ...]:
+def study_files(study: Study) -> tuple[str, ...]:
     """Return the names of the files that the steps of a study write, its own last."""
     names: dict[str, None] = {}
     for protocol in PROTOCOLS.values():
@@ -342,7 +346,7 @@ def sources_table(some: Sequence[Source]) -> Table:
     """Return files of records with their cost and hardware."""
     rows = [
         [
-            f"`results/{s.file}`",
+            f"`paper/results/{s.file}`",
             f"{s.records:,}",
             f"{s.models:,}" if s.models else None,
             f"{s.seconds:.0f} s" if s.models else None,
@@ -350,4 +354,4 @@ def sources_table(some: Sequence[Source]) -> Table:
         ]
         for s in some
     ]
-    return Table.of(["file", "records", "models", "training", "hardware"], rows)
+    return Table.from_rows(["file", "records", "models", "training", "hardware"], rows)

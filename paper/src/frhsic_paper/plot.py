@@ -120,7 +120,7 @@ class Drawn:
     figure: Figure
 
 
-def figures_of(
+def protocol_figures(
     name: str,
     file: str,
     caption: str,
@@ -141,7 +141,7 @@ def figures_of(
                 make(records, protocol),
             )
             for protocol in PROTOCOLS.values()
-            if (records := results.of(name, protocol.name))
+            if (records := results.records(name, protocol.name))
         ]
 
     return figures
@@ -165,19 +165,19 @@ def intervals(records: Sequence[Record], bars: str | None = "Bars are 95 % inter
     return f". {bars}" if len(repeats) > 1 else ". One repeat, so there are no bars"
 
 
-def directed(label: str, *, higher: bool) -> str:
+def directed_label(label: str, *, higher: bool) -> str:
     """Return the label of an axis with its direction.
 
     Examples
     --------
-    >>> directed("accuracy", higher=True)
+    >>> directed_label("accuracy", higher=True)
     'accuracy (higher is better)'
     """
     return f"{label} ({BETTER[higher]})"
 
 
 @contextmanager
-def styled() -> Iterator[None]:
+def page_style() -> Iterator[None]:
     """Draw in the style of the page; use as a context or as a decorator."""
     with mpl.rc_context(PARAMETERS):
         yield
@@ -196,7 +196,7 @@ def panels(count: int, height: float = 2.1) -> tuple[Figure, list[Axes]]:
     return figure, list(axes[:count])
 
 
-def stacked(rows: Sequence[int]) -> tuple[Figure, list[Axes]]:
+def stacked_panels(rows: Sequence[int]) -> tuple[Figure, list[Axes]]:
     """Return a figure with a panel for each number of rows, one below the other, on one horizontal
     axis.
     """
@@ -306,7 +306,7 @@ def draw_frontier(
     error is drawn upside down. A model that performs far worse than Unfair lies below the panel,
     and a dominated one of large dependence right of it; an arrow at the edge marks where.
     """
-    base, higher = frontier.of(frontier.baseline)[0], frontier.higher_is_better
+    base, higher = frontier.method_points(frontier.baseline)[0], frontier.higher_is_better
     limit = base.performance * (1 - WINDOW if higher else 1 + 20 * WINDOW)
     shown = [
         p for p in frontier.points if (p.performance >= limit if higher else p.performance <= limit)
@@ -314,7 +314,7 @@ def draw_frontier(
     present = [
         m for m in methods if m in frontier.methods and m not in (frontier.baseline, CONTRACTED)
     ]
-    efficient = {m: [p for p in frontier.non_dominated(m) if p in shown] for m in present}
+    efficient = {m: [p for p in frontier.non_dominated_points(m) if p in shown] for m in present}
     right = max(p.dependence for p in (base, *(p for line in efficient.values() for p in line)))
     right = 1.04 * (
         max(right, base.dependence + _bars(base)[0]) or max(p.dependence for p in shown) or 1e-3
@@ -335,11 +335,11 @@ def draw_frontier(
     for index, method in enumerate(present):
         look = LOOKS.get(method, variant(index))
         line = efficient[method]
-        rest = [p for p in frontier.of(method) if p in shown and p not in line]
+        rest = [p for p in frontier.method_points(method) if p in shown and p not in line]
         inside = [p for p in rest if p.dependence <= right]
         _dots(ax, inside, **look, linestyle="none", alpha=0.25, markersize=2.5)
         _dots(ax, line, **look, label=method_name(method), zorder=4 if method == "hsic" else 3)
-        below = [min(p.dependence, right) for p in frontier.of(method) if p not in shown]
+        below = [min(p.dependence, right) for p in frontier.method_points(method) if p not in shown]
         ax.plot(
             below,
             [low + sign * margin / 4] * len(below),
@@ -358,7 +358,9 @@ def draw_frontier(
         )
     if CONTRACTED in frontier.methods:
         line = [
-            p for p in sorted(frontier.of(CONTRACTED), key=lambda p: p.dependence) if p in shown
+            p
+            for p in sorted(frontier.method_points(CONTRACTED), key=lambda p: p.dependence)
+            if p in shown
         ]
         if any(
             p.dependence < 0.99 * base.dependence for p in line
@@ -387,8 +389,8 @@ def draw_frontier(
     ax.set_xlim(min(-0.015 * right, *(p.dependence for p in shown)), right)
     ax.locator_params(axis="x", nbins=4)
     ax.set_title(title)
-    ax.set_xlabel(directed(dependence, higher=False))
-    ax.set_ylabel(directed("accuracy" if higher else "mean squared error", higher=higher))
+    ax.set_xlabel(directed_label(dependence, higher=False))
+    ax.set_ylabel(directed_label("accuracy" if higher else "mean squared error", higher=higher))
 
 
 def _bars(point: Point) -> tuple[float, float]:
@@ -410,7 +412,7 @@ def finish(figure: Figure, axes: Sequence[Axes]) -> None:
             _few_ticks(ax.yaxis, 8)
         room = LABEL if beside(ax) else 2 * LABEL
         for text, most in ((ax.title, room), (ax.xaxis.label, room), (ax.yaxis.label, UPRIGHT)):
-            text.set_text(broken(text.get_text(), most))
+            text.set_text(break_lines(text.get_text(), most))
         for handle, label in zip(*ax.get_legend_handles_labels()):
             entries.setdefault(label, handle)
     if entries:
@@ -427,12 +429,12 @@ def beside(ax: Axes) -> bool:
     return place is not None and place.get_gridspec().ncols > 1
 
 
-def broken(text: str, room: int = LABEL) -> str:
+def break_lines(text: str, room: int = LABEL) -> str:
     r"""Return a text in lines of so many characters; what is in parentheses begins a line.
 
     Examples
     --------
-    >>> broken("accuracy (higher is better)"), broken("R² (higher is better)")
+    >>> break_lines("accuracy (higher is better)"), break_lines("R² (higher is better)")
     ('accuracy\n(higher is better)', 'R² (higher is better)')
     """
     if max(map(len, text.splitlines()), default=0) <= room:
@@ -468,7 +470,7 @@ def _few_ticks(axis: Axis, most: int) -> None:
 def save(figure: Figure, path: Path) -> Path:
     """Write a figure without the date, so that the same records give the same bytes."""
     content, kind = io.BytesIO(), path.suffix.removeprefix(".")
-    with styled():
+    with page_style():
         figure.savefig(
             content, format=kind, metadata={"Date": None} if kind == "svg" else None, dpi=160
         )

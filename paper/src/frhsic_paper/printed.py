@@ -77,13 +77,13 @@ def dataset_name(name: str) -> str:
     return DATASET_NAMES.get(name, name)
 
 
-def printed(table: str) -> list[Record]:
+def printed_records(table: str) -> list[Record]:
     """Return the rows of a table of the paper: `matched_performance`, `pareto_summary`,
     `equal_opportunity`, …
 
     Examples
     --------
-    >>> row = printed("convergence_slopes")[0]
+    >>> row = printed_records("convergence_slopes")[0]
     >>> row["estimator"], row["slope"]
     ('HSIC', -0.46)
     """
@@ -104,7 +104,7 @@ def printed_sweeps() -> tuple[Record, ...]:
     return tuple(_renamed(row) for row in _content()["repo_sweeps"])
 
 
-def cached(name: str) -> Any:
+def published_numbers(name: str) -> Any:
     """Return the numbers of one study in the paper's repository: `convergence`, `lambda_selection`,
     …
     """

@@ -119,11 +119,13 @@ def put(path: Path, by: Sequence[str], records: Sequence[Record]) -> None:
     """Add records to a file, in place of those that it has of the same units; `by` are the columns
     of a unit.
     """
-    units = {unit_of(record, by) for record in records}
-    write(path, [*(record for record in read(path) if unit_of(record, by) not in units), *records])
+    units = {record_unit(record, by) for record in records}
+    write(
+        path, [*(record for record in read(path) if record_unit(record, by) not in units), *records]
+    )
 
 
-def missing(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) -> list[Unit]:
+def missing_units(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) -> list[Unit]:
     """Return the units that are not in a file, have too few records there, or depend on something
     else.
 
@@ -132,7 +134,7 @@ def missing(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) -> lis
     """
     hashes: dict[Unit, list[str | None]] = {}
     for record in read(path):
-        hashes.setdefault(unit_of(record, by), []).append(record.get("depends_on"))
+        hashes.setdefault(record_unit(record, by), []).append(record.get("depends_on"))
 
     def done(unit: Unit) -> bool:
         stored, (count, depends_on) = hashes.get(unit, []), wanted[unit]
@@ -148,7 +150,7 @@ def content(record: Mapping[str, Any]) -> Record:
     return {name: value for name, value in record.items() if name not in RUN}
 
 
-def unit_of(record: Mapping[str, Any], by: Sequence[str]) -> Unit:
+def record_unit(record: Mapping[str, Any], by: Sequence[str]) -> Unit:
     """Return the unit that a record belongs to."""
     return tuple(record.get(name) for name in by)
 

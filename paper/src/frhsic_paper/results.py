@@ -19,9 +19,9 @@ class Results:
     --------
     >>> sides = {"part": "sides", "rhs": 0.1}
     >>> results = Results({("bound", "corrected"): ({"part": "models", "weight": 1.0}, sides)})
-    >>> len(results.of("bound", "corrected")), len(results.of("bound", "published"))
+    >>> len(results.records("bound", "corrected")), len(results.records("bound", "published"))
     (2, 0)
-    >>> results.of("bound/sides", "corrected")
+    >>> results.records("bound/sides", "corrected")
     ({'part': 'sides', 'rhs': 0.1},)
     """
 
@@ -40,7 +40,7 @@ class Results:
                 files[study, protocol] = tuple(records.read(path))
         return cls(files)
 
-    def of(self, name: str, protocol: str) -> tuple[Record, ...]:
+    def records(self, name: str, protocol: str) -> tuple[Record, ...]:
         """Return the records of a study under one protocol; the name "bound/sides" gives its part
         "sides" alone.
         """

@@ -58,7 +58,7 @@ class Split:
     seed: int
 
 
-def split_of(
+def split_dataset(
     data: Dataset,
     seed: int,
     *,
@@ -99,7 +99,7 @@ def split_of(
     ...     pd.Series([30.0, 50.0, 41.0, 22.0, 63.0], name="age"),
     ...     "binary",
     ... )
-    >>> x, y, s = split_of(data, 42).train
+    >>> x, y, s = split_dataset(data, 42).train
     >>> len(x), float(x.min()), float(x.max())
     (4, 0.0, 1.0)
     """

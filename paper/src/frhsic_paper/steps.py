@@ -93,7 +93,7 @@ class Training:
         """Train what is missing."""
         return run(self.grid(protocol), protocol, options, self.keep)
 
-    def expected(self, protocol: Protocol) -> dict[Part, int]:
+    def expected_records(self, protocol: Protocol) -> dict[Part, int]:
         """Return how many records the step makes, by file and part."""
         grid = self.grid(protocol)
         models = sum(wanted.records for wanted in grid.units(protocol).values())
@@ -160,9 +160,10 @@ class Measurement:
         """Measure the models that have no up-to-date records."""
         if protocol.name not in self.measure:
             return []
-        grid, path = self.grid(protocol).within(options), options.file(self.study, protocol)
+        grid, path = self.grid(protocol).restrict(options), options.file(self.study, protocol)
         trained = {
-            Key.of(r): r for r in records.read(options.file(grid.study, protocol), grid.part)
+            Key.from_record(r): r
+            for r in records.read(options.file(grid.study, protocol), grid.part)
         }
         stored = options.model_file(grid.study, protocol)
         if not stored.exists() and self._up_to_date(
@@ -180,10 +181,10 @@ class Measurement:
         }
         by = ("part", *Key._fields)
         wanted = {(self.part, *key): Wanted(1, value) for key, value in hashes.items()}
-        missing = [Key(*unit[1:]) for unit in records.missing(path, by, wanted)]
+        missing = [Key(*unit[1:]) for unit in records.missing_units(path, by, wanted)]
         for dataset, group in groupby(missing, key=lambda key: key.dataset):
             data, keys = grid.source(dataset, protocol), list(group)
-            splits = grid.splits.of(data, 1 + max(key.repeat for key in keys))
+            splits = grid.splits.make(data, 1 + max(key.repeat for key in keys))
             for repeat in sorted({key.repeat for key in keys}):
                 own = [key for key in keys if key.repeat == repeat]
                 some = [Model(trained[key], states[key]) for key in own]
@@ -197,7 +198,7 @@ class Measurement:
             options.say(f"{protocol.name} {self.study} {self.part} {dataset}: {len(keys)} models")
         return records.read(path, self.part)
 
-    def expected(self, protocol: Protocol) -> dict[Part, int]:
+    def expected_records(self, protocol: Protocol) -> dict[Part, int]:
         """Return how many records the step makes, by file and part."""
         if protocol.name not in self.measure:
             return {}
@@ -213,11 +214,11 @@ class Measurement:
     def stamps(self, protocol: Protocol, results: Results) -> dict[Part, Stamp]:
         """Return the hash that a record would have today, by file and part."""
         grid = self.grid(protocol)
-        found = results.of(f"{grid.study}/{grid.part}", protocol.name)
-        trained = {Key.of(r): r for r in found}
+        found = results.records(f"{grid.study}/{grid.part}", protocol.name)
+        trained = {Key.from_record(r): r for r in found}
 
         def of_record(record: Record) -> str:
-            model = trained.get(Key.of(record))
+            model = trained.get(Key.from_record(record))
             return self._depends_on(model, protocol) if model else ""
 
         return {(self.study, self.part): of_record}
@@ -239,8 +240,8 @@ class Measurement:
     ) -> bool:
         """Return whether all measured models are in the records as they were measured."""
         return bool(measured) and all(
-            Key.of(r) in trained
-            and r["depends_on"] == self._depends_on(trained[Key.of(r)], protocol)
+            Key.from_record(r) in trained
+            and r["depends_on"] == self._depends_on(trained[Key.from_record(r)], protocol)
             for r in measured
         )
 
@@ -311,7 +312,7 @@ class Computation:
             (self.part, *unit): Wanted(count, depends_on)
             for unit, count in self.units(protocol, options).items()
         }
-        missing = [unit[1:] for unit in records.missing(path, by, wanted)]
+        missing = [unit[1:] for unit in records.missing_units(path, by, wanted)]
         for unit, found in zip(
             missing, self.compute(missing, protocol, options) if missing else ()
         ):
@@ -330,7 +331,7 @@ class Computation:
         """Return the hash that a record would have today, by file and part."""
         return {(self.study, self.part): lambda record: self._depends_on(protocol)}
 
-    def expected(self, protocol: Protocol) -> dict[Part, int]:
+    def expected_records(self, protocol: Protocol) -> dict[Part, int]:
         """Return how many records the step makes on a CPU, by file and part."""
         if protocol.name not in self.settings:
             return {}

@@ -23,7 +23,7 @@ Step = Callable[[Protocol, Options], object]
 """Run what is missing under a protocol, and write its records."""
 
 
-def nothing(results: Results) -> list[Any]:
+def no_items(results: Results) -> list[Any]:
     """Return no tables or figures."""
     return []
 
@@ -63,15 +63,15 @@ class Study:
     words: str = ""
     train: tuple[Step, ...] = ()
     measure: tuple[Step, ...] = ()
-    lead: Callable[[Results], Sequence[str]] = nothing
-    tables: Callable[[Results], Sequence[Listed]] = nothing
-    figures: Callable[[Results], Sequence[Drawn]] = nothing
+    lead: Callable[[Results], Sequence[str]] = no_items
+    tables: Callable[[Results], Sequence[Listed]] = no_items
+    figures: Callable[[Results], Sequence[Drawn]] = no_items
     claims: tuple[Claim, ...] = ()
     published: bool = True
     made_by: str = ""
 
 
-def named(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
+def select_studies(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
     """Return the studies with the given names, each once; "all" stands for every one that has
     something to run.
 
@@ -82,7 +82,7 @@ def named(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
     ...     Study("bound", "a figure", train=(step,)),
     ...     Study("leak", "a table", measure=(step,)),
     ... )
-    >>> [study.name for study in named([bound, leak], ["leak", "all"])]
+    >>> [study.name for study in select_studies([bound, leak], ["leak", "all"])]
     ['leak', 'bound']
     """
     studies = list(studies)
@@ -128,7 +128,7 @@ def tasks(studies: Iterable[Study], protocols: Iterable[Protocol]) -> list[tuple
             own = [step for step in study.train if isinstance(step, Training) and step not in seen]
             seen += own
             if own:
-                count = sum(sum(step.expected(protocol).values()) for step in own)
+                count = sum(sum(step.expected_records(protocol).values()) for step in own)
                 models.append((count, protocol, replace(study, train=tuple(own))))
     return [(protocol, study) for _, protocol, study in sorted(models, key=lambda one: -one[0])]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import jinja2
 
-from frhsic_paper.agreement import agreement, beside_print, counts
+from frhsic_paper.agreement import agreement, compare_with_print, counts
 from frhsic_paper.claim import (
     NOT_RUN,
     VERDICTS,
@@ -20,15 +20,15 @@ from frhsic_paper.claim import (
     Claim,
     Finding,
     Verdict,
-    on_decisions,
-    unwrapped,
+    unwrap,
+    use_decision_gdp,
 )
-from frhsic_paper.frontiers import nearly
+from frhsic_paper.frontiers import rank_and_distance
 from frhsic_paper.printed import PRINTED_SIX
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
 from frhsic_paper.results import Results
 from frhsic_paper.studies import STUDIES, crossed
-from frhsic_paper.studies.tradeoff_claims import areas_of
+from frhsic_paper.studies.tradeoff_claims import method_areas
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table
 
@@ -165,9 +165,9 @@ def summary(
 ) -> str:
     """Return the page as markdown; `findings` are those of all claims."""
     claims = {claim.name: (claim, study.name) for study in studies for claim in study.claims}
-    return rendered(
+    return render_template(
         "reproduction.md.j2",
-        counts=counted(findings),
+        counts=count_claims(findings),
         differing=differing(findings, claims),
         led=_led(results),
         agreement=_agreement(results),
@@ -178,21 +178,21 @@ def summary(
     )
 
 
-def counted(findings: Mapping[str, Finding]) -> str:
+def count_claims(findings: Mapping[str, Finding]) -> str:
     """Return how many claims and theorems hold, as a sentence without its full stop."""
     parts = []
     for about, words in COUNTED.items():
         verdicts = [f.verdict for f in findings.values() if f.about == about]
-        parts.append(f"of {len(verdicts)} {words}, {in_words(verdicts)}")
+        parts.append(f"of {len(verdicts)} {words}, {verdict_counts(verdicts)}")
     return "; ".join(parts).capitalize()
 
 
-def in_words(verdicts: Sequence[Verdict]) -> str:
+def verdict_counts(verdicts: Sequence[Verdict]) -> str:
     """Return how many of some verdicts there are of each kind.
 
     Examples
     --------
-    >>> in_words(["holds", "does not hold", "does not hold"])
+    >>> verdict_counts(["holds", "does not hold", "does not hold"])
     '1 holds, 2 do not hold'
     """
     counts = Counter(verdicts)
@@ -201,12 +201,16 @@ def in_words(verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def overall(verdicts: Sequence[Verdict]) -> str:
+def overall_verdict(verdicts: Sequence[Verdict]) -> str:
     """Return one verdict for several claims, with their numbers where they differ.
 
     Examples
     --------
-    >>> overall(["holds", "does not hold"]), overall(["holds", "holds"]), overall([])
+    >>> (
+    ...     overall_verdict(["holds", "does not hold"]),
+    ...     overall_verdict(["holds", "holds"]),
+    ...     overall_verdict([]),
+    ... )
     ('holds in part: 1 holds, 1 does not hold', 'holds: both claims', 'no claim')
     """
     if len(verdicts) < 2:
@@ -215,7 +219,7 @@ def overall(verdicts: Sequence[Verdict]) -> str:
         return f"{verdicts[0]}: {'both' if len(verdicts) == 2 else f'all {len(verdicts)}'} claims"
     judged = set(verdicts) - {"cannot be judged"}
     (one,) = judged if len(judged) == 1 else ("holds in part",)
-    return f"{one}: {in_words(verdicts)}"
+    return f"{one}: {verdict_counts(verdicts)}"
 
 
 def differing(findings: Mapping[str, Finding], claims: Mapping[str, tuple[Claim, str]]) -> str:
@@ -224,7 +228,7 @@ def differing(findings: Mapping[str, Finding], claims: Mapping[str, tuple[Claim,
     """
     twice = {name: (f, f.on_decisions) for name, f in findings.items() if f.on_decisions}
     other = [name for name, (first, second) in twice.items() if first.verdict != second.verdict]
-    links = [f"[{name}](reproduction/{claims[name][1]}.md#{name})" for name in other]
+    links = [f"[{name}](evidence/{claims[name][1]}.md#{name})" for name in other]
     return f"{len(twice)} claims; the verdict differs for {', '.join(links) or 'none'}"
 
 
@@ -234,20 +238,22 @@ def index_table(findings: Mapping[str, Finding]) -> Table:
     for item in INDEX:
         own = [findings[name] for name in item.claims if name in findings]
         verdicts = [
-            overall([f.verdict for f in own if f.about == about])
+            overall_verdict([f.verdict for f in own if f.about == about])
             for about in ("results", "reporting")
         ]
-        link = f"[{item.number}](reproduction/{item.study}.md#{item.anchor})"
+        link = f"[{item.number}](evidence/{item.study}.md#{item.anchor})"
         rows.append((link if item.study else item.number, item.what, *verdicts))
-    return Table.of(["", "shows", "verdict on its results", "verdict on its reporting"], rows)
+    return Table.from_rows(
+        ["", "shows", "verdict on its results", "verdict on its reporting"], rows
+    )
 
 
 def _agreement(results: Results) -> str:
-    records = results.of("tradeoff", PUBLISHED.name)
+    records = results.records("tradeoff", PUBLISHED.name)
     if not records:
         return ""
     within, near, total = counts(agreement(records))
-    areas, alike, gaps = beside_print(records)
+    areas, alike, gaps = compare_with_print(records)
     return (
         f"{within} of {total} cells of the authors' files are within two combined standard"
         f" deviations of ours, {near} within two standard errors. Against the printed Table 1, nAUP"
@@ -259,9 +265,11 @@ def _agreement(results: Results) -> str:
 def _led(results: Results) -> str:
     """Return on how many datasets FRHSIC has the largest area, by either GDP, as a sentence."""
     counts_led = []
-    for sweep in (results, on_decisions(results)):
-        areas = areas_of(sweep.of("tradeoff", CORRECTED.name), CORRECTED).values()
-        ranks = [nearly(some, "frhsic")[0] for some in areas if len(some) == len(PRINTED_SIX)]
+    for sweep in (results, use_decision_gdp(results)):
+        areas = method_areas(sweep.records("tradeoff", CORRECTED.name), CORRECTED).values()
+        ranks = [
+            rank_and_distance(some, "frhsic")[0] for some in areas if len(some) == len(PRINTED_SIX)
+        ]
         counts_led.append(Cases(ranks.count(1), len(ranks)))
     by_scores, by_decisions = counts_led
     if not by_scores.of:
@@ -272,7 +280,7 @@ def _led(results: Results) -> str:
     )
 
 
-def rendered(template: str, **content: object) -> str:
+def render_template(template: str, **content: object) -> str:
     """Return a template filled with its content."""
     return _environment().get_template(template).render(**content).rstrip() + "\n"
 
@@ -289,11 +297,11 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= {
         "markdown": Table.markdown,
-        "unwrapped": unwrapped,
+        "unwrapped": unwrap,
         "sign": SIGNS.__getitem__,
     }
     environment.tests["not_run"] = _is_not_run
-    environment.globals["table"] = Table.of
+    environment.globals["table"] = Table.from_rows
     return environment
 
 

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 
 from frhsic.dependence import mutual_information
 from frhsic.training import Fleet
-from frhsic_paper.grid import Grid, by_name, held_out
+from frhsic_paper.grid import Grid, held_out, methods_by_name
 from frhsic_paper.models import store_chosen
 from frhsic_paper.protocol import DATASETS, METHODS, OWN, PAPER_WEIGHTS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.splits import Split
-from frhsic_paper.statistics.published import mutual_information_published
+from frhsic_paper.statistics.published import published_mutual_information
 from frhsic_paper.steps import OnTrained, Training
 
 CHOSEN_REPEATS = 5
@@ -36,7 +36,7 @@ def information(fleet: Fleet, split: Split, task: str) -> Iterator[list[Record]]
         yield [
             {
                 "mi": float(mutual_information(z, s)),
-                "mi_published": float(mutual_information_published(z, s)),
+                "mi_published": float(published_mutual_information(z, s)),
             }
         ]
 
@@ -55,7 +55,7 @@ SWEEPS: dict[str, tuple[tuple[str, ...], int]] = {
 def grid(protocol: Protocol) -> Grid:
     """Return the sweep."""
     methods, repeats = SWEEPS[protocol.name]
-    made = by_name(*methods, protocol=protocol)
+    made = methods_by_name(*methods, protocol=protocol)
     return Grid("tradeoff", DATASETS, made, PAPER_WEIGHTS, repeats, held_out(protocol))
 
 

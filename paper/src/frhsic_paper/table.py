@@ -48,7 +48,7 @@ class Table:
     Examples
     --------
     >>> print(
-    ...     Table.of(
+    ...     Table.from_rows(
     ...         ["method", Column("GDP", 2)], [("FREM", Spread(0.5, 0.1)), ("ADV", None)]
     ...     ).markdown()
     ... )
@@ -70,7 +70,7 @@ class Table:
                 )
 
     @classmethod
-    def of(cls, headings: Iterable[str | Column], rows: Iterable[Iterable[Cell]]) -> Table:
+    def from_rows(cls, headings: Iterable[str | Column], rows: Iterable[Iterable[Cell]]) -> Table:
         """Return a table from headings and rows of any kind."""
         columns = tuple(
             Column(heading) if isinstance(heading, str) else heading for heading in headings
@@ -94,7 +94,7 @@ class Table:
             + "|"
         )
         lines.extend(
-            _line([written(cell, column) for cell, column in zip(row, self.columns)])
+            _line([cell_text(cell, column) for cell, column in zip(row, self.columns)])
             for row in self.rows
         )
         return "\n".join(lines)
@@ -115,7 +115,7 @@ class Listed:
     folded: bool = False
 
 
-def tables_of(
+def protocol_tables(
     name: str,
     heading: str,
     make: Callable[[Sequence[Record], Protocol], Table],
@@ -130,7 +130,7 @@ def tables_of(
         return [
             Listed(f"{heading}, {protocol.name} protocol", make(records, protocol), folded)
             for protocol in PROTOCOLS.values()
-            if (records := results.of(name, protocol.name))
+            if (records := results.records(name, protocol.name))
         ]
 
     return tables
@@ -155,7 +155,7 @@ def mean_and_error(values: Sequence[float] | np.ndarray) -> Spread | None:
     return Spread(spread.mean, float(spread.deviation / np.sqrt(len(values))))
 
 
-def written(cell: Cell, column: Column) -> str:
+def cell_text(cell: Cell, column: Column) -> str:
     """Return a cell as text."""
     if cell is None:
         return MISSING

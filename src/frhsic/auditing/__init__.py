@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from frhsic._lazy import lazily
+from frhsic._lazy import lazy_attributes
 from frhsic.auditing.comparing import drift, since
 from frhsic.auditing.results import Audit, Context
 
@@ -24,4 +24,4 @@ __all__ = [
     "since",
 ]
 
-__getattr__, __dir__ = lazily(__name__, {"Settings": "measures", "audit": "running"})
+__getattr__, __dir__ = lazy_attributes(__name__, {"Settings": "measures", "audit": "running"})

@@ -20,9 +20,9 @@ from frhsic.auditing.results import (
     Number,
     Subject,
 )
-from frhsic.formatting import figure, stated
+from frhsic.formatting import figure, format_exact
 from frhsic.intervals import Interval
-from frhsic.parity.limits import Limit, LimitLike, by_attribute, parse_limits
+from frhsic.parity.limits import Limit, LimitLike, limits_by_attribute, parse_limits
 
 # Measures of performance and calibration that are compared, where both audits hold them.
 WATCHED = ("auc", "root_squared_error", "mean_error")
@@ -40,20 +40,20 @@ def largest_value(key: str, subject: Subject) -> float:
     return 0.5 if key in (*GAPS, "rank_gap") else 1.0
 
 
-def limits_of_audit(limit: LimitLike) -> tuple[Limit, ...]:
+def parse_audit_limits(limit: LimitLike) -> tuple[Limit, ...]:
     """Return the limits of an audit that has no earlier one to compare with; raise for an aim."""
     limits = parse_limits(limit, LIMITABLE)
-    for one in limits:
-        if one.is_aim:
+    for parsed in limits:
+        if parsed.is_aim:
             raise ValueError(
-                f"the limit {one} is an aim for a fit. An audit needs an earlier one to compare"
+                f"the limit {parsed} is an aim for a fit. An audit needs an earlier one to compare"
                 " with (--against; since in Python), a number such as 0.05, or 'gdp <= 10% of base"
                 " rate'."
             )
     return limits
 
 
-def checked(
+def check_limits(
     audit: Audit,
     limits: Sequence[Limit],
     earlier: Audit | None = None,
@@ -65,16 +65,16 @@ def checked(
     `changes` has what is known of an audit of the same rows; without it the rows are others.
     """
     names = [attribute.name for attribute in audit.attributes]
-    by_attribute(limits, names)  # raises if a limit names another attribute
+    limits_by_attribute(limits, names)  # raises if a limit names another attribute
     return tuple(
-        _checked(audit, limit, name, earlier, changes)
+        _check_limit(audit, limit, name, earlier, changes)
         for limit in limits
         for name in names
         if limit.attribute in (None, name)
     )
 
 
-def _checked(
+def _check_limit(
     audit: Audit,
     limit: Limit,
     attribute: str,
@@ -92,9 +92,9 @@ def _checked(
     if not base and limit.value >= most:
         low, high = audit.subject.span or (0.0, 1.0)
         raise ValueError(
-            f"the limit {limit.name}={stated(limit.value)} limits nothing: {limit.name} is at most"
-            f" {figure(most)} for scores from {figure(low)} to {figure(high)}. As a number,"
-            f" {stated(limit.value)} % is {stated(limit.value / 100)}."
+            f"the limit {limit.name}={format_exact(limit.value)} limits nothing: {limit.name} is at"
+            f" most {figure(most)} for scores from {figure(low)} to {figure(high)}. As a number,"
+            f" {format_exact(limit.value)} % is {format_exact(limit.value / 100)}."
         )
     reference = None
     reduction = None
@@ -109,9 +109,9 @@ def _checked(
                 f" {attribute}; pass a number."
             )
         change = difference(limit.name, attribute, reference, number, audit.subject.level)
-        for one in changes:
-            if (one.key, one.attribute) == (limit.name, attribute):
-                change = one
+        for paired_change in changes:
+            if (paired_change.key, paired_change.attribute) == (limit.name, attribute):
+                change = paired_change
         reduction = change.reduction
     whole = 0.0 if reference is None else reference.value
     return LimitCheck(
@@ -205,7 +205,7 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     same = audit.subject.law == earlier.subject.law and all(
         audit[name].law == earlier[name].law for name in shared
     )
-    files = [one.context.origin.get("data") for one in (audit, earlier)]
+    files = [document.context.origin.get("data") for document in (audit, earlier)]
     if same or (files[0] is not None and files[0] == files[1]):
         raise ValueError(
             "both audits are of the same rows; an earlier audit is of other rows, such as last"
@@ -233,7 +233,7 @@ def since(audit: Audit, earlier: Audit, limit: LimitLike = None) -> Audit:
     ['gdp', 'score']
     """
     limits = parse_limits(limit, LIMITABLE)
-    return replace(audit, drift=drift(audit, earlier), limits=checked(audit, limits, earlier))
+    return replace(audit, drift=drift(audit, earlier), limits=check_limits(audit, limits, earlier))
 
 
 def _changes(audit: Audit, earlier: Audit, shared: list[str]) -> Iterator[Change]:
@@ -249,7 +249,7 @@ def _changes(audit: Audit, earlier: Audit, shared: list[str]) -> Iterator[Change
     rates = earlier.subject.base_rate, audit.subject.base_rate
     if rates[0] is not None and rates[1] is not None and audit.subject.target is not None:
         yield difference("base_rate", "", rates[0], rates[1], level)
-    known = {one.key: one for one in earlier.quality}
+    known = {quality.key: quality for quality in earlier.quality}
     for now in audit.quality:
         if now.key in WATCHED and now.key in known:
             yield difference(now.key, "", known[now.key].number, now.number, level)
@@ -267,7 +267,7 @@ class Reach(NamedTuple):
     above: float
 
     @classmethod
-    def of(cls, number: Number) -> Reach:
+    def from_number(cls, number: Number) -> Reach:
         """Return the reach of a number."""
         if number.interval is None:
             return cls(number.standard_error or 0.0, 0.0, 0.0)
@@ -277,8 +277,8 @@ class Reach(NamedTuple):
         error = number.standard_error
         if error is None:
             error = min(below, above) / z
-        own = (z * error) ** 2
-        beyond = (math.sqrt(max(end**2 - own, 0.0)) for end in (below, above))
+        variance = (z * error) ** 2
+        beyond = (math.sqrt(max(end**2 - variance, 0.0)) for end in (below, above))
         return cls(error, *beyond)
 
 
@@ -304,29 +304,29 @@ def difference(
         Covariance of the two numbers; 0 if their rows are independent.
     """
     z = float(ndtri(1 - level / 2))
-    a = Reach.of(old)
-    b = Reach.of(new)
+    a = Reach.from_number(old)
+    b = Reach.from_number(new)
     correlation = min(max(covariance, 0.0) / max(a.error * b.error, 1e-300), 1.0)
 
     def variance(share: float) -> float:
         return max(b.error**2 + (share * a.error) ** 2 - 2 * share * covariance, 0.0)
 
-    def beyond(share: float) -> tuple[float, float]:
+    def squared_excess(share: float) -> tuple[float, float]:
         """Return what the ends of b − share · a have beyond its standard error, squared."""
         low = max(share * a.above - correlation * b.above, 0.0)
         high = max(b.above - correlation * share * a.above, 0.0)
         return low**2 + b.below**2, high**2 + (share * a.below) ** 2
 
     def low(share: float) -> float:
-        reach = math.sqrt(z**2 * variance(share) + beyond(share)[0])
+        reach = math.sqrt(z**2 * variance(share) + squared_excess(share)[0])
         return new.value - share * old.value - reach
 
     def high(share: float) -> float:
-        reach = math.sqrt(z**2 * variance(share) + beyond(share)[1])
+        reach = math.sqrt(z**2 * variance(share) + squared_excess(share)[1])
         return new.value - share * old.value + reach
 
     size = new.value - old.value
-    square = size**2 - beyond(1.0)[0 if size > 0 else 1]
+    square = size**2 - squared_excess(1.0)[0 if size > 0 else 1]
     pvalue = 1.0
     if square > 0:
         pvalue = 2 * float(ndtr(-math.sqrt(square / max(variance(1.0), 1e-300))))

@@ -31,19 +31,20 @@ from frhsic.auditing.results import (
 from frhsic.dependence.inputs import column_scales
 from frhsic.independence import gamma
 from frhsic.independence.effects import hsic_effect, normalized_effect
-from frhsic.independence.pairs import gram_pair_of
+from frhsic.independence.pairs import gram_pair_from_rows
 from frhsic.intervals import Interval
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import ParityCurve, ParityResult
-from frhsic.parity.column import ColumnGap, GapOptions, columns_of
-from frhsic.parity.curve import curve_of_sums
-from frhsic.parity.explained import ratio_of_rows
+from frhsic.parity.column import ColumnGap, GapOptions, column_gaps
+from frhsic.parity.curve import curve_from_sums
+from frhsic.parity.explained import ratio_from_rows
 from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import Windows
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import ScoreRows, score_rows
 from frhsic.parity.sums import Cells, ScoreSums
 from frhsic.probes import ProbeKind, probe
+from frhsic.scoring import auc_and_influence
 from frhsic.splits import subsample
 
 LEAST_ROWS = 20
@@ -84,9 +85,9 @@ class Rows:
     def law(self, values: np.ndarray) -> Law:
         """Return the distribution of a variable of these rows."""
         distinct, place = np.unique(values, return_inverse=True)
-        return Law.of(distinct, np.bincount(place, self.weights), self.effective)
+        return Law.from_counts(distinct, np.bincount(place, self.weights), self.effective)
 
-    def along(self, i: int) -> Self:
+    def select_attribute(self, i: int) -> Self:
         """Return the rows with one of the attributes."""
         return replace(self, s=self.s[:, [i]])
 
@@ -97,11 +98,11 @@ class Rows:
         }
         return replace(self, **parts)
 
-    def sorted(self, columns: np.ndarray) -> ScoreRows:
+    def score_rows(self, columns: np.ndarray) -> ScoreRows:
         """Return columns of numbers of these rows, of shape (n, k), as gaps take them."""
         return score_rows(columns, self.s[:, 0], self.weights, self.groups)
 
-    def independent(self, random: np.random.Generator) -> Self:
+    def independent_rows(self, random: np.random.Generator) -> Self:
         """Return independent rows of the weighted population: one of each group, kept in proportion
         to its weight.
         """
@@ -208,33 +209,35 @@ def gap_column(
     return np.asarray(decided != y, dtype=np.float64) if key == "error_gdp" else decided
 
 
-def gaps_of(rows: Rows, settings: Settings) -> tuple[list[Number], dict[str, Curve]]:
+def gaps_and_curves(rows: Rows, settings: Settings) -> tuple[list[Number], dict[str, Curve]]:
     """Return the gaps of rows in memory, which are sorted once, and their curves."""
     assert rows.scores is not None
     f, y = rows.scores, rows.y
     binary = None if y is None else bool(((y == 0) | (y == 1)).all())
     keys = gap_keys(binary=binary, chances=are_chances(f.min(), f.max()), threshold=rows.threshold)
     columns = {key: gap_column(key, f, y, rows.threshold) for key in keys}
-    together = rows.sorted(np.column_stack(list(columns.values())))
-    cells = Cells.of_rows(together)
-    return gaps_of_sums(dict(zip(keys, cells.sums_of(together))), cells, settings)
+    together = rows.score_rows(np.column_stack(list(columns.values())))
+    cells = Cells.from_rows(together)
+    return gaps_from_sums(dict(zip(keys, cells.score_sums(together))), cells, settings)
 
 
-def gaps_of_sums(
+def gaps_from_sums(
     sums: dict[str, ScoreSums], cells: Cells, settings: Settings
 ) -> tuple[list[Number], dict[str, Curve]]:
     """Return the gaps of rows that are known by their sums, and their curves."""
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
-    for key, one in sums.items():
-        nodes = one.over(cells.nodes)
+    for key, score_sums in sums.items():
+        nodes = score_sums.group_sums(cells.nodes)
         column = ColumnGap(nodes, Windows(nodes))
         gaps = {key: column}
-        if key == "gdp" and one.ends[0] < one.ends[1]:
-            gaps["standardized_gdp"] = column.standardized()
+        if key == "gdp" and score_sums.ends[0] < score_sums.ends[1]:
+            gaps["standardized_gdp"] = column.standardized_gap()
         for name, gap in gaps.items():
             numbers.append(gap_number(name, largest_gap([gap], settings.options)))
-        curves[key] = shown_curve(curve_of_sums(one, cells, settings.confidence), *one.ends)
+        curves[key] = shown_curve(
+            curve_from_sums(score_sums, cells, settings.confidence), *score_sums.ends
+        )
     return [*numbers, *decision_ratio(curves)], curves
 
 
@@ -280,15 +283,15 @@ def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Populatio
     """
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
-    own = rows.independent(settings.generator(8))
+    independent = rows.independent_rows(settings.generator(8))
     if rows.scores is not None:
         settings.tell("gaps")
-        numbers, curves = gaps_of(rows, settings)
+        numbers, curves = gaps_and_curves(rows, settings)
         if np.ptp(rows.scores) > 0 and not settings.fast:
             numbers.append(_rank_gap(rows, settings))
-            numbers += _explained(own, settings)
+            numbers += _explained_variance(independent, settings)
     if not settings.fast:
-        numbers += dependence(own, settings, probed=probed)
+        numbers += dependence(independent, settings, probed=probed)
     return Population(rows.count, tuple(numbers), curves)
 
 
@@ -301,10 +304,10 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
     no ratio without decisions.
     """
     curve = curves.get("decision_gdp")
-    if curve is None or max(curve.mean[i] for i in curve.trusted) == 0:
+    if curve is None or max(curve.mean[i] for i in curve.trusted_groups) == 0:
         return []
     means, low, high = (
-        np.array(values)[curve.trusted] for values in (curve.mean, curve.low, curve.high)
+        np.array(values)[curve.trusted_groups] for values in (curve.mean, curve.low, curve.high)
     )
     ends = max(low.min(), 0.0) / high.max(), min(high.min() / max(low.max(), 1e-12), 1.0)
     interval = Interval(float(ends[0]), float(ends[1]), curve.confidence, "band")
@@ -316,33 +319,33 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
 def _rank_gap(rows: Rows, settings: Settings) -> Number:
     rows = rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9)))
     assert rows.scores is not None
-    gap = RankGap(rows.sorted(rows.scores[:, None]))
+    gap = RankGap(rows.score_rows(rows.scores[:, None]))
     return gap_number("rank_gap", largest_gap([gap], settings.options))
 
 
-def _explained(own: Rows, settings: Settings) -> Iterator[Number]:
-    if own.count < LEAST_ROWS or own.scores is None:
+def _explained_variance(rows: Rows, settings: Settings) -> Iterator[Number]:
+    if rows.count < LEAST_ROWS or rows.scores is None:
         return
     with contextlib.suppress(ValueError):  # constant or few among the independent rows
-        share = ratio_of_rows(own.sorted(own.scores[:, None]), settings.confidence)
+        share = ratio_from_rows(rows.score_rows(rows.scores[:, None]), settings.confidence)
         if share.trusted:
             interval = Interval(*share.interval, share.confidence, "normal approximation")
             yield Number("correlation_ratio", share.value, share.n, interval, 0.0)
 
 
-def dependence(own: Rows, settings: Settings, *, probed: bool) -> Iterator[Number]:
+def dependence(rows: Rows, settings: Settings, *, probed: bool) -> Iterator[Number]:
     """Yield HSIC with its test, distance correlation and, if asked, the probes, on independent
     rows.
     """
-    chosen = subsample(own.count, settings.max_rows, settings.generator(1))
-    if own.count < LEAST_ROWS or float(np.ptp(own.s[chosen], axis=0).max()) == 0:
+    chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
+    if rows.count < LEAST_ROWS or float(np.ptp(rows.s[chosen], axis=0).max()) == 0:
         return
-    z, s = torch.from_numpy(unit_columns(own.z[chosen])), torch.from_numpy(own.s[chosen])
+    z, s = torch.from_numpy(unit_columns(rows.z[chosen])), torch.from_numpy(rows.s[chosen])
     settings.tell("HSIC and its test")
     with contextlib.suppress(ValueError):  # z or s is constant, under its kernel or by itself
         yield from _kernel_statistics(z, s, settings)
     if probed:
-        yield from _probes(own, settings)
+        yield from _probes(rows, settings)
 
 
 def unit_columns(z: np.ndarray) -> np.ndarray:
@@ -362,8 +365,8 @@ def audit_kernels(z: Tensor, s: Tensor) -> tuple[Gaussian, Kernel, str, str]:
 
 def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]:
     kernel_z, kernel_s, rule_z, rule_s = audit_kernels(z, s)
-    pair = gram_pair_of(z, s, kernel_z, kernel_s, third=True)
-    test = gamma.gamma_test_of(pair, 1 - settings.confidence)
+    pair = gram_pair_from_rows(z, s, kernel_z, kernel_s, third=True)
+    test = gamma.gamma_test_from_pair(pair, 1 - settings.confidence)
     if test.null_standard_deviation == 0:
         raise ValueError("z or s is constant under its kernel.")
     details: dict[str, Setting] = {
@@ -378,9 +381,11 @@ def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]
     normalized = normalized_effect(pair, settings.confidence)
     del pair  # and the matrices that it holds
     half = HalfDistance()
-    distances = normalized_effect(gram_pair_of(z, s, half, half, third=True), settings.confidence)
+    distances = normalized_effect(
+        gram_pair_from_rows(z, s, half, half, third=True), settings.confidence
+    )
     interval, scaled = (
-        one.interval.agreeing(one.value, test.pvalue) for one in (effect, normalized)
+        number.interval.agree_with(number.value, test.pvalue) for number in (effect, normalized)
     )
     return [
         Number("hsic", effect.value, test.n, interval, 0.0, test.pvalue, details),
@@ -389,11 +394,11 @@ def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]
     ]
 
 
-def _probes(own: Rows, settings: Settings) -> Iterator[Number]:
-    chosen = subsample(own.count, settings.probe_rows, settings.generator(4))
+def _probes(rows: Rows, settings: Settings) -> Iterator[Number]:
+    chosen = subsample(rows.count, settings.probe_rows, settings.generator(4))
     for kind in PROBES:
         settings.tell(f"{kind} probe")
-        result = probe(own.z[chosen], own.s[chosen, 0], kind, seed=settings.seed)
+        result = probe(rows.z[chosen], rows.s[chosen, 0], kind, seed=settings.seed)
         yield Number(f"probe_{kind}", result.r2, result.rows, None, result.shuffled_r2)
 
 
@@ -405,20 +410,6 @@ def effective_rows(count: int, weights: np.ndarray | None, groups: np.ndarray | 
     return float(shares.sum() ** 2 / (shares**2).sum())
 
 
-def mean_and_error(
-    x: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None
-) -> tuple[float, float, float]:
-    """Return the weighted mean, its standard error and the effective number of rows; rows of a
-    group count together.
-    """
-    w = np.ones(len(x)) if weights is None else weights
-    w = w / w.sum()
-    mean = float(w @ x)
-    parts = w * (x - mean)
-    error = math.sqrt(covariance(parts, parts, groups, weights))
-    return mean, error, effective_rows(len(x), weights, groups)
-
-
 def base_rate(
     x: np.ndarray,
     confidence: float,
@@ -428,7 +419,12 @@ def base_rate(
     """Return the mean of a target or of scores; its interval is Student's, or Clopper and Pearson's
     for 0/1.
     """
-    mean, error, effective = mean_and_error(x, weights, groups)
+    shares = np.ones(len(x)) if weights is None else weights
+    shares = shares / shares.sum()
+    mean = float(shares @ x)
+    terms = shares * (x - mean)
+    error = math.sqrt(covariance(terms, terms, groups, weights))
+    effective = effective_rows(len(x), weights, groups)
     binary = bool(((x == 0) | (x == 1)).all())
     return rate_number(mean, error, effective, len(x), binary=binary, confidence=confidence)
 
@@ -459,9 +455,9 @@ def qualities(
     groups: np.ndarray | None = None,
 ) -> Iterator[Quality]:
     """Yield how well scores predict y, each with its standard error."""
-    for key, one in performance(scores, y, threshold, weights).items():
-        error = math.sqrt(covariance(one.terms, one.terms, groups, weights))
-        yield Quality(key, one.value, one.constant, error)
+    for key, result in performance(scores, y, threshold, weights).items():
+        error = math.sqrt(covariance(result.terms, result.terms, groups, weights))
+        yield Quality(key, result.value, result.constant, error)
 
 
 def covariance(
@@ -495,9 +491,9 @@ def gap_terms(
         terms = np.empty(len(f))
         terms[order] = gap.terms([column.signs for column in gap.columns])
     else:
-        cells = Cells.of_rows(rows)
+        cells = Cells.from_rows(rows)
         node = np.searchsorted(cells.nodes, cells.place(s), side="right") - 1
-        terms = columns_of(rows)[0].signs.slope[node] * (f - f.mean()) / len(f)
+        terms = column_gaps(rows)[0].signs.slope[node] * (f - f.mean()) / len(f)
     return np.asarray(terms - terms.mean())
 
 
@@ -525,11 +521,11 @@ def performance(
     w = w / w.sum()
 
     def mean(x: np.ndarray, constant: float, rows: np.ndarray | float = 1.0) -> Performance:
-        own = w * rows / float((w * rows).sum())
-        value = float(own @ x)
-        count = 1 / float((own**2).sum())
+        shares = w * rows / float((w * rows).sum())
+        value = float(shares @ x)
+        count = 1 / float((shares**2).sum())
         few = math.sqrt(count / max(count - 1, 1))
-        return Performance(value, few * own * (x - value), constant)
+        return Performance(value, few * shares * (x - value), constant)
 
     rate = float(w @ y)
     measures = {"mean_error": mean(y - scores, 0.0)}
@@ -546,7 +542,7 @@ def performance(
             measures["explained"] = Performance(1 - ratio, terms, 0.0)
         return measures
     both = 0 < rate < 1
-    rare = _widened(y)
+    rare = _error_factor(y)
     if threshold is not None:
         yes = (scores > threshold).astype(np.float64)
         measures["accuracy"] = mean((yes == y).astype(np.float64), max(rate, 1 - rate))
@@ -555,7 +551,7 @@ def performance(
             measures["true_positive_rate"] = mean(yes, usual, y == 1)
             measures["false_positive_rate"] = mean(yes, usual, y == 0)
     if both:
-        auc, influence = _auc(scores, y, weights)
+        auc, influence = auc_and_influence(scores, y, weights)
         measures["auc"] = Performance(auc, rare * w * influence, 0.5)
     if not are_chances(scores.min(), scores.max()):
         del measures["mean_error"]
@@ -581,14 +577,14 @@ def changes(
     old, new = (performance(scores, y, threshold) for scores in (was, now))
     for key in [key for key in old if key in new]:
         numbers = []
-        for one in (old[key], new[key]):
-            error = math.sqrt(covariance(one.terms, one.terms, groups))
-            numbers.append(Number(key, one.value, len(y), standard_error=error))
+        for result in (old[key], new[key]):
+            error = math.sqrt(covariance(result.terms, result.terms, groups))
+            numbers.append(Number(key, result.value, len(y), standard_error=error))
         shared = covariance(old[key].terms, new[key].terms, groups)
         yield difference(key, "", numbers[0], numbers[1], level, shared)
 
 
-def _widened(y: np.ndarray) -> float:
+def _error_factor(y: np.ndarray) -> float:
     """Return the factor by which a standard error is widened with few rows of one outcome.
 
     It is uncertain itself then, and is read at levels for several comparisons.
@@ -597,22 +593,3 @@ def _widened(y: np.ndarray) -> float:
     return float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(
         1 + 1 / max(rare, 1)
     )
-
-
-def _auc(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[float, np.ndarray]:
-    """Return the AUC, with the influence of each row on it (DeLong et al., 1988)."""
-    w = np.ones(len(y)) if weights is None else weights
-    beaten = np.empty(len(y))  # the share of the other rows that a row is on the right side of
-    for own, other, sign in ((1, 0, 1), (0, 1, -1)):
-        order = np.sort(sign * scores[y == other])
-        cumulated = np.append(0, np.cumsum(w[y == other][np.argsort(sign * scores[y == other])]))
-        at = sign * scores[y == own]
-        below = (
-            cumulated[np.searchsorted(order, at)]
-            + cumulated[np.searchsorted(order, at, side="right")]
-        )
-        beaten[y == own] = below / (2 * cumulated[-1])
-    auc = float(np.average(beaten[y == 1], weights=w[y == 1]))
-    share = np.where(y == 1, w[y == 1].sum(), w[y == 0].sum()) / w.sum()
-    influence = (beaten - auc) / share
-    return auc, influence

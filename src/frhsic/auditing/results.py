@@ -22,7 +22,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from frhsic._pictures import Line, card, curve_svg
-from frhsic.formatting import figure, ranged, stated
+from frhsic.formatting import figure, format_exact, format_interval
 from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name, rows_to_settle
 
@@ -74,15 +74,15 @@ class Document:
     @classmethod
     def from_dict(cls, fields: Any) -> Self:
         """Return the object that :meth:`to_dict` wrote; raise if its format is another."""
-        written = fields.get("format") if isinstance(fields, dict) else None
+        version = fields.get("format") if isinstance(fields, dict) else None
         expected = next(f.default for f in dataclasses.fields(cls) if f.name == "format")
-        if written != expected:
+        if version != expected:
             raise ValueError(
-                f"the document's format is {written!r}; this version reads {expected}. "
+                f"the document's format is {version!r}; this version reads {expected}. "
                 "Make it again from the data, or read it with the version that wrote it."
             )
         try:
-            document: Self = _converted(cls, fields)
+            document: Self = _convert(cls, fields)
         except (AttributeError, KeyError, OverflowError, TypeError) as error:
             raise ValueError(f"the document is no {cls.__name__}: {error}") from None
         return document
@@ -93,23 +93,23 @@ class Document:
         return cls.from_dict(json.loads(text))
 
 
-def _converted(hint: Any, value: Any) -> Any:
+def _convert(hint: Any, value: Any) -> Any:
     """Return JSON as a value of the type that `hint` names."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         # several scalars, such as str | int | float | bool: the one that came
-        return _converted(
+        return _convert(
             next((kind for kind in arguments if type(value) is kind), arguments[0]), value
         )
     if dataclasses.is_dataclass(hint):
         hints = typing.get_type_hints(hint)
         return typing.cast(Any, hint)(
-            **{name: _converted(hints[name], part) for name, part in value.items()}
+            **{name: _convert(hints[name], part) for name, part in value.items()}
         )
     if origin is tuple and type(value) is list:
-        return tuple(_converted(arguments[0], item) for item in value)
+        return tuple(_convert(arguments[0], item) for item in value)
     if origin is dict:
-        return {key: _converted(arguments[1], item) for key, item in value.items()}
+        return {key: _convert(arguments[1], item) for key, item in value.items()}
     if origin is Literal or type(value) is hint or (hint is float and type(value) is int):
         return float(value) if hint is float else value
     raise TypeError(f"{str(value)[:40]!r} came where {hint} was expected")
@@ -246,7 +246,7 @@ class Curve:
     confidence: float = 0.95
 
     @property
-    def trusted(self) -> list[int]:
+    def trusted_groups(self) -> list[int]:
         """Positions of the groups that have enough rows; all of them, if none has."""
         return [i for i, sparse in enumerate(self.sparse) if not sparse] or [*range(len(self.grid))]
 
@@ -266,7 +266,7 @@ class Law:
     complete: bool
 
     @classmethod
-    def of(cls, values: np.ndarray, counts: np.ndarray, rows: float) -> Law:
+    def from_counts(cls, values: np.ndarray, counts: np.ndarray, rows: float) -> Law:
         """Return the distribution of distinct values in increasing order with their counts or
         weights.
         """
@@ -452,7 +452,7 @@ class LimitCheck:
         rate r is judged by the interval of the difference g − c r, whose ends lie at
         :math:`g - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and Donner, 2008).
         """
-        judged = self._judged()
+        judged = self._comparison()
         if judged is None:
             return "unclear"
         _, ends, limit, at_least = judged
@@ -467,13 +467,13 @@ class LimitCheck:
         """About how many rows would show that the limit is kept, where only the estimate keeps it
         (:func:`frhsic.parity.limits.rows_to_settle`); else None.
         """
-        judged = self._judged()
+        judged = self._comparison()
         if judged is None or self.verdict != "unclear" or not self.rows:
             return None
         value, ends, limit, at_least = judged
         return rows_to_settle(self.rows, value, ends.low if at_least else ends.high, limit)
 
-    def _judged(self) -> tuple[float, Interval, float, bool] | None:
+    def _comparison(self) -> tuple[float, Interval, float, bool] | None:
         """Return estimate, interval and limit of what is judged, and whether the limit is a least
         value; None if it cannot be judged.
         """
@@ -608,9 +608,9 @@ class Context:
             f"Python {platform.python_version()}",
             *(f"{name} {metadata.version(name)}" for name in PACKAGES),
         ]
-        made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M, universal time")
+        time = datetime.now(UTC).strftime("%Y-%m-%d %H:%M, universal time")
         prints = {name: _sha256(path) for name, path in files.items() if path is not None}
-        return replace(self, origin={"made": made, "software": ", ".join(versions)} | prints)
+        return replace(self, origin={"made": time, "software": ", ".join(versions)} | prints)
 
 
 def _sha256(path: Path) -> str:
@@ -695,10 +695,14 @@ class Audit(Document):
         for attribute in self.attributes:
             gap = attribute.all_rows.get("gdp")
             if gap is not None and gap.interval is not None:
-                lines.append(f"gap along {attribute.name}: {ranged(gap.value, *gap.interval)}")
+                lines.append(
+                    f"gap along {attribute.name}: {format_interval(gap.value, *gap.interval)}"
+                )
                 curve = attribute.all_rows.curves["gdp"]
                 line = Line("after", curve.grid, curve.mean, curve.low, curve.high)
                 pictures += curve_svg(line, curve.overall, (attribute.name, "mean score"))
         for check in self.limits:
-            lines.append(f"limit {stated(check.limit)} along {check.attribute}: {check.verdict}")
+            lines.append(
+                f"limit {format_exact(check.limit)} along {check.attribute}: {check.verdict}"
+            )
         return card(lines, pictures)

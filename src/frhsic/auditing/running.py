@@ -13,7 +13,7 @@ import pandas as pd
 
 from frhsic import _arrays
 from frhsic._warnings import warn
-from frhsic.auditing.comparing import checked, holm, limits_of_audit
+from frhsic.auditing.comparing import check_limits, holm, parse_audit_limits
 from frhsic.auditing.measures import (
     LEAST_ROWS,
     Rows,
@@ -35,11 +35,11 @@ from frhsic.auditing.results import (
     Target,
     are_chances,
 )
-from frhsic.formatting import plain
+from frhsic.formatting import format_setting
 from frhsic.parity.limits import Limit, LimitLike
 from frhsic.probes import cross_fitted_scores
 from frhsic.tables.attributes import read_sensitive
-from frhsic.tables.columns import label, row_number
+from frhsic.tables.columns import level_text, row_number
 from frhsic.tables.targets import is_positive
 
 LEAST_POSITIVES = 50
@@ -135,20 +135,22 @@ def audit(
     True
     """
     settings = settings or Settings()
-    limits = limits_of_audit(limit)
-    if y is None and any(one.among == "favourable" for one in limits):
+    limits = parse_audit_limits(limit)
+    if y is None and any(parsed.among == "favourable" for parsed in limits):
         raise ValueError(
             "a limit of eo is about the rows with the favourable outcome; pass the target as well"
             " (y, or --target)."
         )
     names = {"positive": positive, "favourable": favourable}
-    inputs = Inputs.of(
+    inputs = Inputs.from_arrays(
         z, sensitive_features, y, scores, **names, weights=sample_weight, groups=groups
     )
-    return finished(audited(inputs, threshold, settings, context or Context()), limits)
+    return finish_audit(audit_inputs(inputs, threshold, settings, context or Context()), limits)
 
 
-def audited(inputs: Inputs, threshold: float | None, settings: Settings, context: Context) -> Audit:
+def audit_inputs(
+    inputs: Inputs, threshold: float | None, settings: Settings, context: Context
+) -> Audit:
     """Return the audit of checked arrays, before its limits are checked."""
     rows, target, names = inputs.rows, inputs.target, inputs.names
     name, f, score_name = context.name or inputs.name, rows.scores, inputs.score_name
@@ -175,13 +177,13 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
     subject = with_threshold(subject, threshold)
     rows, several = replace(rows, scores=f, threshold=subject.threshold), len(names) > 1
     attributes = [
-        _attribute(rows.along(i), name, settings.about(name) if several else settings)
+        _attribute(rows.select_attribute(i), name, settings.about(name) if several else settings)
         for i, name in enumerate(names)
     ]
-    own, joint = rows.independent(settings.generator(8)), None
+    independent, joint = rows.independent_rows(settings.generator(8)), None
     if several and not settings.fast:
         joint = Population(
-            rows.count, tuple(dependence(own, settings.about("all together"), probed=False))
+            rows.count, tuple(dependence(independent, settings.about("all together"), probed=False))
         )
     quality: tuple[Quality, ...] = ()
     if f is not None and rows.y is not None:
@@ -193,7 +195,7 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
             context.given or rows.count + dropped,
             dropped,
             rows.count,
-            own.count,
+            independent.count,
             None if rows.groups is None else len(np.unique(rows.groups)),
             rows.weights is not None,
         ),
@@ -209,38 +211,40 @@ def audited(inputs: Inputs, threshold: float | None, settings: Settings, context
     )
 
 
-def finished(audit: Audit, limits: Sequence[Limit]) -> Audit:
+def finish_audit(audit: Audit, limits: Sequence[Limit]) -> Audit:
     """Return an audit with the p-values that are adjusted for the number of attributes, and with
     its limits checked.
     """
-    every = _adjusted([one.all_rows for one in audit.attributes])
-    favoured = _adjusted([one.positives for one in audit.attributes])
+    every = _adjust_pvalues([attribute.all_rows for attribute in audit.attributes])
+    favoured = _adjust_pvalues([attribute.positives for attribute in audit.attributes])
     attributes = [
-        replace(one, all_rows=a, positives=b)
-        for one, a, b in zip(audit.attributes, every, favoured)
+        replace(attribute, all_rows=a, positives=b)
+        for attribute, a, b in zip(audit.attributes, every, favoured)
     ]
     audit = replace(audit, attributes=tuple(attributes))
-    return replace(audit, limits=checked(audit, limits))
+    return replace(audit, limits=check_limits(audit, limits))
 
 
-def _adjusted(populations: Sequence[Population | None]) -> list[Any]:
+def _adjust_pvalues(populations: Sequence[Population | None]) -> list[Any]:
     """Return populations with p-values adjusted for their number (Holm) beside their own, those of
     each key by themselves.
     """
     tested: dict[str, dict[int, float]] = {}
-    for i, one in enumerate(populations):
-        for number in () if one is None else one.numbers:
+    for i, population in enumerate(populations):
+        for number in () if population is None else population.numbers:
             if number.pvalue is not None:
                 tested.setdefault(number.key, {})[i] = number.pvalue
     several = {key: each for key, each in tested.items() if len(each) > 1}
     adjusted = {key: dict(zip(each, holm([*each.values()]))) for key, each in several.items()}
     return [
-        one
+        population
         and replace(
-            one,
-            numbers=tuple(replace(n, adjusted=adjusted.get(n.key, {}).get(i)) for n in one.numbers),
+            population,
+            numbers=tuple(
+                replace(n, adjusted=adjusted.get(n.key, {}).get(i)) for n in population.numbers
+            ),
         )
-        for i, one in enumerate(populations)
+        for i, population in enumerate(populations)
     ]
 
 
@@ -254,8 +258,8 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
     # probabilities may all lie on one side: a month without approvals is no mistake
     if not (0 <= threshold <= 1 if subject.chances else low <= threshold <= high):
         raise ValueError(
-            f"threshold={plain(threshold)} is outside the scores, which run from {plain(low)} to"
-            f" {plain(high)}: all decisions would be the same."
+            f"threshold={format_setting(threshold)} is outside the scores, which run from"
+            f" {format_setting(low)} to {format_setting(high)}: all decisions would be the same."
         )
     return replace(subject, threshold=float(threshold), threshold_stated=True)
 
@@ -310,7 +314,7 @@ class Inputs:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(
+    def from_arrays(
         cls,
         z: Any,
         s: Any,
@@ -347,10 +351,12 @@ class Inputs:
         rows = Rows(
             values,
             sensitive.values,
-            None if scores is None else _numbers(_column(scores, "scores"), "scores"),
+            None
+            if scores is None
+            else _numeric_values(_complete_column(scores, "scores"), "scores"),
             codes,
             favoured,
-            None if weights is None else _weights(weights),
+            None if weights is None else _row_weights(weights),
             None if groups is None else _groups(groups),
         )
         known = ~np.isnan(sensitive.values).any(axis=1)
@@ -360,7 +366,7 @@ class Inputs:
             for attribute, column in zip(sensitive.names, rows.s.T)
             if len(column)
         }
-        require_enough(rows.count, n, ranges, sensitive.names)
+        require_enough_rows(rows.count, n, ranges, sensitive.names)
         return cls(
             rows,
             sensitive.names,
@@ -368,11 +374,11 @@ class Inputs:
             _arrays.array_name(scores, "score"),
             target,
             n - rows.count,
-            (*sensitive.notes, *_swapped(rows, sensitive.names)),
+            (*sensitive.notes, *_swap_remarks(rows, sensitive.names)),
         )
 
 
-def require_enough(
+def require_enough_rows(
     rows: int, given: int, ranges: Mapping[str, tuple[float, float]], columns: Sequence[str]
 ) -> None:
     """Raise if too few rows have a value in all columns, or if the range of an attribute has no
@@ -396,10 +402,10 @@ def named_target(
     name: str, positive: object, favourable: object, y: np.ndarray, favoured: np.ndarray
 ) -> Target:
     """Return the names of a target and of its values."""
-    named = None if positive is None else label(positive)
+    named = None if positive is None else level_text(positive)
     if favourable is None:
         return Target(name, named)
-    return Target(name, named, label(favourable), bool(y[favoured].mean() > y.mean()))
+    return Target(name, named, level_text(favourable), bool(y[favoured].mean() > y.mean()))
 
 
 def outcome(
@@ -409,18 +415,18 @@ def outcome(
     and its names.
     """
     name = _arrays.array_name(y, "y")
-    column = _column(y, "y")
+    column = _complete_column(y, "y")
     if positive is not None:
-        codes = _rows_with(column, positive, name, "positive").astype(np.float64)
+        codes = _matching_rows(column, positive, name, "positive").astype(np.float64)
     elif column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
         shown = ", ".join(repr(value) for value in column.unique()[:3])
         raise TypeError(
             f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1."
         )
     else:
-        codes = _numbers(column, _named(y, "y"))
+        codes = _numeric_values(column, _label(y, "y"))
     favoured = (
-        codes == 1 if favourable is None else _rows_with(column, favourable, name, "favourable")
+        codes == 1 if favourable is None else _matching_rows(column, favourable, name, "favourable")
     )
     known = favourable is not None or set(np.unique(codes)) <= {0.0, 1.0}
     return (
@@ -430,7 +436,7 @@ def outcome(
     )
 
 
-def _swapped(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
+def _swap_remarks(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
     """Return a remark, and warn, if the attribute looks like a score, and the scores neither do nor
     could predict y.
 
@@ -475,34 +481,35 @@ def _one_score(values: np.ndarray) -> np.ndarray:
 
 def _groups(groups: Any) -> np.ndarray:
     """Return the number of the group of each row."""
-    codes, distinct = pd.factorize(_column(groups, "groups").to_numpy(), sort=True)
+    codes, distinct = pd.factorize(_complete_column(groups, "groups").to_numpy(), sort=True)
     if len(distinct) == 1:
         raise ValueError(
-            f"{_named(groups, 'groups')} has one value in all {len(codes):,} rows; at least two"
+            f"{_label(groups, 'groups')} has one value in all {len(codes):,} rows; at least two"
             " groups are needed."
         )
     return codes
 
 
-def _weights(weights: Any) -> np.ndarray:
-    words = _named(weights, "sample_weight")
-    column = _column(weights, "sample_weight")
-    values = _numbers(column, words)
+def _row_weights(weights: Any) -> np.ndarray:
+    words = _label(weights, "sample_weight")
+    column = _complete_column(weights, "sample_weight")
+    values = _numeric_values(column, words)
     if values.min() < 0:
         row = row_number(column, int((values < 0).argmax()))
         raise ValueError(
-            f"{words} is {plain(values[values < 0][0])} in row {row}; pass weights of zero or more."
+            f"{words} is {format_setting(values[values < 0][0])} in row {row}; pass weights of zero"
+            " or more."
         )
     if values.max() == 0:
         raise ValueError(f"{words} is 0 in all {len(values):,} rows; no row would count.")
     return values
 
 
-def _numbers(column: pd.Series[Any], words: str) -> np.ndarray:
+def _numeric_values(column: pd.Series[Any], words: str) -> np.ndarray:
     return _arrays.vector(column, words).astype(np.float64)
 
 
-def _column(values: Any, argument: str) -> pd.Series[Any]:
+def _complete_column(values: Any, argument: str) -> pd.Series[Any]:
     """Return one value for each row, with the index of a Series; raise if rows lack one, and name
     the first of them.
     """
@@ -521,14 +528,14 @@ def _column(values: Any, argument: str) -> pd.Series[Any]:
         first = ", ".join(str(row_number(column, int(place))) for place in places[:SHOWN_ROWS])
         more = ", ..." if len(places) > SHOWN_ROWS else ""
         raise ValueError(
-            f"{_named(values, argument)} lacks a value in {len(places):,} of {len(column):,} rows"
+            f"{_label(values, argument)} lacks a value in {len(places):,} of {len(column):,} rows"
             f" ({'row' if len(places) == 1 else 'rows'} {first}{more}); fill it, or leave these"
             " rows out."
         )
     return column
 
 
-def _named(values: Any, argument: str) -> str:
+def _label(values: Any, argument: str) -> str:
     """Return what messages call a column: its name and the argument that it came as, or this
     alone.
     """
@@ -536,9 +543,9 @@ def _named(values: Any, argument: str) -> str:
     return f"{name!r} ({argument})" if name else argument
 
 
-def _rows_with(column: pd.Series[Any], value: object, name: str, argument: str) -> np.ndarray:
+def _matching_rows(column: pd.Series[Any], value: object, name: str, argument: str) -> np.ndarray:
     rows = np.asarray(is_positive(column, value, name) == 1)
     if not rows.any():
-        shown = ", ".join(repr(label(item)) for item in column.unique()[:5])
+        shown = ", ".join(repr(level_text(item)) for item in column.unique()[:5])
         raise ValueError(f"{argument}={value!r} is not a value of {name}: {shown}.")
     return rows

@@ -76,5 +76,5 @@ def root(
 
 def main() -> None:
     """Run the command line."""
-    _terminal.on_signals()
+    _terminal.handle_signals()
     app()

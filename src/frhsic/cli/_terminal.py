@@ -20,7 +20,7 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperGroup
 
-from frhsic._progress import listening
+from frhsic._progress import listen
 from frhsic.formatting import did_you_mean, printable
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ Watch = Callable[[str], None]
 _received: list[int] = []
 
 
-def limit_of(texts: Sequence[str], attributes: Sequence[str], measures: Sequence[str]) -> LimitLike:
+def parse_limit(
+    texts: Sequence[str], attributes: Sequence[str], measures: Sequence[str]
+) -> LimitLike:
     """Return the limit that options state, as Python takes it.
 
     ``=`` stands for ``<=`` or ``>=``, which a shell would take for a redirection, and also follows
@@ -52,18 +54,18 @@ def limit_of(texts: Sequence[str], attributes: Sequence[str], measures: Sequence
 
     Examples
     --------
-    >>> limit_of(["50%"], ["age"], ["gdp"]), limit_of(["0.02"], ["age"], ["gdp"])
+    >>> parse_limit(["50%"], ["age"], ["gdp"]), parse_limit(["0.02"], ["age"], ["gdp"])
     ('50%', 0.02)
-    >>> limit_of(["age=0", "gdp=0.1"], ["age", "hours"], ["gdp"])
+    >>> parse_limit(["age=0", "gdp=0.1"], ["age", "hours"], ["gdp"])
     [{'age': 0.0}, 'gdp <= 0.1']
     """
-    limits = [_limit_of_text(text, attributes, measures) for text in texts]
+    limits = [_parse_limit_text(text, attributes, measures) for text in texts]
     if not limits:
         return None
     return limits[0] if len(limits) == 1 else limits
 
 
-def confidence_of(text: str) -> float | None:
+def parse_confidence(text: str) -> float | None:
     """Return the confidence that an option states, None for ``none``."""
     if text.strip() == "none":
         return None
@@ -75,7 +77,7 @@ def confidence_of(text: str) -> float | None:
     )
 
 
-def _limit_of_text(text: str, attributes: Sequence[str], measures: Sequence[str]) -> LimitLike:
+def _parse_limit_text(text: str, attributes: Sequence[str], measures: Sequence[str]) -> LimitLike:
     from frhsic.parity.limits import AT_LEAST
 
     named = re.fullmatch(r"\s*([^<>=]+?)\s*=\s*(.+)", text)
@@ -90,7 +92,7 @@ def _limit_of_text(text: str, attributes: Sequence[str], measures: Sequence[str]
     if name in measures:
         return f"{name} {'>=' if name in AT_LEAST else '<='} {limit}"
     if name in attributes:
-        return {name: _limit_of_text(limit, (), measures)}
+        return {name: _parse_limit_text(limit, (), measures)}
     raise ValueError(
         f"--limit names {name!r}, which is neither a --sensitive nor a measure."
         f"{did_you_mean(name, [*attributes, *measures])}"
@@ -198,7 +200,7 @@ def _taken(leaves: Sequence[Any], details: Any) -> str:
     return f"{text} from {details.min} to {details.max}"
 
 
-def on_signals() -> None:
+def handle_signals() -> None:
     """Let SIGTERM end the program as an error does, so that workers are stopped and unfinished
     files removed.
 
@@ -278,8 +280,8 @@ def show(
         for row in changes:
             table.add_row(*map(Text, row))
         terminal.print(table)
-    written = ", ".join(str(path) for path in files.values())
-    for name, text in (lines | {", ".join(files): written}).items():
+    paths = ", ".join(str(path) for path in files.values())
+    for name, text in (lines | {", ".join(files): paths}).items():
         shown = Text(text, style=style if name == "verdict" else "")
         terminal.print(Text(f"{name:9}").append_text(shown), soft_wrap=True)
 
@@ -304,21 +306,21 @@ def progress() -> Iterator[Watch]:
             status.update(escape(step))
 
         def count(done: int, total: int | None, unit: str) -> None:
-            left = counted(done, total, unit, time.monotonic() - started)
+            left = progress_text(done, total, unit, time.monotonic() - started)
             status.update(escape(f"{step}: {left}"))
 
-        with listening(count):
+        with listen(count):
             yield watch
 
 
-def counted(done: int, total: int | None, unit: str, seconds: float) -> str:
+def progress_text(done: int, total: int | None, unit: str, seconds: float) -> str:
     """Return how much of a step is done, and how long the rest takes if it goes on as before.
 
     Examples
     --------
-    >>> counted(2, 10, "models", 15.0)
+    >>> progress_text(2, 10, "models", 15.0)
     '2 of 10 models, about 60 s left'
-    >>> counted(2000, None, "rows", 15.0)
+    >>> progress_text(2000, None, "rows", 15.0)
     '2,000 rows'
     """
     if total is None or not 0 < done <= total:
@@ -335,7 +337,7 @@ def one_thread() -> Iterator[None]:
 
     A library that is imported within takes its number of threads from the environment.
     """
-    from frhsic._threads import limited
+    from frhsic._threads import limit_threads
 
     torch = sys.modules.get("torch")
     threads = 1 if torch is None else torch.get_num_threads()
@@ -344,7 +346,7 @@ def one_thread() -> Iterator[None]:
     if torch is not None:
         torch.set_num_threads(1)
     try:
-        with limited(1):
+        with limit_threads(1):
             yield
     finally:
         if torch is not None:
@@ -355,7 +357,7 @@ def one_thread() -> Iterator[None]:
             os.environ[THREADS] = variable
 
 
-def exit_above(lines: Sequence[str], shown: Iterable[str] = ()) -> None:
+def exit_over_limits(lines: Sequence[str], shown: Iterable[str] = ()) -> None:
     """Print what is above its limit to standard error, unless it was shown before, and exit with
     code 1, if there is anything.
     """
@@ -506,20 +508,6 @@ class Stated:
     people: Annotated[str, Option(help="About whom, such as applicants.")] = ""
     period: Annotated[str, Option(help="Period of the data, such as 'January to June 2025'.")] = ""
     author: Annotated[str, Option(help="Who made the report.")] = ""
-    pdf: Annotated[
-        Path | None,
-        Option(help="Where the report goes as PDF; needs Chromium, Chrome or Edge on the PATH."),
-    ] = None
-
-    @property
-    def files(self) -> dict[str, Path]:
-        """Where the PDF goes, if one is wanted; raise if nothing can print it."""
-        if self.pdf is None:
-            return {}
-        from frhsic.report.page import find_browser
-
-        find_browser()
-        return {"PDF": self.pdf}
 
     def context(self, data: Path | None, model: Path | None = None) -> Context:
         """Return who decides what about whom, with the present time and the fingerprints of the
@@ -546,7 +534,9 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     """
     parameters = inspect.signature(command, eval_str=True).parameters.values()
     groups: dict[str, Any] = {
-        one.name: one.annotation for one in parameters if is_dataclass(one.annotation)
+        parameter.name: parameter.annotation
+        for parameter in parameters
+        if is_dataclass(parameter.annotation)
     }
     fields = {
         name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()
@@ -559,8 +549,10 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
         command(**values)
 
     options = [
-        one for each in parameters for one in fields.get(each.name, {each.name: each}).values()
+        option
+        for each in parameters
+        for option in fields.get(each.name, {each.name: each}).values()
     ]
-    keywords = [one.replace(kind=one.KEYWORD_ONLY) for one in options]
+    keywords = [option.replace(kind=option.KEYWORD_ONLY) for option in options]
     call.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]  # typer reads it
     return call

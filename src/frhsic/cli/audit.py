@@ -136,11 +136,11 @@ class _Options:
         """The limits as Python takes them."""
         from frhsic.auditing.results import LIMITABLE
 
-        return _terminal.limit_of(self.limit or [], self.sensitive, LIMITABLE)
+        return _terminal.parse_limit(self.limit or [], self.sensitive, LIMITABLE)
 
 
 @_terminal.with_fields
-def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.Stated) -> None:
+def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.Stated) -> None:
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
     The report is one HTML file that needs no network: mean score along the attribute with its band,
@@ -166,11 +166,9 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
 
     For a pipeline: JSON on standard output, exit code 1 unless the limit is kept.
 
-    [cyan]frhsic audit june.csv -s age --score p --limit gdp=0.03 --against may.json --pdf
-    june.pdf[/cyan]
+    [cyan]frhsic audit june.csv -s age --score p --limit gdp=0.03 --against may.json[/cyan]
 
-    A month later: is the limit kept, what has changed since the audit that --json wrote, and the
-    report as PDF.
+    A month later: is the limit kept, and what has changed since the audit that --json wrote?
 
     [cyan]frhsic audit panel.csv -s age --score p --groups customer --limit "gdp=10% of base
     rate"[/cyan]
@@ -189,17 +187,16 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
     performance has fallen, or the attribute, the score, the base rate or the mean error has
     changed; 2 any error; 130 interrupted.
     """
-    page = (
+    files = (
         {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_REPORT}
     )
-    files = page | stated.files
-    earlier = _checked(options, files)
+    earlier = _check_options(options, files)
     with _terminal.progress() as watch, _terminal.one_thread():
         run = _on_one_machine if options.scheduler is None else _scheduled
         with warnings.catch_warnings(
             action="ignore", category=UserWarning
         ):  # the remarks say the same
-            result = run(options, reading, stated, watch)
+            result = run(options, reading, statements, watch)
         if earlier is not None:
             from frhsic.auditing import since
 
@@ -208,35 +205,34 @@ def audit(options: _Options, reading: _terminal.Reading, stated: _terminal.State
 
         report = Report(result, earlier=earlier)
         if files:
-            from frhsic.report.page import content
+            from frhsic.report.page import render
 
             watch("writing the report")
-            contents = {path: content(report, kind) for kind, path in files.items()}
-            write_together(contents, options.read)
+            write_together({files["report"]: render(report).encode()}, options.read)
     from frhsic.report.first_page import alarms, closing_lines
     from frhsic.report.words import drift_cells, drift_line
     from frhsic.report.words import warnings as remarks
 
     if options.as_json:
         typer.echo(result.to_json(indent=1))
-        _terminal.exit_above(alarms(result))
+        _terminal.exit_over_limits(alarms(result))
         return
     _terminal.show(remarks(result), files, report, [*map(drift_cells, result.drift)])
     shown = [*closing_lines(report).values(), *map(drift_line, result.drift)]
-    _terminal.exit_above(alarms(result), shown)
+    _terminal.exit_over_limits(alarms(result), shown)
 
 
-def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
+def _check_options(options: _Options, files: dict[str, Path]) -> Audit | None:
     """Raise if options do not go together or a file cannot be written; return the earlier audit, if
     there is one.
     """
-    from frhsic.auditing.comparing import limits_of_audit
+    from frhsic.auditing.comparing import parse_audit_limits
     from frhsic.auditing.results import LIMITABLE
     from frhsic.parity.limits import parse_limits
 
     # raise before anything is read
     if options.against is None:
-        limits_of_audit(options.limits)
+        parse_audit_limits(options.limits)
     else:
         parse_limits(options.limits, LIMITABLE)
     if options.score is None and not options.embedding and options.model is None:
@@ -261,7 +257,7 @@ def _checked(options: _Options, files: dict[str, Path]) -> Audit | None:
         ) from None
 
 
-def _parts(options: _Options, names: Sequence[str], table: str) -> list[str]:
+def _embedding_columns(options: _Options, names: Sequence[str], table: str) -> list[str]:
     """Return the columns of the representation, without those that have another role."""
     from frhsic.tables.columns import expand
 
@@ -275,7 +271,9 @@ def _parts(options: _Options, names: Sequence[str], table: str) -> list[str]:
     return parts
 
 
-def _shared(options: _Options, stated: _terminal.Stated, watch: Watch) -> dict[str, Any]:
+def _audit_arguments(
+    options: _Options, statements: _terminal.Stated, watch: Watch
+) -> dict[str, Any]:
     """Return what an audit is asked for, in memory or on a cluster."""
     from frhsic.auditing import Settings
 
@@ -290,7 +288,7 @@ def _shared(options: _Options, stated: _terminal.Stated, watch: Watch) -> dict[s
         ),
         # since() checks limits against an earlier audit
         "limit": None if options.against else options.limits,
-        "threshold": stated.threshold,
+        "threshold": statements.threshold,
     }
 
 
@@ -311,7 +309,7 @@ class _Table:
 
 
 def _on_one_machine(
-    options: _Options, reading: _terminal.Reading, stated: _terminal.Stated, watch: Watch
+    options: _Options, reading: _terminal.Reading, statements: _terminal.Stated, watch: Watch
 ) -> Audit:
     """Read the table, take or make its scores, and measure them."""
     from frhsic.tables.files import TableFile
@@ -320,20 +318,26 @@ def _on_one_machine(
     file = TableFile.open(options.table, **vars(reading))
     if options.model is not None:
         served = Served.load(options.model)
-        file = served.reopened(file, reading)
-    with file.naming():
-        table = _read(options, file, [] if served is None else served.columns, watch)
-        scores = _scores(options, table) if served is None else served.audited(table.cells, file)
-        return _measured(options, table, scores, served, stated, watch)
+        file = served.reopen(file, reading)
+    with file.name_in_errors():
+        table = _read_table(options, file, [] if served is None else served.columns, watch)
+        scores = (
+            _table_scores(options, table)
+            if served is None
+            else served.representation_and_scores(table.cells, file)
+        )
+        return _audit_table(options, table, scores, served, statements, watch)
 
 
-def _read(options: _Options, file: TableFile, features: Sequence[str], watch: Watch) -> _Table:
+def _read_table(
+    options: _Options, file: TableFile, features: Sequence[str], watch: Watch
+) -> _Table:
     """Read the columns that are named and the features of a model; each cell is converted once."""
-    from frhsic.tables.columns import kind_of, numbers, require_moderate
+    from frhsic.tables.columns import column_kind, numbers, require_moderate
     from frhsic.tables.files import read_rows
     from frhsic.tables.schema import Schema
 
-    parts = _parts(options, file.names, options.table.name)
+    parts = _embedding_columns(options, file.names, options.table.name)
     named = (*options.sensitive, options.target, options.score)
     needed = [file.find(name) for name in named if name is not None] + parts
     design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
@@ -344,7 +348,7 @@ def _read(options: _Options, file: TableFile, features: Sequence[str], watch: Wa
     schema = Schema.learn(rows.frame[measured], decimal=file.decimal, date_format=file.date_format)
     columns = schema(rows.frame)
     for name in dict.fromkeys([*options.sensitive, *numeric]):
-        if name in numeric or kind_of(columns[name]) == "number":
+        if name in numeric or column_kind(columns[name]) == "number":
             values = numbers(columns[name], f"column {name!r}")
             require_moderate(columns[name], values, f"column {name!r}")
             columns[name] = values
@@ -360,10 +364,10 @@ def _outcome(column: pd.Series[Any], positive: str | None) -> tuple[str | None, 
     """Return the value of a target that counts as 1, and sentences on its classes; numbers other
     than 0 and 1 are taken as they are.
     """
-    from frhsic.tables.columns import kind_of
+    from frhsic.tables.columns import column_kind
     from frhsic.tables.targets import read_target
 
-    text = kind_of(column) == "category"
+    text = column_kind(column) == "category"
     if positive is None and not text and set(column.unique()) != {0, 1}:
         return None, []
     _, classes, notes = read_target(column, positive)
@@ -374,27 +378,27 @@ def _outcome(column: pd.Series[Any], positive: str | None) -> tuple[str | None, 
     return positive, notes
 
 
-def _scores(options: _Options, table: _Table) -> tuple[Any, Any]:
+def _table_scores(options: _Options, table: _Table) -> tuple[Any, Any]:
     """Return the representation and the scores that the table holds, None where it has none."""
     z = table.columns[table.parts].to_numpy() if table.parts else None
     return z, None if options.score is None else table.columns[options.score].to_numpy()
 
 
-def _measured(
+def _audit_table(
     options: _Options,
     table: _Table,
     scores: tuple[Any, Any],
     served: Served | None,
-    stated: _terminal.Stated,
+    statements: _terminal.Stated,
     watch: Watch,
 ) -> Audit:
     """Audit a representation and scores of the rows that were read."""
     import pandas as pd
 
     from frhsic.auditing import audit
-    from frhsic.tables.columns import common_name, label
+    from frhsic.tables.columns import common_name, level_text
 
-    context = stated.context(options.table, options.model)
+    context = statements.context(options.table, options.model)
     notes = list(table.notes)
     if served is None:
         name = common_name(table.parts) if table.parts else ""
@@ -414,7 +418,7 @@ def _measured(
     columns = table.columns
     groups = None
     if options.groups is not None:
-        groups = table.cells[options.groups].map(label, na_action="ignore").replace("", None)
+        groups = table.cells[options.groups].map(level_text, na_action="ignore").replace("", None)
     return audit(
         z,
         columns[options.sensitive],
@@ -431,12 +435,12 @@ def _measured(
             dropped=table.dropped,
             remarks=tuple(notes),
         ),
-        **_shared(replace(options, positive=table.positive), stated, watch),
+        **_audit_arguments(replace(options, positive=table.positive), statements, watch),
     )
 
 
 def _scheduled(
-    options: _Options, reading: _terminal.Reading, stated: _terminal.Stated, watch: Watch
+    options: _Options, reading: _terminal.Reading, statements: _terminal.Stated, watch: Watch
 ) -> Audit:
     """Audit all rows of the files that the table stands for; workers have to see them under the
     same paths.
@@ -455,7 +459,7 @@ def _scheduled(
     assert options.scheduler is not None
     paths = table_files(str(options.table))
     names = file_columns(paths[0])
-    parts = _parts(options, names, paths[0])
+    parts = _embedding_columns(options, names, paths[0])
     named = [
         name for name in (*options.sensitive, options.target, options.score) if name is not None
     ]
@@ -469,9 +473,9 @@ def _scheduled(
             embedding=parts,
             target=options.target,
             context=replace(
-                stated.context(None), title=options.title or "", source=str(options.table)
+                statements.context(None), title=options.title or "", source=str(options.table)
             ),
-            **_shared(options, stated, watch),
+            **_audit_arguments(options, statements, watch),
         )
     remarks = _class_counts(options, result)
     return replace(result, context=replace(result.context, remarks=remarks))

@@ -35,9 +35,12 @@ def list_datasets(
     from frhsic.datasets.sources import cache_dir, local_place
 
     rows: list[dict[str, Any]] = [
-        {name: getattr(one, name) for name in ("name", "title", "shape", "sensitive", "licence")}
-        | {"source": one.owner, "here": local_place(one.files)}
-        for one in ENTRIES.values()
+        {
+            name: getattr(dataset, name)
+            for name in ("name", "title", "shape", "sensitive", "licence")
+        }
+        | {"source": dataset.owner, "here": local_place(dataset.files)}
+        for dataset in ENTRIES.values()
     ]
     if as_json:
         for row in rows:
@@ -76,18 +79,18 @@ def fetch(
     ]  # an unknown name stops all before anything is fetched
     console, failed = _terminal.console(), False
     with _terminal.progress() as show:
-        for one in chosen:
+        for dataset in chosen:
             start = time.perf_counter()
-            show(one.name)
+            show(dataset.name)
             try:
-                got = obtain(one.files)
+                got = obtain(dataset.files)
             except DatasetUnavailableError as error:
                 failed = True
-                _terminal.echo(f"{one.name}: {error}", err=True)
+                _terminal.echo(f"{dataset.name}: {error}", err=True)
                 continue
             size, seconds = len(got.data) / 1e6, time.perf_counter() - start
             text = (
-                f"{one.name}: {got.file.name}, {size:.1f} MB, checked, {seconds:.1f} s, from"
+                f"{dataset.name}: {got.file.name}, {size:.1f} MB, checked, {seconds:.1f} s, from"
                 f" {got.origin}"
             )
             console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -61,7 +61,7 @@ def demo(
             watch("getting the Adult census data")
             data = _data(rows, seed)
         people, period = PEOPLE[data.name]
-        model, report = training.fitted(
+        model, report = training.fit_and_report(
             data,
             training.TrainOptions(limit=[limit], seed=seed),
             0.3,

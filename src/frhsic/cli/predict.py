@@ -16,7 +16,7 @@ from typer import Argument, Option
 
 import frhsic
 from frhsic import _progress
-from frhsic._files import require_writable, writing
+from frhsic._files import open_whole, require_writable
 from frhsic.cli import _terminal
 
 if TYPE_CHECKING:
@@ -101,16 +101,16 @@ def predict(
             )
         file = TableFile.open(table, **vars(reading))  # before the model, which takes longer
         served = Served.load(model)
-        file = served.reopened(file, reading)
+        file = served.reopen(file, reading)
         kept = [file.find(name) for name in keep or ()]
         rows = 0
-        with _terminal.progress() as watch, writing(out, [table, model]) as stream:
+        with _terminal.progress() as watch, open_whole(out, [table, model]) as stream:
             watch(f"predicting {table.name}")
-            total = file.row_count() if _progress.is_heard() else None
+            total = file.row_count() if _progress.has_listener() else None
             for frame in file.pieces(list(dict.fromkeys([*served.columns, *kept]))):
                 if frame.empty:
                     continue
-                with file.naming(), served.naming():
+                with file.name_in_errors(), served.name_in_errors():
                     outputs = served.outputs(frame, file)
                 if taken := [name for name in kept if name in outputs]:
                     raise ValueError(
@@ -127,17 +127,17 @@ def predict(
                 _progress.tell(rows, total, "rows")
             if rows == 0:
                 raise ValueError(f"{table.name} has a header and no rows.")
-            with file.naming():
+            with file.name_in_errors():
                 unseen = served.unseen_notes(rows)
     _terminal.show([*file.notes, *unseen], {"scores": out})
 
 
 def _shielded(lines: pd.DataFrame) -> pd.DataFrame:
     """Return lines whose text a spreadsheet shows as text."""
-    from frhsic.tables.columns import kind_of
+    from frhsic.tables.columns import column_kind
     from frhsic.tables.text import shield
 
-    text = [str(name) for name in lines if kind_of(lines[name]) == "category"]
+    text = [str(name) for name in lines if column_kind(lines[name]) == "category"]
     lines = lines.assign(**{name: lines[name].astype(object).map(shield) for name in text})
     return lines.rename(columns=shield)
 
@@ -177,7 +177,7 @@ class Served:
         """All columns that a prediction needs."""
         return list(dict.fromkeys([*self.schema.names, *self.sensitive]))
 
-    def reopened(self, file: TableFile, reading: _terminal.Reading) -> TableFile:
+    def reopen(self, file: TableFile, reading: _terminal.Reading) -> TableFile:
         """Return a file that has these columns; what is not known of it is as in the training
         file.
         """
@@ -208,7 +208,7 @@ class Served:
         from frhsic.tables.attributes import attribute
         from frhsic.tables.schema import ColumnType
 
-        for name, counts in self.schema.unseen(rows).items():
+        for name, counts in self.schema.count_unseen(rows).items():
             self.unseen.setdefault(name, Counter()).update(counts)
         schema = getattr(self.model, "sensitive_schema_", None)
         known = {} if schema is None else {column.name: column for column in schema.columns}
@@ -226,7 +226,7 @@ class Served:
         )
 
     @contextmanager
-    def naming(self) -> Iterator[None]:
+    def name_in_errors(self) -> Iterator[None]:
         """Name the model in errors that are none of the table, such as those of a forged file."""
         try:
             yield
@@ -262,14 +262,14 @@ class Served:
         import numpy as np
         import pandas as pd
 
-        from frhsic.scoring import scores_of
+        from frhsic.scoring import model_scores
 
         model = self.model
         if not hasattr(model, "predict"):
             known = {"sensitive_features": s} if getattr(model, "uses_sensitive", False) else {}
             z = model.transform(X, **known)
             return pd.DataFrame(np.asarray(z), X.index, model.get_feature_names_out())
-        scores = scores_of(model, X, s)
+        scores = model_scores(model, X, s)
         if not hasattr(model, "predict_proba"):
             return pd.DataFrame({"predicted": scores.astype(np.float64)}, X.index)
         names = ["score"]
@@ -280,11 +280,11 @@ class Served:
         predicted = model.classes_[label.astype(np.int64)].astype(object)
         return pd.DataFrame(scores, X.index, names).assign(predicted=predicted)
 
-    def audited(self, rows: pd.DataFrame, file: TableFile) -> tuple[Any, Any]:
+    def representation_and_scores(self, rows: pd.DataFrame, file: TableFile) -> tuple[Any, Any]:
         """Return Z and the score of rows, None where the model has none."""
         import numpy as np
 
-        from frhsic.scoring import scores_of
+        from frhsic.scoring import model_scores
 
         classes = getattr(self.model, "classes_", (0, 1))
         if len(classes) != 2:
@@ -296,7 +296,7 @@ class Served:
         X, s = self.inputs(rows, file)
         z = np.asarray(self.model.transform(X)) if hasattr(self.model, "transform") else None
         return z, (
-            scores_of(self.model, X, s).astype(np.float64)
+            model_scores(self.model, X, s).astype(np.float64)
             if hasattr(self.model, "predict")
             else None
         )
@@ -305,7 +305,7 @@ class Served:
         """Return a sentence for each column with levels that no training row has; raise if most of
         these rows have such a level, unless rows are few or levels so many that new ones are usual.
         """
-        from frhsic.tables.columns import MOST_ENCODED_LEVELS, quoted
+        from frhsic.tables.columns import MOST_ENCODED_LEVELS, quote_names
 
         notes = []
         known = {column.name: column.levels for column in self.schema.columns}
@@ -317,7 +317,7 @@ class Served:
                 note = f"{have} a value of {name!r} that no training row has: {shown}{more}."
                 few = len(known[name]) <= MOST_ENCODED_LEVELS
                 if few and rows >= LEAST_REFUSED and total > rows / 2:
-                    levels = quoted([str(level) for level in known[name][:5]])
+                    levels = quote_names([str(level) for level in known[name][:5]])
                     etc = ", ..." if len(known[name]) > 5 else ""
                     raise ValueError(
                         f"{total:,} of {rows:,} {note} In training it held {levels}{etc}: write it"

@@ -82,11 +82,11 @@ class TrainOptions:
         kind: Any = ParityRegressor if data.classes is None else ParityClassifier
         names = [str(name) for name in data.s]
         measure = limited_measure(self.aim, self.condition)
-        limit = _terminal.limit_of(self.limit or ["50%"], names, [measure])
+        limit = _terminal.parse_limit(self.limit or ["50%"], names, [measure])
         chosen = {name: getattr(self, name) for name in ("aim", "condition", "uses_sensitive")}
         return kind(
             limit=limit,
-            confidence=_terminal.confidence_of(self.confidence),
+            confidence=_terminal.parse_confidence(self.confidence),
             **chosen,
             n_jobs=1,
             random_state=self.seed,
@@ -132,7 +132,7 @@ def train(
             )
         ),
     ] = None,
-    stated: _terminal.Stated,
+    statements: _terminal.Stated,
 ) -> None:
     """Fit the best predictor whose gap along the attributes keeps a limit, and report every
     trade-off.
@@ -173,31 +173,31 @@ def train(
         from frhsic.auditing.results import LIMITABLE
         from frhsic.parity.limits import parse_limits
 
-        required = _terminal.limit_of(require or [], columns.sensitive, LIMITABLE)
+        required = _terminal.parse_limit(require or [], columns.sensitive, LIMITABLE)
         parse_limits(required, LIMITABLE)  # raises before anything is read
-        if stated.threshold is not None and recipe.aim == "decision":
+        if statements.threshold is not None and recipe.aim == "decision":
             raise ValueError(
                 "--aim decision chooses the threshold of its decisions itself; leave --threshold"
                 " out."
             )
         page = {} if as_json and report is None else {"report": report or DEFAULT_REPORT}
-        files = {"model": out} | page | stated.files
+        files = {"model": out} | page
         require_writable(files, {"table": columns.table})
         data = read(columns, reading, recipe.seed)
         if (
-            stated.threshold is not None
+            statements.threshold is not None
             and data.classes is not None
-            and not 0 < stated.threshold < 1
+            and not 0 < statements.threshold < 1
         ):
             raise ValueError(
-                f"--threshold is {stated.threshold:g}, and the scores are probabilities; pass a"
+                f"--threshold is {statements.threshold:g}, and the scores are probabilities; pass a"
                 " number between 0 and 1."
             )
         from frhsic.auditing import Settings  # which needs torch
 
         settings = Settings(max_rows=max_rows, seed=recipe.seed, fast=fast)
-        model, result = fitted(
-            data, recipe, test_share, settings, title, stated, columns.table, required
+        model, result = fit_and_report(
+            data, recipe, test_share, settings, title, statements, columns.table, required
         )
         finish(model, result, files, [columns.table], as_json=as_json)
 
@@ -209,7 +209,7 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
 
     roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
     file = TableFile.open(columns.table, **vars(reading))
-    with _terminal.progress() as watch, file.naming():
+    with _terminal.progress() as watch, file.name_in_errors():
         watch(f"reading {columns.table.name}")
         table = read_training_table(file, roles, seed=seed)
     if (
@@ -223,13 +223,13 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
     )
 
 
-def fitted(
+def fit_and_report(
     data: TrainingTable,
     recipe: TrainOptions,
     held_out: float,
     settings: Settings,
     title: str | None,
-    stated: _terminal.Stated,
+    statements: _terminal.Stated,
     table: Path | None = None,
     required: LimitLike = None,
 ) -> tuple[Any, Report]:
@@ -258,7 +258,7 @@ def fitted(
     lacking, given = int(rest.isna().any(axis=1).sum()), data.given or len(data.y) + data.dropped
     # that a limit is not met is told at the end, and the table counts the rows that lack attributes
     told = (UnmetLimitWarning, UnlabelledRowsWarning)
-    warned = [str(one.message) for one in caught if not issubclass(one.category, told)]
+    warned = [str(warning.message) for warning in caught if not issubclass(warning.category, told)]
     notes = [
         *dict.fromkeys([*data.notes, *warned]),
         _row_counts(data, given, len(train), len(test), lacking),
@@ -273,9 +273,9 @@ def fitted(
             favourable=data.favourable,
             groups=groups[1],
             limit=required,
-            threshold=stated.threshold,
+            threshold=statements.threshold,
             context=replace(
-                stated.context(table),
+                statements.context(table),
                 title=title or "",
                 source=data.name,
                 remarks=tuple(notes),
@@ -288,8 +288,8 @@ def fitted(
         model.schema_ = replace(data.schema, fingerprint=fingerprint)
         if recipe.uses_sensitive:
             model.sensitive_schema_ = data.sensitive_schema
-    if data.classes is not None and stated.threshold is not None:
-        units = replace(model.solution_.units, threshold=stated.threshold)
+    if data.classes is not None and statements.threshold is not None:
+        units = replace(model.solution_.units, threshold=statements.threshold)
         model.solution_ = replace(model.solution_, units=units)
     return model, report
 
@@ -329,7 +329,7 @@ def finish(
     """
     from frhsic.persistence import file_bytes
     from frhsic.report.first_page import alarms, closing_lines, shortfalls
-    from frhsic.report.page import content
+    from frhsic.report.page import render
 
     contents: dict[Path, bytes] = {}
     if "model" in files:
@@ -338,11 +338,9 @@ def finish(
         context = report.audit.context
         context = replace(context, origin=context.origin | {"model": fingerprint})
         report = replace(report, audit=replace(report.audit, context=context))
-    write_together(
-        contents
-        | {files[kind]: content(report, kind) for kind in ("report", "PDF") if kind in files},
-        inputs,
-    )
+    if "report" in files:
+        contents[files["report"]] = render(report).encode()
+    write_together(contents, inputs)
     met = report.tradeoff is not None and report.tradeoff.met
     lines = closing_lines(report)
     if as_json:
@@ -358,4 +356,4 @@ def finish(
         _terminal.show(report.audit.context.remarks, files, report)
     missed = dict.fromkeys([*shortfalls(report), *alarms(report.audit)])
     told = [] if met else [str(model.choice_)]
-    _terminal.exit_above([*told, *missed], () if as_json else lines.values())
+    _terminal.exit_over_limits([*told, *missed], () if as_json else lines.values())

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.datasets.dataset import Dataset, Task, encoded, legacy_permutation
+from frhsic.datasets.dataset import Dataset, Task, encode_columns, legacy_permutation
 from frhsic.datasets.sources import Obtained, RawFile, obtain, zip_member
 from frhsic.formatting import did_you_mean
 
@@ -32,8 +32,8 @@ class Content:
     """The content of a dataset's file.
 
     `numeric` and `categorical` are the features among the columns of `frame`, as
-    :func:`~frhsic.datasets.dataset.encoded` takes them. `source` says whose data and which rows
-    these are.
+    :func:`~frhsic.datasets.dataset.encode_columns` takes them. `source` says whose data and which
+    rows these are.
     """
 
     frame: pd.DataFrame
@@ -45,15 +45,15 @@ class Content:
     dropped: list[str]
 
 
-def _plain(facts: Facts, data: bytes) -> Content:
+def _read_plain(facts: Facts, data: bytes) -> Content:
     """Return a table whose columns are taken as they come."""
     options: Any = facts.get("read", {})
     frame = pd.DataFrame(pd.read_csv(BytesIO(data), **options))
     y: Any = frame[facts["target"]]
-    return content_of(facts, frame, y == facts["positive"] if "positive" in facts else y)
+    return select_content(facts, frame, y == facts["positive"] if "positive" in facts else y)
 
 
-def content_of(facts: Facts, frame: pd.DataFrame, y: Any, *dropped: str) -> Content:
+def select_content(facts: Facts, frame: pd.DataFrame, y: Any, *dropped: str) -> Content:
     """Return the columns of a frame that the catalogue names."""
     return Content(
         frame=frame,
@@ -81,7 +81,7 @@ def _adult(facts: Facts, data: bytes) -> Content:
         " native-country."
     )
     frame = frame[complete].reset_index(drop=True)
-    return content_of(facts, frame, high_income(frame), dropped)
+    return select_content(facts, frame, high_income(frame), dropped)
 
 
 def high_income(adult: pd.DataFrame) -> pd.Series[bool]:
@@ -115,7 +115,7 @@ def read_compas(facts: Facts, data: bytes) -> Content:
         " screening, no case found, ordinary traffic offence, or no score."
     )
     frame = frame[kept].reset_index(drop=True)
-    return content_of(facts, frame, frame[facts["target"]], filtered)
+    return select_content(facts, frame, frame[facts["target"]], filtered)
 
 
 MOST_MISSING = 0.2
@@ -172,7 +172,7 @@ def _meps(facts: Facts, data: bytes) -> Content:
     ]
     frame = frame[panel & usable].reset_index(drop=True)
     frame[scores] = frame[scores].where(frame[scores] >= 0, np.nan)
-    return content_of(facts, frame, many_visits(facts, frame), *dropped)
+    return select_content(facts, frame, many_visits(facts, frame), *dropped)
 
 
 def many_visits(facts: Facts, meps: pd.DataFrame) -> pd.Series[bool]:
@@ -184,7 +184,7 @@ def many_visits(facts: Facts, meps: pd.DataFrame) -> pd.Series[bool]:
 def _support(facts: Facts, data: bytes) -> Content:
     """Read the patients of SUPPORT, described by what was known on the third day."""
     frame = pd.read_csv(BytesIO(data))
-    return content_of(
+    return select_content(
         facts, frame, ((frame["death"] == 1) & (frame["d.time"] <= 180)).rename(facts["target"])
     )
 
@@ -331,7 +331,7 @@ class Entry:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, name: str) -> Entry:
+    def from_catalogue(cls, name: str) -> Entry:
         """Return the entry of the catalogue."""
         facts = {
             key: value for key, value in CATALOGUE[name].items() if key not in ("files", "table")
@@ -353,7 +353,7 @@ def _tuples(table: dict[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
 
 
-ENTRIES = {name: Entry.of(name) for name in CATALOGUE}
+ENTRIES = {name: Entry.from_catalogue(name) for name in CATALOGUE}
 
 
 def entry(name: str) -> Entry:
@@ -404,15 +404,17 @@ def load_dataset(name: str) -> Dataset:
     """
     described = entry(name)
     obtained = obtain(described.files)
-    content = READERS.get(described.name, _plain)(CATALOGUE[described.name]["table"], obtained.data)
-    return dataset_of(described, obtained, content)
+    content = READERS.get(described.name, _read_plain)(
+        CATALOGUE[described.name]["table"], obtained.data
+    )
+    return make_dataset(described, obtained, content)
 
 
-def dataset_of(described: Entry, obtained: Obtained, content: Content) -> Dataset:
+def make_dataset(described: Entry, obtained: Obtained, content: Content) -> Dataset:
     """Return the dataset that the content of a file is."""
     return Dataset(
         name=described.name,
-        X=encoded(content.frame, content.numeric, content.categorical),
+        X=encode_columns(content.frame, content.numeric, content.categorical),
         y=content.y.astype("float64"),
         s=content.s.astype("float64"),
         task=described.task,

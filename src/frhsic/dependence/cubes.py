@@ -14,10 +14,10 @@ from frhsic.dependence.sums import (
     GramSums,
     add_product,
     centered_columns,
-    inner,
+    inner_product,
     times,
 )
-from frhsic.dependence.tiles import THIN, Gram, over_tiles
+from frhsic.dependence.tiles import THIN, Gram, sum_over_tiles
 
 if TYPE_CHECKING:  # Triton is not everywhere
     from frhsic.dependence._gpu.pairs import One
@@ -68,8 +68,8 @@ def own_sums(k: Gram, sums: GramSums) -> OwnSums:
     if on_gpu is not None:
         return OwnSums(_cubic_sums_on_gpu(k, on_gpu, sums), None)
     if k.factor is not None:
-        return _own_sums_of_factor(centered_columns(k.factor), sums.centered.diagonal)
-    d = sums.centered.diagonal
+        return _own_sums_of_factor(centered_columns(k.factor), sums.centered_gram.diagonal)
+    d = sums.centered_gram.diagonal
     centers = sums.centers
     ones = k.x.new_ones(k.n)
     signs = random_signs(k)
@@ -85,14 +85,14 @@ def own_sums(k: Gram, sums: GramSums) -> OwnSums:
         tile = k.centered_tile(centers, rows, columns)
         squares = tile * tile
         count = add_product(of_squares, squares, ones, rows, columns)
-        cubes += count * inner(squares, tile)
+        cubes += count * inner_product(squares, tile)
         forms += count * ((tile @ vectors[columns]) * vectors[rows]).sum(0)
 
-    cubes, of_squares, forms = over_tiles(k.n, k.x.device, start, add)
+    cubes, of_squares, forms = sum_over_tiles(k.n, k.x.device, start, add)
     if signs is None:
         trace = _trace_of_cube(k, centers)
     else:
-        trace = _estimated_trace(signs, once, forms[1:], sums.centered)
+        trace = _estimated_trace(signs, once, forms[1:], sums.centered_gram)
     return OwnSums(CubicSums(trace, cubes, (d * d) @ d, d @ of_squares, forms[0]), of_squares)
 
 
@@ -126,8 +126,8 @@ def _own_sums_of_factor(f: Tensor, d: Tensor) -> OwnSums:
         triples += (part[:, :, None] * part[:, None, :]).flatten(1).mT @ part
     of_squares = ((f @ small) * f).sum(1)
     cubes = CubicSums(
-        trace=inner(small @ small, small),
-        entries=inner(triples, triples),
+        trace=inner_product(small @ small, small),
+        entries=inner_product(triples, triples),
         diagonal=(d * d) @ d,
         diagonal_squares=d @ of_squares,
         quadratic=(f.mT @ d).square().sum(),
@@ -136,7 +136,7 @@ def _own_sums_of_factor(f: Tensor, d: Tensor) -> OwnSums:
 
 
 def _cubic_sums_on_gpu(k: Gram, on_gpu: One, sums: GramSums) -> CubicSums:
-    d = sums.centered.diagonal
+    d = sums.centered_gram.diagonal
     cubes, weighted, quadratic = on_gpu.cubes(sums.centers + k.offset / 2, d)
     signs = random_signs(k)
     if k.factor is not None:
@@ -146,7 +146,7 @@ def _cubic_sums_on_gpu(k: Gram, on_gpu: One, sums: GramSums) -> CubicSums:
     else:
         multiply = on_gpu.times if on_gpu.multiplies else partial(times, k)
         once = centered_columns(multiply(signs))
-        trace = _estimated_trace(signs, once, (once * multiply(once)).sum(0), sums.centered)
+        trace = _estimated_trace(signs, once, (once * multiply(once)).sum(0), sums.centered_gram)
     cubed = (d * d) @ d  # of the diagonal: each sum above is over distinct rows
     return CubicSums(trace, cubes + cubed, cubed, weighted + cubed, quadratic + cubed)
 
@@ -159,7 +159,7 @@ def _trace_of_cube(k: Gram, centers: Tensor) -> Tensor:
         for columns in panels[first:]:
             right = k.centered_tile(centers, columns, slice(0, k.n))
             times = 1 if columns == rows else 2  # the panel and its mirror image
-            trace += times * inner(left @ right.mT, left[:, columns])
+            trace += times * inner_product(left @ right.mT, left[:, columns])
     return trace
 
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.exact import hsic_of_rows
+from frhsic.dependence.exact import hsic_from_rows
 from frhsic.dependence.grams import safe_sqrt
 from frhsic.dependence.inputs import paired_rows, working_copy
 from frhsic.dependence.sums import GramSums, PairSums, pair_sums
@@ -108,7 +108,7 @@ def distance_covariance(
     >>> distance_covariance([0.0, 1.0], [0.0, 1.0])
     0.5
     """
-    return _tensors.as_given(safe_sqrt(_inner_products(z, s, where, device)[0]), z, s)
+    return _tensors.to_input_type(safe_sqrt(_inner_products(z, s, where, device)[0]), z, s)
 
 
 def distance_correlation(
@@ -138,7 +138,7 @@ def distance_correlation(
     >>> round(distance_correlation([0.0, 1.0, 5.0], [3.0, 1.0, -7.0]), 12)
     1.0
     """
-    return _tensors.as_given(safe_sqrt(ratio(*_inner_products(z, s, where, device))), z, s)
+    return _tensors.to_input_type(safe_sqrt(ratio(*_inner_products(z, s, where, device))), z, s)
 
 
 def _inner_products(
@@ -149,21 +149,21 @@ def _inner_products(
     _arrays.require_varying(s, "s")
     half = HalfDistance()
     if torch.is_grad_enabled() and (z.requires_grad or s.requires_grad):
-        zz = hsic_of_rows(z, z, half, half) if bool((z != z[:1]).any()) else z.sum() * 0
-        return 4 * hsic_of_rows(z, s, half, half), 4 * zz, 4 * hsic_of_rows(s, s, half, half)
+        zz = hsic_from_rows(z, z, half, half) if bool((z != z[:1]).any()) else z.sum() * 0
+        return 4 * hsic_from_rows(z, s, half, half), 4 * zz, 4 * hsic_from_rows(s, s, half, half)
     sums = None
     times = 1
     if z.shape[1] == s.shape[1] == 1:
         sums = _sorted_sums(z, s)
     if sums is None:
-        k = Gram.of(working_copy(z, half), half)
-        l = Gram.of(working_copy(s, half), half)
+        k = Gram.from_rows(working_copy(z, half), half)
+        l = Gram.from_rows(working_copy(s, half), half)
         sums = pair_sums(k, l)
         times = 4
-    zz = sums.k.centered.squares / len(z) ** 2
-    ss = sums.l.centered.squares / len(z) ** 2
+    zz = sums.k.centered_gram.squares / len(z) ** 2
+    ss = sums.l.centered_gram.squares / len(z) ** 2
     return (
-        (times * sums.biased).to(z.dtype),
+        (times * sums.biased_hsic).to(z.dtype),
         (times * zz).to(z.dtype),
         (times * ss).to(z.dtype),
     )
@@ -182,7 +182,7 @@ def _sorted_sums(z: Tensor, s: Tensor) -> PairSums | None:
     y_order = y.argsort()
     k = _distance_sums(x, x_order)
     l = _distance_sums(y, y_order)
-    if any(bool(sums.centered.squares < SMALL * sums.squares) for sums in (k, l)):
+    if any(bool(sums.centered_gram.squares < SMALL * sums.squares) for sums in (k, l)):
         return None
     joint = distance_products(x, y, x_order, y_order)
     return PairSums(k.rows.new_tensor(joint), k, l)
@@ -248,15 +248,15 @@ def _discordant(x: Values, y: Values, rank: Places) -> float:
     place = np.arange(n)
     for digit in reversed(range((n - 1).bit_length())):
         digits = (rank >> digit) & 1
-        one = digits.astype(np.float64)  # products with integers are slow
+        indicator = digits.astype(np.float64)  # products with integers are slow
         first = place & -(2 << digit)  # of the row's group
         count = _before(digits, first)
-        x_one = x * one
-        y_one = y * one
+        x_one = x * indicator
+        y_one = y * indicator
         x_zero = x - x_one
         y_zero = y - y_one
         products = _before(x_one * y_one, first)
-        total += (x_zero * y_zero) @ count.astype(np.float64) + (1 - one) @ products
+        total += (x_zero * y_zero) @ count.astype(np.float64) + (1 - indicator) @ products
         total -= x_zero @ _before(y_one, first) + y_zero @ _before(x_one, first)
         source = np.empty_like(place)
         source[np.where(digits, first + (1 << digit) + count, place - count)] = place

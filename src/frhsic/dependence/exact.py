@@ -24,7 +24,7 @@ from frhsic.dependence import _gpu
 from frhsic.dependence.grams import biased_from_sums, unbiased_from_sums
 from frhsic.dependence.inputs import kernel_or_median, paired_rows, working_copy
 from frhsic.dependence.sums import add_product, pair_sums
-from frhsic.dependence.tiles import Gram, over_tiles
+from frhsic.dependence.tiles import Gram, sum_over_tiles
 from frhsic.kernels import Gaussian, Kernel
 
 
@@ -80,7 +80,7 @@ def hsic(
     1.5625
     """
     rows_z, rows_s = paired_rows(z, s, where=where, device=device, least=2, what="HSIC")
-    return _tensors.as_given(hsic_of_rows(rows_z, rows_s, kernel_z, kernel_s), z, s)
+    return _tensors.to_input_type(hsic_from_rows(rows_z, rows_s, kernel_z, kernel_s), z, s)
 
 
 def hsic_unbiased(
@@ -113,10 +113,12 @@ def hsic_unbiased(
     0.6667
     """
     rows_z, rows_s = paired_rows(z, s, where=where, device=device, least=4, what="unbiased HSIC")
-    return _tensors.as_given(hsic_of_rows(rows_z, rows_s, kernel_z, kernel_s, unbiased=True), z, s)
+    return _tensors.to_input_type(
+        hsic_from_rows(rows_z, rows_s, kernel_z, kernel_s, unbiased=True), z, s
+    )
 
 
-def hsic_of_rows(
+def hsic_from_rows(
     z: Tensor,
     s: Tensor,
     kernel_z: Kernel | None = None,
@@ -205,8 +207,8 @@ def _tile_sums(
     """Return Σ K_ij L_ij and the row sums of K and L, up to constants that are added to the kernels
     and that HSIC ignores.
     """
-    k = Gram.of(working_copy(z, kernels[0]), kernels[0])
-    l = Gram.of(working_copy(s, kernels[1]), kernels[1])
+    k = Gram.from_rows(working_copy(z, kernels[0]), kernels[0])
+    l = Gram.from_rows(working_copy(s, kernels[1]), kernels[1])
     sums = pair_sums(k, l)
     if not skip_diagonal:
         return sums.joint, sums.k.rows, sums.l.rows
@@ -260,8 +262,8 @@ def pull_back(k: Gram, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
         add_product(gradient, outer, x, rows, columns)
 
     if not isinstance(k.kernel, Gaussian) or k.exponents is None:
-        return over_tiles(k.n, x.device, lambda: (torch.zeros_like(x),), add)[0]
-    gradient, total = over_tiles(
+        return sum_over_tiles(k.n, x.device, lambda: (torch.zeros_like(x),), add)[0]
+    gradient, total = sum_over_tiles(
         k.n, x.device, lambda: (torch.zeros_like(x), x.new_zeros(k.n)), add_gaussian
     )
     return (gradient - total[:, None] * x) * (2 / k.kernel.bandwidth**2)

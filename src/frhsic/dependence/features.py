@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.inputs import kernel_or_median, paired_rows, recentered
+from frhsic.dependence.inputs import kernel_or_median, paired_rows, recenter
 from frhsic.kernels import (
     Gaussian,
     InverseMultiquadric,
@@ -66,21 +66,23 @@ class _Term:
         return features if self.factor == 1 else math.sqrt(self.factor) * features
 
 
-def _terms(kernel: Kernel, columns: int, normal: Normal, factor: float = 1.0) -> list[_Term]:
+def _feature_terms(
+    kernel: Kernel, columns: int, normal: Normal, factor: float = 1.0
+) -> list[_Term]:
     """Draw the features of a kernel times a factor, as those of a sum."""
     if isinstance(kernel, Sum):
-        first = _terms(kernel.a, columns, normal, factor)
-        return first + _terms(kernel.b, columns, normal, factor)
+        first = _feature_terms(kernel.a, columns, normal, factor)
+        return first + _feature_terms(kernel.b, columns, normal, factor)
     if isinstance(kernel, Multiple):
-        return _terms(kernel.kernel, columns, normal, factor * kernel.factor)
+        return _feature_terms(kernel.kernel, columns, normal, factor * kernel.factor)
     if isinstance(kernel, Linear):
         return [_Term(None, factor)]
     if not isinstance(kernel, PerColumn):
         return [_Term(_frequencies(kernel, columns, normal), factor)]
     if len(kernel.kernels) != columns:
         raise ValueError(f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each.")
-    own = [_frequencies(part, 1, normal) for part in kernel.kernels]
-    return [_Term(torch.cat(own, dim=1), factor)]
+    frequencies = [_frequencies(part, 1, normal) for part in kernel.kernels]
+    return [_Term(torch.cat(frequencies, dim=1), factor)]
 
 
 def _frequencies(kernel: Kernel, columns: int, normal: Normal) -> Tensor:
@@ -308,9 +310,7 @@ def hsic_features(
         random_state=random_state,
     )
     # a shift changes neither HSIC nor the law of its features, and keeps more digits
-    return maps.estimate(
-        maps.sums(recentered(z.detach(), kernel_z), recentered(s.detach(), kernel_s))
-    )
+    return maps.estimate(maps.sums(recenter(z.detach(), kernel_z), recenter(s.detach(), kernel_s)))
 
 
 def draw_feature_maps(
@@ -356,8 +356,8 @@ def draw_feature_maps(
         shape = (blocks, rows, features // (2 * blocks))
         return torch.randn(shape, dtype=torch.float64, generator=generator, device=generator.device)
 
-    terms_z = _terms(kernel_z, columns_z, normal)
-    terms_s = _terms(kernel_s, columns_s, normal)
+    terms_z = _feature_terms(kernel_z, columns_z, normal)
+    terms_s = _feature_terms(kernel_s, columns_s, normal)
     return FeatureMaps(kernel_z, kernel_s, features, blocks, terms_z, terms_s)
 
 

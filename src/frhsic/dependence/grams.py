@@ -18,7 +18,7 @@ from frhsic import _arrays
 from frhsic.kernels import Kernel
 
 
-def centered(k: Tensor) -> Tensor:
+def centered_gram(k: Tensor) -> Tensor:
     r"""Doubly centred Gram matrix, :math:`HKH` with :math:`H = I - 11^\top / n`.
 
     Rows and columns of the result sum to zero. The result is zero exactly when :math:`K_{ij} = a_i
@@ -31,7 +31,7 @@ def centered(k: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> centered(torch.tensor([[0.0, 2.0], [2.0, 0.0]]))
+    >>> centered_gram(torch.tensor([[0.0, 2.0], [2.0, 0.0]]))
     tensor([[-1.,  1.],
             [ 1., -1.]])
     """
@@ -39,12 +39,13 @@ def centered(k: Tensor) -> Tensor:
     return k - rows - rows.mT + rows.mean(-2, keepdim=True)
 
 
-def hsic_biased(k: Tensor, l: Tensor) -> Tensor:
+def hsic_biased_from_gram(k: Tensor, l: Tensor) -> Tensor:
     r"""HSIC as a V-statistic, :math:`\operatorname{tr}(KHLH) / n^2`.
 
     Zero in the population exactly when the two variables are independent, if both kernels are
     characteristic. Never negative, and biased upwards by O(1/n). As a penalty on mini-batches
-    prefer it for its stability; to compare values at different n use :func:`hsic_unbiased`.
+    prefer it for its stability; to compare values at different n use
+    :func:`hsic_unbiased_from_gram`.
 
     Parameters
     ----------
@@ -61,13 +62,13 @@ def hsic_biased(k: Tensor, l: Tensor) -> Tensor:
     With linear kernels HSIC is the squared covariance, here 1.25 ** 2.
 
     >>> x = torch.arange(4.0)[:, None]
-    >>> hsic_biased(x @ x.T, x @ x.T)
+    >>> hsic_biased_from_gram(x @ x.T, x @ x.T)
     tensor(1.5625)
     """
-    return (centered(k) * l).mean(dim=(-2, -1)).clamp_min(0)  # below 0 by rounding alone
+    return (centered_gram(k) * l).mean(dim=(-2, -1)).clamp_min(0)  # below 0 by rounding alone
 
 
-def hsic_unbiased(k: Tensor, l: Tensor) -> Tensor:
+def hsic_unbiased_from_gram(k: Tensor, l: Tensor) -> Tensor:
     r"""HSIC as a U-statistic, the mean of its kernel of degree four over distinct quadruples of
     rows.
 
@@ -94,7 +95,7 @@ def hsic_unbiased(k: Tensor, l: Tensor) -> Tensor:
     Rows in two pairs that see only the other pair: 8/4 - 2 * 16/8 + 64/24.
 
     >>> k = torch.tensor([[1.0, 0, 1, 1], [0, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 1]])
-    >>> hsic_unbiased(k, k)
+    >>> hsic_unbiased_from_gram(k, k)
     tensor(0.6667)
     """
     n = k.shape[-1]
@@ -116,8 +117,8 @@ def biased_from_sums(
     .. math:: \frac{1}{n^2} \Big[ \sum_{ij} K_{ij} L_{ij} - \frac2n \sum_i a_i b_i
         + \frac1n \sum_i a_i \cdot \frac1n \sum_i b_i \Big],
 
-    where :math:`a, b` are the row sums of :math:`K, L`. This is :func:`hsic_biased` where the sums
-    come from tiles; rounding may leave it slightly below 0.
+    where :math:`a, b` are the row sums of :math:`K, L`. This is :func:`hsic_biased_from_gram` where
+    the sums come from tiles; rounding may leave it slightly below 0.
 
     Examples
     --------
@@ -139,7 +140,7 @@ def unbiased_from_sums(
         + \frac{\sum_i a_i \sum_i b_i}{n(n-1)(n-2)(n-3)},
 
     where :math:`a, b` are the row sums of :math:`\tilde K, \tilde L`, whose diagonals are zero.
-    This is the formula of :func:`hsic_unbiased`; use it where the sums come from tiles.
+    This is the formula of :func:`hsic_unbiased_from_gram`; use it where the sums come from tiles.
 
     Parameters
     ----------
@@ -157,7 +158,7 @@ def unbiased_from_sums(
 
     Examples
     --------
-    The sums of the example of :func:`hsic_unbiased`.
+    The sums of the example of :func:`hsic_unbiased_from_gram`.
 
     >>> unbiased_from_sums(*torch.tensor([8.0, 16.0, 8.0, 8.0]), n=4)
     tensor(0.6667)
@@ -168,15 +169,15 @@ def unbiased_from_sums(
     return joint / (n * (n - 3)) - 2 * (cross / (n * (n - 2) * (n - 3))) + product
 
 
-def hsic_weighted(k: Tensor, l: Tensor, w: Tensor) -> Tensor:
+def hsic_weighted_from_gram(k: Tensor, l: Tensor, w: Tensor) -> Tensor:
     r"""HSIC of the weighted empirical law :math:`\sum_i w_i \delta_{(z_i, s_i)}`.
 
     .. math:: \sum_{ij} w_i w_j K_{ij} L_{ij} - 2 \sum_i w_i (Kw)_i (Lw)_i + (w^\top K w)(w^\top L
         w).
 
     The weights enter both the joint law and the product of its marginals, so the value is zero when
-    the weighted law is a product. With :math:`w_i = 1/n` it is :func:`hsic_biased`. Rows of weight
-    zero are left out.
+    the weighted law is a product. With :math:`w_i = 1/n` it is :func:`hsic_biased_from_gram`. Rows
+    of weight zero are left out.
 
     Parameters
     ----------
@@ -190,7 +191,7 @@ def hsic_weighted(k: Tensor, l: Tensor, w: Tensor) -> Tensor:
     Two rows at weights 1/4 and 3/4: the squared variance of a coin of that bias, (3/16) ** 2.
 
     >>> x = torch.tensor([[0.0], [1.0]])
-    >>> hsic_weighted(x @ x.T, x @ x.T, torch.tensor([0.25, 0.75]))
+    >>> hsic_weighted_from_gram(x @ x.T, x @ x.T, torch.tensor([0.25, 0.75]))
     tensor(0.0352)
     """
     rows = k @ w[..., :, None]

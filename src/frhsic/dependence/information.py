@@ -90,18 +90,18 @@ def mutual_information(
     1.5929
     """
     rows_z, rows_s, dtype = information_rows(z, s, where, n_neighbors)
-    x = _standardized(rows_z)
-    y = _standardized(rows_s)
+    x = _standardize_columns(rows_z)
+    y = _standardize_columns(rows_s)
     information = 0.0  # of a constant z, which is independent of s
     if x.shape[1] > 0:
         if x.shape[1] > MAX_COMPONENTS:
             # far-off rows would set the directions
-            x = _standardized(principal_components(x.clip(-CLIPPED_AT, CLIPPED_AT), least=1))
+            x = _standardize_columns(principal_components(x.clip(-CLIPPED_AT, CLIPPED_AT), least=1))
         noise = _arrays.numpy_generator(random_state)
         x = x + JITTER * noise.standard_normal(x.shape)
         y = y + JITTER * noise.standard_normal(y.shape)
         information = ksg(x, y, n_neighbors, strict=True)
-    return _tensors.as_given(torch.tensor(information, dtype=dtype, device="cpu"), z, s)
+    return _tensors.to_input_type(torch.tensor(information, dtype=dtype, device="cpu"), z, s)
 
 
 def information_rows(
@@ -117,7 +117,7 @@ def information_rows(
     return _arrays.to_numpy(z.to(wide)), _arrays.to_numpy(s.to(wide)), z.dtype
 
 
-def _standardized(x: Matrix) -> Matrix:
+def _standardize_columns(x: Matrix) -> Matrix:
     """Return the columns that vary, at median zero and unit spread."""
     x = x[:, (x != x[:1]).any(axis=0)]
     return np.asarray((x - np.median(x, axis=0)) / column_scales(x))

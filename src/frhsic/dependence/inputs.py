@@ -19,7 +19,7 @@ def paired_rows(
     """Return z and s as matrices of equal length, restricted to `where`, with at least `least` rows
     left.
     """
-    z, s = _tensors.paired((z, "z"), (s, "s"), device=device)
+    z, s = _tensors.paired_matrices((z, "z"), (s, "s"), device=device)
     if where is not None:
         kept = _tensors.subset_mask(where, z.shape[0]).to(z.device)
         z = z[kept]
@@ -45,7 +45,7 @@ def require_kernel(kernel: object, name: str) -> None:
         )
 
 
-def recentered(x: Tensor, kernel: Kernel) -> Tensor:
+def recenter(x: Tensor, kernel: Kernel) -> Tensor:
     """Return x at mean zero if HSIC and MMD under the kernel do not change by it: products then
     keep more digits.
     """

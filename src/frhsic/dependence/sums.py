@@ -22,7 +22,7 @@ from torch import Tensor
 
 from frhsic.dependence import _gpu
 from frhsic.dependence.grams import biased_from_sums, unbiased_from_sums
-from frhsic.dependence.tiles import Gram, over_tiles
+from frhsic.dependence.tiles import Gram, sum_over_tiles
 
 
 class GramSums(NamedTuple):
@@ -48,7 +48,7 @@ class GramSums(NamedTuple):
         return means - means.mean() / 2
 
     @property
-    def centered(self) -> CenteredGram:
+    def centered_gram(self) -> CenteredGram:
         r"""Diagonal, trace and sum of squares of the centred matrix :math:`\tilde K = HKH`."""
         n = len(self.rows)
         mean = self.rows.sum() / n
@@ -78,14 +78,14 @@ class PairSums(NamedTuple):
         return len(self.k.rows)
 
     @property
-    def biased(self) -> Tensor:
+    def biased_hsic(self) -> Tensor:
         """The V-statistic of HSIC."""
         a = self.k.rows
         b = self.l.rows
         return biased_from_sums(self.joint, a @ b, a.sum(), b.sum(), self.n).clamp_min(0)
 
     @property
-    def unbiased(self) -> Tensor:
+    def unbiased_hsic(self) -> Tensor:
         """The U-statistic of HSIC, from the same sums without the diagonals."""
         a = self.k.off_diagonal_rows
         b = self.l.off_diagonal_rows
@@ -134,11 +134,11 @@ def pair_sums(k: Gram, l: Gram, *, signs: Tensor | None = None) -> PairSums:
         l_tile = l.tile(rows, columns)
         times = add_product(of_k, k_tile, ones, rows, columns)
         add_product(of_l, l_tile, ones, rows, columns)
-        products[0] += times * inner(k_tile, l_tile)
-        products[1] += times * inner(k_tile, k_tile)
-        products[2] += times * inner(l_tile, l_tile)
+        products[0] += times * inner_product(k_tile, l_tile)
+        products[1] += times * inner_product(k_tile, k_tile)
+        products[2] += times * inner_product(l_tile, l_tile)
 
-    (joint, k_squares, l_squares), of_k, of_l = over_tiles(k.n, k.x.device, start, add)
+    (joint, k_squares, l_squares), of_k, of_l = sum_over_tiles(k.n, k.x.device, start, add)
     return PairSums(joint, _gram_sums(k, of_k, k_squares), _gram_sums(l, of_l, l_squares))
 
 
@@ -173,7 +173,7 @@ def product_rows(k: Gram, l: Gram, sums: PairSums) -> Tensor:
         product = k.centered_tile(of_k, rows, columns).mul_(l.centered_tile(of_l, rows, columns))
         add_product(total, product, ones, rows, columns)
 
-    return over_tiles(k.n, k.x.device, lambda: (k.x.new_zeros(k.n),), add)[0]
+    return sum_over_tiles(k.n, k.x.device, lambda: (k.x.new_zeros(k.n),), add)[0]
 
 
 def centered_columns(b: Tensor) -> Tensor:
@@ -194,9 +194,9 @@ def _product_and_squares(k: Gram, b: Tensor) -> tuple[Tensor, Tensor]:
 
     def add(rows: slice, columns: slice, product: Tensor, squares: Tensor) -> None:
         tile = k.tile(rows, columns)
-        squares += add_product(product, tile, b, rows, columns) * inner(tile, tile)
+        squares += add_product(product, tile, b, rows, columns) * inner_product(tile, tile)
 
-    product, squares = over_tiles(
+    product, squares = sum_over_tiles(
         k.n, k.x.device, lambda: (torch.zeros_like(b), b.new_zeros(())), add
     )
     return product, squares
@@ -213,6 +213,6 @@ def add_product(product: Tensor, tile: Tensor, b: Tensor, rows: slice, columns: 
     return 2
 
 
-def inner(a: Tensor, b: Tensor) -> Tensor:
+def inner_product(a: Tensor, b: Tensor) -> Tensor:
     """Sum of the products of all entries, without the matrix of products."""
     return torch.dot(a.reshape(-1), b.reshape(-1))

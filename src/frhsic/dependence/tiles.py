@@ -67,7 +67,7 @@ class Gram:
     single: bool = False
 
     @classmethod
-    def of(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
+    def from_rows(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
         """Return the Gram matrix of the rows of x, which are in float64 and detached."""
         gram = cls.without_factor(x, kernel, single=single)
         if gram.shifted or len(x) <= FEWEST_FOR_FACTOR:
@@ -77,7 +77,7 @@ class Gram:
     @classmethod
     def without_factor(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
         """Return the Gram matrix with tiles alone."""
-        return cls(x, kernel, nearly_constant(x, kernel), None, single)
+        return cls(x, kernel, is_nearly_constant(x, kernel), None, single)
 
     @property
     def n(self) -> int:
@@ -165,7 +165,7 @@ def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:
     return factor if factor.shape[1] < THIN else None
 
 
-def nearly_constant(x: Tensor, kernel: Kernel) -> bool:
+def is_nearly_constant(x: Tensor, kernel: Kernel) -> bool:
     """Return whether to sum the kernel minus its offset, by ``expm1``, on the rows x.
 
     ``expm1`` costs more than ``exp``. It keeps more digits only where the values differ by less
@@ -189,7 +189,7 @@ def tiles(n: int, device: torch.device, threads: int = 1) -> Iterator[tuple[slic
             yield slice(i, min(i + size, n)), slice(j, min(j + size, n))
 
 
-def over_tiles(
+def sum_over_tiles(
     n: int, device: torch.device, start: Callable[[], tuple[Tensor, ...]], add: Callable[..., None]
 ) -> tuple[Tensor, ...]:
     """Return the totals that `add(rows, columns, *totals)` adds to in place, over all tiles on and

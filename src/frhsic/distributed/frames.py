@@ -189,16 +189,16 @@ class KeyedRows(Rows):
         """Return the rows with the smallest keys, in the order of their keys: a random sample."""
         return self.keep(np.argsort(self.key)[:most])
 
-    def joined(self, other: KeyedRows) -> KeyedRows:
+    def join(self, other: KeyedRows) -> KeyedRows:
         """Return the rows of two blocks."""
-        own = {name: part for name, part in vars(self).items() if isinstance(part, np.ndarray)}
+        arrays = {name: part for name, part in vars(self).items() if isinstance(part, np.ndarray)}
         both: dict[str, Any] = {
-            name: np.concatenate([part, getattr(other, name)]) for name, part in own.items()
+            name: np.concatenate([part, getattr(other, name)]) for name, part in arrays.items()
         }
         return replace(self, **both)
 
 
-def hashed(numbers: Keys, seed: int) -> Keys:
+def hash_numbers(numbers: Keys, seed: int) -> Keys:
     """Return pseudo-random numbers of 64 bits for whole numbers: the finalizer of SplitMix64
     (Steele et al., 2014).
 
@@ -206,7 +206,7 @@ def hashed(numbers: Keys, seed: int) -> Keys:
     --------
     The first numbers of that generator with the seeds 0 and 1.
 
-    >>> hashed(np.arange(2, dtype=np.uint64), 0).tolist()
+    >>> hash_numbers(np.arange(2, dtype=np.uint64), 0).tolist()
     [16294208416658607535, 10451216379200822465]
     """
     with np.errstate(over="ignore"):
@@ -216,7 +216,7 @@ def hashed(numbers: Keys, seed: int) -> Keys:
         return x ^ (x >> np.uint64(31))
 
 
-def block_of(
+def complete_block(
     part: pd.DataFrame, roles: Roles, number: int, first_row: int
 ) -> tuple[int, KeyedRows]:
     """Return how many rows a partition has, and those without missing values.
@@ -250,12 +250,12 @@ def block_of(
         favoured = y == 1
         if roles.favourable is not None:
             favoured = is_positive(target, roles.favourable, roles.target) == 1
-    key = hashed(np.arange(first_row, first_row + len(part), dtype=np.uint64), roles.seed)
+    key = hash_numbers(np.arange(first_row, first_row + len(part), dtype=np.uint64), roles.seed)
     block = KeyedRows(z, s, f, y, favoured, key=key)
     return len(part), block if known.all() else block.keep(known)
 
 
-def require_columns(frame: Any, names: Sequence[str]) -> None:
+def require_frame_columns(frame: Any, names: Sequence[str]) -> None:
     """Raise unless `frame` is a Dask data frame with these columns."""
     if not hasattr(frame, "to_delayed"):
         raise TypeError(
@@ -280,14 +280,16 @@ def first_rows(parts: Sequence[Any]) -> list[int]:
     return [0, *np.cumsum(lengths).tolist()]
 
 
-def over_partitions(
+def sum_over_partitions(
     parts: Sequence[Any],
     roles: Roles,
     starts: Sequence[int],
     step: Callable[[int, KeyedRows, Any], T],
     plan: Any,
 ) -> T:
-    """Return the sum over partitions of ``step(rows given, block, plan)``; see :func:`added`."""
+    """Return the sum over partitions of ``step(rows given, block, plan)``; see
+    :func:`add_results`.
+    """
     dask = dask_module()
     shared = dask.delayed((roles, step, plan), traverse=False)
     level = [
@@ -296,19 +298,19 @@ def over_partitions(
     ]
     while len(level) > 1:  # the same tree for the same partitions, whichever worker is first
         level = [
-            dask.delayed(reduce, pure=False)(added, level[i : i + FAN_IN])
+            dask.delayed(reduce, pure=False)(add_results, level[i : i + FAN_IN])
             for i in range(0, len(level), FAN_IN)
         ]
     result: T = dask.compute(level[0])[0]
     return result
 
 
-def added(first: Any, second: Any) -> Any:
+def add_results(first: Any, second: Any) -> Any:
     """Return the sum of two results: of tuples entry by entry, with None for what has no rows.
 
     Examples
     --------
-    >>> added((1, None, (2.0,)), (10, 5, (20.0,)))
+    >>> add_results((1, None, (2.0,)), (10, 5, (20.0,)))
     (11, 5, (22.0,))
     """
     if first is None:
@@ -316,7 +318,7 @@ def added(first: Any, second: Any) -> Any:
     if second is None:
         return first
     if isinstance(first, tuple):
-        parts = [added(a, b) for a, b in zip(first, second, strict=True)]
+        parts = [add_results(a, b) for a, b in zip(first, second, strict=True)]
         return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
     return first + second
 
@@ -325,4 +327,4 @@ def _stepped(
     part: pd.DataFrame, shared: tuple[Roles, Callable[..., Any], Any], number: int, first_row: int
 ) -> Any:
     roles, step, plan = shared
-    return step(*block_of(part, roles, number, first_row), plan)
+    return step(*complete_block(part, roles, number, first_row), plan)

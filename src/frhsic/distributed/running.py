@@ -18,13 +18,13 @@ import torch
 from scipy import stats
 
 from frhsic import _arrays, _tensors
-from frhsic.auditing.comparing import limits_of_audit
+from frhsic.auditing.comparing import parse_audit_limits
 from frhsic.auditing.measures import (
     Settings,
     audit_kernels,
     gap_column,
     gap_keys,
-    gaps_of_sums,
+    gaps_from_sums,
     rate_number,
     unit_columns,
 )
@@ -40,12 +40,12 @@ from frhsic.auditing.results import (
 )
 from frhsic.auditing.running import (
     Inputs,
-    audited,
+    audit_inputs,
     favoured_rows,
-    finished,
+    finish_audit,
     histogram_edges,
     named_target,
-    require_enough,
+    require_enough_rows,
     with_threshold,
 )
 from frhsic.dependence.features import FeatureEstimate, FeatureMaps, draw_feature_maps
@@ -53,10 +53,10 @@ from frhsic.dependence.inputs import column_scales
 from frhsic.distributed.frames import (
     KeyedRows,
     Roles,
-    added,
+    add_results,
     first_rows,
-    over_partitions,
-    require_columns,
+    require_frame_columns,
+    sum_over_partitions,
 )
 from frhsic.independence.features import FeatureMoments, feature_moments, feature_test
 from frhsic.intervals import Interval
@@ -147,7 +147,7 @@ def audit(
     <Audit of 'score' on 2,000 rows, age: gdp=0.0999>
     """
     settings = settings or Settings()
-    limits = limits_of_audit(limit)
+    limits = parse_audit_limits(limit)
     attributes = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     if score is None and not embedding:
         raise ValueError("say what to audit: score=COLUMN or embedding=[COLUMN, ...].")
@@ -157,13 +157,13 @@ def audit(
         raise ValueError(f"sample_rows={sample_rows}; pass at least 1000.")
     columns = tuple(embedding) or (str(score),)
     roles = Roles(columns, attributes, score, target, positive, favourable, settings.seed)
-    require_columns(frame, roles.columns)
+    require_frame_columns(frame, roles.columns)
     settings.tell("counting rows")
     parts = frame[roles.columns].to_delayed()
     starts = first_rows(parts)
     settings.tell(f"first pass over {starts[-1]:,} rows")
-    first = over_partitions(parts, roles, starts, first_pass, (sample_rows, starts[-1]))
-    everyone = _checked(first, roles)
+    first = sum_over_partitions(parts, roles, starts, first_pass, (sample_rows, starts[-1]))
+    everyone = _check_sample(first, roles)
     block = everyone.block
     about_target = None
     if (
@@ -180,18 +180,18 @@ def audit(
     inputs = Inputs(block, attributes, name, score or "score", about_target)
     dropped = first.given - everyone.rows
     about = replace(context or Context(), given=first.given, dropped=dropped)
-    sampled = audited(inputs, threshold, settings.about("sample"), about)
+    sampled = audit_inputs(inputs, threshold, settings.about("sample"), about)
     subject = _subject(sampled.subject, first, everyone.rows, threshold)
     plan = _plan(first, everyone, subject, settings)
     settings.tell(f"second pass over {starts[-1]:,} rows")
-    sums = over_partitions(parts, roles, starts, second_pass, plan)
+    sums = sum_over_partitions(parts, roles, starts, second_pass, plan)
     every = [
-        _on_all_rows(one, i, plan, sums, first, settings)
-        for i, one in enumerate(sampled.attributes)
+        _on_all_rows(attribute, i, plan, sums, first, settings)
+        for i, attribute in enumerate(sampled.attributes)
     ]
     counts = replace(sampled.rows, used=everyone.rows, sample=block.count)
     how = sampled.settings | {"features": FEATURES}
-    return finished(
+    return finish_audit(
         replace(sampled, subject=subject, rows=counts, attributes=tuple(every), settings=how),
         limits,
     )
@@ -214,7 +214,7 @@ class ColumnSummary:
     counts: pd.Series[int] | None = None
 
     @classmethod
-    def of(cls, x: np.ndarray | None, *, counted: bool = False) -> ColumnSummary | None:
+    def from_values(cls, x: np.ndarray | None, *, counted: bool = False) -> ColumnSummary | None:
         """Return what is known of some rows; None if there are none."""
         if x is None or not len(x):
             return None
@@ -260,7 +260,7 @@ class RowSample:
     most: int
 
     @classmethod
-    def of(cls, block: KeyedRows, most: int, total: int) -> RowSample | None:
+    def from_block(cls, block: KeyedRows, most: int, total: int) -> RowSample | None:
         """Return at most so many of some rows of a frame with `total` rows; None if there are
         none.
         """
@@ -270,7 +270,7 @@ class RowSample:
         share = CANDIDATES * most / max(total, 1)
         if share < 1:  # others cannot be in a sample of the whole frame
             candidates = block.keep(block.key < np.uint64(int(share * 2**64)))
-        values = (ColumnSummary.of(column, counted=True) for column in block.s.T)
+        values = (ColumnSummary.from_values(column, counted=True) for column in block.s.T)
         return cls(block.count, tuple(filter(None, values)), candidates.first(most), most)
 
     def __add__(self, other: RowSample) -> RowSample:
@@ -278,11 +278,11 @@ class RowSample:
         return RowSample(
             self.rows + other.rows,
             values,
-            self.block.joined(other.block).first(self.most),
+            self.block.join(other.block).first(self.most),
             self.most,
         )
 
-    def counted(self, attribute: int) -> tuple[np.ndarray, np.ndarray]:
+    def value_counts(self, attribute: int) -> tuple[np.ndarray, np.ndarray]:
         """Return distinct values of an attribute and their numbers: of all rows, or of the sample
         if there are many.
         """
@@ -294,8 +294,8 @@ class RowSample:
 
     def cells(self, attribute: int) -> Cells | None:
         """Return the cells along an attribute; None if it is constant."""
-        values, counts = self.counted(attribute)
-        return Cells.of(values, counts, self.rows) if len(values) > 1 else None
+        values, counts = self.value_counts(attribute)
+        return Cells.from_values(values, counts, self.rows) if len(values) > 1 else None
 
 
 class First(NamedTuple):
@@ -312,13 +312,15 @@ class First(NamedTuple):
 
 def first_pass(given: int, block: KeyedRows, size: tuple[int, int]) -> First:
     """Return what the rows of one partition tell; size is that of :class:`RowSample`."""
-    favoured = None if block.favoured is None else RowSample.of(block.keep(block.favoured), *size)
+    favoured = (
+        None if block.favoured is None else RowSample.from_block(block.keep(block.favoured), *size)
+    )
     return First(
         given,
-        RowSample.of(block, *size),
+        RowSample.from_block(block, *size),
         favoured,
-        ColumnSummary.of(block.scores),
-        ColumnSummary.of(block.y),
+        ColumnSummary.from_values(block.scores),
+        ColumnSummary.from_values(block.y),
     )
 
 
@@ -402,24 +404,24 @@ def second_pass(_: int, block: KeyedRows, plan: SecondPlan) -> Second:
                 if features is not None:
                     scaled = torch.from_numpy(z / features.scales)
                     some = feature_moments(features.maps, scaled, s[rows, i : i + 1])
-                    moments[i] = added(moments[i], some)
+                    moments[i] = add_results(moments[i], some)
     histograms = tuple(
         np.histogram(column, bins=edges)[0] for column, edges in zip(block.s.T, plan.edges)
     )
     return Second(everyone, favoured, tuple(moments), histograms)
 
 
-def _checked(first: First, roles: Roles) -> RowSample:
+def _check_sample(first: First, roles: Roles) -> RowSample:
     """Return the sample of all complete rows; raise if there are too few, or an attribute is
     constant.
     """
     everyone = first.everyone
     favoured = first.favoured
     if everyone is None:
-        require_enough(0, first.given, {}, roles.columns)
+        require_enough_rows(0, first.given, {}, roles.columns)
     assert everyone is not None
-    ranges = {name: (one.low, one.high) for name, one in zip(roles.s, everyone.values)}
-    require_enough(everyone.rows, first.given, ranges, roles.columns)
+    ranges = {name: (summary.low, summary.high) for name, summary in zip(roles.s, everyone.values)}
+    require_enough_rows(everyone.rows, first.given, ranges, roles.columns)
     named = roles.positive if roles.favourable is None else roles.favourable
     if named is not None and (everyone.block.favoured is None or not everyone.block.favoured.any()):
         raise ValueError(
@@ -471,7 +473,9 @@ def _plan(first: First, everyone: RowSample, subject: Subject, settings: Setting
         features=tuple(_features(block, i, settings) for i in range(block.s.shape[1])),
         z_center=block.z.mean(axis=0),
         s_center=block.s.mean(axis=0),
-        edges=tuple(histogram_edges(one.low, one.high, one.whole) for one in everyone.values),
+        edges=tuple(
+            histogram_edges(summary.low, summary.high, summary.whole) for summary in everyone.values
+        ),
     )
 
 
@@ -510,13 +514,13 @@ def _on_all_rows(
     assert everyone is not None
     features = plan.features[i]
     moments = sums.dependence[i]
-    own = attribute.all_rows.get("hsic")
+    sampled = attribute.all_rows.get("hsic")
     numbers = []
-    if features is not None and moments is not None and own is not None:
-        numbers.append(hsic_number(own, features.maps, moments, settings))
+    if features is not None and moments is not None and sampled is not None:
+        numbers.append(hsic_number(sampled, features.maps, moments, settings))
     if positives is None and favoured is not None:  # the sample of all rows has too few of them
         rows = replace(
-            favoured.block.along(i),
+            favoured.block.select_attribute(i),
             threshold=None if plan.favoured is None else plan.favoured.threshold,
         )
         positives = favoured_rows(rows, settings)
@@ -524,12 +528,12 @@ def _on_all_rows(
         positives = _replaced(
             positives, favoured.rows, [], plan.favoured, sums.favoured, i, settings
         )
-    values, counts = everyone.counted(i)
+    values, counts = everyone.value_counts(i)
     known = everyone.values[i].counts is not None
     return replace(
         attribute,
         histogram=Histogram(tuple(plan.edges[i].tolist()), tuple(sums.histograms[i].tolist())),
-        law=Law.of(values, counts, everyone.rows if known else everyone.block.count),
+        law=Law.from_counts(values, counts, everyone.rows if known else everyone.block.count),
         all_rows=_replaced(
             attribute.all_rows, everyone.rows, numbers, plan.everyone, sums.everyone, i, settings
         ),
@@ -548,10 +552,10 @@ def _replaced(
 ) -> Population:
     """Return a population of the sample with numbers, curves and count of all rows."""
     curves = population.curves
-    own = None if sums is None else sums[i]
+    column_sums = None if sums is None else sums[i]
     cells = None if plan is None else plan.cells[i]
-    if plan is not None and own is not None and cells is not None:
-        summed, curves = gaps_of_sums(dict(zip(plan.columns, own)), cells, settings)
+    if plan is not None and column_sums is not None and cells is not None:
+        summed, curves = gaps_from_sums(dict(zip(plan.columns, column_sums)), cells, settings)
         numbers = [*numbers, *summed]
     new = {number.key: number for number in numbers}
     kept = tuple(new.pop(number.key, number) for number in population.numbers)
@@ -559,17 +563,17 @@ def _replaced(
 
 
 def hsic_number(
-    own: Number, maps: FeatureMaps, moments: FeatureMoments, settings: Settings
+    sampled: Number, maps: FeatureMaps, moments: FeatureMoments, settings: Settings
 ) -> Number:
     """Return HSIC by features of all rows with its test, in place of the sample's number."""
     test = feature_test(maps, moments)
     estimate = maps.estimate(moments.cross)
     if test.null_standard_deviation == 0:
-        return own
+        return sampled
     quantile = float(stats.norm.ppf((1 + settings.confidence) / 2))
-    assert own.interval is not None
+    assert sampled.interval is not None
     # the lower half is cut off at 0 where the sample shows little dependence
-    rows = (own.interval.high - own.value) / quantile * math.sqrt(own.rows / test.n)
+    rows = (sampled.interval.high - sampled.value) / quantile * math.sqrt(sampled.rows / test.n)
     error = math.hypot(estimate.standard_error, rows)
     value = estimate.value - test.null_mean
     low = min(value, max(value - quantile * error, 0.0))
@@ -577,13 +581,13 @@ def hsic_number(
     interval = Interval(
         low, high, settings.confidence, "normal approximation, of random features and of rows"
     )
-    details = own.settings | {
+    details = sampled.settings | {
         "test": "gamma, limit of random features",
         "biased": estimate.value,
         "features": estimate.features,
         "standard error of the features": estimate.standard_error,
     }
-    interval = interval.agreeing(value, test.pvalue)
+    interval = interval.agree_with(value, test.pvalue)
     return Number("hsic", value, test.n, interval, 0.0, test.pvalue, details, standard_error=error)
 
 
@@ -623,7 +627,8 @@ def hsic_of_parts(
     """
     numbered = enumerate(parts)
     pairs = (
-        _tensors.paired((z, f"z of part {i}"), (s, f"s of part {i}")) for i, (z, s) in numbered
+        _tensors.paired_matrices((z, f"z of part {i}"), (s, f"s of part {i}"))
+        for i, (z, s) in numbered
     )
     first = next(pairs, None)
     if first is None:

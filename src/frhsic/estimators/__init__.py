@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from frhsic._lazy import lazily
+from frhsic._lazy import lazy_attributes
 from frhsic.estimators.coupling import ParityCoupling
 from frhsic.estimators.distilling import distill
 from frhsic.estimators.encoder import ParityEncoder
@@ -36,7 +36,7 @@ __all__ = [
     "distill",
 ]
 
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "FRHSICClassifier": "network",

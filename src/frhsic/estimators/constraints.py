@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.basis import SensitiveBasis
 
 # Rows among which a gap is measured: everybody, or those of one outcome.
 Among = Literal["all", "positive", "negative"]
@@ -34,11 +34,11 @@ class FitRows:
         """The weight of each row, 1 where none were given."""
         return np.ones(len(self.s)) if self.weights is None else self.weights
 
-    def weights_of(self, rows: np.ndarray) -> np.ndarray | None:
+    def row_weights(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the weights of some rows, if there are weights."""
         return None if self.weights is None else self.weights[rows]
 
-    def groups_of(self, rows: np.ndarray) -> np.ndarray | None:
+    def row_groups(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the groups of some rows, if there are groups."""
         return None if self.groups is None else self.groups[rows]
 
@@ -57,8 +57,8 @@ class LabelledRows(FitRows):
             self,
             X=None,
             s=self.s[rows],
-            weights=self.weights_of(rows),
-            groups=self.groups_of(rows),
+            weights=self.row_weights(rows),
+            groups=self.row_groups(rows),
             fold=self.fold[rows],
             y=self.y[rows],
             labels=self.labels[rows],
@@ -87,7 +87,7 @@ class GapCurve:
     among: Among = "all"
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         basis: SensitiveBasis,
         functions: np.ndarray,
@@ -128,24 +128,24 @@ class Constraint:
         """Learn the functions of the attribute, and the share of the rows that the condition
         keeps.
         """
-        kept = kept_by(among, sample.y)
+        kept = condition_mask(among, sample.y)
         s = sample.s[:, attribute]
         rows = np.flatnonzero(kept & ~np.isnan(s))
         if len(np.unique(s[rows])) < 2:
             raise ValueError(f"{sample.names[attribute]!r} does not vary among the {among} rows.")
-        basis = SensitiveBasis.fit(s[rows], sample.weights_of(rows))
+        basis = SensitiveBasis.fit(s[rows], sample.row_weights(rows))
         return cls(attribute, among, basis, float(np.average(kept, weights=sample.weights)))
 
     def rows(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return which rows the condition keeps that have the attribute, as booleans."""
-        return np.asarray(kept_by(self.among, y) & ~np.isnan(s[:, self.attribute]))
+        return np.asarray(condition_mask(self.among, y) & ~np.isnan(s[:, self.attribute]))
 
     def curve(
         self, s: np.ndarray, y: np.ndarray, weights: np.ndarray, scale: float = 1.0
     ) -> GapCurve:
         """Return the curve of the rows that count."""
         counted = weights * self.rows(s, y)
-        return GapCurve.of(self.basis, self.functions(s), counted, scale, self.among)
+        return GapCurve.from_rows(self.basis, self.functions(s), counted, scale, self.among)
 
     def functions(self, s: np.ndarray) -> np.ndarray:
         """Return the functions of the attribute, zero where it is missing."""
@@ -155,14 +155,14 @@ class Constraint:
         """Return what m is the conditional mean of: φ(s) among the rows of the condition, over
         their share.
         """
-        return np.asarray(self.functions(s) * (kept_by(self.among, y) / self.rate)[:, None])
+        return np.asarray(self.functions(s) * (condition_mask(self.among, y) / self.rate)[:, None])
 
-    def known(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
+    def known_means(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Return m where S is known: φ(s), times the chance of the condition over its rate."""
         return np.asarray(self.functions(s) * chance(self.among, eta)[:, None] / self.rate)
 
 
-def kept_by(among: Among, y: np.ndarray) -> np.ndarray:
+def condition_mask(among: Among, y: np.ndarray) -> np.ndarray:
     """Return which rows a condition keeps, as booleans."""
     if among == "all":
         return np.full(len(y), True)

@@ -18,49 +18,54 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from frhsic._threads import within_n_jobs
-from frhsic.estimators.conditional import (
-    ADMITTED_FOLDS,
-    MOST_LEVELS,
-    BoostedMeans,
-    SensitiveBasis,
-    TreeTable,
-    fold_of_rows,
+from frhsic._threads import limit_to_n_jobs
+from frhsic.estimators.basis import MOST_LEVELS, SensitiveBasis, ranges
+from frhsic.estimators.coding import ADMITTED_FOLDS, TreeTable, fold_of_rows
+from frhsic.estimators.engine import Engine, Functions, fit_engine
+from frhsic.estimators.fitting import (
+    cross_fit,
+    fit_with_weights,
     limit_boosters,
-    ranges,
+    means_of_models,
 )
 from frhsic.estimators.inputs import (
     ROUTING,
     checked_table,
-    seed_of,
+    estimator_seed,
     sensitive_values,
     warn_without_attributes,
 )
 from frhsic.tables.columns import is_frame, to_pandas
 
-# Products of functions of several attributes, those of the lowest total order; and their joint
-# nodes.
-MOST_FUNCTIONS = 24
-JOINT_NODES = 256
-# Rounds of boosting: a ratio that is too smooth leaves dependence, one that is too rough removes
-# more rows.
-ROUNDS = 120
-# Smallest ratio before it is scaled to mean one.
-LEAST_RATIO = 0.02
-# Proposed exchanges for each removed row, when these are permuted.
-COUPLING_SWEEPS = 100
-# Cost of a move along S. It grows with the rows, since tests on more rows find smaller remainders.
-MOVE = 0.5
-# Share of the distance that is between predictions of y, and levels of a category that are told
-# apart.
-NAMED = 0.9
-LEVELS = 60
-# Rows that are assigned to places at once.
-LARGEST = 700
-# New rows that can change places among themselves, at least.
-FEWEST = 200
-# Rows whose ratio is computed at once.
-CHUNK = 65_536
+
+@dataclass(frozen=True)
+class ExchangeSettings:
+    """Numbers that the coupling goes by."""
+
+    # products of functions of several attributes, those of the lowest total order; and their joint
+    # nodes
+    functions: int = 24
+    nodes: int = 256
+    # smallest ratio before it is scaled to mean one
+    least_ratio: float = 0.02
+    # proposed exchanges for each removed row, when these are permuted
+    sweeps: int = 100
+    # cost of a move along S; it grows with the rows, since tests on more rows find smaller
+    # remainders
+    move: float = 0.5
+    # share of the distance that is between predictions of y, and levels of a category that are
+    # told apart
+    named: float = 0.9
+    levels: int = 60
+    # rows that are assigned to places at once
+    assigned: int = 700
+    # new rows that can change places among themselves, at least
+    fewest: int = 200
+    # rows whose ratio is computed at once
+    chunk: int = 65_536
+
+
+EXCHANGE = ExchangeSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +102,7 @@ class JointBasis:
         rows.
         """
         parts = tuple(SensitiveBasis.fit(column, weights) for column in s.T)
-        groups = tuple(ranges(part.mass, int(JOINT_NODES ** (1 / len(parts)))) for part in parts)
+        groups = tuple(ranges(part.mass, int(EXCHANGE.nodes ** (1 / len(parts)))) for part in parts)
         codes = np.column_stack(
             [group[part.node(column)] for part, group, column in zip(parts, groups, s.T)]
         )
@@ -115,7 +120,7 @@ class JointBasis:
         orders = sorted(product(*(range(mean.shape[1]) for mean in means)), key=sum)
         kept: list[np.ndarray] = []
         # the first is constant; one that the others span is left out
-        for order in orders[: 1 + MOST_FUNCTIONS]:
+        for order in orders[: 1 + EXCHANGE.functions]:
             function = np.prod([mean[:, k] for mean, k in zip(means, order)], axis=0)
             for earlier in kept:
                 function = function - (mass * earlier) @ function * earlier
@@ -174,7 +179,7 @@ class DensityRatio:
         weighted = weights[:, None] * m
         ridge = 1e-4 * np.eye(m.shape[1])
         calibration = np.linalg.solve(weighted.T @ m + ridge, weighted.T @ basis.values[node])
-        some = slice(None, None, -(-len(m) // CHUNK))
+        some = slice(None, None, -(-len(m) // EXCHANGE.chunk))
         share = weights[some] / weights[some].sum()
         scale = np.ones(len(basis.mass))
         for _ in range(50):
@@ -184,10 +189,10 @@ class DensityRatio:
     def __call__(self, m: np.ndarray) -> np.ndarray:
         """Return the ratio of each row at each node, (n, M)."""
         ratio = 1 + m @ self.calibration @ self.basis.values.T
-        positive = np.maximum(ratio, LEAST_RATIO) * self.scale
+        positive = np.maximum(ratio, EXCHANGE.least_ratio) * self.scale
         return np.asarray(positive / (positive @ self.basis.mass)[:, None])
 
-    def at(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
+    def node_ratios(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
         """Return the ratio of each row at one node, (n,)."""
         return np.concatenate(
             [self(m[i])[np.arange(len(node[i])), node[i]] for i in _chunks(len(m))]
@@ -195,7 +200,7 @@ class DensityRatio:
 
 
 def _chunks(n: int) -> Iterator[slice]:
-    return (slice(i, i + CHUNK) for i in range(0, n, CHUNK))
+    return (slice(i, i + EXCHANGE.chunk) for i in range(0, n, EXCHANGE.chunk))
 
 
 def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -211,7 +216,7 @@ def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) 
     """
     k = len(node)
     rows = rng.permutation(k)
-    for _ in range(COUPLING_SWEEPS):
+    for _ in range(EXCHANGE.sweeps):
         a, b = rng.permutation(k)[: k // 2 * 2].reshape(2, -1)
         gain = (
             wanted[rows[b], node[a]]
@@ -225,7 +230,7 @@ def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) 
     return rows
 
 
-def released(
+def release_rows(
     ratio: DensityRatio, m: np.ndarray, node: np.ndarray, amount: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return which row each place gets, a permutation (n,), and which places were emptied, (n,).
@@ -234,7 +239,7 @@ def released(
     sampling along S: so many rows are removed in each range of S as are expected there. They are
     permuted among the removed places with weight :math:`(1 - r)_+`.
     """
-    chance = amount * (1 - 1 / np.maximum(ratio.at(m, node), 1))
+    chance = amount * (1 - 1 / np.maximum(ratio.node_ratios(m, node), 1))
     order = np.lexsort((chance, node))
     removed = np.zeros(len(node), bool)
     rows = np.arange(len(node))
@@ -250,7 +255,7 @@ def released(
     return rows, removed
 
 
-def embedded(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
+def embed_rows(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
     """Return columns (n, p) whose squared distances compare rows: ranks of numbers, and indicators
     of levels.
 
@@ -268,32 +273,34 @@ def embedded(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
         levels = values.fillna(-1)
         shares = levels.value_counts(normalize=True)
         if len(shares) > 1:
-            indicators = np.column_stack([levels == level for level in shares.index[:LEVELS]])
+            indicators = np.column_stack(
+                [levels == level for level in shares.index[: EXCHANGE.levels]]
+            )
             apart = 1 - (shares**2).sum()
-            blocks.append((indicators - shares.to_numpy()[:LEVELS]) / np.sqrt(apart))
+            blocks.append((indicators - shares.to_numpy()[: EXCHANGE.levels]) / np.sqrt(apart))
     columns = np.column_stack([np.zeros((len(encoded), 0)), *blocks])
     return np.asarray(columns / np.sqrt(encoded.shape[1]))
 
 
-def exchanged(
+def exchange_rows(
     rows: np.ndarray, node: np.ndarray, places: np.ndarray, offers: np.ndarray
 ) -> np.ndarray:
     r"""Return the rows of all places anew, (k,): exchanged so that they move least.
 
     .. math:: \min_\pi \sum_i \|\text{places}_i - \text{offers}_{\pi_i}\|^2
 
-    Both have the columns of :func:`embedded` and the ranks of S: a place its own, a row those of
+    Both have the columns of :func:`embed_rows` and the ranks of S: a place its own, a row those of
     the place that the permutation gave it. Places with similar nodes are assigned at once.
     """
     rows = rows.copy()
     order = np.argsort(node, kind="stable")
-    for some in np.array_split(order, -(-len(order) // LARGEST)):
+    for some in np.array_split(order, -(-len(order) // EXCHANGE.assigned)):
         costs = cdist(places[some], offers[rows[some]], "sqeuclidean")
         rows[some] = rows[some][linear_sum_assignment(costs)[1]]
     return rows
 
 
-def _standardized(values: np.ndarray) -> np.ndarray:
+def _standardize(values: np.ndarray) -> np.ndarray:
     return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9))
 
 
@@ -355,6 +362,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     }
 
     ratio_: DensityRatio
+    engine_: Engine | None
+    models_: list[Any]
     untouched_: float
 
     def __init__(
@@ -372,7 +381,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def fit(
         self,
         X: Any,
@@ -408,11 +417,11 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             "sample_weight": sample_weight,
             "groups": groups,
         }
-        frame = _frame(checked_table(self, X, first=True, **others))
+        frame = _as_frame(checked_table(self, X, first=True, **others))
         weights = _check_sample_weight(
             sample_weight, frame, dtype=np.float64, ensure_non_negative=True
         )
-        self.random_seed_ = seed_of(self.random_state)
+        self.random_seed_ = estimator_seed(self.random_state)
         self.sensitive_names_in_ = np.array([], dtype=object)
         if sensitive_features is None:
             warn_without_attributes(self, "expect X as it is from transform")
@@ -432,16 +441,12 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         groups = None if groups is None else np.asarray(groups)
         fold = fold_of_rows(frame, self.cv, None, groups, self.random_seed_)
         phi = basis.values[node]
-        targets = _targets(phi, y)
-        self.models_ = [
-            self._model(frame, fold != f, targets, weights) for f in range(fold.max() + 1)
-        ]
-        m = self._means(frame, fold)
-        own = m[:, : phi.shape[1]]
-        self.ratio_ = DensityRatio.fit(basis, own, node, weights / weights.sum())
+        m = self._fit_means(frame, _targets(phi, y), fold, weights)
+        means = m[:, : phi.shape[1]]
+        self.ratio_ = DensityRatio.fit(basis, means, node, weights / weights.sum())
         # the largest share of the variance of a function of S that x explains
-        signal = min(0.99, float(np.linalg.norm(own @ self.ratio_.calibration, 2)) ** 2 / len(s))
-        self.move_cost_ = MOVE * (len(s) * signal / (1 - signal)) ** (2 / 3)
+        signal = min(0.99, float(np.linalg.norm(means @ self.ratio_.calibration, 2)) ** 2 / len(s))
+        self.move_cost_ = EXCHANGE.move * (len(s) * signal / (1 - signal)) ** (2 / 3)
         self._release, removed = self._coupled(frame, s, m, self._identity)
         self.untouched_ = float(1 - removed.mean())
         return self
@@ -461,7 +466,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         return self.transform(X, sensitive_features=sensitive_features)
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
         """Return Z, with the columns of X and their types; a DataFrame if X is a table, else an
         array.
@@ -483,21 +488,22 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "ParityCoupling needs sensitive_features to transform: Z depends on X and S. Pass"
                 f" them.{ROUTING}"
             )
-        frame = _frame(table)
+        frame = _as_frame(table)
         s = _filled(sensitive_values(sensitive_features, len(frame), self.sensitive_names_in_)[0])
         identity = self._identities(frame, s)
         position = pd.Index(self._identity).get_indexer(pd.Index(identity))
         if (position >= 0).all():
             Z = self._table.iloc[self._release[position]]
-        elif len(frame) >= FEWEST:
+        elif len(frame) >= EXCHANGE.fewest:
             # one model for each row, as for the fitted rows: the ratio is calibrated to that, and
             # not to their mean
-            m = self._means(frame, (identity % np.uint64(len(self.models_))).astype(np.int64))
+            m = self._means(frame, identity)
             Z = frame.iloc[self._coupled(frame, s, m, identity)[0]]
         else:
             raise ValueError(
                 f"X has {len(frame)} rows, and not all of them were fitted: too few to change"
-                f" places. Pass {FEWEST} at once, or use ParityEncoder(uses_sensitive=True)."
+                f" places. Pass {EXCHANGE.fewest} at once, or use"
+                " ParityEncoder(uses_sensitive=True)."
             )
         return Z.set_axis(frame.index) if is_frame(table) else Z.to_numpy()
 
@@ -518,22 +524,22 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         s = s[order]
         m, kept = np.split(m[order], [basis.values.shape[1]], axis=1)
         node = basis.node(s)
-        rows, removed = released(self.ratio_, m, node, self.amount, rng)
+        rows, removed = release_rows(self.ratio_, m, node, self.amount, rng)
         places = np.flatnonzero(removed)
         if not len(places):
             return np.arange(len(s)), removed
-        near = embedded(self._encoder.codes(frame.iloc[order[places]]), self._encoder.categorical)
+        near = embed_rows(self._encoder.codes(frame.iloc[order[places]]), self._encoder.categorical)
         kept = kept[places]
         if kept.size:
-            named = np.sqrt(NAMED / kept.shape[1]) * _standardized(kept)
-            near = np.column_stack([np.sqrt(1 - NAMED) * near, named])
+            named = np.sqrt(EXCHANGE.named / kept.shape[1]) * _standardize(kept)
+            near = np.column_stack([np.sqrt(1 - EXCHANGE.named) * near, named])
         ranks = np.sqrt(self.move_cost_) * basis.ranks(s[places])
         local = np.searchsorted(places, rows[places])
         given = np.empty_like(ranks)
         given[local] = ranks
         here = np.column_stack([near, ranks])
         offers = np.column_stack([near, given])
-        rows[places] = places[exchanged(local, node[places], here, offers)]
+        rows[places] = places[exchange_rows(local, node[places], here, offers)]
         return order[rows][back], removed[back]
 
     def _identities(self, frame: pd.DataFrame, s: np.ndarray) -> np.ndarray:
@@ -546,22 +552,50 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         copies = pd.Series(keys).groupby(keys).cumcount().to_numpy(np.uint64)
         return np.asarray(pd.util.hash_array(keys ^ pd.util.hash_array(copies)))
 
-    def _model(
-        self, frame: pd.DataFrame, rows: np.ndarray, phi: np.ndarray, weights: np.ndarray
-    ) -> Any:
-        """Return a model of m that was fitted on some rows."""
-        if self.estimator is None:
-            model: Any = BoostedMeans(n_estimators=ROUNDS, n_jobs=self.n_jobs)
-        else:
-            model = limit_boosters(clone(self.estimator), self.n_jobs)
-        more = {"sample_weight": weights[rows]} if np.ptp(weights) else {}
-        return model.fit(frame[rows], phi[rows], **more)
+    def _fit_means(
+        self, frame: pd.DataFrame, targets: np.ndarray, fold: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """Fit models of targets (n, K) without each fold; return what they predict of rows that
+        they have not seen.
+        """
+        self.engine_ = None
+        self.models_ = []
+        if self.estimator is not None:
 
-    def _means(self, frame: pd.DataFrame, fold: np.ndarray) -> np.ndarray:
-        """Return m, each row by the model that was fitted without its fold."""
-        parts = [self.models_[f].predict(frame[fold == f]) for f in np.unique(fold)]
-        m = np.concatenate([np.reshape(part, (len(part), -1)) for part in parts])
-        return np.asarray(m[np.argsort(np.argsort(fold, kind="stable"))])
+            def fit(train: np.ndarray) -> Any:
+                model = limit_boosters(clone(self.estimator), self.n_jobs)
+                own = weights[train] if np.ptp(weights) else None
+                return fit_with_weights(model, frame.iloc[train], targets[train], own)
+
+            self.models_, means = cross_fit(
+                fold,
+                fit,
+                lambda model, held_out: means_of_models([model], frame.iloc[held_out]),
+                "models",
+            )
+            return means
+        codes = self._encoder.codes(frame)
+        some = np.flatnonzero(weights)
+        self.engine_ = fit_engine(
+            codes[some],
+            self._encoder.categorical,
+            [],
+            [Functions(targets[some], np.ones(len(some), dtype=bool), reduced=False)],
+            fold[some],
+            weights[some] / weights.max(),
+            self.random_seed_,
+            self.n_jobs,
+        ).engine
+        return np.asarray(self.engine_.predict(codes, self.n_jobs)[fold, np.arange(len(fold))])
+
+    def _means(self, frame: pd.DataFrame, identity: np.ndarray) -> np.ndarray:
+        """Return m of new rows, each by the models of one fold that its content decides."""
+        if self.engine_ is not None:
+            each = self.engine_.predict(self._encoder.codes(frame), self.n_jobs)
+        else:
+            each = np.stack([means_of_models([model], frame) for model in self.models_])
+        fold = (identity % np.uint64(len(each))).astype(np.int64)
+        return np.asarray(each[fold, np.arange(len(fold))])
 
 
 def _filled(s: np.ndarray) -> np.ndarray:
@@ -576,11 +610,11 @@ def _targets(phi: np.ndarray, y: Any) -> np.ndarray:
     if y is None:
         return phi
     columns = pd.get_dummies(pd.DataFrame(y).reset_index(drop=True)).astype(np.float64)
-    numbers = _standardized(columns.fillna(columns.mean()).to_numpy())
+    numbers = _standardize(columns.fillna(columns.mean()).to_numpy())
     return np.column_stack([phi, numbers - phi @ (phi.T @ numbers) / len(phi)])
 
 
-def _frame(table: Any) -> pd.DataFrame:
+def _as_frame(table: Any) -> pd.DataFrame:
     if isinstance(table, pd.DataFrame):
         return table
     return to_pandas(table) if is_frame(table) else pd.DataFrame(table)

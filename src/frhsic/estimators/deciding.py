@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import expit
 
-from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.basis import SensitiveBasis
 
 # κ: the gap of the solution exceeds its limit by at most κ|c|.
 DUAL_RIDGE = 1e-3

@@ -13,13 +13,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing
 
-from frhsic.estimators.conditional import TreeTable, fold_of_rows
+from frhsic.estimators.coding import TreeTable, fold_of_rows
 from frhsic.estimators.constraints import LabelledRows
 from frhsic.estimators.fitting import fit_with_weights
-from frhsic.estimators.frontier import gaps_along
+from frhsic.estimators.frontier import attribute_gaps
 from frhsic.estimators.parity import ParityEstimator
-from frhsic.estimators.targets import log_losses, weighted_auc
+from frhsic.estimators.targets import log_losses
 from frhsic.parity import ParityResult
+from frhsic.scoring import auc_and_influence
 from frhsic.tables.attributes import read_sensitive
 from frhsic.tables.columns import is_frame
 
@@ -125,7 +126,7 @@ def distill(
     groups = None if groups is None else np.asarray(groups)
     part = fold_of_rows(y, 10, y if is_classifier(predictor) else None, groups, 0)
 
-    def rows_of(kept: np.ndarray) -> GivenRows:
+    def select_rows(kept: np.ndarray) -> GivenRows:
         rows = np.flatnonzero(kept)
         return GivenRows(
             X=_safe_indexing(X, rows),
@@ -135,31 +136,31 @@ def distill(
             groups=None if groups is None else groups[rows],
         )
 
-    check = rows_of(part == 1)
+    check = select_rows(part == 1)
     teacher = clone(predictor)
-    fitted = teacher._fit(*rows_of(part > 1))
+    fitted = teacher._fit(*select_rows(part > 1))
     assert fitted is not None
-    own = float(getattr(teacher, "threshold_", 0.0))
+    teacher_threshold = float(getattr(teacher, "threshold_", 0.0))
     student, threshold = _imitation(teacher, estimator, check.X, *fitted)
-    _, gaps = _measured(teacher, student, threshold, check)
-    _, aims = _measured(teacher, teacher, own, check)
+    _, gaps = _measure_model(teacher, student, threshold, check)
+    _, aims = _measure_model(teacher, teacher, teacher_threshold, check)
     limits = teacher.frontier_.limits(predictor.limit)
     ratios = [
         gaps[name].value / aims[name].value
         for name, each in limits.items()
-        if each and all(one.value > 0 for one in each) and aims[name].value > 0
+        if each and all(limit.value > 0 for limit in each) and aims[name].value > 0
     ]
     excess = min(max([1.0, *ratios]), MOST_EXCESS)
     if excess > 1:
         tighter = {
-            name: [str(replace(one, value=one.value / excess)) for one in each]
+            name: [str(replace(limit, value=limit.value / excess)) for limit in each]
             for name, each in limits.items()
         }
         teacher = teacher.at(tighter)
         student, threshold = _imitation(teacher, estimator, check.X, *fitted)
-    measure = rows_of(part == 0)
-    performance, gaps = _measured(teacher, student, threshold, measure)
-    teacher_performance, teacher_gaps = _measured(teacher, teacher, own, measure)
+    measure = select_rows(part == 0)
+    performance, gaps = _measure_model(teacher, student, threshold, measure)
+    teacher_performance, teacher_gaps = _measure_model(teacher, teacher, teacher_threshold, measure)
     return Distilled(student, threshold, performance, teacher_performance, gaps, teacher_gaps)
 
 
@@ -192,18 +193,18 @@ def _imitation(
     fit_with_weights(student, X, scores, weights)
     threshold = float(getattr(teacher, "threshold_", 0.0))
     if teacher.aim == "decision":
-        taken = float(np.mean(_scores(teacher, X_check) > threshold))
-        threshold = float(np.quantile(_scores(student, X_check), 1 - taken))
+        taken = float(np.mean(_predicted_scores(teacher, X_check) > threshold))
+        threshold = float(np.quantile(_predicted_scores(student, X_check), 1 - taken))
     return student, threshold
 
 
-def _scores(model: Any, X: Any) -> np.ndarray:
+def _predicted_scores(model: Any, X: Any) -> np.ndarray:
     return np.asarray(
         model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.predict(X)
     )
 
 
-def _measured(
+def _measure_model(
     teacher: ParityEstimator, model: Any, threshold: float, rows: GivenRows
 ) -> tuple[dict[str, float], dict[str, ParityResult]]:
     """Return performance, and the gap along each attribute that the teacher limits, the largest
@@ -211,21 +212,21 @@ def _measured(
     """
     y = rows.y
     weights = rows.weights
-    scores = _scores(model, rows.X)
+    scores = _predicted_scores(model, rows.X)
     attributes = read_sensitive(rows.sensitive_features, allow_missing=True)
     if is_classifier(teacher):
         y = y == teacher.classes_[1]
         losses = log_losses(np.clip(scores, 1e-6, 1 - 1e-6), y)
         performance = {
             "log_loss": float(np.average(losses, weights=weights)),
-            "auc": weighted_auc(y, scores, np.ones(len(y)) if weights is None else weights),
+            "auc": auc_and_influence(scores, y, weights)[0],
         }
     else:
         performance = {"squared_error": float(np.average((y - scores) ** 2, weights=weights))}
     if teacher.aim == "decision":
         scores = scores > threshold
     assert teacher.solution_ is not None
-    gaps = gaps_along(
+    gaps = attribute_gaps(
         teacher.aim,
         teacher.solution_.constraints,
         scores,

@@ -12,30 +12,30 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import TransformerMixin
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from frhsic import _progress
-from frhsic._threads import within_n_jobs
-from frhsic.estimators.conditional import SensitiveBasis, TreeTable, predicted_directions
+from frhsic._threads import limit_to_n_jobs
+from frhsic.estimators.basis import SensitiveBasis, predictable_directions
 from frhsic.estimators.constraints import FitRows
-from frhsic.estimators.describing import cell_means, column_means, described
-from frhsic.estimators.fitting import ParityModel, is_given, means_of_models
+from frhsic.estimators.describing import cell_means, describe_prototypes
+from frhsic.estimators.engine import Functions
+from frhsic.estimators.fitting import Outcome, ParityModel, Predictions, weighted_rows
 from frhsic.estimators.frontier import Choice, Frontier, Gap
-from frhsic.estimators.heads_gap import HeadsTest, explained, windows_of, without_rare
+from frhsic.estimators.heads_gap import HeadsTest, explained_shares, join_rare, window_indicators
 from frhsic.estimators.inputs import named_arguments, typed_table
 from frhsic.estimators.prototypes import (
     DistinctRows,
     Kind,
-    Numbers,
     Prototypes,
     SolverRows,
-    assigned,
-    enough,
-    looked_up,
-    path,
-    spread,
+    assign_rows,
+    initial_prototypes,
+    look_up,
+    n_prototypes,
+    solve_path,
     with_multipliers,
 )
 from frhsic.estimators.targets import (
@@ -47,7 +47,6 @@ from frhsic.estimators.targets import (
 )
 from frhsic.parity.limits import LimitLike
 from frhsic.splits import subsample
-from frhsic.tables.encoding import TableEncoding
 
 # τ of the trade-offs. The first is no constraint; the last allows no dependence.
 TOLERANCES = (1e9, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.0)
@@ -71,7 +70,7 @@ class Representation:
     Attributes
     ----------
     targets
-        Columns that Z keeps; none where it keeps those of X.
+        Columns that Z keeps.
     bases
         For each attribute, the functions of it that are modelled.
     directions
@@ -105,8 +104,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
     in waves of S that are shorter than a window. The problem is convex for given prototypes and
     solved, not trained: each prototype has to have the same mean of
     :math:`m_k(x) = E[\varphi_k(S) | x]`.
-    Use it to hand on features, or to build several heads on one Z. The attributes are needed to
-    fit, and to transform only with `uses_sensitive`.
+    Use it if you know what Z is for, and name that as y: features for one target, or one Z for
+    several heads. To hand on a whole table, use :class:`ParityCoupling`. The attributes are needed
+    to fit, and to transform only with `uses_sensitive`.
 
     The bound is about heads of Z alone. A head that also sees other columns, the same rows released
     at two limits or after a refit, and rows of one household read together can reveal more. Anyone
@@ -170,8 +170,6 @@ class ParityEncoder(TransformerMixin, ParityModel):
         "prototypes": [Interval(Integral, 2, None, closed="left"), None],
     }
 
-    models_: list[list[Any]]
-    attribute_models_: list[list[Any]]
     solution_: Representation
     frontier_: Frontier
     choice_: Choice
@@ -215,8 +213,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
         ----------
         X : DataFrame or array of shape (n, d)
             Columns of any kind, missing values too, without the sensitive attributes.
-        y : array or DataFrame of shape (n,) or (n, t), optional
-            What Z is to keep: labels or numbers. None keeps the columns of X.
+        y : array or DataFrame of shape (n,) or (n, t)
+            What Z is to keep: labels or numbers. To hand on a whole table, use
+            :class:`ParityCoupling`.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
             Attributes. Rows with NaN fit the models of y and take no part in what needs the
             attributes. Without them there is no constraint, with a warning.
@@ -245,9 +244,16 @@ class ParityEncoder(TransformerMixin, ParityModel):
         The parameters are those of :meth:`fit`.
         """
         choices = self._fit(X, y, sensitive_features, sample_weight, groups)
-        return self._coordinates(choices[self._position])
+        own = self._coordinates(choices[self._position])
+        n = _num_samples(X)
+        if len(own) == n:
+            return own
+        known = sensitive_features if self.uses_sensitive else None
+        every = np.array(self.transform(X, sensitive_features=known))
+        every[np.flatnonzero(np.asarray(sample_weight))] = own
+        return every
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
         """Return Z, (n, columns): the coordinates of the prototype of each row, and nothing else.
 
@@ -266,14 +272,12 @@ class ParityEncoder(TransformerMixin, ParityModel):
         keys = self._keys(X, s)
         prototypes = self.solution_.path[self._position]
         choice = np.empty(len(keys), dtype=np.int64)
-        folds = max(len(self.models_), len(self.attribute_models_))
-        for j in range(folds):
-            own = np.flatnonzero(keys % np.uint64(folds) == j)
-            if len(own):
-                known = None if s is None else s[own]
-                choice[own] = prototypes.nearest(*self._predicted(j, _safe_indexing(X, own), known))
+        folds = self._predict_folds(X, s)
+        for j, (targets, means) in enumerate(folds):
+            own = np.flatnonzero(keys % np.uint64(len(folds)) == j)
+            choice[own] = prototypes.nearest(targets[own], means[own])
         repeated = self.choices_[self._position]
-        return self._coordinates(looked_up(keys, self.repeated_, repeated, choice))
+        return self._coordinates(look_up(keys, self.repeated_, repeated, choice))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns of Z."""
@@ -286,112 +290,101 @@ class ParityEncoder(TransformerMixin, ParityModel):
         check_is_fitted(self)
         return pd.DataFrame(self.solution_.tables[self._position])
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
     # Fitting
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> list[np.ndarray]:
         """Fit; return the prototypes of the rows at each trade-off, by encoders without them."""
-        X, weights, groups = self._checked(X, y, sensitive_features, sample_weight, groups)
+        sample_weight, cv, X, y, sensitive_features, groups = weighted_rows(
+            sample_weight, self.cv, X, y, sensitive_features, groups
+        )
+        X, weights, groups = self._check_fit(X, y, sensitive_features, sample_weight, groups)
         labels = target_columns(self, y)
         for values in labels.values():
             check_consistent_length(X, values)
         s = self._attributes(X, None, sensitive_features)
-        targets = tuple(KeptTarget.of(name, values, weights) for name, values in labels.items())
+        targets = tuple(
+            KeptTarget.from_column(name, values, weights) for name, values in labels.items()
+        )
         rows = FitRows(
             X=X,
             s=s,
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._folds(X, _strata(targets, labels), groups),
+            fold=self._folds(cv, X, _strata(targets, labels), groups),
             seed=self.random_seed_,
         )
-        self.table_ = TreeTable().fit(X)
-        predicted = self._fit_models_of_y(rows, targets, labels)
         known = ~np.isnan(s).any(axis=1)
         whole = [SensitiveBasis.fit(column[known], rows.mass[known]) for column in s.T]
-        bases, directions, means = self._fit_models_of_s(rows, known, whole)
+        functions = [basis(column) for basis, column in zip(whole, s.T)]
+        regressions, modelled = self._fit_regressions(
+            rows,
+            [Outcome(labels[target.name], target.classes) for target in targets],
+            []
+            if self.uses_sensitive
+            else [Functions(own, ~np.isnan(column)) for own, column in zip(functions, s.T)],
+        )
+        predicted = _target_columns(targets, regressions)
+        bases, directions, means = self._directions(
+            rows, known, whole, functions, regressions.means, modelled
+        )
         solver = SolverRows(predicted, means, rows.mass / rows.mass.sum())
-        kinds = target_kinds(targets) or (Numbers(0, predicted.shape[1]),)
-        path, choices = self._solve(rows, solver, kinds, known)
+        path, choices = self._solve(rows, solver, target_kinds(targets), known)
         centers = [
             cell_means(z, predicted, rows.mass, each.centers) for z, each in zip(choices, path)
         ]
-        if targets:
-            coordinates = [named_coordinates(targets, each) for each in centers]
-        else:
-            coordinates = column_means(rows, choices, [len(each) for each in centers])
+        coordinates = [named_coordinates(targets, each) for each in centers]
         self.solution_ = Representation(
             targets=targets,
             bases=bases,
             directions=directions,
             path=tuple(path),
             coordinates=tuple(coordinates),
-            tables=tuple(described(self.table_, rows, choices, coordinates)),
+            tables=tuple(describe_prototypes(self.table_, rows, choices, coordinates)),
         )
         kept = [
             target_performance(targets, each[z], labels, rows.mass)
-            if targets
-            else {"kept": _kept_variance(predicted, each[z], rows.mass)}
             for z, each in zip(choices, centers)
         ]
-        performance = {name: np.array([one[name] for one in kept]) for name in kept[0]}
+        performance = {name: np.array([measures[name] for measures in kept]) for name in kept[0]}
         self.frontier_ = self._measured(rows, means, whole, choices, performance)
         self._choose()
         return choices
 
-    def _fit_models_of_y(
-        self, rows: FitRows, targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]
-    ) -> np.ndarray:
-        """Fit the models of each fold; return what is kept of each row by models without it."""
-        if not targets:
-            self.feature_encoding_ = TableEncoding.fit(rows.X)
-            matrix = self.feature_encoding_(rows.X)
-            self.column_scales_ = _column_scales(self.feature_encoding_, matrix, rows.mass)
-            self.models_ = [[]]
-            return np.asarray(matrix * self.column_scales_)
-        if is_given(self.estimator) and len(targets) > 1:
-            raise ValueError(
-                f"estimator is a fitted model, which predicts one column; y has {len(targets)}."
-            )
-        models = []
-        predicted = []
-        for target in targets:
-            classifies = target.classes is not None
-            own = self._models_of_y(rows, labels[target.name], classifies, target.predicted)
-            models.append(own[0])
-            predicted.append(own[1])
-        self.models_ = [list(each) for each in zip(*models)]
-        return np.column_stack(predicted)
-
-    def _fit_models_of_s(
-        self, rows: FitRows, known: np.ndarray, whole: Sequence[SensitiveBasis]
+    def _directions(
+        self,
+        rows: FitRows,
+        known: np.ndarray,
+        whole: Sequence[SensitiveBasis],
+        functions: Sequence[np.ndarray],
+        means: np.ndarray,
+        modelled: tuple[np.ndarray, ...],
     ) -> tuple[tuple[SensitiveBasis, ...], tuple[np.ndarray, ...], np.ndarray]:
-        """Fit the models of each fold; return the functions of each attribute that are modelled,
-        the combinations of them that x tells, and m of each row by models that have not seen it.
+        """Return the functions of each attribute that are modelled, the combinations of them that x
+        predicts, and m of each row.
         """
-        bases = tuple(
-            self._told(rows, j, basis, basis(rows.s[:, j])) for j, basis in enumerate(whole)
-        )
-        targets = [basis(s) for basis, s in zip(bases, rows.s.T)]
-        every = tuple(np.eye(own.shape[1]) for own in targets)
-        if self.uses_sensitive or not targets:
-            self.attribute_models_ = [[]]
-            return bases, every, np.column_stack([np.zeros((len(known), 0)), *targets])
-        self.attribute_models_, means = self._models_of_s(rows, targets)
+        every = tuple(np.eye(own.shape[1]) for own in functions)
+        if self.uses_sensitive:
+            return tuple(whole), every, np.column_stack([np.zeros((len(known), 0)), *functions])
         if self.attribute_estimator is None:
-            return bases, every, means
-        # a function that x does not tell would be a constraint for nothing
-        starts = np.cumsum([own.shape[1] for own in targets])[:-1]
-        parts = np.split(means, starts, axis=1)
+            bases = tuple(basis.along(along) for basis, along in zip(whole, modelled))
+            return bases, tuple(np.eye(along.shape[1]) for along in modelled), means
+        # a function that x does not predict would be a constraint for nothing
+        parts = np.split(means, np.cumsum([own.shape[1] for own in functions])[:-1], axis=1)
         directions = tuple(
-            predicted_directions(part[known], own[known], rows.mass[known])
-            for part, own in zip(parts, targets)
+            predictable_directions(part[known], own[known], rows.mass[known])
+            for part, own in zip(parts, functions)
         )
-        told = [part @ along for part, along in zip(parts, directions)]
-        return bases, directions, np.column_stack(told)
+        chosen = [part @ along for part, along in zip(parts, directions)]
+        return tuple(whole), directions, np.column_stack([means[:, :0], *chosen])
 
     def _solve(
         self, rows: FitRows, solver: SolverRows, kinds: tuple[Kind, ...], known: np.ndarray
@@ -406,24 +399,26 @@ class ParityEncoder(TransformerMixin, ParityModel):
         chosen = np.flatnonzero(usable)
         chosen = chosen[subsample(len(chosen), SOLVED_ROWS, rng)]
         pilot = chosen[subsample(len(chosen), PROTOTYPE_ROWS, rng)]
-        pilot_rows = DistinctRows.of(solver.at(pilot), keys[pilot]).rows
+        pilot_rows = DistinctRows.from_keys(solver.take(pilot), keys[pilot]).rows
         count = self.prototypes
         if count is None:
-            count = enough(kinds, pilot_rows, _affordable(pilot_rows, int(usable.sum())))
+            count = n_prototypes(kinds, pilot_rows, _affordable(pilot_rows, int(usable.sum())))
         tolerances = TOLERANCES if rows.names else TOLERANCES[:1]
-        starts = path(spread(kinds, pilot_rows, count), pilot_rows, tolerances, PRECISION)
-        whole = DistinctRows.of(solver.at(chosen), keys[chosen])
+        starts = solve_path(
+            initial_prototypes(kinds, pilot_rows, count), pilot_rows, tolerances, PRECISION
+        )
+        whole = DistinctRows.from_keys(solver.take(chosen), keys[chosen])
         self.repeated_ = whole.keys[whole.repeated]
         prototypes: list[Prototypes] = []
         choices: list[np.ndarray] = []
         tables: list[np.ndarray] = []
         for number, start in enumerate(starts):
             solved = _solved_anew(start, whole.rows)
-            table = assigned(solved, whole.rows, whole.repeated)[whole.repeated]
+            table = assign_rows(solved, whole.rows, whole.repeated)[whole.repeated]
             prototypes.append(solved)
             tables.append(table)
             nearest = solved.nearest(solver.targets, solver.means)
-            choices.append(looked_up(keys, self.repeated_, table, nearest))
+            choices.append(look_up(keys, self.repeated_, table, nearest))
             _progress.tell(number + 1, len(starts), "trade-offs")
         self.choices_ = np.array(tables, dtype=np.int64)
         return prototypes, choices
@@ -440,7 +435,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         confidence = self.confidence or 0.95
         known = ~np.isnan(rows.s).any(axis=1) & (rows.mass > 0)
         weights = rows.mass[known]
-        groups = rows.groups_of(known)
+        groups = rows.row_groups(known)
         cells = [
             np.unique(self._coordinates(z[known], at), axis=0, return_inverse=True)[1].ravel()
             for at, z in enumerate(choices)
@@ -453,16 +448,16 @@ class ParityEncoder(TransformerMixin, ParityModel):
             s = rows.s[known, j]
             functions = self.solution_.bases[j](s) @ self.solution_.directions[j]
             stop = start + functions.shape[1]
-            told = explained(functions, means[known, start:stop], weights)
+            told = explained_shares(functions, means[known, start:stop], weights)
             start = stop
-            tests = [HeadsTest.of(z, basis(s), weights, groups) for z in cells]
+            tests = [HeadsTest.from_rows(z, basis(s), weights, groups) for z in cells]
             own = [test.gap(confidence, told, SOLVED_ROWS) for test in tests]
-            window = windows_of(s, weights)
+            window = window_indicators(s, weights)
             finest = max(finest, 1 / len(window.T))
             for at, z in enumerate(cells):
                 # functions of S that the basis does not span, at the resolution of the windows
-                joined = without_rare(z, weights, len(window.T))
-                test = HeadsTest.of(joined, window, weights, groups)
+                joined = join_rare(z, weights, len(window.T))
+                test = HeadsTest.from_rows(joined, window, weights, groups)
                 high = test.gap(confidence, told, SOLVED_ROWS).high
                 own[at] = replace(own[at], high=max(own[at].high, high))
             gaps[name] = tuple(own)
@@ -490,34 +485,40 @@ class ParityEncoder(TransformerMixin, ParityModel):
         columns = self.solution_.coordinates[self._position if at is None else at]
         return np.asarray(np.column_stack([*columns.values()])[z])
 
-    def _means(self, models: Sequence[Any], X: Any, s: np.ndarray | None) -> np.ndarray:
-        """Return m of rows, (n, K), by some models; functions of S themselves, where Z may use
-        it.
+    def _predict_folds(self, X: Any, s: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return what the models of each fold say of rows: what Z should keep of them, (n, T), and
+        m, (n, K); functions of S themselves, where Z may use it.
         """
+        targets = self.solution_.targets
+        outcomes = [Outcome(np.zeros(0), target.classes) for target in targets]
         none = np.zeros((_num_samples(X), 0))
-        if s is not None:
-            bases = self.solution_.bases
-            return np.column_stack([none, *(basis(own) for basis, own in zip(bases, s.T))])
-        parts = zip(means_of_models(models, X), self.solution_.directions)
-        return np.column_stack([none, *(means @ along for means, along in parts)])
-
-    def _predicted(self, fold: int, X: Any, s: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the models of one fold say of rows: what Z should keep of them, (n, T), and
-        m, (n, K).
-        """
-        of_y, of_s = self._tables(X, s)
-        means = self._means(self.attribute_models_[fold % len(self.attribute_models_)], of_s, s)
-        models = self.models_[fold % len(self.models_)]
-        if not models:
-            return np.asarray(self.feature_encoding_(X) * self.column_scales_), means
-        kept = [one.predicted(model, of_y) for one, model in zip(self.solution_.targets, models)]
-        return np.column_stack(kept), means
+        result = []
+        for part in self._predictions(X, s, outcomes):
+            kept = _target_columns(targets, part)
+            directions = self.solution_.directions
+            if s is not None:
+                bases = self.solution_.bases
+                means = np.column_stack([none, *(basis(own) for basis, own in zip(bases, s.T))])
+            else:
+                starts = np.cumsum([len(along) for along in directions])[:-1]
+                groups = np.split(part.means, starts, axis=1) if directions else []
+                chosen = [means @ along for means, along in zip(groups, directions)]
+                means = np.column_stack([none, *chosen])
+            result.append((kept, means))
+        return result
 
     def _keys(self, X: Any, s: np.ndarray | None) -> np.ndarray:
         """Return a number for each row that depends on its content alone."""
         codes = self.table_.codes(X)
         content = pd.DataFrame(codes if s is None else np.column_stack([codes, s]))
         return pd.util.hash_pandas_object(content, index=False).to_numpy()
+
+
+def _target_columns(targets: Sequence[KeptTarget], predictions: Predictions) -> np.ndarray:
+    """Return the predicted columns of all targets, (n, T)."""
+    return np.column_stack(
+        [target.columns(own) for target, own in zip(targets, predictions.outcomes)]
+    )
 
 
 def _strata(targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]) -> np.ndarray | None:
@@ -544,20 +545,3 @@ def _solved_anew(prototypes: Prototypes, rows: SolverRows) -> Prototypes:
     start = replace(prototypes, origin=rows.weights @ rows.means)
     solved = with_multipliers(start, rows, PRECISION)
     return solved if solved.objective < np.inf else start
-
-
-def _column_scales(encoding: TableEncoding, matrix: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return factors that give each column of the table the same share in squared distances."""
-    mean = np.average(matrix, axis=0, weights=weights)
-    variance = np.average((matrix - mean) ** 2, axis=0, weights=weights)
-    widths = [len(column.names) for column in encoding.columns]
-    place = np.repeat(np.arange(len(widths)), widths)
-    whole = np.bincount(place, variance)
-    return np.asarray(1 / np.sqrt(np.maximum(whole, 1e-12) * len(widths)))[place]
-
-
-def _kept_variance(columns: np.ndarray, centers: np.ndarray, weights: np.ndarray) -> float:
-    """Return the share of the variance of columns, (n, T), that the centers of rows keep."""
-    mean = np.average(columns, axis=0, weights=weights)
-    lost = (weights @ (columns - centers) ** 2).sum()
-    return float(1 - lost / (weights @ (columns - mean) ** 2).sum())

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import lightgbm
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import PredefinedSplit
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
@@ -26,35 +28,70 @@ from sklearn.utils.validation import (
 )
 
 from frhsic import _progress
+from frhsic._threads import thread_count
 from frhsic._warnings import warn
-from frhsic.estimators.conditional import (
-    ADMITTED_FOLDS,
-    PILOT_ROWS,
-    SensitiveBasis,
-    SharedTable,
-    SplinesAndTrees,
-    fold_of_rows,
-    limit_boosters,
-    told_directions,
-)
+from frhsic.estimators.coding import ADMITTED_FOLDS, TreeTable, fold_of_rows
 from frhsic.estimators.constraints import FitRows
+from frhsic.estimators.engine import Engine, Functions, Target, fit_engine
 from frhsic.estimators.frontier import Choice, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import (
     ROUTING,
+    estimator_seed,
     require_variation,
-    seed_of,
     sensitive_values,
     typed_table,
     warn_of_suspicions,
     warn_of_unlabelled,
     warn_without_attributes,
 )
+from frhsic.formatting import printable
 from frhsic.parity.limits import LimitLike, parse_limits
-from frhsic.splits import subsample
 from frhsic.tables.columns import is_frame, to_pandas
 
-# `rounds` of the model of an attribute, fewer than for y; most of what tells it is simple.
-ATTRIBUTE_ROUNDS = 12
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A column of y: its labels, (n,), and their sorted classes, None for numbers."""
+
+    labels: np.ndarray
+    classes: Any
+
+    @property
+    def width(self) -> int:
+        """Columns of what is predicted: one for each of more than two classes, else one."""
+        return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
+
+    def at(self, rows: np.ndarray) -> Outcome:
+        """Return some of the rows."""
+        return replace(self, labels=self.labels[rows])
+
+    def target(self) -> Target:
+        """Return what the engine is asked for."""
+        known = np.ones(len(self.labels), dtype=bool)
+        if self.classes is None:
+            return Target(self.labels.astype(np.float64), 0, known, "outcome")
+        codes = np.searchsorted(self.classes, self.labels).astype(np.float64)
+        return Target(codes, len(self.classes), known, "outcome")
+
+    def predicted(self, model: Any, X: Any) -> np.ndarray:
+        """Return what a model predicts: numbers, the probability of the second of two classes,
+        (n,), or of each class, (n, C).
+        """
+        if self.classes is None:
+            values = (model.predict if hasattr(model, "predict") else model)(X)
+            return np.asarray(values, dtype=np.float64).reshape(len(values))
+        chances = class_probabilities(model, X, self.classes)
+        return chances[:, 1] if len(self.classes) == 2 else chances
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What the regressions of one fold say of rows, or those without each row: each outcome, as
+    :meth:`Outcome.predicted`, and the means of all functions of S that are modelled, (n, K).
+    """
+
+    outcomes: list[np.ndarray]
+    means: np.ndarray
 
 
 class ParityModel(BaseEstimator):
@@ -77,6 +114,9 @@ class ParityModel(BaseEstimator):
     cv: Any
     n_jobs: int | None
     random_state: Any
+    engine_: Engine | None = None
+    models_: list[list[Any]]
+    attribute_models_: list[list[Any]]
     frontier_: Any
     choice_: Any
 
@@ -129,7 +169,7 @@ class ParityModel(BaseEstimator):
             if limit.base == "gap" and limit.value > 1:
                 raise ValueError(f"limit is {limit} of the gap without a limit; pass at most 100%.")
 
-    def _checked(
+    def _check_fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
         """Return the table, weights and groups of a fit, the groups as numbers from 0 on."""
@@ -143,7 +183,7 @@ class ParityModel(BaseEstimator):
             sample_weight=sample_weight,
             groups=groups,
         )
-        self.random_seed_ = seed_of(self.random_state)
+        self.random_seed_ = estimator_seed(self.random_state)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
@@ -170,11 +210,12 @@ class ParityModel(BaseEstimator):
         warn_of_suspicions(self, X, codes, None if self.uses_sensitive else s, names)
         return s
 
-    def _folds(self, X: Any, codes: np.ndarray | None, groups: np.ndarray | None) -> np.ndarray:
+    def _folds(
+        self, cv: Any, X: Any, codes: np.ndarray | None, groups: np.ndarray | None
+    ) -> np.ndarray:
         """Return the fold of each row. Of a number of folds there are at most as many as the rarest
         class has rows, or as there are groups.
         """
-        cv = self.cv
         if isinstance(cv, Integral):
             n = _num_samples(X)
             most = [cv, n // 2]
@@ -188,94 +229,129 @@ class ParityModel(BaseEstimator):
                     f"the rows (n_samples={n}) cannot be cut into two folds: pass two rows of each"
                     " class, and two groups."
                 )
-        return fold_of_rows(X, cv, codes, groups, self.random_seed_)
+        fold = fold_of_rows(X, cv, codes, groups, self.random_seed_)
+        for j in range(fold.max() + 1):
+            if codes is not None and len(np.unique(codes[fold != j])) < 2:
+                raise ValueError(
+                    "the rows outside of a fold have one class only; pass other folds, or more"
+                    " rows with a positive weight of each class."
+                )
+        return fold
 
     # Models
 
-    def _model_of_y(
-        self, X: Any, y: np.ndarray, weights: np.ndarray | None, classifies: bool
-    ) -> Any:
-        """Return the model of y, fitted on some rows; one that is given stays as it is."""
-        if is_given(self.estimator):
-            return self.estimator
-        if self.estimator is None:
-            model: Any = SplinesAndTrees(classifies, n_jobs=self.n_jobs)
-        else:
-            model = self.estimator
-            if not (is_classifier(model) if classifies else is_regressor(model)):
-                kind = "labels: pass a classifier" if classifies else "numbers: pass a regressor"
-                raise ValueError(f"estimator is {type(model).__name__}, but y holds {kind}.")
-        model = limit_boosters(with_seed(model, self.random_seed_), self.n_jobs)
-        return fit_with_weights(model, X, y, weights)
+    def _fit_regressions(
+        self, rows: FitRows, outcomes: Sequence[Outcome], functions: Sequence[Functions]
+    ) -> tuple[Predictions, tuple[np.ndarray, ...]]:
+        """Fit the regressions of outcomes and of functions of S without each fold; return what they
+        predict of rows that they have not seen, and the directions of each group of functions that
+        are modelled, (K, R).
 
-    def _models_of_y(
-        self,
-        rows: FitRows,
-        labels: np.ndarray,
-        classifies: bool,
-        predict: Callable[[Any, Any], np.ndarray],
-    ) -> tuple[list[Any], np.ndarray]:
-        """Return the model of y of each fold, or the given one, and what `predict` makes of each
-        row with a model that has not seen it.
+        Models that were passed are cloned for each fold; the engine fits what has none.
+        """
+        self.table_ = TreeTable().fit(rows.X)
+        self.engine_ = None
+        self.models_ = []
+        self.attribute_models_ = []
+        own = outcomes if self.estimator is None else []
+        groups = functions if self.attribute_estimator is None else []
+        values = np.zeros((len(rows.fold), 0))
+        directions = tuple(np.eye(group.values.shape[1]) for group in functions)
+        if own or groups:
+            fit = fit_engine(
+                self._coded(rows.X, rows.s),
+                self.table_.categorical,
+                [outcome.target() for outcome in own],
+                groups,
+                rows.fold,
+                rows.mass,
+                rows.seed,
+                self.n_jobs,
+            )
+            self.engine_ = fit.engine
+            values = fit.out_of_fold
+            directions = fit.directions or directions
+        predicted, means = _split(values, own)
+        if outcomes and not own:
+            self.models_, predicted = self._models_of_outcomes(rows, outcomes)
+        if functions and not groups:
+            self.attribute_models_, means = self._models_of_functions(rows, functions)
+        return Predictions(predicted, means), directions
+
+    def _fit_without_attributes(self, rows: FitRows, outcome: Outcome) -> None:
+        """Fit the regression of y alone; a model that was passed on all rows at once."""
+        if self.estimator is None:
+            self._fit_regressions(rows, [outcome], [])
+            return
+        self.engine_ = None
+        self.models_ = [[self._model_of_y(rows.X, outcome, rows.weights)]]
+        self.attribute_models_ = []
+
+    def _models_of_outcomes(
+        self, rows: FitRows, outcomes: Sequence[Outcome]
+    ) -> tuple[list[list[Any]], list[np.ndarray]]:
+        """Return for each fold the models of the columns of y, or those that are given, and what
+        models predict that have not seen the rows.
         """
         table = self._with_sensitive(rows.X, rows.s)
-        if is_given(self.estimator):
+        if is_prefit(self.estimator):
+            if len(outcomes) > 1:
+                raise ValueError(
+                    "estimator is a fitted model, which predicts one column; y has"
+                    f" {len(outcomes)}."
+                )
             if is_frame(table):
-                require_columns(self.estimator, table)
-            return [self.estimator], predict(self.estimator, table)
-        return cross_fitted(
-            rows.fold,
-            lambda train: self._model_of_y(
-                _safe_indexing(table, train), labels[train], rows.weights_of(train), classifies
-            ),
-            lambda model, held_out: predict(model, _safe_indexing(table, held_out)),
-            "models of the target",
-        )
+                require_fitted_columns(self.estimator, table)
+            return [[self.estimator]], [outcomes[0].predicted(self.estimator, table)]
 
-    def _told(
-        self, rows: FitRows, attribute: int, basis: SensitiveBasis, targets: np.ndarray
-    ) -> SensitiveBasis:
-        """Return those combinations of the functions of an attribute that x tells; all of them,
-        where S is known or `attribute_estimator` is set. Targets (n, K) are what m is the mean of.
+        def fit(train: np.ndarray) -> list[Any]:
+            X = _safe_indexing(table, train)
+            weights = rows.row_weights(train)
+            return [self._model_of_y(X, one.at(train), weights) for one in outcomes]
+
+        def predict(models: list[Any], held_out: np.ndarray) -> np.ndarray:
+            return _side_by_side(outcomes, models, _safe_indexing(table, held_out))
+
+        models, values = cross_fit(rows.fold, fit, predict, "models of the target")
+        return models, _split(values, outcomes)[0]
+
+    def _model_of_y(self, X: Any, outcome: Outcome, weights: np.ndarray | None) -> Any:
+        """Return a clone of the model of y, fitted on some rows; one that is given stays as it
+        is.
         """
-        if self.attribute_estimator is not None or self.uses_sensitive:
-            return basis
-        known = np.flatnonzero(~np.isnan(rows.s[:, attribute]))
-        pilot = known[subsample(len(known), PILOT_ROWS, np.random.default_rng(rows.seed))]
-        X = _safe_indexing(rows.X, pilot)
-        even = rows.fold[pilot] % 2 == 0  # with five folds 60 % of the rows; groups stay together
-        return basis.along(told_directions(X, targets[pilot], rows.mass[pilot], even, self.n_jobs))
+        if is_prefit(self.estimator):
+            return self.estimator
+        model = self.estimator
+        classifies = outcome.classes is not None
+        if not (is_classifier(model) if classifies else is_regressor(model)):
+            kind = "labels: pass a classifier" if classifies else "numbers: pass a regressor"
+            raise ValueError(f"estimator is {type(model).__name__}, but y holds {kind}.")
+        model = limit_boosters(with_seed(model, self.random_seed_), self.n_jobs)
+        return fit_with_weights(model, X, outcome.labels, weights)
 
-    def _models_of_s(
-        self, rows: FitRows, targets: Sequence[np.ndarray]
+    def _models_of_functions(
+        self, rows: FitRows, functions: Sequence[Functions]
     ) -> tuple[list[list[Any]], np.ndarray]:
-        """Return the models of m of each fold, one for each attribute, and m of each row by those
-        without it. The targets of each attribute, (n, K), are what m is the mean of.
+        """Return for each fold the clones of `attribute_estimator`, one for each group of
+        functions, and the means of rows by those without them.
         """
 
-        def fit_one(attribute: int, train: np.ndarray) -> Any:
-            some = train[~np.isnan(rows.s[train, attribute])]
-            own = targets[attribute][some]
-            model = self._model_of_s(own.shape[1])
-            return fit_with_weights(model, _safe_indexing(rows.X, some), own, rows.weights_of(some))
+        def fit_one(group: Functions, train: np.ndarray) -> Any:
+            some = train[group.known[train]]
+            model = limit_boosters(
+                with_seed(self.attribute_estimator, self.random_seed_), self.n_jobs
+            )
+            if group.values.shape[1] > 1 and not get_tags(model).target_tags.multi_output:
+                model = MultiOutputRegressor(model)
+            X = _safe_indexing(rows.X, some)
+            return fit_with_weights(model, X, group.values[some], rows.row_weights(some))
 
-        return cross_fitted(
+        return cross_fit(
             rows.fold,
-            lambda train: [fit_one(attribute, train) for attribute in range(len(targets))],
-            lambda models, held_out: np.column_stack(
-                means_of_models(models, _safe_indexing(rows.X, held_out))
-            ),
+            lambda train: [fit_one(group, train) for group in functions],
+            lambda models, held_out: means_of_models(models, _safe_indexing(rows.X, held_out)),
             f"models of {', '.join(rows.names)}",
         )
-
-    def _model_of_s(self, outputs: int) -> Any:
-        """Return an unfitted model of some functions of an attribute."""
-        seed = self.random_seed_
-        if self.attribute_estimator is None:
-            return SplinesAndTrees(rounds=ATTRIBUTE_ROUNDS, n_jobs=self.n_jobs, random_state=seed)
-        model = limit_boosters(with_seed(self.attribute_estimator, seed), self.n_jobs)
-        several = outputs == 1 or get_tags(model).target_tags.multi_output
-        return model if several else MultiOutputRegressor(model)
 
     # Predicting
 
@@ -299,21 +375,43 @@ class ParityModel(BaseEstimator):
         """Return the columns that the models of y see: with the attributes, (n, q), if they may be
         used and the models are fitted here.
         """
-        if not self.uses_sensitive or s is None or not s.size or is_given(self.estimator):
+        if not self.uses_sensitive or s is None or not s.size or is_prefit(self.estimator):
             return X
         if not is_frame(X):
             return np.column_stack([X, s])
         names = [f"sensitive {name}" for name in self.sensitive_names_in_]
         return to_pandas(X).assign(**dict(zip(names, s.T)))
 
-    def _tables(self, X: Any, s: np.ndarray | None) -> tuple[Any, Any]:
-        """Return the table for the models of y and for those of S; default models share codes."""
+    def _coded(self, X: Any, s: np.ndarray | None) -> np.ndarray:
+        """Return the table of the engine as numbers, with the attributes if they may be used."""
+        codes = self.table_.codes(X)
+        if not self.uses_sensitive or s is None:
+            return codes
+        return np.column_stack([codes, s])
+
+    def _predictions(
+        self, X: Any, s: np.ndarray | None, outcomes: Sequence[Outcome]
+    ) -> list[Predictions]:
+        """Return what the regressions of each fold say of new rows. The outcomes are those of the
+        fit; their labels do not matter.
+        """
+        n = _num_samples(X)
+        folds = max(len(self.models_), len(self.attribute_models_))
+        values = np.zeros((folds, n, 0))
+        if self.engine_ is not None:
+            values = self.engine_.predict(self._coded(X, s), self.n_jobs)
         table = self._with_sensitive(X, s)
-        shared = SharedTable(table)
-        return (
-            shared if self.estimator is None else table,
-            shared if self.attribute_estimator is None else table,
-        )
+        of_models = [_side_by_side(outcomes, models, table) for models in self.models_]
+        result = []
+        for j in range(len(values)):
+            columns = values[j]
+            if of_models:  # one, of a model that was given
+                columns = np.column_stack([of_models[j % len(of_models)], columns])
+            predicted, means = _split(columns, outcomes)
+            if self.attribute_models_:
+                means = means_of_models(self.attribute_models_[j], X)
+            result.append(Predictions(predicted, means))
+        return result
 
     # Choosing
 
@@ -330,7 +428,35 @@ class ParityModel(BaseEstimator):
             warn(str(self.choice_), UnmetLimitWarning)
 
 
-def cross_fitted(
+def weighted_rows(
+    sample_weight: Any, cv: Any, X: Any, y: Any, sensitive_features: Any, groups: Any
+) -> list[Any]:
+    """Return the arguments without the rows of weight 0: a number of folds as it is, folds that are
+    given as those of the rows that remain.
+
+    What is None stays so. Weights that cannot be used are left to the checks that follow. Those
+    whose squares would leave the range of floats are divided by the largest.
+    """
+    parts = [X, y, sensitive_features, groups]
+    if sample_weight is None:
+        return [None, cv, *parts]
+    weights = np.asarray(sample_weight)
+    lengths = {_num_samples(part) for part in parts if part is not None}
+    usable = weights.ndim == 1 and weights.dtype.kind in "fiub" and lengths == {len(weights)}
+    if not usable or not np.isfinite(weights).all() or weights.min() < 0 or not weights.max() > 0:
+        return [sample_weight, cv, *parts]
+    if not 1e-100 < weights.max() < 1e100:
+        weights = weights / weights.max()
+    rows = np.flatnonzero(weights)
+    if len(rows) == len(weights):
+        return [weights, cv, *parts]
+    if not isinstance(cv, Integral):
+        cv = PredefinedSplit(fold_of_rows(X, cv, y, groups, 0)[rows])
+    parts = [None if part is None else _safe_indexing(part, rows) for part in parts]
+    return [weights[rows], cv, *parts]
+
+
+def cross_fit(
     fold: np.ndarray,
     fit: Callable[[np.ndarray], Any],
     predict: Callable[[Any, np.ndarray], np.ndarray],
@@ -348,9 +474,40 @@ def cross_fitted(
     return models, np.concatenate(parts)[np.argsort(np.concatenate(held_out))]
 
 
-def means_of_models(models: Sequence[Any], X: Any) -> list[np.ndarray]:
-    """Return what each model predicts, (n, K)."""
-    return [np.reshape(model.predict(X), (_num_samples(X), -1)) for model in models]
+def _side_by_side(outcomes: Sequence[Outcome], models: Sequence[Any], X: Any) -> np.ndarray:
+    """Return what a model of each outcome predicts, (n, columns)."""
+    return np.column_stack([one.predicted(model, X) for one, model in zip(outcomes, models)])
+
+
+def _split(values: np.ndarray, outcomes: Sequence[Outcome]) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the columns of each outcome, a vector where there is one, and the columns that
+    follow.
+    """
+    stops = np.cumsum([outcome.width for outcome in outcomes], dtype=np.int64)
+    *parts, others = np.split(values, stops, axis=1)
+    return [part[:, 0] if part.shape[1] == 1 else part for part in parts], others
+
+
+def means_of_models(models: Sequence[Any], X: Any) -> np.ndarray:
+    """Return what models predict, side by side, (n, K)."""
+    n = _num_samples(X)
+    return np.column_stack(
+        [np.zeros((n, 0)), *(np.reshape(model.predict(X), (n, -1)) for model in models)]
+    )
+
+
+def limit_boosters(model: Any, n_jobs: int | None) -> Any:
+    """Return a model in which LightGBM and XGBoost, which otherwise take all cores, have n_jobs
+    threads; an `n_jobs` of their own stays.
+    """
+    parts = {"": model} | model.get_params()
+    limits = {}
+    for name, value in parts.items():
+        owner = parts.get(name.removesuffix("n_jobs").removesuffix("__"))
+        libraries = {base.__module__.partition(".")[0] for base in type(owner).__mro__}
+        if name.endswith("n_jobs") and value is None and libraries & {"lightgbm", "xgboost"}:
+            limits[name] = thread_count(n_jobs)
+    return model.set_params(**limits)
 
 
 def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None) -> Any:
@@ -380,7 +537,7 @@ def with_seed(model: Any, seed: int) -> Any:
     return model.set_params(**dict.fromkeys(seeds, seed % 2**31))
 
 
-def is_given(estimator: Any) -> bool:
+def is_prefit(estimator: Any) -> bool:
     """Return whether a model is used as it is: frozen, a function, or an object that only
     predicts.
     """
@@ -388,7 +545,7 @@ def is_given(estimator: Any) -> bool:
     return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
 
 
-def require_columns(model: Any, X: Any) -> None:
+def require_fitted_columns(model: Any, X: Any) -> None:
     """Raise unless a table has the columns that a given model was fitted on.
 
     LightGBM only counts columns, and writes its names with underscores in place of blanks.
@@ -412,19 +569,35 @@ def require_columns(model: Any, X: Any) -> None:
 
 
 def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
-    """Return the probability of each class, (n, C), that a model gives, checked."""
+    """Return the probability of each class, (n, C), that a model gives, checked.
+
+    A `decision_function` is taken as log-odds of two classes, and as logarithms of probabilities,
+    but for a constant, of more. That makes probabilities which sum to 1, not calibrated ones: wrap
+    such a model in scikit-learn's ``CalibratedClassifierCV`` if their size matters. A class that
+    the model does not know, as that of a fold without it, has probability 0; a model that knows
+    others is refused.
+    """
     methods = "predict_proba", "decision_function", "predict"
     method = next((name for name in methods if hasattr(model, name)), "__call__")
     p = np.asarray(getattr(model, method)(X), dtype=np.float64)
-    p = expit(p) if method == "decision_function" else p
-    if p.ndim == 2 and hasattr(model, "classes_") and p.shape[1] != len(classes):
-        every = np.zeros((len(p), len(classes)))  # a fold without a rare class
-        every[:, np.searchsorted(classes, model.classes_)] = p
+    if method == "decision_function":
+        p = expit(p) if p.ndim == 1 else softmax(p, axis=1)
+    own = getattr(model, "classes_", None)
+    if own is not None and p.ndim == 2 and p.shape[1] == len(own):
+        other = np.setdiff1d(own, classes)
+        if len(other):
+            raise ValueError(
+                f"the estimator was fitted on the classes {printable(repr(list(own)), 80)}; y has"
+                f" no {printable(repr(list(other)), 80)}. Fit it on the classes of y."
+            )
+        every = np.zeros((len(p), len(classes)))
+        every[:, np.searchsorted(classes, own)] = p
         p = every
     text = f"the estimator gives scores of shape {p.shape} between {p.min():g} and {p.max():g}"
     if len(classes) == 2 and p.shape[1:] in ((), (1,)):
         p = p.reshape(-1)
         p = np.column_stack([1 - p, p])
-    if p.shape[1:] != (len(classes),) or not np.isfinite(p).all() or p.min() < 0 or p.max() > 1:
+    sound = p.shape[1:] == (len(classes),) and np.isfinite(p).all() and p.min() >= 0
+    if not sound or np.abs(p.sum(axis=1) - 1).max() > 1e-3:
         raise ValueError(f"{text}; probabilities of {len(classes)} classes are needed.")
     return p

@@ -10,19 +10,19 @@ import numpy as np
 
 from frhsic._pictures import card, tradeoff_svg
 from frhsic.estimators.constraints import Constraint, LabelledRows
-from frhsic.formatting import settled_by
+from frhsic.formatting import rows_needed_phrase
 from frhsic.parity import ParityResult, gdp, rank_gap
-from frhsic.parity.column import GapOptions, columns_of
-from frhsic.parity.gap import gap_of_each, largest_gap
+from frhsic.parity.column import GapOptions, column_gaps
+from frhsic.parity.gap import gaps_by_column, largest_gap
 from frhsic.parity.limits import (
     Limit,
     LimitLike,
-    by_attribute,
+    limits_by_attribute,
     measure_name,
     parse_limits,
     rows_to_settle,
 )
-from frhsic.parity.rows import rows_of
+from frhsic.parity.rows import check_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,7 +112,7 @@ def aimed_gap(
     )
 
 
-def gaps_along(
+def attribute_gaps(
     aim: Aim,
     constraints: Sequence[Constraint],
     scores: Any,
@@ -124,11 +124,11 @@ def gaps_along(
 ) -> list[list[ParityResult]]:
     """Return the gaps along each attribute, one among the rows of each condition."""
     gaps: dict[int, list[ParityResult]] = {}
-    for one in constraints:
-        rows = one.rows(s, y)
+    for constraint in constraints:
+        rows = constraint.rows(s, y)
         more = [None if values is None else values[rows] for values in (weights, groups)]
-        gap = aimed_gap(aim, scores[rows], s[rows, one.attribute], *more, **options)
-        gaps.setdefault(one.attribute, []).append(gap)
+        gap = aimed_gap(aim, scores[rows], s[rows, constraint.attribute], *more, **options)
+        gaps.setdefault(constraint.attribute, []).append(gap)
     return list(gaps.values())
 
 
@@ -140,7 +140,7 @@ class Gap:
     low: float
     high: float
 
-    def largest(self, other: Gap) -> Gap:
+    def maximum(self, other: Gap) -> Gap:
         """Return the larger of two gaps: the larger value, low and high."""
         return Gap(*map(max, astuple(self), astuple(other)))
 
@@ -269,7 +269,7 @@ class Frontier:
 
     def limits(self, limit: LimitLike) -> dict[str, tuple[Limit, ...]]:
         """Return the limits of each attribute that a user's limit states."""
-        return by_attribute(parse_limits(limit, [self.measure]), [*self.gaps])
+        return limits_by_attribute(parse_limits(limit, [self.measure]), [*self.gaps])
 
     def choose(self, limit: LimitLike, by_upper_end: bool) -> Choice:
         """Return the first trade-off on the way to no gap that keeps a limit; if there is none, the
@@ -286,19 +286,19 @@ class Frontier:
         indistinct = tuple(
             name
             for name, each in limits.items()
-            if self.pvalues[name] > DISTINCT and any(one.base == "gap" for one in each)
+            if self.pvalues[name] > DISTINCT and any(parsed.base == "gap" for parsed in each)
         )
         applied = [
-            (name, one)
+            (name, parsed)
             for name, each in limits.items()
-            for one in each
-            if one.base != "gap" or name not in indistinct
+            for parsed in each
+            if parsed.base != "gap" or name not in indistinct
         ]
         position = 0
         met = True
         rows = None
         if applied:
-            shares = [self._shares(name) for name, one in applied if one.value == 0]
+            shares = [self._shares(name) for name, parsed in applied if parsed.value == 0]
             least = float(np.max(shares, axis=0).min()) if shares else 0.0
             estimates = self._excesses(applied, least, False)
             excess = self._excesses(applied, least, by_upper_end)
@@ -432,14 +432,14 @@ class Choice:
         if self.rows_needed is not None:
             text += (
                 f". The limit {self.limit!r} is probably kept, not certain;"
-                f" {settled_by(self.rows_needed)}"
+                f" {rows_needed_phrase(self.rows_needed)}"
             )
         elif not self.met:
             text += f". The limit {self.limit!r} is not met: this is the closest trade-off"
         return f"{text[0].upper()}{text[1:]}."
 
 
-def measured(
+def measure_path(
     aim: Aim,
     path: np.ndarray,
     sample: LabelledRows,
@@ -453,11 +453,11 @@ def measured(
     of the folds of the rows.
     """
 
-    def gaps_of(rows: np.ndarray, s: np.ndarray) -> list[ParityResult]:
-        weights = sample.weights_of(rows)
-        groups = sample.groups_of(rows)
+    def part_gaps(rows: np.ndarray, s: np.ndarray) -> list[ParityResult]:
+        weights = sample.row_weights(rows)
+        groups = sample.row_groups(rows)
         if path.ndim == 2:
-            return gap_of_each(
+            return gaps_by_column(
                 path[rows],
                 s[rows],
                 ranks=aim == "rank",
@@ -467,18 +467,18 @@ def measured(
                 resamples=RESAMPLES,
             )
         options = GapOptions(confidence, RESAMPLES, seed=0, test=False)
-        classes = (rows_of(path[rows, at], s[rows], None, weights, groups) for at in trade_offs)
-        return [largest_gap(columns_of(each, None), options) for each in classes]
+        classes = (check_rows(path[rows, at], s[rows], None, weights, groups) for at in trade_offs)
+        return [largest_gap(column_gaps(each, None), options) for each in classes]
 
     trade_offs = range(path.shape[1])
     gaps: dict[str, tuple[Gap, ...]] = {}
     for one in constraints:
         name = sample.names[one.attribute]
         s = sample.s[:, one.attribute]
-        each = [Gap(gap.value, *gap.interval) for gap in gaps_of(one.rows(sample.s, sample.y), s)]
-        gaps[name] = tuple(map(Gap.largest, gaps.get(name, each), each))
+        each = [Gap(gap.value, *gap.interval) for gap in part_gaps(one.rows(sample.s, sample.y), s)]
+        gaps[name] = tuple(map(Gap.maximum, gaps.get(name, each), each))
     rows = sample.y, sample.s, sample.weights, sample.groups
-    tests = gaps_along(aim, constraints, path[:, 0], *rows, resamples=TEST_RESAMPLES)
+    tests = attribute_gaps(aim, constraints, path[:, 0], *rows, resamples=TEST_RESAMPLES)
     pvalues = {name: min(test.pvalue for test in each) for name, each in zip(sample.names, tests)}
     return gaps, pvalues
 

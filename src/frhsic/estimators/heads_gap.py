@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc, chndtr, chndtrinc
 
-from frhsic.estimators.conditional import ranges
+from frhsic.estimators.basis import ranges
 from frhsic.estimators.frontier import Gap
 
 # Windows of S at most, and rows of each at least.
@@ -46,7 +46,7 @@ class HeadsTest:
     cells: int
 
     @classmethod
-    def of(
+    def from_rows(
         cls, z: np.ndarray, phi: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None
     ) -> HeadsTest:
         r"""Test rows that neither fitted nor solved.
@@ -115,7 +115,7 @@ class HeadsTest:
         return Gap(*(np.sqrt(ends) / 2).tolist())
 
 
-def windows_of(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def window_indicators(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return indicators of windows of S with equal shares of the rows, (n, B), in which frequent
     values stay apart; at most 16 levels have a window each.
     """
@@ -126,7 +126,7 @@ def windows_of(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.asarray(np.eye(window.max() + 1)[window])
 
 
-def without_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray:
+def join_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray:
     """Return prototypes of rows, (n,), with those joined that have less than a row in a window on
     average, for which the law of the test is not known.
     """
@@ -136,7 +136,7 @@ def without_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray
     return np.where(rare[cell], len(cells), cell)
 
 
-def explained(functions: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def explained_shares(functions: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the share of each function of S, (n, K), that models of its mean explain on rows that
     they have not seen; 0 where it is not beyond chance.
     """

@@ -227,8 +227,8 @@ def warn_of_suspicions(
             warn(line, SuspiciousColumnWarning)
 
 
-def seed_of(random_state: Any) -> int:
+def estimator_seed(random_state: Any) -> int:
     """Return a seed for a random state of any kind."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
-    return _arrays.seed_of(random_state) % 2**32
+    return _arrays.integer_seed(random_state) % 2**32

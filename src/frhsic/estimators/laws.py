@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from scipy.optimize import brentq
 
-from frhsic.estimators.conditional import MOST_LEVELS, SensitiveBasis
+from frhsic.estimators.basis import MOST_LEVELS, SensitiveBasis
 
 # Points of a law of scores given S; width of its smoothing, in ranks of S; rows that the neighbours
 # count for.

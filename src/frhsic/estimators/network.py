@@ -33,9 +33,9 @@ from torch.nn import functional
 from frhsic import _arrays
 from frhsic.datasets.dataset import Task
 from frhsic.estimators.inputs import (
+    estimator_seed,
     named_arguments,
     require_variation,
-    seed_of,
     sensitive_values,
     target_column,
     typed_table,
@@ -43,13 +43,13 @@ from frhsic.estimators.inputs import (
     warn_of_unlabelled,
     warn_without_attributes,
 )
-from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty, penalty_named
-from frhsic.splits import rows_of
+from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty, make_penalty
+from frhsic.splits import take_rows
 from frhsic.tables.encoding import Quantiles, RangeScale, Scaling, TableEncoding, Unknown
 from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
-from frhsic.training.data import Purpose, seeded, stream_seed
+from frhsic.training.data import Purpose, fork_generators, stream_seed
 from frhsic.training.recipe import output_width
-from frhsic.training.result import Bottleneck, enough_rows
+from frhsic.training.result import Bottleneck, has_enough_rows
 
 # Rows of a block of predictions. All blocks have this size, so that the score of a row depends on
 # no other row.
@@ -80,7 +80,7 @@ class FitArguments:
     def rows(self, chosen: np.ndarray) -> FitArguments:
         """Return the arguments of some rows."""
         parts = {
-            name: None if part is None else rows_of(part, chosen)
+            name: None if part is None else take_rows(part, chosen)
             for name, part in vars(self).items()
         }
         return FitArguments(**parts)
@@ -251,7 +251,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Return the penalty that the parameters ask for."""
         if isinstance(self.penalty, Penalty):
             return self.penalty
-        return penalty_named(self.penalty, getattr(self, "representation_size_", 1))
+        return make_penalty(self.penalty, getattr(self, "representation_size_", 1))
 
     def _train(
         self,
@@ -269,7 +269,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         first = not self.__sklearn_is_fitted__()
         if first:
-            self.random_seed_ = seed_of(self.random_state)
+            self.random_seed_ = estimator_seed(self.random_state)
             self.n_fits_ = 0
         rows = self._rows(given, classes, whole)
         if first:
@@ -286,7 +286,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 self.has_bottleneck_
                 and rows.penalized
                 and recipe.floor(self._asked_penalty()) > 0
-                and not enough_rows(rows.data.rows, self.representation_size_)
+                and not has_enough_rows(rows.data.rows, self.representation_size_)
             )
             recipe = self._continued(recipe, through_bottleneck)
         weights = path or [float(self.penalty_weight)]
@@ -295,7 +295,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _encoder_width(self, data: TrainingData) -> int:
         """Return the width of the representation of a new encoder."""
-        with seeded():
+        with fork_generators():
             module = self._encoder_maker()(data.columns)
         if not isinstance(module, nn.Module):
             raise TypeError(

@@ -19,10 +19,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from frhsic import _arrays
-from frhsic._threads import within_n_jobs
+from frhsic._threads import limit_to_n_jobs
 from frhsic._warnings import warn
-from frhsic.estimators.conditional import TreeTable, limit_boosters
+from frhsic.estimators.coding import HashedFolds, TreeTable, row_hashes
 from frhsic.estimators.constraints import Among, Constraint, LabelledRows
+from frhsic.estimators.engine import Functions
 from frhsic.estimators.families import (
     BinaryScores,
     ClassScores,
@@ -35,18 +36,27 @@ from frhsic.estimators.families import (
     ScoreRanks,
 )
 from frhsic.estimators.fitting import (
+    Outcome,
     ParityModel,
-    class_probabilities,
+    Predictions,
     fit_with_weights,
-    is_given,
-    means_of_models,
+    is_prefit,
+    limit_boosters,
+    weighted_rows,
 )
-from frhsic.estimators.frontier import Aim, Choice, Condition, Frontier, limited_measure, measured
-from frhsic.estimators.hashing import hashed_folds
+from frhsic.estimators.frontier import (
+    Aim,
+    Choice,
+    Condition,
+    Frontier,
+    limited_measure,
+    measure_path,
+)
 from frhsic.estimators.inputs import named_arguments, target_column, typed_table
 from frhsic.estimators.solution import Solution
-from frhsic.estimators.targets import log_losses, weighted_auc
-from frhsic.parity.limits import LimitLike, by_attribute, parse_limits
+from frhsic.estimators.targets import log_losses
+from frhsic.parity.limits import LimitLike, limits_by_attribute, parse_limits
+from frhsic.scoring import auc_and_influence
 
 # Rows among which a gap is limited, by the parameter `condition`.
 CONDITIONS: dict[str | None, tuple[Among, ...]] = {
@@ -96,9 +106,7 @@ class ParityEstimator(ParityModel, ABC):
         "condition": [StrOptions({"positive", "both"}), None],
     }
 
-    models_: list[Any]
-    attribute_models_: list[list[Any]]
-    table_: TreeTable | None
+    folds_: HashedFolds | None
     solution_: Solution | None
     frontier_: Frontier | None
     choice_: Choice | None
@@ -159,24 +167,21 @@ class ParityEstimator(ParityModel, ABC):
         self._fit(X, y, sensitive_features, sample_weight, groups)
         return self
 
-    @within_n_jobs
+    @limit_to_n_jobs
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> tuple[LabelledRows, np.ndarray, np.ndarray] | None:
         """Fit; return the rows with η and m of models that have not seen them, or None without
         attributes.
         """
-        X, weights, groups = self._checked(X, y, sensitive_features, sample_weight, groups)
+        sample_weight, cv, X, y, sensitive_features, groups = weighted_rows(
+            sample_weight, self.cv, X, y, sensitive_features, groups
+        )
+        X, weights, groups = self._check_fit(X, y, sensitive_features, sample_weight, groups)
         labels = target_column(self, y)
         check_consistent_length(X, labels)
         codes = self._codes(labels)
         s = self._attributes(X, codes, sensitive_features)
-        if sensitive_features is None:
-            self.models_ = [self._model_of_y(X, labels, weights, is_classifier(self))]
-            self.attribute_models_ = []
-            self.table_ = None
-            self.solution_ = self.frontier_ = self.choice_ = None
-            return None
         strata = codes.astype(np.int64) if is_classifier(self) else None
         rows = LabelledRows(
             X=X,
@@ -184,24 +189,43 @@ class ParityEstimator(ParityModel, ABC):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._served_folds(X, s, strata, groups),
+            fold=self._served_folds(cv, X, s, strata, groups, weights),
             seed=self.random_seed_,
             y=codes,
             labels=labels,
             numeric=strata is None,
         )
         constraints = tuple(
-            self._constraint(rows, *pair)
+            Constraint.fit(rows, *pair)
             for pair in product(range(len(rows.names)), CONDITIONS[self.condition])
         )
-        self.models_, eta = self._models_of_y(rows, labels, is_classifier(self), self._eta)
+        functions = []
+        if not self.uses_sensitive:
+            functions = [
+                Functions(one.targets(rows.s, rows.y), ~np.isnan(rows.s[:, one.attribute]))
+                for one in constraints
+            ]
+        outcome = self._outcome(labels)
+        if sensitive_features is None:
+            self._fit_without_attributes(rows, outcome)
+            self.solution_ = self.frontier_ = self.choice_ = None
+            return None
+        predicted, directions = self._fit_regressions(rows, [outcome], functions)
+        eta = predicted.outcomes[0]
         self._warn_if_leaking(rows, eta)
-        self.attribute_models_, means = self._models_of_constraints(rows, constraints, eta)
-        limits = by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
+        means = predicted.means
+        if self.uses_sensitive:
+            means = self._known_means(constraints, rows.s, eta)
+        else:
+            constraints = tuple(
+                replace(one, basis=one.basis.along(along))
+                for one, along in zip(constraints, directions)
+            )
+        limits = limits_by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
         solution = Solution.fit(self._family(), rows, constraints, eta, means, limits)
         # where one fold's predictor serves, the rows that it has not seen measure it
         served = np.full(len(rows.fold), True)
-        if not solution.family.averages and self.table_ is None:
+        if not solution.family.averages and self.folds_ is None:
             served = rows.fold == 0
         measured_rows = rows.at(served)
         scores = [
@@ -214,7 +238,7 @@ class ParityEstimator(ParityModel, ABC):
         if solution.family.decides:
             path = (path > solution.units.threshold).astype(np.float64)
         confidence = self.confidence or 0.95
-        gaps, pvalues = measured(self.aim, path, measured_rows, constraints, confidence)
+        gaps, pvalues = measure_path(self.aim, path, measured_rows, constraints, confidence)
         self.frontier_ = Frontier(
             aim=self.aim,
             measure=self._measure,
@@ -248,8 +272,8 @@ class ParityEstimator(ParityModel, ABC):
         """Return y as numbers, or as codes of the classes, which are learned."""
 
     @abstractmethod
-    def _eta(self, model: Any, X: Any) -> np.ndarray:
-        """Return what a model of y predicts, checked."""
+    def _outcome(self, labels: np.ndarray) -> Outcome:
+        """Return y as what regressions predict."""
 
     @abstractmethod
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -284,7 +308,13 @@ class ParityEstimator(ParityModel, ABC):
         return ClassScores() if len(self.classes_) > 2 else BinaryScores()
 
     def _served_folds(
-        self, X: Any, s: np.ndarray, strata: np.ndarray | None, groups: np.ndarray | None
+        self,
+        cv: Any,
+        X: Any,
+        s: np.ndarray,
+        strata: np.ndarray | None,
+        groups: np.ndarray | None,
+        weights: np.ndarray | None,
     ) -> np.ndarray:
         """Return the fold of each row.
 
@@ -293,40 +323,41 @@ class ParityEstimator(ParityModel, ABC):
         and new rows are served by the fold that they would have been in; with groups or folds of
         the user's own, by the first.
         """
-        self.table_ = None
-        if self.aim == "score" or groups is not None or not isinstance(self.cv, Integral):
-            return self._folds(X, strata, groups)
-        table = TreeTable().fit(X)
-        for count in range(int(self.cv), 1, -1):
-            fold = hashed_folds(self._content(table, X, s), count)
+        self.folds_ = None
+        if self.aim == "score" or groups is not None or not isinstance(cv, Integral):
+            return self._folds(cv, X, strata, groups)
+        self.table_ = TreeTable().fit(X)
+        table = self._coded(X, s)
+        mass = np.ones(len(table)) if weights is None else weights
+        distinct = len(np.unique(row_hashes(table)))
+        for count in range(min(int(cv), distinct), 1, -1):
+            folds = HashedFolds.fit(table, count, mass)
+            fold = folds(table)
             classes = np.zeros(len(fold), dtype=np.int64) if strata is None else strata
             sizes = np.zeros((count, classes.max() + 1))
             np.add.at(sizes, (fold, classes), 1)
             # each fold has rows, and models of the others see each class twice
             if sizes.sum(axis=1).min() > 0 and (sizes.sum(axis=0) - sizes).min() > 1:
-                self.table_ = table
+                self.folds_ = folds
                 return fold
-        return self._folds(X, strata, groups)
-
-    def _content(self, table: TreeTable, X: Any, s: np.ndarray | None) -> np.ndarray:
-        """Return what decides the fold of rows: the table as numbers, with S if it is known."""
-        codes = table.codes(X)
-        return np.column_stack([codes, s]) if self.uses_sensitive and s is not None else codes
+        return self._folds(cv, X, strata, groups)
 
     def _warn_if_leaking(self, sample: LabelledRows, eta: np.ndarray) -> None:
         """Warn if a frozen model is better on a fold than its clone that was fitted on the others,
         beyond chance.
         """
         model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
-        if model is None or is_given(model):
+        if model is None or is_prefit(model):
             return
         train = np.flatnonzero(sample.fold != 0)
         held_out = np.flatnonzero(sample.fold == 0)
         X = _safe_indexing(sample.X, train)
         try:
             fresh = limit_boosters(clone(model), self.n_jobs)
-            fit_with_weights(fresh, X, sample.labels[train], sample.weights_of(train))
-            again = self._eta(fresh, _safe_indexing(sample.X, held_out))
+            fit_with_weights(fresh, X, sample.labels[train], sample.row_weights(train))
+            again = self._outcome(sample.labels).predicted(
+                fresh, _safe_indexing(sample.X, held_out)
+            )
         except (TypeError, ValueError, RuntimeError):
             # a model that cannot be fitted on these rows was not fitted on them; one that cannot be
             # cloned, as CatBoost with a list of categories, is not tried
@@ -341,60 +372,36 @@ class ParityEstimator(ParityModel, ABC):
                 LeakingEstimatorWarning,
             )
 
-    def _constraint(self, rows: LabelledRows, attribute: int, among: Among) -> Constraint:
-        """Return a constraint whose functions of the attribute are those that x tells."""
-        whole = Constraint.fit(rows, attribute, among)
-        targets = whole.targets(rows.s, rows.y)
-        return replace(whole, basis=self._told(rows, attribute, whole.basis, targets))
-
-    def _models_of_constraints(
-        self, rows: LabelledRows, constraints: tuple[Constraint, ...], eta: np.ndarray
-    ) -> tuple[list[list[Any]], np.ndarray]:
-        """Return the models of each fold that m needs, and m of each row by those without it."""
-        if self.uses_sensitive:
-            none: list[list[Any]] = [[] for _ in range(rows.fold.max() + 1)]
-            return none, self._means([], constraints, None, rows.s, eta)
-        targets: list[list[np.ndarray]] = [[] for _ in rows.names]
-        for one in constraints:
-            targets[one.attribute].append(one.targets(rows.s, rows.y))
-        return self._models_of_s(rows, [np.column_stack(each) for each in targets])
-
     # Predicting
 
-    def _means(
-        self,
-        models: list[Any],
-        constraints: tuple[Constraint, ...],
-        X: Any,
-        s: np.ndarray | None,
-        eta: np.ndarray,
+    def _known_means(
+        self, constraints: tuple[Constraint, ...], s: np.ndarray, eta: np.ndarray
     ) -> np.ndarray:
-        """Return m of rows, (n, K): the means of functions of S given x, or what they are if S is
-        known.
-        """
-        if not self.uses_sensitive:
-            return np.column_stack(means_of_models(models, X))
-        assert s is not None
-        return np.column_stack([constraint.known(s, eta) for constraint in constraints])
+        """Return m of rows whose S is known, (n, K)."""
+        return np.column_stack([constraint.known_means(s, eta) for constraint in constraints])
 
-    def regressions(
+    def _regressions(
         self, X: Any, s: np.ndarray | None = None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return η and m of rows by the models of each fold; s is needed where predictions use
         it.
         """
         assert self.solution_ is not None
-        constraints = self.solution_.constraints
-        of_y, of_s = self._tables(X, s)
-        etas = [self._eta(model, of_y) for model in self.models_]
-        if len(etas) == 1:  # of a model that was given
-            etas = etas * len(self.attribute_models_)
-        return [
-            (eta, self._means(own, constraints, of_s, s, eta))
-            for eta, own in zip(etas, self.attribute_models_)
-        ]
+        predicted = self._predicted(X, s)
+        parts = []
+        for j in range(self.solution_.parameters.shape[1]):
+            part = predicted[j % len(predicted)]  # one, of a model that was given, serves all folds
+            eta = part.outcomes[0]
+            means = part.means
+            if s is not None:
+                means = self._known_means(self.solution_.constraints, s, eta)
+            parts.append((eta, means))
+        return parts
 
-    @within_n_jobs
+    def _predicted(self, X: Any, s: np.ndarray | None) -> list[Predictions]:
+        return self._predictions(X, s, [self._outcome(np.zeros(0))])
+
+    @limit_to_n_jobs
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return the mean of the scores of the fold predictors or, for ranks and decisions, the
         score by the predictor of one fold.
@@ -403,17 +410,19 @@ class ParityEstimator(ParityModel, ABC):
         X = typed_table(self, X, first=False, sensitive_features=sensitive_features)
         solution = self.solution_
         if solution is None or self.choice_ is None:
-            return self._eta(self.models_[0], X)
+            return np.asarray(
+                np.mean([part.outcomes[0] for part in self._predicted(X, None)], axis=0)
+            )
         s = self._sensitive(X, sensitive_features)
         scores = [
             solution.scores(self.choice_.position, fold, eta, means, s)
-            for fold, (eta, means) in enumerate(self.regressions(X, s))
+            for fold, (eta, means) in enumerate(self._regressions(X, s))
         ]
         if solution.family.averages:
             return np.asarray(np.mean(scores, axis=0))
-        if self.table_ is None:
+        if self.folds_ is None:
             return scores[0]
-        fold = hashed_folds(self._content(self.table_, X, s), len(scores))
+        fold = self.folds_(self._coded(X, s))
         return np.asarray(np.stack(scores)[fold, np.arange(len(fold))])
 
 
@@ -533,10 +542,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
             )
         return np.searchsorted(self.classes_, y).astype(np.float64)
 
-    def _eta(self, model: Any, X: Any) -> np.ndarray:
-        """Return probabilities: of the second of two classes, (n,), or of each class, (n, C)."""
-        p = class_probabilities(model, X, self.classes_)
-        return p[:, 1] if len(self.classes_) == 2 else p
+    def _outcome(self, labels: np.ndarray) -> Outcome:
+        return Outcome(labels, self.classes_)
 
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return log_losses(eta, y)
@@ -555,7 +562,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         right = (scores > solution.units.threshold) == y
         recalls = [np.average(right[y == label], weights=weights[y == label]) for label in (0, 1)]
         return values | {
-            "auc": weighted_auc(y, scores, weights),
+            "auc": auc_and_influence(scores, y, weights)[0],
             "accuracy": float(np.average(right, weights=weights)),
             "balanced_accuracy": float(np.mean(recalls)),
         }
@@ -608,9 +615,8 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     def _codes(self, y: np.ndarray) -> np.ndarray:
         return _arrays.vector(np.asarray(y, dtype=np.float64), "y")
 
-    def _eta(self, model: Any, X: Any) -> np.ndarray:
-        predicted = (model.predict if hasattr(model, "predict") else model)(X)
-        return np.asarray(predicted, dtype=np.float64).reshape(len(predicted))
+    def _outcome(self, labels: np.ndarray) -> Outcome:
+        return Outcome(labels, None)
 
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray((eta - y) ** 2)

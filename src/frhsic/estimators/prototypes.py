@@ -28,61 +28,67 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 
-# Mean of the largest P(l | x) that ends the search.
-CERTAIN = 0.9
-# Share of F below which the term in ε ends it, too: with few distinct rows no certain choice may be
-# at parity.
-NEGLIGIBLE = 2e-2
-HALVINGS = 20
-# First ε, as a share of E d with one prototype.
-FIRST = 0.05
-# Where a solution starts from another one: its ε, in units of the last of the other.
-AGAIN = 2.0
 
-# Steps of descent at each ε, at most, and the share of F below which a gain ends them.
-STEPS = 10
-GAIN = 1e-3
+@dataclass(frozen=True)
+class SearchSettings:
+    """Numbers that the search for prototypes goes by."""
 
-# Scaled gradient of G that ends Newton's method: along the way, and for the solution.
-ROUGH = 1e-3
-EXACT = 1e-8
-# Its iterations, at most.
-ITERATIONS = 200
-# Share of the scale that is added to the Hessian at first, and at least.
-DAMPING = 1e-2
-LEAST_DAMPING = 1e-6
-# Share of the decrease by the second-order model that a step has to reach; below the second one,
-# damping grows, and above the third it falls.
-SUFFICIENT = 1e-4
-POOR = 0.25
-GOOD = 0.75
-# Share of a bound on the Hessian that is added to its scale. Where choices are certain the Hessian
-# nearly vanishes, and the first step would be far too long.
-CAUTION = 0.1
-# A row of which one prototype has all but so much adds nothing to the Hessian.
-NEARLY = 1e-3
+    # ε is halved until the mean of the largest P(l | x) exceeds this ...
+    certain: float = 0.9
+    # ... or the term in ε is a smaller share of F: with few distinct rows no certain choice may be
+    # at parity
+    negligible: float = 2e-2
+    # ... or so often
+    halvings: int = 20
+    # first ε, as a share of E d with one prototype
+    first_epsilon: float = 0.05
+    # where a solution starts from another one: its ε, in units of the last of the other
+    restart: float = 2.0
 
-# Logarithm of probabilities that rounding hides beside 1, and a probability that it hides in single
-# precision. Much smaller numbers are not normal ones, and slow.
-VANISHING = -40.0
-RARE = 1e-12
+    # steps of descent at each ε, at most, and the share of F below which a gain ends them
+    steps: int = 10
+    least_gain: float = 1e-3
 
-# Smallest probability of a class in a center.
-FLOOR = 1e-12
+    # scaled gradient of G that ends Newton's method: along the way, and for the solution
+    rough: float = 1e-3
+    exact: float = 1e-8
+    # its iterations, at most; it takes far fewer unless it fails
+    iterations: int = 200
+    # share of the scale that is added to the Hessian at first, and at least
+    damping: float = 1e-2
+    least_damping: float = 1e-6
+    # a step is taken if it reaches this share of the decrease by the second-order model; below the
+    # second one damping grows, above the third it falls, as in trust-region methods
+    sufficient: float = 1e-4
+    poor: float = 0.25
+    good: float = 0.75
+    # share of a bound on the Hessian that is added to its scale: where choices are certain the
+    # Hessian nearly vanishes, and the first step would be far too long
+    caution: float = 0.1
+    # a row of which one prototype has all but this adds nothing to the Hessian
+    undecided: float = 1e-3
 
-# τ of moves of rows where none is tolerated; below it, distances would hardly count.
-LEAST_TOLERANCE = 1e-2
-# Multiples of τ in the stages of moves.
-STAGES = (100, 30, 10, 3, 1)
-# Passes over all distinct rows, and rows that one may move, at most, in each stage.
-SWEEPS = 50
-MOVED = 200
+    # logarithm of probabilities that rounding hides beside 1; much smaller ones are slow
+    vanishing: float = -40.0
+    # smallest probability of a class in a center and of a prototype in the Hessian: logarithms stay
+    # finite, and single precision holds it
+    least_probability: float = 1e-12
 
-# Share of what one prototype loses that twice as many prototypes have to win back.
-WORTH = 0.01
+    # τ of moves of rows where none is tolerated; below it, distances would hardly count
+    least_tolerance: float = 1e-2
+    # multiples of τ in the stages of moves: the first moves are those that cost little
+    stages: tuple[int, ...] = (100, 30, 10, 3, 1)
+    # passes over all distinct rows, and rows that one may move, at most, in each stage
+    sweeps: int = 50
+    moves: int = 200
 
-# Differences that may be rounding, as a share of what is compared.
-ROUNDING = 1e-9
+    # share of what one prototype loses that twice as many prototypes have to win back
+    worth: float = 0.01
+    # differences that may be rounding, as a share of what is compared
+    rounding: float = 1e-9
+
+
+SEARCH = SearchSettings()
 
 
 @dataclass(frozen=True)
@@ -95,15 +101,15 @@ class Probabilities:
     def distances(self, targets: np.ndarray, centers: np.ndarray) -> np.ndarray:
         """Return d of rows (n, T) and centers (L, T) as (L, n)."""
         eta = targets[:, self.start : self.stop]  # (n, C)
-        log_centers = np.log(np.maximum(centers[:, self.start : self.stop], FLOOR))  # (L, C)
+        columns = centers[:, self.start : self.stop]
+        log_centers = np.log(np.maximum(columns, SEARCH.least_probability))  # (L, C)
         return np.asarray(xlogy(eta, eta).sum(axis=1) - log_centers @ eta.T)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    r"""Columns with predicted numbers, or columns of X, :math:`d(x, c) = \|x - c\|^2`.
-
-    They come divided by their standard deviation; those of X, also by the root of their number.
+    r"""Columns with predicted numbers over their standard deviation,
+    :math:`d(x, c) = \|x - c\|^2`.
     """
 
     start: int
@@ -127,7 +133,7 @@ class SolverRows:
     means: np.ndarray
     weights: np.ndarray
 
-    def at(self, some: np.ndarray) -> SolverRows:
+    def take(self, some: np.ndarray) -> SolverRows:
         """Return some of the rows."""
         return SolverRows(self.targets[some], self.means[some], self.weights[some])
 
@@ -152,7 +158,7 @@ class DistinctRows:
     repeated: np.ndarray
 
     @classmethod
-    def of(cls, rows: SolverRows, keys: np.ndarray) -> DistinctRows:
+    def from_keys(cls, rows: SolverRows, keys: np.ndarray) -> DistinctRows:
         """Collapse rows by the numbers of their x, (n,)."""
         distinct, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
         shares = rows.weights / rows.weights.sum()
@@ -164,14 +170,14 @@ class DistinctRows:
         return cls(SolverRows(targets, means, weights), distinct, counts > 1)
 
 
-def looked_up(
+def look_up(
     keys: np.ndarray, known: np.ndarray, values: np.ndarray, otherwise: np.ndarray
 ) -> np.ndarray:
     """Return the values of keys that are known, where `known` increases, and others of the rest.
 
     Examples
     --------
-    >>> looked_up(np.array([3, 4]), np.array([2, 3]), np.array([7, 8]), np.zeros(2)).tolist()
+    >>> look_up(np.array([3, 4]), np.array([2, 3]), np.array([7, 8]), np.zeros(2)).tolist()
     [8.0, 0.0]
     """
     if not len(known):
@@ -237,7 +243,7 @@ class Prototypes:
         P += np.log(self.mass)[:, None]
         top = P.max(axis=0)
         P -= top
-        np.maximum(P, VANISHING, out=P)
+        np.maximum(P, SEARCH.vanishing, out=P)
         np.exp(P, out=P)
         total = P.sum(axis=0)
         P /= total
@@ -248,7 +254,7 @@ class Prototypes:
         return self.choice(self.distances(targets), means)[0]
 
 
-def spread(kinds: tuple[Kind, ...], rows: SolverRows, count: int) -> Prototypes:
+def initial_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, count: int) -> Prototypes:
     """Return prototypes to start from: at most `count` cells of the targets.
 
     Again and again, the cell with the largest sum of squares is divided at its mean along the
@@ -263,45 +269,48 @@ def spread(kinds: tuple[Kind, ...], rows: SolverRows, count: int) -> Prototypes:
         widest = _first_largest(squares.sum(axis=1))
         column = _first_largest(squares[widest])
         width = np.sqrt(squares[widest, column] / mass[widest])
-        if len(mass) == count or width < ROUNDING:
+        if len(mass) == count or width < SEARCH.rounding:
             break
-        beyond = rows.targets[:, column] > centers[widest, column] + ROUNDING * width
+        beyond = rows.targets[:, column] > centers[widest, column] + SEARCH.rounding * width
         cell[(cell == widest) & beyond] = len(mass)
     origin = rows.weights @ rows.means
     start = Prototypes(kinds, origin, centers, mass, np.zeros((len(mass), len(origin))), 1.0, 0.0)
     alone = replace(start, centers=(rows.weights @ rows.targets)[None])
     lost = float(alone.distances(rows.targets)[0] @ rows.weights)
-    return replace(start, epsilon=max(FIRST * lost, ROUNDING))
+    return replace(start, epsilon=max(SEARCH.first_epsilon * lost, SEARCH.rounding))
 
 
-def path(
-    start: Prototypes, rows: SolverRows, tolerances: Iterable[float], precision: float = EXACT
+def solve_path(
+    start: Prototypes,
+    rows: SolverRows,
+    tolerances: Iterable[float],
+    precision: float = SEARCH.exact,
 ) -> list[Prototypes]:
     """Return the solution for each τ, the largest first; each starts from the one before."""
     solutions = []
     for tolerance in tolerances:
-        solution = solve(start, rows, tolerance, precision)
+        solution = solve_prototypes(start, rows, tolerance, precision)
         solutions.append(solution)
-        start = replace(solution, epsilon=AGAIN * solution.epsilon)
+        start = replace(solution, epsilon=SEARCH.restart * solution.epsilon)
     return solutions
 
 
-def enough(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
+def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
     """Return the smallest number of prototypes, 4 times a power of two, whose doubling would hardly
-    lower E d at parity: by a share `WORTH` of E d with one prototype; at most `most`.
+    lower E d at parity: by a share `worth` of E d with one prototype; at most `most`.
 
     What a doubling wins is about a quarter of what the last one won, as for any quantization along
     one line; along more directions it is more, and the search goes on as long as it pays.
     """
 
     def lost(count: int) -> float:
-        solution = solve(spread(kinds, rows, count), rows, 0.0)
+        solution = solve_prototypes(initial_prototypes(kinds, rows, count), rows, 0.0)
         distances = solution.distances(rows.targets)
         nearest = solution.costs(distances, rows.means).argmin(axis=0)
         return float(distances[nearest, np.arange(len(nearest))] @ rows.weights)
 
-    one = spread(kinds, rows, 1)
-    worth = WORTH * float(one.distances(rows.targets)[0] @ rows.weights)
+    single = initial_prototypes(kinds, rows, 1)
+    worth = SEARCH.worth * float(single.distances(rows.targets)[0] @ rows.weights)
     count = 4
     last = lost(count)
     while 2 * count <= most:
@@ -315,26 +324,29 @@ def enough(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
     return min(count, most)
 
 
-def solve(
-    start: Prototypes, rows: SolverRows, tolerance: float, precision: float = EXACT
+def solve_prototypes(
+    start: Prototypes, rows: SolverRows, tolerance: float, precision: float = SEARCH.exact
 ) -> Prototypes:
     """Minimise F from a start: descend, and halve ε until the choice is nearly certain."""
     # fewer rows than K + 1, each with a certain choice, have no mean of m that is 0
     least = (rows.means.shape[1] + 1) / len(rows.weights)
-    current = with_multipliers(replace(start, tolerance=tolerance), rows, ROUGH)
-    for _ in range(HALVINGS):
-        for _ in range(STEPS):
-            stepped = with_multipliers(with_centers(current, rows, least), rows, ROUGH)
+    current = with_multipliers(replace(start, tolerance=tolerance), rows, SEARCH.rough)
+    for _ in range(SEARCH.halvings):
+        for _ in range(SEARCH.steps):
+            stepped = with_multipliers(with_centers(current, rows, least), rows, SEARCH.rough)
             gain = current.objective - stepped.objective
             if gain > 0:
                 current = stepped
-            if gain <= GAIN * current.objective:
+            if gain <= SEARCH.least_gain * current.objective:
                 break
         P = current.probabilities(rows.targets, rows.means)
         most = current.epsilon * np.log(len(P))  # of ε·KL
-        if P.max(axis=0) @ rows.weights > CERTAIN or most < NEGLIGIBLE * current.objective:
+        if (
+            P.max(axis=0) @ rows.weights > SEARCH.certain
+            or most < SEARCH.negligible * current.objective
+        ):
             break
-        halved = with_multipliers(replace(current, epsilon=current.epsilon / 2), rows, ROUGH)
+        halved = with_multipliers(replace(current, epsilon=current.epsilon / 2), rows, SEARCH.rough)
         if halved.objective == np.inf:
             break
         current = halved
@@ -393,8 +405,8 @@ def with_multipliers(prototypes: Prototypes, rows: SolverRows, precision: float)
     identity = np.eye(len(gradient))
     curved_at = None
     halved = False
-    damping = DAMPING
-    for _ in range(ITERATIONS):
+    damping = SEARCH.damping
+    for _ in range(SEARCH.iterations):
         if np.abs(gradient).max() < precision:
             break
         if not halved and curved_at is not current:
@@ -406,15 +418,15 @@ def with_multipliers(prototypes: Prototypes, rows: SolverRows, precision: float)
         lower, after = scaled(moved)
         halved = bool(np.linalg.norm(after) <= np.linalg.norm(gradient) / 2)
         gain = (value - lower) / float(damping * step @ step - gradient @ step) * 2
-        if halved or gain > GOOD:
-            damping = max(damping / 4, LEAST_DAMPING)
-        elif gain < POOR:
+        if halved or gain > SEARCH.good:
+            damping = max(damping / 4, SEARCH.least_damping)
+        elif gain < SEARCH.poor:
             damping *= 4
-        if halved or gain > SUFFICIENT:
+        if halved or gain > SEARCH.sufficient:
             current = moved
             value = lower
             gradient = after
-    converged = np.abs(gradient).max() < 10 * ROUGH
+    converged = np.abs(gradient).max() < 10 * SEARCH.rough
     return replace(current, objective=-value if converged else np.inf)
 
 
@@ -426,19 +438,19 @@ def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> 
     mass = P @ rows.weights
     count, functions = prototypes.multipliers.shape
     # rows whose choice is certain add nothing; single precision is enough for a direction
-    some = P.max(axis=0) < 1 - NEARLY
-    P = np.maximum(P[:, some], RARE).astype(np.float32)
+    some = P.max(axis=0) < 1 - SEARCH.undecided
+    P = np.maximum(P[:, some], SEARCH.least_probability).astype(np.float32)
     centered = (rows.means[some] - prototypes.origin).T.astype(np.float32)  # (K, rows)
     shifts = (prototypes.tolerance * prototypes.multipliers).astype(np.float32)
     b = centered - shifts[:, :, None]  # (L, K, rows)
     b *= np.sqrt(rows.weights[some]).astype(np.float32)
-    own = b * np.sqrt(P)[:, None, :]
+    weighted = b * np.sqrt(P)[:, None, :]
     b *= P[:, None, :]
     every = b.reshape(count * functions, -1)
     matrix = -(every @ every.T).astype(np.float64)
     blocks = matrix.reshape(count, functions, count, functions)
     cell = np.arange(count)
-    blocks[cell, :, cell, :] += own @ own.transpose(0, 2, 1)
+    blocks[cell, :, cell, :] += weighted @ weighted.transpose(0, 2, 1)
     matrix /= prototypes.epsilon
     ridge = np.repeat(prototypes.tolerance * mass, functions)
     matrix[np.diag_indices(len(matrix))] += ridge
@@ -451,18 +463,18 @@ def _hessian_blocks(prototypes: Prototypes, distances: np.ndarray, rows: SolverR
     means = (rows.means - prototypes.origin).T  # (K, n)
     products = means[:, None] * means * (rows.weights / prototypes.epsilon)  # (K, K, n)
     ridge = prototypes.tolerance * (P @ rows.weights)
-    blocks = np.tensordot(P * (1 + CAUTION - P), products, axes=(1, 2))
+    blocks = np.tensordot(P * (1 + SEARCH.caution - P), products, axes=(1, 2))
     return np.asarray(blocks + ridge[:, None, None] * np.eye(len(means)))
 
 
 def _inverse_root(blocks: np.ndarray) -> np.ndarray:
     """Return R with R Rᵀ the inverse of each symmetric block, (L, K, K)."""
     values, vectors = np.linalg.eigh(blocks)
-    least = ROUNDING * (1 + values[:, -1:])
+    least = SEARCH.rounding * (1 + values[:, -1:])
     return np.asarray(vectors / np.sqrt(np.maximum(values, least))[:, None, :])
 
 
-def assigned(prototypes: Prototypes, rows: SolverRows, movable: np.ndarray) -> np.ndarray:
+def assign_rows(prototypes: Prototypes, rows: SolverRows, movable: np.ndarray) -> np.ndarray:
     r"""Give each distinct row one prototype, (n,): the one with the least a, then moves that lower
     F of those that are movable, (n,).
 
@@ -486,9 +498,9 @@ def assigned(prototypes: Prototypes, rows: SolverRows, movable: np.ndarray) -> n
         costs=costs,
         movable=np.flatnonzero(movable),
     )
-    for stage in STAGES:
-        factor = 0.5 / (stage * max(prototypes.tolerance, LEAST_TOLERANCE))
-        for _ in range(SWEEPS):
+    for stage in SEARCH.stages:
+        factor = 0.5 / (stage * max(prototypes.tolerance, SEARCH.least_tolerance))
+        for _ in range(SEARCH.sweeps):
             if not moves.sweep(factor):
                 break
     return np.asarray(moves.choice)
@@ -523,7 +535,7 @@ class Moves:
         joint = (self.choice == np.arange(len(self.costs))[:, None]) * self.weights
         self.mass = joint.sum(axis=1)  # p
         self.sums = joint @ self.means - self.mass[:, None] * self.shifts  # r, (L, K)
-        self.slack = ROUNDING * float(np.ptp(self.costs, axis=0) @ self.weights)
+        self.slack = SEARCH.rounding * float(np.ptp(self.costs, axis=0) @ self.weights)
 
     def sweep(self, factor: float) -> bool:
         """Move rows, those that gain most first; return whether any was moved."""
@@ -531,7 +543,7 @@ class Moves:
         candidates = np.flatnonzero(gains > self.slack)
         # gains that differ by rounding count as equal, and keep the order of the rows
         order = np.argsort(-np.round(gains[candidates] / self.slack), kind="stable")
-        moved = [self.move(row, factor) for row in self.movable[candidates[order[:MOVED]]]]
+        moved = [self.move(row, factor) for row in self.movable[candidates[order[: SEARCH.moves]]]]
         return any(moved)
 
     def move(self, row: int, factor: float) -> bool:
@@ -559,21 +571,21 @@ class Moves:
         quadratic = weights**2 * cdist(self.shifts, means, "sqeuclidean")
         joined = squares[:, None] + linear + quadratic
         place = self.choice[some]
-        own = place, np.arange(len(some))
-        left = squares[place] - linear[own] + quadratic[own]
+        current = place, np.arange(len(some))
+        left = squares[place] - linear[current] + quadratic[current]
         now = _dependence(self.mass, squares)
         change = _dependence(self.mass[:, None] + weights, joined) - now[:, None]
         change += _dependence(self.mass[place] - weights, left) - now[place]
-        change = factor * change + weights * (costs - costs[own])
-        change[own] = 0.0
+        change = factor * change + weights * (costs - costs[current])
+        change[current] = 0.0
         return np.asarray(change)
 
 
 def _dependence(mass: np.ndarray, squares: np.ndarray) -> np.ndarray:
     """Return ‖v‖²/p of prototypes with mass p and square ‖v‖²; 0 of those without rows."""
-    return np.where(mass > ROUNDING, squares / np.maximum(mass, ROUNDING), 0.0)
+    return np.where(mass > SEARCH.rounding, squares / np.maximum(mass, SEARCH.rounding), 0.0)
 
 
 def _first_largest(values: np.ndarray) -> int:
     """Return the first place of the largest value, whatever the rounding of its equals."""
-    return int(np.flatnonzero(values >= values.max() - ROUNDING * np.abs(values).max())[0])
+    return int(np.flatnonzero(values >= values.max() - SEARCH.rounding * np.abs(values).max())[0])

@@ -105,7 +105,7 @@ class Solution:
                 assert isinstance(family, KnownRanks)
                 known = rows[~np.isnan(sample.s[rows, 0])]
                 s = sample.s[:, 0]
-                law = ConditionalLaw.fit(eta[known], s[known], sample.weights_of(known))
+                law = ConditionalLaw.fit(eta[known], s[known], sample.row_weights(known))
                 columns = law.moved(eta[rows], s[rows])[:, None]
                 task = replace(task, columns=family.inputs(eta[rows], columns, units)[1])
                 parameters.append(family.path(task, GAP_SHARES, law))

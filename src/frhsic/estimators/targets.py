@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from frhsic.estimators.fitting import class_probabilities
 from frhsic.estimators.inputs import target_column
 from frhsic.estimators.prototypes import Kind, Numbers, Probabilities
+from frhsic.scoring import auc_and_influence
 from frhsic.tables.columns import is_frame, to_pandas
 
 # A target of whole numbers has classes up to so many of them.
@@ -37,7 +37,7 @@ class KeptTarget:
     scale: float
 
     @classmethod
-    def of(cls, name: str, values: np.ndarray, weights: np.ndarray | None) -> KeptTarget:
+    def from_column(cls, name: str, values: np.ndarray, weights: np.ndarray | None) -> KeptTarget:
         """Learn the kind of a column; whole numbers with more than 20 values are numbers."""
         kind = type_of_target(values, input_name="y", raise_unknown=True)
         if kind == "multiclass" and values.dtype.kind in "iuf":
@@ -54,12 +54,13 @@ class KeptTarget:
         """Number of columns of the predicted target."""
         return 1 if self.classes is None else len(self.classes)
 
-    def predicted(self, model: Any, X: Any) -> np.ndarray:
-        """Return scaled numbers, (n, 1), or probabilities, (n, C)."""
-        if self.classes is not None:
-            return class_probabilities(model, X, self.classes)
-        values = (model.predict if hasattr(model, "predict") else model)(X)
-        return np.reshape(np.asarray(values, dtype=np.float64) / self.scale, (-1, 1))
+    def columns(self, predicted: np.ndarray) -> np.ndarray:
+        """Return what a regression predicts as scaled numbers, (n, 1), or probabilities, (n, C)."""
+        if self.classes is None:
+            return np.reshape(predicted / self.scale, (-1, 1))
+        if predicted.ndim == 1:
+            return np.column_stack([1 - predicted, predicted])
+        return predicted
 
     def coordinates(self, columns: np.ndarray) -> dict[str, np.ndarray]:
         """Return coordinates by name from the predicted columns, (L, C): means of numbers, or
@@ -82,7 +83,7 @@ class KeptTarget:
         losses = log_losses(columns, codes)
         values = {"log_loss": float(np.average(losses, weights=weights))}
         if len(self.classes) == 2:
-            values["auc"] = weighted_auc(codes, columns[:, 1], weights)
+            values["auc"] = auc_and_influence(columns[:, 1], codes, weights)[0]
         return values
 
 
@@ -90,8 +91,10 @@ def target_kinds(targets: Sequence[KeptTarget]) -> tuple[Kind, ...]:
     """Return how the predicted columns of targets are compared, one target after the other."""
     stops = np.cumsum([target.width for target in targets]).tolist()
     return tuple(
-        Numbers(stop - 1, stop) if one.classes is None else Probabilities(stop - one.width, stop)
-        for one, stop in zip(targets, stops)
+        Numbers(stop - 1, stop)
+        if target.classes is None
+        else Probabilities(stop - target.width, stop)
+        for target, stop in zip(targets, stops)
     )
 
 
@@ -112,9 +115,11 @@ def target_performance(
     """Return by name how well predicted columns, (n, T), predict the targets."""
     values: dict[str, float] = {}
     for target, kind in zip(targets, target_kinds(targets)):
-        own = target.performance(columns[:, kind.start : kind.stop], labels[target.name], weights)
+        performance = target.performance(
+            columns[:, kind.start : kind.stop], labels[target.name], weights
+        )
         prefix = f"{target.name}_" if len(targets) > 1 else ""
-        values |= {f"{prefix}{name}": value for name, value in own.items()}
+        values |= {f"{prefix}{name}": value for name, value in performance.items()}
     return values
 
 
@@ -123,38 +128,28 @@ def log_losses(chances: np.ndarray, codes: np.ndarray) -> np.ndarray:
     of two, (n,).
     """
     if chances.ndim == 1:
-        own = np.where(codes == 1, chances, 1 - chances)
+        likelihood = np.where(codes == 1, chances, 1 - chances)
     else:
-        own = chances[np.arange(len(codes)), codes.astype(np.int64)]
-    return np.asarray(-np.log(np.clip(own, 1e-12, 1.0)))
-
-
-def weighted_auc(y: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float:
-    """Return the weighted share of pairs of rows with 0 and with 1 whose scores are in this order;
-    half of those with equal scores count.
-
-    Examples
-    --------
-    >>> weighted_auc(np.array([0, 0, 1]), np.array([0.2, 0.5, 0.5]), np.array([1.0, 2.0, 1.0]))
-    0.6666666666666666
-    """
-    level = np.unique(scores, return_inverse=True)[1]
-    ones = np.bincount(level, weights * y)
-    zeros = np.bincount(level, weights * (1 - y))
-    below = np.cumsum(zeros) - zeros / 2
-    return float(ones @ below / (ones.sum() * zeros.sum()))
+        likelihood = chances[np.arange(len(codes)), codes.astype(np.int64)]
+    return np.asarray(-np.log(np.clip(likelihood, 1e-12, 1.0)))
 
 
 def target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
-    """Return the columns of y by name; none for None."""
+    """Return the columns of y by name."""
     if y is None:
-        return {}
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None. If you"
+            " know what Z is for, pass that as y; to hand on a whole table, use ParityCoupling,"
+            " which needs sensitive_features for every row."
+        )
     if is_frame(y):
         frame = to_pandas(y, "y")
+        if not len(frame.columns):
+            raise ValueError("y has no columns; pass what Z is to keep.")
         return {str(name): target_column(estimator, frame[name]) for name in frame}
     columns = np.asarray(y)
     if columns.ndim == 2 and columns.shape[1] > 1:
         names = [f"target{j}" for j in range(columns.shape[1])]
-        return {name: target_column(estimator, own) for name, own in zip(names, columns.T)}
+        return {name: target_column(estimator, column) for name, column in zip(names, columns.T)}
     name = getattr(y, "name", None)
     return {"target" if name is None else str(name): target_column(estimator, y)}

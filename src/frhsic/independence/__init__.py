@@ -7,11 +7,9 @@ from frhsic.independence.effects import (
 from frhsic.independence.gamma import gamma_test
 from frhsic.independence.pairs import IndependenceResult
 from frhsic.independence.permutation import permutation_test
-from frhsic.independence.sequential import SequentialTest
 
 __all__ = [
     "IndependenceResult",
-    "SequentialTest",
     "gamma_test",
     "hsic_interval",
     "normalized_hsic_interval",

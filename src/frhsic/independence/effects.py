@@ -209,7 +209,7 @@ class _Law:
 def hsic_effect(pair: GramPair, confidence: float) -> Effect:
     """:func:`hsic_interval` of Gram matrices that other statistics use as well."""
     _require_variation(pair)
-    value = float(pair.sums.unbiased)
+    value = float(pair.sums.unbiased_hsic)
     law = _law(pair, value, pair.influence, 1.0)
     return _effect(pair, value, law, confidence, math.inf)
 
@@ -219,7 +219,7 @@ def normalized_effect(pair: GramPair, confidence: float) -> Effect:
     _require_variation(pair)
     law = _normalized_law(pair)
     if law is None:
-        return Effect(0.0, Interval(0.0, 1.0, confidence, METHOD), **pair.about)
+        return Effect(0.0, Interval(0.0, 1.0, confidence, METHOD), **pair.facts)
     return _effect(pair, *law, confidence, 1.0)
 
 
@@ -227,24 +227,24 @@ def _normalized_law(pair: GramPair) -> tuple[float, _Law] | None:
     """Return the ratio of unbiased estimates and its law; None if a variance under a kernel is
     estimated as zero.
     """
-    zz, influence_z = _with_itself(pair.k, pair.sums.k, pair.own[0])
-    ss, influence_s = _with_itself(pair.l, pair.sums.l, pair.own[1])
+    zz, influence_z = _with_itself(pair.k, pair.sums.k, pair.own_sums[0])
+    ss, influence_s = _with_itself(pair.l, pair.sums.l, pair.own_sums[1])
     # the estimate of one positive decision is zero up to rounding
-    least_zz = 1e-6 * float(pair.sums.k.centered.squares) / pair.n**2
-    least_ss = 1e-6 * float(pair.sums.l.centered.squares) / pair.n**2
+    least_zz = 1e-6 * float(pair.sums.k.centered_gram.squares) / pair.n**2
+    least_ss = 1e-6 * float(pair.sums.l.centered_gram.squares) / pair.n**2
     if zz <= least_zz or ss <= least_ss:
         return None
     scale = math.sqrt(zz) * math.sqrt(ss)
-    value = float(pair.sums.unbiased) / scale
+    value = float(pair.sums.unbiased_hsic) / scale
     influence = pair.influence / scale - value / 2 * (influence_z / zz + influence_s / ss)
     return value, _law(pair, value, influence, scale)
 
 
-def _with_itself(gram: Gram, sums: GramSums, own: OwnSums) -> tuple[float, Tensor]:
+def _with_itself(gram: Gram, sums: GramSums, own_sums: OwnSums) -> tuple[float, Tensor]:
     """Return the unbiased HSIC of one variable with itself, and the influence of its rows."""
     twice = PairSums(sums.squares, sums, sums)
-    rows = product_rows(gram, gram, twice) if own.square_rows is None else own.square_rows
-    return float(twice.unbiased), 2 * rows / len(rows)
+    rows = product_rows(gram, gram, twice) if own_sums.square_rows is None else own_sums.square_rows
+    return float(twice.unbiased_hsic), 2 * rows / len(rows)
 
 
 def _require_variation(pair: GramPair) -> None:
@@ -261,9 +261,9 @@ def _law(pair: GramPair, value: float, influence: Tensor, scale: float) -> _Law:
     _, variance = pair.permutation_mean_variance()
     variance = variance / scale**2
     third = pair.permutation_third_cumulant() / scale**3
-    of_z, of_s = pair.own
-    typical_z = float(of_z.cubes.trace / pair.sums.k.centered.squares) / n
-    typical_s = float(of_s.cubes.trace / pair.sums.l.centered.squares) / n
+    of_z, of_s = pair.own_sums
+    typical_z = float(of_z.cubes.trace / pair.sums.k.centered_gram.squares) / n
+    typical_s = float(of_s.cubes.trace / pair.sums.l.centered_gram.squares) / n
     weak = 4 * typical_z * typical_s / n / scale
     # the variance by influence contains twice the null variance; the slope of weak dependence holds
     # up to 2 deviations
@@ -276,4 +276,4 @@ def _effect(pair: GramPair, value: float, law: _Law, confidence: float, most: fl
     tail = (1 - confidence) / 2
     low = min(law.smallest(value, tail), value)
     high = min(law.largest(value, tail), most)
-    return Effect(value, Interval(low, max(high, value), confidence, METHOD), **pair.about)
+    return Effect(value, Interval(low, max(high, value), confidence, METHOD), **pair.facts)

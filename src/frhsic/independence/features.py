@@ -23,7 +23,7 @@ from torch import Tensor
 
 from frhsic import _arrays
 from frhsic.dependence.features import FeatureMaps, FeatureSums, products
-from frhsic.independence.moments import degenerate, pearson_tail, permutation_mean_variance
+from frhsic.independence.moments import is_degenerate, pearson_tail, permutation_mean_variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def feature_test(maps: FeatureMaps, moments: FeatureMoments) -> FeatureTest:
     mean, variance = permutation_mean_variance(a, b, n)
     mean = mean / n**2
     variance = variance / n**4
-    if degenerate(mean, variance):  # z or s is constant under its kernel
+    if is_degenerate(mean, variance):  # z or s is constant under its kernel
         return FeatureTest(statistic, 1.0, mean, 0.0, n)
     deviation = math.sqrt(variance)
     skewness = 8 * cube_z * cube_s / n**3 / deviation**3

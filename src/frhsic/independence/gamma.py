@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from frhsic import _arrays
-from frhsic.independence.moments import degenerate, pearson_tail
+from frhsic.independence.moments import is_degenerate, pearson_tail
 from frhsic.independence.pairs import GramPair, IndependenceResult, gram_pair
 from frhsic.kernels import Kernel
 
@@ -71,15 +71,15 @@ def gamma_test(
     """
     _arrays.require_fraction(level, "level")
     pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True)
-    return gamma_test_of(pair, level)
+    return gamma_test_from_pair(pair, level)
 
 
-def gamma_test_of(pair: GramPair, level: float) -> IndependenceResult:
+def gamma_test_from_pair(pair: GramPair, level: float) -> IndependenceResult:
     """:func:`gamma_test` of Gram matrices that other statistics use as well."""
     mean, variance = pair.permutation_mean_variance()
     pvalue = 1.0
     threshold = mean
-    if not degenerate(mean, variance):
+    if not is_degenerate(mean, variance):
         skewness = pair.permutation_third_cumulant() / variance**1.5
         pvalue, threshold = pearson_tail(pair.statistic, mean, math.sqrt(variance), skewness, level)
     return pair.result(pvalue, threshold, level, "gamma, moments over permutations")

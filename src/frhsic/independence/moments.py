@@ -153,7 +153,7 @@ def _moebius(fine: tuple[int, ...], coarse: tuple[int, ...]) -> int:
     return math.prod(math.prod(range(1 - m, 0)) for m in Counter(merged.values()).values())
 
 
-def degenerate(mean: float, variance: float) -> bool:
+def is_degenerate(mean: float, variance: float) -> bool:
     """Whether every permutation gives the same value, up to rounding: a constant, or all rows
     equally far apart.
     """

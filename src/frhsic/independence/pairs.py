@@ -111,7 +111,7 @@ class GramPair:
     @property
     def statistic(self) -> float:
         """Biased HSIC."""
-        return float(self.sums.biased)
+        return float(self.sums.biased_hsic)
 
     @property
     def magnitude(self) -> float:
@@ -119,7 +119,7 @@ class GramPair:
         \tilde L P^\top)|`.
         """
         return math.prod(
-            math.sqrt(float(sums.centered.squares)) for sums in (self.sums.k, self.sums.l)
+            math.sqrt(float(sums.centered_gram.squares)) for sums in (self.sums.k, self.sums.l)
         )
 
     @property
@@ -127,7 +127,7 @@ class GramPair:
         """Trace, sum of squares and sum of squared diagonal entries of either centred Gram
         matrix.
         """
-        both = (self.sums.k.centered, self.sums.l.centered)
+        both = (self.sums.k.centered_gram, self.sums.l.centered_gram)
         return [(float(g.trace), float(g.squares), float(g.diagonal.square().sum())) for g in both]
 
     def permutation_mean_variance(self) -> tuple[float, float]:
@@ -137,7 +137,7 @@ class GramPair:
         return mean / self.n**2, variance / self.n**4
 
     @cached_property
-    def own(self) -> tuple[OwnSums, OwnSums]:
+    def own_sums(self) -> tuple[OwnSums, OwnSums]:
         """Sums over either centred Gram matrix alone."""
         return own_sums(self.k, self.sums.k), own_sums(self.l, self.sums.l)
 
@@ -152,8 +152,8 @@ class GramPair:
         """Return the third central moment of HSIC over all permutations of s."""
         mean, variance = self.permutation_mean_variance()
         a, b = (
-            [t**3, t * t2, t * s2, *(float(value) for value in own.cubes)]
-            for own, (t, t2, s2) in zip(self.own, self.invariants)
+            [t**3, t * t2, t * s2, *(float(value) for value in sums.cubes)]
+            for sums, (t, t2, s2) in zip(self.own_sums, self.invariants)
         )
         return permutation_third_moment(a, b, self.n) / self.n**6 - 3 * mean * variance - mean**3
 
@@ -164,7 +164,7 @@ class GramPair:
         return min(value * self.n**2 / self.magnitude, 1.0) if self.magnitude > 0 else 0.0
 
     @property
-    def about(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """What every result says of the data: number of rows, kernels and rules of bandwidths."""
         kernels = repr(self.k.kernel), repr(self.l.kernel)
         return {"n": self.n, "kernels": kernels, "bandwidth_rules": self.rules}
@@ -189,7 +189,7 @@ class GramPair:
             threshold=threshold,
             level=level,
             method=method,
-            **self.about,
+            **self.facts,
             effect_size=self.effect(self.statistic),
             effect_size_null=self.effect(mean),
             null_mean=mean,
@@ -210,13 +210,13 @@ def gram_pair(
     third: bool = False,
 ) -> GramPair:
     """Check the inputs of a test and return their Gram matrices; `third` if it will need
-    :attr:`GramPair.own`.
+    :attr:`GramPair.own_sums`.
     """
     z, s = paired_rows(z, s, where=where, device=device, least=least, what="a test of independence")
-    return gram_pair_of(z, s, kernel_z, kernel_s, third=third)
+    return gram_pair_from_rows(z, s, kernel_z, kernel_s, third=third)
 
 
-def gram_pair_of(
+def gram_pair_from_rows(
     z: Tensor, s: Tensor, kernel_z: Kernel | None, kernel_s: Kernel | None, *, third: bool = False
 ) -> GramPair:
     """:func:`gram_pair` of rows that were checked."""
@@ -235,4 +235,4 @@ def _gram_and_rule(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Gram, s
     if kernel is None:
         kernel, rule = default_gaussian(x, name=name)
     single = x.dtype == torch.float32
-    return Gram.of(working_copy(x, kernel), kernel, single=single), rule
+    return Gram.from_rows(working_copy(x, kernel), kernel, single=single), rule

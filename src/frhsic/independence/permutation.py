@@ -108,7 +108,7 @@ def permutation_test(
     _arrays.require_fraction(level, "level")
     _arrays.require_integer(resamples, "resamples")
     pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, least=4)
-    seed = _arrays.seed_of(random_state)
+    seed = _arrays.integer_seed(random_state)
     labels = None if groups is None else _cluster_labels(groups, where, pair.n)
     generator = _tensors.generator(seed)
     observed, null, slack = permuted_statistics(pair, int(resamples), generator, labels)
@@ -248,8 +248,8 @@ def permutations(
 
 def _side(gram: Gram, sums: GramSums) -> _Side:
     x = gram.x
-    norm = math.sqrt(float(sums.centered.squares))
-    trace = float(sums.centered.trace)
+    norm = math.sqrt(float(sums.centered_gram.squares))
+    trace = float(sums.centered_gram.trace)
     whole = float(gram.kernel.diagonal(x).sum())
     if trace <= 0:  # constant: the centred matrix is zero
         return _Side(gram, sums.centers, norm, x.new_zeros((gram.n, 0)), 0.0)

@@ -117,11 +117,11 @@ class ColumnGap:
         self.drawn: dict[Any, Any] = {}
 
     @cached_property
-    def fine(self) -> Signs:
+    def fine_signs(self) -> Signs:
         """The signs of the local means themselves."""
         return self._signs(0.0)
 
-    def standardized(self) -> ColumnGap:
+    def standardized_gap(self) -> ColumnGap:
         """Return the gap in standard deviations of the scores; what was drawn is used again."""
         scaled = copy(self)
         scaled.standardize = True
@@ -134,8 +134,8 @@ class ColumnGap:
     def _signs(self, shrinkage: float) -> Signs:
         mean = self.means.mean[:, None]
         wide = self.means.wide[:, None]
-        signed, error, _ = self._signed(mean, wide, shrinkage)
-        soft = 2 * ndtr(in_errors(signed, error)[:, 0]) - 1
+        signed, error, _ = self._signed_means(mean, wide, shrinkage)
+        soft = 2 * ndtr(standardized_means(signed, error)[:, 0]) - 1
         return Signs(
             shrinkage=shrinkage,
             mean=signed[:, 0],
@@ -145,7 +145,7 @@ class ColumnGap:
             slope=self.sums.n * ((self.shares * soft) @ self.windows.deviations),
         )
 
-    def _signed(
+    def _signed_means(
         self, mean: Array, wide: Array, shrinkage: Array | float
     ) -> tuple[Array, Array, Array]:
         """Return the means whose signs are taken, of shape (nodes, draws), their errors, and
@@ -164,13 +164,13 @@ class ColumnGap:
 
     def statistic(self, mean: Array, wide: Array, shrinkage: Array | float) -> Array:
         """Return the estimate of each column of local means, of shape (nodes, draws)."""
-        signed, error, covariance = self._signed(mean, wide, shrinkage)
-        x = in_errors(signed, error)
+        signed, error, covariance = self._signed_means(mean, wide, shrinkage)
+        x = standardized_means(signed, error)
         density = 2 * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
         slope = density / np.maximum(SOFTNESS * error, TINY)
         return np.asarray(self.shares @ ((2 * ndtr(x) - 1) * mean - slope * covariance))
 
-    def of_noise(self, mean: Array, wide: Array) -> Array:
+    def noise_statistics(self, mean: Array, wide: Array) -> Array:
         """Return the estimate of each column of drawn noise, whose signs are as coarse as it
         allows.
         """
@@ -184,7 +184,7 @@ class ColumnGap:
         """
         if options not in self.drawn:
             random = np.random.default_rng((options.seed, self.number))
-            values = self.of_noise(*self.means.draw(random, options.resamples))
+            values = self.noise_statistics(*self.means.draw(random, options.resamples))
             self.drawn[options] = values * chi_factor(self.means.freedom, options)
         return np.asarray(self.drawn[options] / self.scale)
 
@@ -192,8 +192,8 @@ class ColumnGap:
         """Return what the lower end, and what the upper end is made of, in the unit of the
         scores.
         """
-        fine = self._estimate(self.fine, options)
-        lost = lost_to_wrong_signs(self.shares, self.fine)
+        fine = self._estimate(self.fine_signs, options)
+        lost = wrong_sign_loss(self.shares, self.fine_signs)
         return self._estimate(self.signs, options), replace(fine, lost=lost)
 
     def _estimate(self, signs: Signs, options: GapOptions) -> GapEstimate:
@@ -225,13 +225,13 @@ class ColumnGap:
             middle = np.where(near, 0, signs.mean)[:, None]
             random = np.random.default_rng((options.seed, self.number))
             mean, wide = self.means.draw(random, min(options.resamples, ENOUGH))
-            drawn = self.statistic(middle + mean, middle + wide, signs.shrinkage)
+            values = self.statistic(middle + mean, middle + wide, signs.shrinkage)
             linear = (self.shares * np.where(near, signs.soft, np.sign(signs.mean))) @ mean
-            self.drawn[key] = max(float(drawn.var() - linear.var()), 0.0)
+            self.drawn[key] = max(float(values.var() - linear.var()), 0.0)
         return float(self.drawn[key])
 
 
-def in_errors(mean: Array, error: Array) -> Array:
+def standardized_means(mean: Array, error: Array) -> Array:
     """Return means in units of the softness of their signs; a sign beyond the ends is certain."""
     return np.asarray(np.clip(mean / np.maximum(SOFTNESS * error, TINY), -40, 40))
 
@@ -242,7 +242,7 @@ def chi_factor(freedom: float, options: GapOptions) -> Array:
     return np.asarray(np.sqrt(freedom / random.chisquare(freedom, options.resamples)))
 
 
-def lost_to_wrong_signs(shares: Array, signs: Signs) -> float:
+def wrong_sign_loss(shares: Array, signs: Signs) -> float:
     """Return a bound on what the statistic loses in expectation where the sign of the gap is
     uncertain.
     """
@@ -252,7 +252,7 @@ def lost_to_wrong_signs(shares: Array, signs: Signs) -> float:
     return float(shares @ (2 * worst * ndtr(-worst / spread) * signs.error))
 
 
-def columns_of(
+def column_gaps(
     rows: ScoreRows,
     resolution: float | None = None,
     cells: Cells | None = None,
@@ -262,8 +262,8 @@ def columns_of(
     again.
     """
     if cells is None:
-        cells = Cells.of_rows(rows)
-    every = [sums.over(cells.nodes) for sums in cells.sums_of(rows)]
+        cells = Cells.from_rows(rows)
+    every = [sums.group_sums(cells.nodes) for sums in cells.score_sums(rows)]
     if windows is None:
         windows = Windows(every[0], resolution)
     if rows.clusters is not None:  # columns share the multipliers of the clusters

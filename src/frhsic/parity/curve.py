@@ -13,7 +13,7 @@ from frhsic import _arrays
 from frhsic._pictures import Line, card, curve_svg
 from frhsic.formatting import percent
 from frhsic.parity.interval import skewed_reach
-from frhsic.parity.rows import Array, one_column, rows_of
+from frhsic.parity.rows import Array, check_rows, one_column
 from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums
 
 
@@ -123,15 +123,15 @@ def gdp_curve(
     """
     if bins is not None:
         _arrays.require_integer(bins, "bins", 2)
-    rows = one_column(rows_of(scores, s, where, sample_weight, groups))
-    cells = Cells.of_rows(rows, bins)
-    return curve_of_sums(cells.sums_of(rows)[0], cells, confidence)
+    rows = one_column(check_rows(scores, s, where, sample_weight, groups))
+    cells = Cells.from_rows(rows, bins)
+    return curve_from_sums(cells.score_sums(rows)[0], cells, confidence)
 
 
-def curve_of_sums(sums: ScoreSums, cells: Cells, confidence: float) -> ParityCurve:
+def curve_from_sums(sums: ScoreSums, cells: Cells, confidence: float) -> ParityCurve:
     """:func:`gdp_curve` of rows that are known by their sums."""
     _arrays.require_fraction(confidence, "confidence")
-    bins = sums.over(cells.bins)
+    bins = sums.group_sums(cells.bins)
     overall = sums.mean
     mean, lower, upper = bin_ends(bins, confidence ** (1 / len(bins.counts)))
     rows = np.add.reduceat(sums.rows, cells.bins, dtype=np.float64)

@@ -14,9 +14,9 @@ from frhsic.parity.rows import (
     Array,
     Integers,
     ScoreRows,
+    check_rows,
     levels,
     one_column,
-    rows_of,
     weighted_mean,
 )
 from frhsic.parity.sums import TINY
@@ -107,10 +107,10 @@ def correlation_ratio(
     0.99
     """
     _arrays.require_fraction(confidence, "confidence")
-    return ratio_of_rows(one_column(rows_of(scores, s, where, sample_weight)), confidence)
+    return ratio_from_rows(one_column(check_rows(scores, s, where, sample_weight)), confidence)
 
 
-def ratio_of_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
+def ratio_from_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
     """:func:`correlation_ratio` of rows that were checked."""
     _arrays.require_rows(len(rows.s), LEAST_RATIO_ROWS, "the share of variance that s explains")
     weights = rows.weights
@@ -118,7 +118,7 @@ def ratio_of_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
     n = len(f)
     if not (f != f[0]).any():
         raise ValueError("scores are constant: they have no variance that s could explain.")
-    within, starts = _within(rows, f)
+    within, starts = _conditional_variance(rows, f)
     factor = rows.effective / (rows.effective - 1)
     square = factor * f**2
     rest = float(weighted_mean(weights, within))
@@ -133,7 +133,11 @@ def ratio_of_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
     z = float(stdtrit(max(freedom, 1), (1 + confidence) / 2))
     alone = len(starts) > n / 2
     if alone:
-        error = _error_of_differences(terms)
+        # terms share rows with their neighbours (lags 1, 2); what lag 3 has too is a change of
+        # their mean along s, not noise that is shared
+        lags = [float(terms[lag:] @ terms[: n - lag]) for lag in range(4)]
+        shared = lags[0] + 2 * (lags[1] + lags[2] - 2 * lags[3])
+        error = math.sqrt(max(shared, 0.1 * lags[0])) / n
         squares = np.diff(f) ** 2 / 2
         noise = float(squares[2:] @ squares[:-2]) / (n * variance**2)  # of neighbours
         error = max(error, math.sqrt(noise / rows.effective))
@@ -182,18 +186,7 @@ def _variance_without_effect(weights: Array, within: Array, starts: Integers) ->
     return excess / len(weights) ** 2
 
 
-def _error_of_differences(terms: Array) -> float:
-    """Return the standard error of a mean of terms sorted by s, which share rows with their
-    neighbours (lags 1, 2).
-
-    What lag 3 has too is a change of the mean of the terms along s, not noise that is shared.
-    """
-    n = len(terms)
-    lags = [float(terms[lag:] @ terms[: n - lag]) for lag in range(4)]
-    return math.sqrt(max(lags[0] + 2 * (lags[1] + lags[2] - 2 * lags[3]), 0.1 * lags[0])) / n
-
-
-def _within(rows: ScoreRows, f: Array) -> tuple[Array, Integers]:
+def _conditional_variance(rows: ScoreRows, f: Array) -> tuple[Array, Integers]:
     """Return an unbiased estimate of the variance of f given s for each row, and the first row of
     each value of s.
     """

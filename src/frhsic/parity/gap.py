@@ -4,9 +4,9 @@ does not matter.
 How a gap comes about, with the shape of what is handed on:
 
 ===================================  ==========================  ================================
-:func:`.rows.rows_of`                scores, s, weights          (rows, columns), (rows,), (rows,)
-:meth:`.sums.Cells.sums_of`          sums over cells             (4, 5, cells), each column
-:meth:`.sums.ScoreSums.over`         sums over nodes             (4, 5, nodes), each column
+:func:`.rows.check_rows`             scores, s, weights          (rows, columns), (rows,), (rows,)
+:meth:`.sums.Cells.score_sums`       sums over cells             (4, 5, cells), each column
+:meth:`.sums.ScoreSums.group_sums`   sums over nodes             (4, 5, nodes), each column
 :class:`.local_means.Windows`        who is averaged with whom   (nodes, nodes)
 :class:`.local_means.LocalMeans`     means, their variances      (nodes,), (nodes,)
                                      draws of their noise        (nodes, draws)
@@ -34,12 +34,12 @@ import numpy as np
 
 from frhsic import _arrays
 from frhsic._pictures import card
-from frhsic.formatting import chance, figure, percent, ranged
+from frhsic.formatting import chance, figure, format_interval, percent
 from frhsic.intervals import agreed_low
-from frhsic.parity.column import ColumnGap, GapOptions, columns_of
+from frhsic.parity.column import ColumnGap, GapOptions, column_gaps
 from frhsic.parity.interval import corrected_ends
 from frhsic.parity.ranks import RankGap
-from frhsic.parity.rows import Array, one_column, rows_of
+from frhsic.parity.rows import Array, check_rows, one_column
 from frhsic.parity.sums import Cells
 
 GAP_RESAMPLES = 999
@@ -109,7 +109,7 @@ class ParityResult:
         ends = f"{percent(self.confidence)} confidence, {self.n:,} rows{over}"
         size = f"gap {figure(self.value)}"
         if self.pvalue == self.pvalue:  # else there were no draws
-            size = f"gap {ranged(self.value, *self.interval)}, p {chance(self.pvalue)}"
+            size = f"gap {format_interval(self.value, *self.interval)}, p {chance(self.pvalue)}"
         return card([size, ends])
 
 
@@ -204,8 +204,10 @@ def gdp(
     >>> round(float(result), 4)
     0.15
     """
-    columns = columns_of(rows_of(scores, s, where, sample_weight, groups), resolution)
-    return largest_gap(columns, GapOptions(confidence, resamples, _arrays.seed_of(random_state)))
+    columns = column_gaps(check_rows(scores, s, where, sample_weight, groups), resolution)
+    return largest_gap(
+        columns, GapOptions(confidence, resamples, _arrays.integer_seed(random_state))
+    )
 
 
 def standardized_gdp(
@@ -239,13 +241,13 @@ def standardized_gdp(
     >>> round(float(standardized_gdp([0.2, 0.2, 0.6, 0.6] * 25, [0.0, 0.0, 1.0, 1.0] * 25)), 4)
     1.0
     """
-    columns = columns_of(rows_of(scores, s, where, sample_weight, groups), resolution)
+    columns = column_gaps(check_rows(scores, s, where, sample_weight, groups), resolution)
     if any(column.sums.variance == 0 for column in columns):
         raise ValueError(
             "scores are constant: their standard deviation is 0. Use gdp, whose value is then 0."
         )
-    options = GapOptions(confidence, resamples, _arrays.seed_of(random_state))
-    return largest_gap([column.standardized() for column in columns], options)
+    options = GapOptions(confidence, resamples, _arrays.integer_seed(random_state))
+    return largest_gap([column.standardized_gap() for column in columns], options)
 
 
 def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
@@ -344,12 +346,14 @@ def rank_gap(
     >>> round(float(result), 4)
     0.2778
     """
-    column = RankGap(one_column(rows_of(scores, s, where, sample_weight, groups)))
-    result = largest_gap([column], GapOptions(confidence, resamples, _arrays.seed_of(random_state)))
+    column = RankGap(one_column(check_rows(scores, s, where, sample_weight, groups)))
+    result = largest_gap(
+        [column], GapOptions(confidence, resamples, _arrays.integer_seed(random_state))
+    )
     return replace(result, per_column=tuple(np.maximum(column.gaps, 0.0).tolist()))
 
 
-def gap_of_each(
+def gaps_by_column(
     scores: Any,
     s: Any,
     *,
@@ -367,14 +371,18 @@ def gap_of_each(
     cost little more than one; `expected_under_independence` and `pvalue` are NaN, and no test moves
     the lower end.
     """
-    rows = rows_of(scores, s, None, sample_weight, groups)
-    options = GapOptions(confidence, resamples, _arrays.seed_of(random_state), test=False)
-    cells = Cells.of_rows(rows)
+    rows = check_rows(scores, s, None, sample_weight, groups)
+    options = GapOptions(confidence, resamples, _arrays.integer_seed(random_state), test=False)
+    cells = Cells.from_rows(rows)
     windows = None
     results = []
     for column in rows.scores.T:
-        one = replace(rows, scores=column[:, None])
-        gap = RankGap(one, cells, windows) if ranks else columns_of(one, None, cells, windows)[0]
+        column_rows = replace(rows, scores=column[:, None])
+        gap = (
+            RankGap(column_rows, cells, windows)
+            if ranks
+            else column_gaps(column_rows, None, cells, windows)[0]
+        )
         windows = gap.windows
         results.append(largest_gap([gap], options))
     return results

@@ -70,13 +70,13 @@ def normal_ends(estimate: GapEstimate, tail: float) -> Ends:
 
 def students_t(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
     """Move both ends out to those of Student's t."""
-    more = (_quantile(estimate, tail) - float(ndtri(1 - tail))) * estimate.error
+    more = (_t_quantile(estimate, tail) - float(ndtri(1 - tail))) * estimate.error
     return Ends(ends.low - more, ends.high + more)
 
 
 def skewness(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
     """Move the end on the side of the longer tail out."""
-    quantile = _quantile(estimate, tail)
+    quantile = _t_quantile(estimate, tail)
     below, above = skewed_reach(estimate.error, estimate.skewness, quantile)
     usual = quantile * estimate.error
     return Ends(ends.low - (below - usual), ends.high + (above - usual))
@@ -92,7 +92,7 @@ def skewed_reach(error: Any, skewness: Any, quantile: Any) -> tuple[Any, Any]:
     return error * (quantile + np.maximum(-shift, 0)), error * (quantile + np.maximum(shift, 0))
 
 
-def _quantile(estimate: GapEstimate, tail: float) -> float:
+def _t_quantile(estimate: GapEstimate, tail: float) -> float:
     return float(stdtrit(max(estimate.freedom, 1), 1 - tail))
 
 

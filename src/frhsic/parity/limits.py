@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal
 
-from frhsic.formatting import did_you_mean, stated
+from frhsic.formatting import did_you_mean, format_exact
 
 # What users pass.
 LimitLike = float | str | Mapping[str, Any] | Sequence[Any] | None
@@ -70,7 +70,7 @@ class Limit:
     base: Literal["", "gap", "base rate"] = ""
 
     @property
-    def at_least(self) -> bool:
+    def is_lower_bound(self) -> bool:
         """Whether the measure must be at least the value, in place of at most."""
         return self.measure in AT_LEAST
 
@@ -165,21 +165,21 @@ def parse_limits(limit: LimitLike, measures: Sequence[str]) -> tuple[Limit, ...]
         return (_parse_text(limit, measures),)
     if isinstance(limit, Mapping):
         return tuple(
-            _of_attribute(one, name)
+            _set_attribute(parsed, name)
             for name, part in limit.items()
-            for one in parse_limits(part, measures)
+            for parsed in parse_limits(part, measures)
         )
     if isinstance(limit, (list, tuple)):
-        return tuple(one for part in limit for one in parse_limits(part, measures))
+        return tuple(parsed for part in limit for parsed in parse_limits(part, measures))
     if isinstance(limit, bool) or not isinstance(limit, Real):
         raise TypeError(
             f"limit is {limit!r}; pass a number, a share such as '50%', a text such as"
             f" '{_example(measures[0])}', a dictionary of these by attribute, or None."
         )
-    return (_of_name(measures[0], float(limit), ""),)
+    return (_make_limit(measures[0], float(limit), ""),)
 
 
-def _of_attribute(limit: Limit, name: str) -> Limit:
+def _set_attribute(limit: Limit, name: str) -> Limit:
     if limit.attribute is not None:
         raise TypeError(
             f"limit names an attribute within {name!r}; pass one dictionary, by attribute."
@@ -212,20 +212,22 @@ def _parse_text(text: str, measures: Sequence[str]) -> Limit:
             f"limit is {text!r}; a share of the base rate is a percentage: 'gdp <= 10% of base"
             " rate'."
         )
-    limit = _of_name(name, value, base)
-    if parts["sign"] and (parts["sign"] == ">=") != limit.at_least:
+    limit = _make_limit(name, value, base)
+    if parts["sign"] and (parts["sign"] == ">=") != limit.is_lower_bound:
         raise ValueError(f"limit is {text!r}; write '{_example(name)}'.")
     return limit
 
 
-def _of_name(name: str, value: float, base: Any) -> Limit:
+def _make_limit(name: str, value: float, base: Any) -> Limit:
     """Return a limit on a measure by the name that people write; raise if there is none such."""
     first, _, rest = name.partition(".")
     measure = (rest or "gdp") if first == FAVOURABLE else name
     if measure in AT_LEAST:
         base = ""  # a share of itself: 80 % is 0.8
         if not 0 < value <= 1:
-            raise ValueError(f"the limit of {name} is {stated(value)}; it is a share, at most 1.")
+            raise ValueError(
+                f"the limit of {name} is {format_exact(value)}; it is a share, at most 1."
+            )
     if base and (measure not in SHARED or (base == "base rate" and measure != "gdp")):
         raise ValueError(
             f"the limit of {name} is a share; pass a number, as in '{_example(name)}'."
@@ -239,20 +241,24 @@ def _example(name: str) -> str:
     return f"{name} >= 80%" if name in AT_LEAST else f"{name} <= 0.05"
 
 
-def by_attribute(limits: Iterable[Limit], names: Sequence[str]) -> dict[str, tuple[Limit, ...]]:
+def limits_by_attribute(
+    limits: Iterable[Limit], names: Sequence[str]
+) -> dict[str, tuple[Limit, ...]]:
     """Return the limits of each attribute; raise if one names an attribute that is not there.
 
     Examples
     --------
     >>> limits = parse_limits([{"age": 0.02}, "50%"], ["gdp"])
-    >>> {name: len(each) for name, each in by_attribute(limits, ["age", "hours"]).items()}
+    >>> {name: len(each) for name, each in limits_by_attribute(limits, ["age", "hours"]).items()}
     {'age': 2, 'hours': 1}
     """
     limits = tuple(limits)
-    for one in limits:
-        if one.attribute is not None and one.attribute not in names:
+    for limit in limits:
+        if limit.attribute is not None and limit.attribute not in names:
             raise ValueError(
-                f"limit names {one.attribute!r}; the attributes are {', '.join(names)}."
-                f"{did_you_mean(one.attribute, names)}"
+                f"limit names {limit.attribute!r}; the attributes are {', '.join(names)}."
+                f"{did_you_mean(limit.attribute, names)}"
             )
-    return {name: tuple(one for one in limits if one.attribute in (None, name)) for name in names}
+    return {
+        name: tuple(limit for limit in limits if limit.attribute in (None, name)) for name in names
+    }

@@ -50,7 +50,7 @@ BORROWED_ROWS = 10.0
 """The spread near a node counts as many rows with the spread of all scores."""
 
 
-def share_for(effective: float) -> float:
+def window_share(effective: float) -> float:
     """Return the share of the people who are averaged together, from the effective number of rows.
 
     It depends on nothing else, so that it cannot follow the scores: 5 % at 1,000 rows, falling as
@@ -81,9 +81,9 @@ class Windows:
         if share is not None:
             _arrays.require_fraction(share, "resolution")
         self.counts = sums.counts
-        self.wanted = share_for(sums.effective) if share is None else share
+        self.wanted = window_share(sums.effective) if share is None else share
         self.share = self.wanted
-        self.weights = self.within(self.wanted)
+        self.weights = self.node_shares(self.wanted)
         alone = self.counts >= self.wanted * sums.n
         if len(self.counts) <= max(FEW_VALUES, 1 / self.wanted) and share is None:
             alone[:] = True
@@ -94,7 +94,7 @@ class Windows:
         self.totals = self.weights @ self.counts
         self.deviations = self.weights / self.totals[:, None] - 1 / sums.n
 
-    def within(self, share: float) -> Array:
+    def node_shares(self, share: float) -> Array:
         """Return which part of each node lies within a share of the people about each node."""
         ends = np.cumsum(self.counts) / self.counts.sum()
         starts = np.append(0.0, ends[:-1])
@@ -106,15 +106,15 @@ class Windows:
         return inside
 
     @cached_property
-    def wide(self) -> Array:
+    def wide_weights(self) -> Array:
         """Windows of more people, each value of s with its neighbours."""
-        return self.within(min(WIDE * self.wanted, 1))
+        return self.node_shares(min(WIDE * self.wanted, 1))
 
     @cached_property
     def wide_deviations(self) -> Array:
         """As `deviations`, for the windows of more people."""
-        total = self.wide @ self.counts
-        return np.asarray(self.wide / total[:, None] - 1 / self.counts.sum())
+        total = self.wide_weights @ self.counts
+        return np.asarray(self.wide_weights / total[:, None] - 1 / self.counts.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +133,10 @@ class RowNoise:
     def draw(self, random: np.random.Generator, draws: int) -> Array:
         """Draw the sums, of shape (nodes, draws), as gamma variables with these moments."""
         shape = 4 / np.maximum(np.abs(self.skewness), 0.01)[:, None] ** 2
-        drawn = random.standard_gamma(shape, (len(shape), draws))
+        draw = random.standard_gamma(shape, (len(shape), draws))
         side = np.where(self.skewness < 0, -1, 1)[:, None]
         scale = np.sqrt(self.variance)[:, None]
-        return np.asarray(side * scale * (drawn - shape) / np.sqrt(shape))
+        return np.asarray(side * scale * (draw - shape) / np.sqrt(shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +199,8 @@ class LocalMeans:
         self.step_covariance = (self.variance + self.step_variance - wide_variance) / 2
         self.scale = np.ones((len(self.mean), 1))  # of drawn means, to their errors
         if sums.clusters is not None:
-            found = self.noise.variances(windows.deviations)
-            self.scale = np.sqrt(self.variance / np.maximum(found, TINY))[:, None]
+            variances = self.noise.variances(windows.deviations)
+            self.scale = np.sqrt(self.variance / np.maximum(variances, TINY))[:, None]
 
     def variances(self, loads: Array) -> Array:
         """Return the variances of weighted sums over the nodes, for each row of `loads`.
@@ -219,12 +219,12 @@ class LocalMeans:
         """Draw the noise of the means, and of those over more people, of shape (nodes,
         draws).
         """
-        return self.of_sums(self.noise.draw(random, draws))
+        return self.means_from_sums(self.noise.draw(random, draws))
 
-    def of_sums(self, drawn: Array) -> tuple[Array, Array]:
+    def means_from_sums(self, sums: Array) -> tuple[Array, Array]:
         """Return the means, and those over more people, of drawn sums over the nodes."""
-        mean = self.scale * (self.windows.deviations @ drawn)
-        wide = self.scale * (self.windows.wide_deviations @ drawn)
+        mean = self.scale * (self.windows.deviations @ sums)
+        wide = self.scale * (self.windows.wide_deviations @ sums)
         return mean, wide
 
     def shrinkage(self, mean: Array, wide: Array) -> Array:
@@ -247,8 +247,10 @@ class LocalMeans:
         """
         sums = self.sums
         units = sums.squared_weights
-        own = (self.windows.weights**2 @ units) / self.windows.totals**2
-        left = np.maximum(1 - own, 0.5)  # what the local mean leaves of the squares of its rows
+        leverage = (self.windows.weights**2 @ units) / self.windows.totals**2
+        left = np.maximum(
+            1 - leverage, 0.5
+        )  # what the local mean leaves of the squares of its rows
         spread = np.maximum(
             self._nearby(sums.moment(1, 2, self.mean) / left, sums.counts),
             self._nearby(sums.residuals(self.mean)[0] / left, units),
@@ -260,7 +262,7 @@ class LocalMeans:
 
     def _nearby(self, part: Array, count: Array) -> Array:
         """Return the mean of what rows have, over the rows near each node and some of all rows."""
-        wide = self.windows.wide
+        wide = self.windows.wide_weights
         rows = (wide @ self.sums.counts) ** 2 / (wide**2 @ self.sums.squared_weights)
         overall = part.sum() / count.sum()
         nearby = (wide @ part) / (wide @ count)

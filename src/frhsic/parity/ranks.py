@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from frhsic.parity.column import GapOptions, Signs, chi_factor, columns_of, lost_to_wrong_signs
+from frhsic.parity.column import GapOptions, Signs, chi_factor, column_gaps, wrong_sign_loss
 from frhsic.parity.interval import GapEstimate
 from frhsic.parity.local_means import Windows
 from frhsic.parity.rows import Array, ScoreRows
@@ -39,8 +39,8 @@ class RankGap:
         self.thresholds, which = np.unique(deciles, return_inverse=True)
         self.rows = replace(rows, scores=(score[:, None] > self.thresholds).astype(np.float64))
         self.at = score[:, None] == self.thresholds
-        self.cells = Cells.of_rows(rows) if cells is None else cells
-        self.columns = columns_of(self.rows, cells=self.cells, windows=windows)
+        self.cells = Cells.from_rows(rows) if cells is None else cells
+        self.columns = column_gaps(self.rows, cells=self.cells, windows=windows)
         self.shares = np.bincount(which) / 9
         self.gaps = np.array([column.value for column in self.columns])[which]
         self.n = len(rows.s)
@@ -55,8 +55,8 @@ class RankGap:
             return np.asarray(self.shares @ np.stack(draws))
         noise = self._joint_noise(options)
         draws = [
-            column.of_noise(*column.means.of_sums(drawn))
-            for column, drawn in zip(self.columns, noise)
+            column.noise_statistics(*column.means.means_from_sums(sums))
+            for column, sums in zip(self.columns, noise)
         ]
         factor = chi_factor(self.columns[0].means.freedom, options)
         return np.asarray(self.shares @ np.stack(draws) * factor)
@@ -92,23 +92,21 @@ class RankGap:
         n = float(weights.sum())
         node = self.cells.node(rows.s)
         influence = np.zeros(len(weights))
-        for j, (share, column, own) in enumerate(zip(self.shares, self.columns, signs)):
+        for j, (share, column, sign) in enumerate(zip(self.shares, self.columns, signs)):
             at = self.at[:, j]
-            slope = own.slope[node]
+            slope = sign.slope[node]
             near = weights
             if float(weights[at].sum()) / n <= NEAR_DECILE:  # inside a large tie it does not move
                 away = np.abs(self.rank - self.rank[at].mean())
                 near = np.where(away <= NEAR_DECILE, weights, 0.0)
             decided = rows.scores[:, j] + column.sums.ends[0]
-            influence += share * ((slope - near @ slope / near.sum()) * decided - own.gap)
+            influence += share * ((slope - near @ slope / near.sum()) * decided - sign.gap)
         return np.asarray(weights * influence / n)
 
     def estimates(self, options: GapOptions) -> tuple[GapEstimate, GapEstimate]:
         """Return what the lower end, and what the upper end is made of."""
-        fine = [column.fine for column in self.columns]
-        lost = [
-            lost_to_wrong_signs(column.shares, signs) for column, signs in zip(self.columns, fine)
-        ]
+        fine = [column.fine_signs for column in self.columns]
+        lost = [wrong_sign_loss(column.shares, signs) for column, signs in zip(self.columns, fine)]
         lower = self._estimate([column.signs for column in self.columns], options)
         upper = self._estimate(fine, options)
         return lower, replace(upper, lost=float(self.shares @ lost))
@@ -119,13 +117,13 @@ class RankGap:
         if rows.clusters is not None:
             terms = np.bincount(rows.clusters, weights=terms).astype(np.float64)
         extra = [
-            math.sqrt(column.uncertain_variance(own, options))
-            for column, own in zip(self.columns, signs)
+            math.sqrt(column.uncertain_variance(sign, options))
+            for column, sign in zip(self.columns, signs)
         ]
         bessel = rows.effective / max(rows.effective - 1, 1)
         error = math.sqrt(bessel * float(terms @ terms) + float(self.shares @ extra) ** 2)
         return GapEstimate(
-            value=float(self.shares @ [own.gap for own in signs]),
+            value=float(self.shares @ [sign.gap for sign in signs]),
             error=error,
             skewness=float((terms**3).sum()) / max(error**3, TINY),
             freedom=min(column.means.freedom for column in self.columns),

@@ -45,7 +45,7 @@ class ScoreRows:
         return float(sums.sum() ** 2 / (sums**2).sum())
 
 
-def rows_of(
+def check_rows(
     scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None
 ) -> ScoreRows:
     """Convert and check the inputs, and keep the rows of `where`; see :func:`score_rows`."""
@@ -53,7 +53,7 @@ def rows_of(
     given = [(scores, "scores"), (s, "s")]
     if sample_weight is not None:
         given.append((sample_weight, "sample_weight"))
-    f, *columns = (x.astype(np.float64) for x in _arrays.paired(*given))
+    f, *columns = (x.astype(np.float64) for x in _arrays.paired_matrices(*given))
     values, *weighted = (_arrays.only_column(x, name) for x, (_, name) in zip(columns, given[1:]))
     weights = weighted[0] if weighted else None
     if weights is not None and weights.min() < 0:

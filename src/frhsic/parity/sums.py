@@ -31,7 +31,7 @@ FEWEST_CURVE_BINS = 5
 MOST_CURVE_BINS = 40
 
 
-def bins_for(n: int) -> int:
+def max_bins(n: int) -> int:
     """Return the largest number of bins of a curve of n rows."""
     return int(np.clip(n // ROWS_PER_BIN, FEWEST_CURVE_BINS, MOST_CURVE_BINS))
 
@@ -88,7 +88,7 @@ class Cells:
     medians: Array
 
     @classmethod
-    def of(
+    def from_values(
         cls,
         values: Array,
         counts: Integers,
@@ -104,7 +104,7 @@ class Cells:
         if weights is None:
             weights = counts.astype(np.float64)
         node = node_levels(weights, MOST_NODES)
-        first = bin_levels(counts, bins or bins_for(rows))
+        first = bin_levels(counts, bins or max_bins(rows))
         both = np.union1d(node, first)
         below = np.append(0, np.cumsum(counts))
         middle = below[first] + below[np.append(first[1:], len(values))] - 1
@@ -117,12 +117,12 @@ class Cells:
         )
 
     @classmethod
-    def of_rows(cls, rows: ScoreRows, bins: int | None = None) -> Cells:
+    def from_rows(cls, rows: ScoreRows, bins: int | None = None) -> Cells:
         """Return the cells of sorted rows."""
         first = levels(rows.s)
         counts = np.diff(np.append(first, len(rows.s)))
         weights = np.add.reduceat(rows.weights, first)
-        return cls.of(rows.s[first], counts, len(rows.s), weights, bins)
+        return cls.from_values(rows.s[first], counts, len(rows.s), weights, bins)
 
     def place(self, s: Array) -> Integers:
         """Return the cell of each row."""
@@ -132,7 +132,7 @@ class Cells:
         """Return the node of each row."""
         return np.searchsorted(self.nodes, self.place(s), side="right") - 1
 
-    def sums_of(self, rows: ScoreRows) -> list[ScoreSums]:
+    def score_sums(self, rows: ScoreRows) -> list[ScoreSums]:
         """Return the sums of each column of scores."""
         return [self._column_sums(rows, column) for column in rows.scores.T]
 
@@ -245,7 +245,7 @@ class ScoreSums:
         """The mean score."""
         return self.center + float(self.powers[0, 1].sum() / self.powers[0, 0].sum())
 
-    def over(self, starts: Integers) -> CenteredSums:
+    def group_sums(self, starts: Integers) -> CenteredSums:
         """Return the sums of centred scores over unions of cells."""
         mean = self.mean
         shift = self.center - mean
@@ -262,7 +262,7 @@ class ScoreSums:
             ends = -low, 1 - low
         decisions = self.at_ends == self.rows.sum() and ends[0] < ends[1]
         sums = CenteredSums(powers, self.effective, self.clusters, ends, bool(decisions))
-        return sums.joined(starts)
+        return sums.merge(starts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,9 +332,9 @@ class CenteredSums:
         parts = self.cluster_residuals(at)
         squares = parts.multiply(parts)
         return (
-            _over_clusters(squares),
-            _over_clusters(squares.multiply(parts)),
-            _over_clusters(squares.multiply(squares)),
+            _cluster_sums(squares),
+            _cluster_sums(squares.multiply(parts)),
+            _cluster_sums(squares.multiply(squares)),
         )
 
     @property
@@ -344,9 +344,9 @@ class CenteredSums:
         """
         if self.clusters is None:
             return np.asarray(self.powers[1, 0])
-        return _over_clusters(self.clusters[0].multiply(self.clusters[0]))
+        return _cluster_sums(self.clusters[0].multiply(self.clusters[0]))
 
-    def joined(self, starts: Integers) -> CenteredSums:
+    def merge(self, starts: Integers) -> CenteredSums:
         """Return the sums over unions of ranges, which begin at `starts`."""
         clusters = None
         if self.clusters is not None:
@@ -378,6 +378,6 @@ class CenteredSums:
         return bessel * float(square.sum()) / n**2, float(cube.sum()) / n**3
 
 
-def _over_clusters(parts: sparse.csr_matrix) -> Array:
+def _cluster_sums(parts: sparse.csr_matrix) -> Array:
     """Return the sum over the clusters in each range."""
     return np.asarray(parts.sum(axis=1)).ravel()

@@ -34,11 +34,11 @@ MAKERS: dict[str, Callable[[int], Penalty]] = {
     "none": lambda z_dim: NoPenalty(),
 }
 
-# Every name that :func:`penalty_named` knows. All but "hsic" are those of the published numbers.
+# Every name that :func:`make_penalty` knows. All but "hsic" are those of the published numbers.
 PENALTY_NAMES = tuple(MAKERS)
 
 
-def penalty_named(name: str, z_dim: int = 50) -> Penalty:
+def make_penalty(name: str, z_dim: int = 50) -> Penalty:
     """Return the penalty of a name in :data:`PENALTY_NAMES`. For a variant, make an object of
     :mod:`frhsic.penalties`.
 
@@ -51,9 +51,9 @@ def penalty_named(name: str, z_dim: int = 50) -> Penalty:
 
     Examples
     --------
-    >>> penalty_named("hsic").needs_scores, penalty_named("frhsic").needs_scores
+    >>> make_penalty("hsic").needs_scores, make_penalty("frhsic").needs_scores
     (True, False)
-    >>> penalty_named("adv", z_dim=8).z_dim
+    >>> make_penalty("adv", z_dim=8).z_dim
     8
     """
     if name not in MAKERS:

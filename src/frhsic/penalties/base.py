@@ -33,7 +33,7 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from frhsic.dependence.grams import hsic_biased, hsic_weighted
+from frhsic.dependence.grams import hsic_biased_from_gram, hsic_weighted_from_gram
 
 # Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal
 # Opportunity).
@@ -74,7 +74,11 @@ class Batch:
 
         The first is centered, which is cheaper if it has no gradient: pass that of s there.
         """
-        return hsic_biased(l, k) if self.row_weight is None else hsic_weighted(l, k, self.shares)
+        return (
+            hsic_biased_from_gram(l, k)
+            if self.row_weight is None
+            else hsic_weighted_from_gram(l, k, self.shares)
+        )
 
 
 class Penalty(nn.Module, ABC):
@@ -155,7 +159,7 @@ class Penalty(nn.Module, ABC):
 
     def __init__(self, *, condition: PenaltyCondition = None) -> None:
         super().__init__()
-        one_of("condition", condition, ("positive", None))
+        require_choice("condition", condition, ("positive", None))
         self.condition = condition
         self.needs_target = condition == "positive"
         self.n_attributes: int | None = None
@@ -333,7 +337,7 @@ def _require_tensor(x: object, name: str) -> None:
         )
 
 
-def one_of(name: str, value: object, choices: tuple[object, ...]) -> None:
+def require_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Raise unless `value` is one of the choices."""
     if value not in choices:
         raise ValueError(

@@ -28,7 +28,7 @@ INNER_COLUMNS = 128
 WHITENED_COLUMNS = 64
 
 
-def whitened(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
+def whiten_rows(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
     r"""Columns of mean 0, uncorrelated and of variance 1/2d under the weights, up to the ridge.
 
     :math:`u L^{-\top} / \sqrt{2d}` with u standardized and :math:`L L^\top = R + \varepsilon I`, R
@@ -42,7 +42,7 @@ def whitened(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
     Two equal coordinates, with variance 2 along their mean, and a third.
 
     >>> z = torch.tensor([[0.0, 0.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 9.0], [2.0, 2.0, 9.0]])
-    >>> white = whitened(z, torch.full((4,), 0.25), smallest=1e-6)
+    >>> white = whiten_rows(z, torch.full((4,), 0.25), smallest=1e-6)
     >>> (white.mT @ white / 4).trace()  # (2 / 2.1 + 1 / 1.1) / 6
     tensor(0.3102)
     """
@@ -64,7 +64,7 @@ class _Parts(NamedTuple):
     variance: Tensor
 
 
-def _parts(z: Tensor, w: Tensor, least: float) -> _Parts:
+def _whitening(z: Tensor, w: Tensor, least: float) -> _Parts:
     centered = z - w[..., None, :] @ z
     covariance = centered.mT @ (w[..., None] * centered)
     variance = covariance.diagonal(dim1=-2, dim2=-1).clone()
@@ -87,7 +87,7 @@ class _Whitened(torch.autograd.Function):
     def forward(z: Tensor, w: Tensor, least: float) -> tuple[Tensor, ...]:
         step = _gpu.step_kernels(z, WHITENED_COLUMNS)
         if step is None:
-            return tuple(_parts(z, w, least))
+            return tuple(_whitening(z, w, least))
         return tuple(step.whiten(z, w, RIDGE, least, _length(z)))
 
     @staticmethod
@@ -107,7 +107,7 @@ class _Whitened(torch.autograd.Function):
         if upstream is None:
             return None, None, None
         if torch.is_grad_enabled():
-            white, centered, mapping, variance = _parts(z, w, ctx.least)
+            white, centered, mapping, variance = _whitening(z, w, ctx.least)
         elif (step := _gpu.step_kernels(z, WHITENED_COLUMNS)) is not None:
             return step.whiten_backward(upstream, w, saved, ctx.least, _length(z)), None, None
         else:
@@ -127,12 +127,12 @@ class _Whitened(torch.autograd.Function):
         info: Any, in_dims: tuple[int | None, int | None, None], z: Tensor, w: Tensor, least: float
     ) -> Any:
         z = _in_front(z, in_dims[0], info.batch_size)
-        w = _shared(w, in_dims[1], z.ndim - 1)
+        w = _align_batch(w, in_dims[1], z.ndim - 1)
         parts = _Whitened.apply(z, w, least)  # type: ignore[no-untyped-call]
         return parts, (0, 0, 0, 0)
 
 
-def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> Tensor:
+def gram_inner_product(z: Tensor, g: Tensor, linear: float, gaussian: float) -> Tensor:
     r"""Inner product with a Gram matrix, :math:`\sum_{ij} G_{ij} (a\, z_i^\top z_j + b
     \exp(-\|z_i - z_j\|^2 / 2))`.
 
@@ -144,7 +144,9 @@ def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> Tensor:
     Examples
     --------
     >>> g = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
-    >>> inner(torch.tensor([[0.0], [1.0]]), g, linear=1.0, gaussian=1.0)  # 1 + 2 (1 - 0.6065)
+    >>> gram_inner_product(
+    ...     torch.tensor([[0.0], [1.0]]), g, linear=1.0, gaussian=1.0
+    ... )  # 1 + 2 (1 - 0.6065)
     tensor(1.7869)
     """
     value: Tensor
@@ -197,7 +199,7 @@ class _Inner(torch.autograd.Function):
         gaussian: float,
     ) -> Any:
         z = _in_front(z, in_dims[0], info.batch_size)
-        g = _shared(g, in_dims[1], z.ndim)
+        g = _align_batch(g, in_dims[1], z.ndim)
         results = _Inner.apply(z, g, linear, gaussian)  # type: ignore[no-untyped-call]
         return results, (0, 0)
 
@@ -208,9 +210,9 @@ def _value_and_slope(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tu
         slope = 2 * linear * (g @ z)
         return (z * slope).sum((-2, -1)) / 2, slope
     half = (z * z).sum(-1, keepdim=True) / -2
-    one = torch.ones_like(z[..., :1])
+    ones = torch.ones_like(z[..., :1])
     # the exponent z·z' − |z|²/2 − |z'|²/2 is one matrix product
-    exponent = torch.cat([z, half, one], dim=-1) @ torch.cat([z, one, half], dim=-1).mT
+    exponent = torch.cat([z, half, ones], dim=-1) @ torch.cat([z, ones, half], dim=-1).mT
     # rows of g sum to 0, so that its products with exponents are those with z·z'
     value = linear * (g * exponent).sum((-2, -1)) if linear else 0.0
     differentiated = torch.is_grad_enabled()  # else in place, to save passes over the matrix
@@ -225,7 +227,7 @@ def _in_front(x: Tensor, dim: int | None, size: int) -> Tensor:
     return x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
 
 
-def _shared(x: Tensor, dim: int | None, ndim: int) -> Tensor:
+def _align_batch(x: Tensor, dim: int | None, ndim: int) -> Tensor:
     """Return x with its batch, if it has one, in front of `ndim` dimensions; those it lacks share
     it.
     """

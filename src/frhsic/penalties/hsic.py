@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.grams import centered
-from frhsic.dependence.inputs import recentered, require_kernel
+from frhsic.dependence.grams import centered_gram
+from frhsic.dependence.inputs import recenter, require_kernel
 from frhsic.kernels import (
     Gaussian,
     Kernel,
@@ -24,8 +24,8 @@ from frhsic.kernels import (
     default_gaussian,
     squared_distances,
 )
-from frhsic.penalties.base import Batch, Penalty, PenaltyCondition, one_of
-from frhsic.penalties.closed_forms import inner, whitened
+from frhsic.penalties.base import Batch, Penalty, PenaltyCondition, require_choice
+from frhsic.penalties.closed_forms import gram_inner_product, whiten_rows
 
 ScaleZ = Literal["whitened", "published"]
 ScaleS = Literal["median", "published"]
@@ -151,12 +151,12 @@ class HSIC(Penalty):
         super().__init__(condition=condition)
         _require_unit("scale_z", scale_z, get_args(ScaleZ))
         _require_unit("scale_s", scale_s, get_args(ScaleS))
-        one_of("attributes", attributes, get_args(Attributes))
+        require_choice("attributes", attributes, get_args(Attributes))
         require_kernel(kernel_z, "kernel_z")
         require_kernel(kernel_s, "kernel_s")
         self.kernel_z = Gaussian(1.0) if kernel_z is None else kernel_z
         self.kernel_s = Gaussian(1.0) if kernel_s is None else kernel_s
-        self._terms = _terms(self.kernel_z)
+        self._terms = _kernel_terms(self.kernel_z)
         if not (math.isfinite(head_weight) and head_weight >= 0):
             raise ValueError(
                 f"head_weight={head_weight!r}; pass a finite number that is not negative."
@@ -237,7 +237,7 @@ class HSIC(Penalty):
         if batch.row_weight is None and all(
             isinstance(kernel, (Linear, Gaussian)) for x, kernels in terms for _, kernel in kernels
         ):
-            l = centered(l)
+            l = centered_gram(l)
             return _sum(_inner(x, l, kernels) for x, kernels in terms)
         return batch.hsic(
             l, _sum(factor * kernel(x, x) for x, kernels in terms for factor, kernel in kernels)
@@ -248,16 +248,16 @@ class HSIC(Penalty):
         terms: list[tuple[Tensor, Terms]] = []
         if batch.scores is not None:
             head = Linear()
-            terms.append((recentered(batch.scores, head), ((self.head_weight, head),)))
+            terms.append((recenter(batch.scores, head), ((self.head_weight, head),)))
         if self._terms:
-            terms.append((self._in_units(batch), self._terms))
+            terms.append((self._scaled_z(batch), self._terms))
         return terms
 
-    def _in_units(self, batch: Batch) -> Tensor:
+    def _scaled_z(self, batch: Batch) -> Tensor:
         """Return z divided by its scale."""
         if self.scale_z == "whitened":
-            return whitened(batch.z, batch.shares, smallest=LEAST_BATCH_SPREAD)
-        z = recentered(batch.z, self.kernel_z)
+            return whiten_rows(batch.z, batch.shares, smallest=LEAST_BATCH_SPREAD)
+        z = recenter(batch.z, self.kernel_z)
         if isinstance(self.scale_z, (int, float)):
             return z if self.scale_z == 1 else z / self.scale_z
         assert self.scale_z_now is not None
@@ -281,19 +281,19 @@ class HSIC(Penalty):
 
 def _require_unit(name: str, scale: str | float, choices: tuple[str, ...]) -> None:
     if isinstance(scale, str):
-        one_of(name, scale, choices)
+        require_choice(name, scale, choices)
     else:
         _arrays.require_positive(scale, name)
 
 
-def _terms(kernel: Kernel, factor: float = 1.0) -> Terms:
+def _kernel_terms(kernel: Kernel, factor: float = 1.0) -> Terms:
     """Write a kernel as a weighted sum of kernels that are not sums; terms of weight 0 are left
     out.
     """
     if isinstance(kernel, Sum):
-        return _terms(kernel.a, factor) + _terms(kernel.b, factor)
+        return _kernel_terms(kernel.a, factor) + _kernel_terms(kernel.b, factor)
     if isinstance(kernel, Multiple):
-        return _terms(kernel.kernel, factor * kernel.factor)
+        return _kernel_terms(kernel.kernel, factor * kernel.factor)
     return ((factor, kernel),) if factor > 0 else ()
 
 
@@ -306,12 +306,12 @@ def _inner(x: Tensor, l: Tensor, terms: Terms) -> Tensor:
         if not isinstance(kernel, Gaussian):
             continue
         if isinstance(kernel.bandwidth, Tensor) or kernel.bandwidth != 1:
-            values.append(inner(x / kernel.bandwidth, l, 0.0, share * factor))
+            values.append(gram_inner_product(x / kernel.bandwidth, l, 0.0, share * factor))
         else:  # the linear kernel at once, which costs nothing here
-            values.append(inner(x, l, linear, share * factor))
+            values.append(gram_inner_product(x, l, linear, share * factor))
             linear = 0.0
     if linear > 0:
-        values.append(inner(x, l, linear, 0.0))
+        values.append(gram_inner_product(x, l, linear, 0.0))
     return _sum(values)
 
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from frhsic import _arrays
 from frhsic.dependence.distance import euclidean_distances
-from frhsic.dependence.grams import hsic_biased, safe_sqrt
+from frhsic.dependence.grams import hsic_biased_from_gram, safe_sqrt
 from frhsic.kernels import Gaussian, squared_distances
 from frhsic.penalties.base import Batch, Penalty, zero
 from frhsic.penalties.bins import bin_membership, quantile_edges
@@ -151,14 +151,14 @@ class EIPM(Penalty):
             return zero(batch.z)
         # With bandwidth 1 in many dimensions most entries underflow. Denormal numbers make a
         # product 10 times slower on a CPU than zeros.
-        z = self._in_units(batch)
+        z = self._scaled_z(batch)
         k = functional.hardshrink(Gaussian(1.0)(z, z), SMALLEST_ENTRY)
         count = m if self.anchors is None else min(self.anchors, m)
         anchors = torch.arange(count, device=k.device)
         weights = leave_one_out_weights(batch.s, self.gamma, anchors)
         return eipm_from_gram(k, weights, floor=EIPM_FLOOR)
 
-    def _in_units(self, batch: Batch) -> Tensor:
+    def _scaled_z(self, batch: Batch) -> Tensor:
         """Return z divided by the bandwidth of its kernel."""
         return (batch.z - batch.z.detach().mean(dim=0)) / self.scale_z
 
@@ -254,7 +254,7 @@ class DistanceCovariance(Penalty):
     def _value(self, batch: Batch) -> Tensor:
         if batch.rows < 2:
             return zero(batch.z)
-        return hsic_biased(euclidean_distances(batch.s), euclidean_distances(batch.z))
+        return hsic_biased_from_gram(euclidean_distances(batch.s), euclidean_distances(batch.z))
 
 
 def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) -> Tensor:
@@ -328,7 +328,7 @@ def gdp_value(
     return gaps.mean(dim=-1) if weights is None else gaps @ weights
 
 
-def equispaced(values: Tensor, points: int) -> Tensor:
+def equispaced_points(values: Tensor, points: int) -> Tensor:
     """Return equispaced points from the smallest to the largest value."""
     low, high = values.aminmax()
     steps = torch.arange(points, dtype=values.dtype, device=values.device)
@@ -381,7 +381,7 @@ class GDP(Penalty):
     def _value(self, batch: Batch) -> Tensor:
         assert batch.scores is not None
         gaps = [
-            gdp_value(batch.scores.mT, s, self.bandwidth, equispaced(s, self.points)).sum()
+            gdp_value(batch.scores.mT, s, self.bandwidth, equispaced_points(s, self.points)).sum()
             for s in batch.s.mT
         ]
         return torch.stack(gaps).sum()

@@ -35,7 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from frhsic._files import write_whole
 from frhsic.estimators.coupling import ParityCoupling
-from frhsic.estimators.fitting import is_given
+from frhsic.estimators.fitting import is_prefit
 from frhsic.formatting import printable
 from frhsic.persistence.boosters import MOST_NUMBERS
 from frhsic.persistence.models import SOLVED, SavedParts
@@ -135,7 +135,7 @@ def _model_parts(model: Any, saved: SavedParts, parameters: Mapping[str, Any]) -
         is_function = callable(part) and not hasattr(part, "get_params")
         if part is not None and not is_function:
             parts[name] = part
-    if is_given(parameters.get("estimator")):
+    if is_prefit(parameters.get("estimator")):
         del parts["models_"]  # a model that was given is a parameter
     return parts
 

@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from frhsic.estimators import ParityClassifier, ParityCoupling, ParityEncoder, ParityRegressor
-from frhsic.estimators.conditional import SensitiveBasis, TreeTable
+from frhsic.estimators.basis import SensitiveBasis
+from frhsic.estimators.coding import TreeTable
 from frhsic.estimators.coupling import DensityRatio
 from frhsic.estimators.families import ClassScores
 from frhsic.estimators.laws import ConditionalLaw
@@ -83,8 +84,6 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
     given = not hasattr(model, "models_")
     if given:
         model.models_ = [model.estimator]
-    if not hasattr(model, "table_"):
-        model.table_ = None
     model._check()
     solution = model.solution_
     frontier = model.frontier_
@@ -112,8 +111,7 @@ def _complete_parity(model: ParityEstimator, arrays: Arrays) -> None:
     )
     require(
         len(solution.laws) == (folds if solution.family.knows_s else 0)
-        and all(map(_is_sound_law, solution.laws))
-        and (model.table_ is None or isinstance(model.table_, TreeTable)),
+        and all(map(_is_sound_law, solution.laws)),
         "its coefficients differ",
     )
     _check_frontier(model, solution.places)
@@ -165,9 +163,7 @@ def _complete_encoder(model: ParityEncoder, arrays: Arrays) -> None:
         require(sound and np.isfinite(directions).all(), "a basis is no basis")
         functions += directions.shape[1]
     width = sum(target.width for target in solution.targets)
-    if not solution.targets:
-        width = model.feature_encoding_.width
-        require(model.column_scales_.shape == (width,), "its columns differ")
+    require(width > 0, "it keeps no target")
     repeated = len(model.repeated_)
     require(model.choices_.shape == (trade_offs, repeated), "its rows differ in number")
     for prototypes, columns, table, chosen in zip(
@@ -238,7 +234,7 @@ def _check_ratio(ratio: DensityRatio, rows: int, attributes: int) -> None:
     for part, group, size in zip(basis.parts, basis.groups, basis.places.shape, strict=True):
         require(group.shape == part.mass.shape == part.starts.shape, "other nodes")
         _require_places(group, size)
-    ratio.at(np.zeros((1, functions)), basis.node(np.zeros((1, attributes))))
+    ratio.node_ratios(np.zeros((1, functions)), basis.node(np.zeros((1, attributes))))
 
 
 def _require_places(values: np.ndarray, end: int) -> None:

@@ -18,7 +18,7 @@ from frhsic.persistence.models import Arrays, SavedParts
 from frhsic.persistence.rules import require
 from frhsic.tables.columns import MOST_ENCODED_LEVELS
 from frhsic.training import MLP
-from frhsic.training.data import seeded
+from frhsic.training.data import fork_generators
 from frhsic.training.result import Bottleneck
 
 
@@ -59,7 +59,7 @@ def _complete_network(model: NetworkEstimator, arrays: Arrays) -> None:
         )
     # modules without memory: a file that asks for more weights than it holds is refused before they
     # are made
-    with seeded(), torch.device("meta" if own else "cpu"):
+    with fork_generators(), torch.device("meta" if own else "cpu"):
         encoder = model._encoder_maker()(encoding.width)
         require(isinstance(encoder, nn.Module), "encoder must make a torch.nn.Module")
         if model.has_bottleneck_:

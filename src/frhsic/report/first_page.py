@@ -21,25 +21,25 @@ from frhsic.auditing.results import (
 )
 from frhsic.estimators.frontier import AIM_MEASURES
 from frhsic.formatting import (
-    capitalized,
+    capitalize,
     figure,
+    format_difference,
+    format_estimate,
+    format_exact,
+    format_interval,
+    format_setting,
     percent,
-    plain,
     points,
-    ranged,
-    settled_by,
-    short,
-    signed,
-    stated,
+    rows_needed_phrase,
 )
 from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name
 from frhsic.report.model import Report, Stop, TradeOff
-from frhsic.report.people import noun_of, people_of
+from frhsic.report.people import people_phrase, score_noun
 from frhsic.report.words import (
     WORDS,
-    among_phrase,
     asked_reduction,
+    condition_phrase,
     dependence_lines,
     drift_line,
     drift_name,
@@ -47,8 +47,8 @@ from frhsic.report.words import (
     gap_name,
     gap_phrase,
     is_significant,
-    label,
-    listed,
+    join_names,
+    measure_label,
     outcome_phrase,
     reduced_phrase,
     say,
@@ -121,20 +121,20 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
         return report.audit.limits
     key, among = AIM_MEASURES[tradeoff.aim], tradeoff.condition or "all"
     rows = report.audit.rows.used
-    found = []
+    limit_checks = []
     for i, name in enumerate(tradeoff.attributes):
         gap, share, limit = tradeoff.after.gaps[i], tradeoff.shares[i], tradeoff.limits[i]
         interval = Interval(gap.low, gap.high, confidence, "")
         if limit:
             bound = float(f"{limit:.3g}")
-            found.append(LimitCheck(name, key, among, bound, gap.value, interval, rows=rows))
+            limit_checks.append(LimitCheck(name, key, among, bound, gap.value, interval, rows=rows))
         if share is not None and tradeoff.changes:
             change = tradeoff.changes[i]
             old = Number(key, change.before, rows)
             shared = share, "gap", old, change.reduction, rows
             bound = share * old.value
-            found.append(LimitCheck(name, key, among, bound, gap.value, interval, *shared))
-    return tuple(found)
+            limit_checks.append(LimitCheck(name, key, among, bound, gap.value, interval, *shared))
+    return tuple(limit_checks)
 
 
 def verdict(report: Report) -> Headline:
@@ -152,7 +152,7 @@ def verdict(report: Report) -> Headline:
         if first.rows_needed is not None:
             settled = say("hardly_settled")
             if first.rows_needed < FAR * first.rows:
-                settled = capitalized(settled_by(first.rows_needed, people_of(audit)))
+                settled = capitalize(rows_needed_phrase(first.rows_needed, people_phrase(audit)))
             remarks.append(f"{settled}.")
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
@@ -181,10 +181,16 @@ def verdict(report: Report) -> Headline:
         told = say(key, c=change, ends=change.interval, since=since or say("the_last"))
         name = change.attribute
         contrary = (  # the score has become better while the gap grew, or worse while it fell
-            say("more_accurate" if one.improved else "less_accurate", name=drift_name(one), c=one)
-            for one in audit.drift
-            if one.key in ("auc", "root_squared_error") and one.changed and change.changed
-            if one.improved != change.improved
+            say(
+                "more_accurate" if quality_change.improved else "less_accurate",
+                name=drift_name(quality_change),
+                c=quality_change,
+            )
+            for quality_change in audit.drift
+            if quality_change.key in ("auc", "root_squared_error")
+            and quality_change.changed
+            and change.changed
+            if quality_change.improved != change.improved
         )
         return Headline("none", told, name, gaps[name], tuple(contrary))
     first_name, *rest = sorted(gaps, key=lambda name: -gaps[name].value)
@@ -194,22 +200,22 @@ def verdict(report: Report) -> Headline:
         first_name,
         gaps[first_name],
         tuple(gap_sentence(gaps[name], name, audit) for name in rest),
-        tuple(_unlimited(report)),
+        tuple(_unlimited_reasons(report)),
     )
 
 
-def _unlimited(report: Report) -> Iterator[str]:
+def _unlimited_reasons(report: Report) -> Iterator[str]:
     """Yield why no limit is judged."""
     tradeoff = report.tradeoff
     shares = [] if tradeoff is None else [share for share in tradeoff.shares if share is not None]
     if shares:
-        yield say("share_not_applied", asked=listed([*dict.fromkeys(map(percent, shares))]))
+        yield say("share_not_applied", asked=join_names([*dict.fromkeys(map(percent, shares))]))
         return
     if tradeoff is not None and tradeoff.limited:
         yield say("least_gap")
         for change in tradeoff.changes:
             what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
-            what = capitalized(what + among_phrase(tradeoff.condition, report.audit))
+            what = capitalize(what + condition_phrase(tradeoff.condition, report.audit))
             yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
         return
     yield say("no_limit")
@@ -220,25 +226,25 @@ def gap_sentence(gap: Number, s: str, audit: Audit) -> str:
     key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
     if key == "gap_seen" and (gap.adjusted or 0.0) > audit.subject.level:
         key = "gap_alone"
-    return say(key, noun=noun_of(audit), s=s, gap=gap, count=len(audit.attributes))
+    return say(key, noun=score_noun(audit), s=s, gap=gap, count=len(audit.attributes))
 
 
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     """Return whether a limit is kept, by how much, and how certain that is."""
-    what = gap_phrase(check.key, check.attribute) + among_phrase(check.among, audit)
+    what = gap_phrase(check.key, check.attribute) + condition_phrase(check.among, audit)
     kind = verdict_phrase(check)
     if check.base == "gap":
         unclear = "not_judged" if check.reduction is None else "unsettled"
         key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, unclear)
         return say(key, what=what, reduced=asked_reduction(check))
     least = check.key in RATIOS
-    value, low, high = (short(x, check.limit) for x in (check.value, *check.interval))
+    value, low, high = (format_estimate(x, check.limit) for x in (check.value, *check.interval))
     if check.value == 0:
         value = say("not_above_chance")
     bound = f"between {low} and {high}"
     if check.verdict != "unclear":
         bound = f"at least {low}" if (kind == "kept") == least else f"at most {high}"
-    limit = stated(check.limit)
+    limit = format_exact(check.limit)
     if check.share is not None:
         limit = say("limit_as_share", check=check)
     passed = say("under" if least else "over")
@@ -255,15 +261,17 @@ def meaning(head: Headline, audit: Audit) -> str:
     shares = subject.chances or gap.key != "gdp"
     scale = 100 if shares else 1
     limit = None if head.limit is None else scale * head.limit
-    size = short(scale * gap.value, limit)
+    size = format_estimate(scale * gap.value, limit)
     spread = audit[s].all_rows.get("standardized_gdp")
     if shares:
         size += say("points")
     elif spread:
-        size += say("deviations", spread=spread, noun=noun_of(audit))
+        size += say("deviations", spread=spread, noun=score_noun(audit))
     allowed = "" if limit is None else say("allowed", limit=limit)
     values = {"s": s, "size": size, "allowed": allowed, "threshold": subject.threshold}
-    return fill(GAP_MEANINGS[gap.key], noun=noun_of(audit), people=people_of(audit), **values)
+    return fill(
+        GAP_MEANINGS[gap.key], noun=score_noun(audit), people=people_phrase(audit), **values
+    )
 
 
 def surety(report: Report) -> str:
@@ -275,19 +283,21 @@ def surety(report: Report) -> str:
     if report.earlier is not None:
         text += say("sure_earlier", rows=report.earlier.rows.used)
     names = [attribute.name for attribute in audit.attributes]
-    only = say("only" if len(names) == 1 else "only_several", names=listed(names))
+    only = say("only" if len(names) == 1 else "only_several", names=join_names(names))
     return f"{text}. {only}"
 
 
-def unanswered(report: Report) -> list[str]:
+def unanswered_questions(report: Report) -> list[str]:
     """Return what these data cannot answer."""
     lines = []
-    for one in report.audit.quality:  # better than a constant by two standard errors
-        sign = {"auc": 1, "root_squared_error": -1}.get(one.key, 0)
-        if sign and sign * (one.value - one.constant) <= 2 * (one.standard_error or 0.0):
+    for quality in report.audit.quality:  # better than a constant by two standard errors
+        sign = {"auc": 1, "root_squared_error": -1}.get(quality.key, 0)
+        if sign and sign * (quality.value - quality.constant) <= 2 * (
+            quality.standard_error or 0.0
+        ):
             lines.append(say("poor"))
     names = " or ".join(attribute.name for attribute in report.audit.attributes)
-    return [*lines, say("no_cause", noun=noun_of(report.audit), names=names)]
+    return [*lines, say("no_cause", noun=score_noun(report.audit), names=names)]
 
 
 # What it costs
@@ -300,15 +310,17 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
     audit = report.audit
     known: dict[str, tuple[Number, Change | None]] = {}
     if stop is None and report.tradeoff is not None:
-        stop = next((one for one in report.tradeoff.stops if one.point.chosen), None)
+        stop = next(
+            (candidate for candidate in report.tradeoff.stops if candidate.point.chosen), None
+        )
     if stop is not None:
-        for one in stop.costs:
-            number = Number(one.key, one.after, 0)
-            known[one.key] = number, None if stop.limit == "none" else one
+        for cost in stop.costs:
+            number = Number(cost.key, cost.after, 0)
+            known[cost.key] = number, None if stop.limit == "none" else cost
     else:
         earlier = () if report.earlier is None else report.earlier.quality
-        before = {one.key: one.number for one in earlier}
-        drift = {one.key: one for one in audit.drift}
+        before = {quality.key: quality.number for quality in earlier}
+        drift = {change.key: change for change in audit.drift}
         for quality in audit.quality:
             key, number = quality.key, quality.number
             change = drift.get(key)
@@ -324,15 +336,17 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
     if change is not None:
         was = form(change.before)
         if change.interval is not None:
-            low, high = (points(x) if key in SHARES else signed(x) for x in change.interval)
+            low, high = (
+                points(x) if key in SHARES else format_difference(x) for x in change.interval
+            )
             unit = say("point_unit") if key in SHARES else ""
             text = say("change", low=low, high=high, unit=unit) + _judgement(change)
     elif number.standard_error:
         reach = -float(ndtri(audit.subject.level / 2)) * number.standard_error
         text = f"{form(number.value - reach)} to {form(number.value + reach)}"
     values = {
-        "people": people_of(audit),
-        "noun": noun_of(audit),
+        "people": people_phrase(audit),
+        "noun": score_noun(audit),
         "outcome": outcome_phrase(audit.subject),
         "threshold": audit.subject.threshold,
     }
@@ -340,14 +354,14 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
     return Cost(key, name, meaning, was, form(number.value), text)
 
 
-def drifted(report: Report, head: Headline) -> tuple[list[Change], list[str]]:
+def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[str]]:
     """Return what else has changed since the earlier audit, and the names of what has not; neither
     what the verdict nor what the costs show.
     """
     shown = [(cost.key, "") for cost in costs(report)] + [("gdp", head.attribute)]
-    rest = [one for one in report.audit.drift if (one.key, one.attribute) not in shown]
-    return [one for one in rest if one.significant], [
-        drift_name(one) for one in rest if not one.significant
+    rest = [change for change in report.audit.drift if (change.key, change.attribute) not in shown]
+    return [change for change in rest if change.significant], [
+        drift_name(change) for change in rest if not change.significant
     ]
 
 
@@ -384,7 +398,7 @@ def frontier_picture(tradeoff: TradeOff) -> str:
 def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
     """Return the limit that leads to a trade-off."""
     if stop.point.chosen:
-        limits = ", ".join(plain(limit) for limit in tradeoff.limits if limit)
+        limits = ", ".join(format_setting(limit) for limit in tradeoff.limits if limit)
         cuts = ", ".join(percent(1 - share) for share in tradeoff.shares if share is not None)
         asked = say("fitted_for", limits=limits) if limits else ""
         asked += say("fitted_cut", cuts=cuts) if cuts else ""
@@ -421,7 +435,7 @@ def alarms(audit: Audit) -> list[str]:
     """
     return [
         *(limit_sentence(check, audit) for check in audit.limits if check.verdict != "kept"),
-        *(drift_line(one) for one in audit.drift if one.changed and not one.improved),
+        *(drift_line(change) for change in audit.drift if change.changed and not change.improved),
     ]
 
 
@@ -439,8 +453,8 @@ def closing_lines(report: Report) -> dict[str, str]:
         for change in (*paired, *report.changes, *report.audit.drift):
             if (change.key, change.attribute) == (gap.key, head.attribute):
                 was = f"{figure(change.before)} → "
-        name = "" if gap.key == "gdp" else f", {label(gap.key).lower()}"
-        lines["gap"] = f"{head.attribute}{name}: {was}{ranged(gap.value, *gap.interval)}"
+        name = "" if gap.key == "gdp" else f", {measure_label(gap.key).lower()}"
+        lines["gap"] = f"{head.attribute}{name}: {was}{format_interval(gap.value, *gap.interval)}"
     shown = [
         f"{cost.name} {cost.was} → {cost.now}" if cost.was else f"{cost.name} {cost.now}"
         for cost in costs(report)[:3]

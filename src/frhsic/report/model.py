@@ -124,7 +124,7 @@ class Report(Document):
 
     def change(self, key: str, attribute: str) -> Change | None:
         """Return how the limit changed a number along an attribute, or None."""
-        for one in self.changes:
-            if (one.key, one.attribute) == (key, attribute):
-                return one
+        for change in self.changes:
+            if (change.key, change.attribute) == (key, attribute):
+                return change
         return None

@@ -1,4 +1,4 @@
-"""One self-contained HTML page from a :class:`~frhsic.report.model.Report`, and the same as PDF."""
+"""One self-contained HTML page from a :class:`~frhsic.report.model.Report`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
-import subprocess
-import tempfile
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -23,18 +20,6 @@ from frhsic.report import first_page, people, words
 from frhsic.report.model import Report
 
 SCRIPTS = ("tables.js", "page.js")
-# Programs that can print a page, by the order in which they are looked for.
-BROWSERS = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "chrome",
-    "msedge",
-)
-FLAGS = ["--headless=new", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--no-pdf-header-footer", "--virtual-time-budget=10000"]
-SECONDS = 120
 
 
 def render(report: Report | Audit) -> str:
@@ -66,7 +51,7 @@ def render(report: Report | Audit) -> str:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=unbroken,
+        finalize=keep_together,
     )
     environment.filters |= words.FORMS
     audit = report.audit
@@ -77,7 +62,9 @@ def render(report: Report | Audit) -> str:
         origin=Context().stamped().origin | audit.context.origin,
         style=style,
         script=script,
-        policy=_policy(style, script),
+        # the page may run its one script and style, and fetch nothing
+        policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}';"
+        " base-uri 'none'; form-action 'none'",
         data=_embeddable(report),
         first=first_page,
         people=people,
@@ -90,11 +77,11 @@ def render(report: Report | Audit) -> str:
 def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
     """Write a report to `path`, completely or not at all, and return the path.
 
-    A path that ends in ``.pdf`` gets the page as PDF on A4, for which Chromium, Chrome or Edge must
-    be on the PATH; nothing is fetched.
+    Print it from a browser for a PDF: its first page is one sheet of A4.
 
     Examples
     --------
+    >>> import tempfile
     >>> import numpy as np
     >>> from frhsic import audit
     >>> from frhsic.auditing import Settings
@@ -106,57 +93,11 @@ def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
     """
     target = Path(path)
     require_writable({"report": target})
-    write_whole(target, content(report, "PDF" if target.suffix.lower() == ".pdf" else "HTML"))
+    write_whole(target, render(report).encode())
     return target
 
 
-def content(report: Report | Audit, kind: str) -> bytes:
-    """Return a report as the content of a file: an HTML page, or a "PDF"."""
-    return _printed(report) if kind == "PDF" else render(report).encode()
-
-
-def find_browser() -> str:
-    """Return the path of a browser that can print; raise if there is none."""
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is not None:
-        return path
-    raise ValueError(
-        f"a PDF is printed by a browser, and none of {', '.join(BROWSERS)} is on the PATH. Install"
-        " one (on Debian: apt-get install chromium), or print the HTML report from a browser of"
-        " your own."
-    )
-
-
-def _printed(report: Report | Audit) -> bytes:
-    browser = find_browser()
-    with tempfile.TemporaryDirectory() as folder:
-        page, document = Path(folder, "report.html"), Path(folder, "report.pdf")
-        page.write_text(render(report), encoding="utf-8")
-        command = [
-            browser,
-            *FLAGS,
-            f"--user-data-dir={Path(folder, 'profile')}",
-            f"--print-to-pdf={document}",
-        ]
-        if hasattr(os, "geteuid") and os.geteuid() == 0:
-            command.append("--no-sandbox")  # Chromium refuses to run as root with its sandbox
-        try:
-            done = subprocess.run(
-                [*command, page.as_uri()], capture_output=True, timeout=SECONDS, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise ValueError(
-                f"{browser} did not print the report within {SECONDS} seconds."
-            ) from None
-        if not document.is_file() or not document.read_bytes().startswith(b"%PDF"):
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            raise ValueError(
-                f"{browser} did not print the report: {said[-1] if said else 'it gave no reason'}"
-            )
-        return document.read_bytes()
-
-
-def unbroken(value: Any) -> Any:
+def keep_together(value: Any) -> Any:
     """Return a text in which no line breaks between a number and its unit or power of ten, or
     within a short range in brackets.
     """
@@ -176,12 +117,6 @@ def _embeddable(report: Report) -> Markup:
 
 def _asset(name: str) -> str:
     return resources.files("frhsic.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _policy(style: str, script: str) -> str:
-    """Return the content policy: the page may run its one script and style, and fetch nothing."""
-    own = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
-    return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
 
 
 def _digest(text: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from frhsic._pictures import Frame, Line, curve_svg, padded
+from frhsic._pictures import Frame, Line, curve_svg, padded_range
 from frhsic.auditing.results import AttributeAudit, Audit, Curve, Law
-from frhsic.formatting import ranged
+from frhsic.formatting import format_interval
 from frhsic.report.model import Report, Stop
 from frhsic.report.words import group_phrase, is_significant, outcome_phrase, say, score_phrase
 
@@ -30,19 +30,21 @@ class Group:
     error: float | None
 
 
-def people_of(audit: Audit) -> str:
+def people_phrase(audit: Audit) -> str:
     """Return who is decided about: as stated, or “people”."""
     return audit.context.people or "people"
 
 
-def noun_of(audit: Audit) -> str:
+def score_noun(audit: Audit) -> str:
     """Return what the numbers are called that are audited: predictions of a number, or scores."""
     return (
-        "prediction" if any(one.key == "root_squared_error" for one in audit.quality) else "score"
+        "prediction"
+        if any(quality.key == "root_squared_error" for quality in audit.quality)
+        else "score"
     )
 
 
-def worst_first(attribute: AttributeAudit, audit: Audit) -> list[int]:
+def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
     """Return the groups with enough rows: those scored wrongly beyond chance first, to their
     disadvantage where it is known what is good, by the size of the error; then by the distance
     from the overall mean.
@@ -53,9 +55,9 @@ def worst_first(attribute: AttributeAudit, audit: Audit) -> list[int]:
         error = _error(attribute, i)
         if error is None:
             return 0, abs(curve.mean[i] - curve.overall)
-        return 2 if _in_favour(error, audit) is False else 1, abs(error)
+        return 2 if _is_favourable(error, audit) is False else 1, abs(error)
 
-    return sorted(curve.trusted, key=weight, reverse=True)
+    return sorted(curve.trusted_groups, key=weight, reverse=True)
 
 
 def _error(attribute: AttributeAudit, i: int) -> float | None:
@@ -68,7 +70,7 @@ def _error(attribute: AttributeAudit, i: int) -> float | None:
     return -rest.mean[i]
 
 
-def _in_favour(error: float, audit: Audit) -> bool | None:
+def _is_favourable(error: float, audit: Audit) -> bool | None:
     """Whether an error of the score is good for a person; None where that is not known."""
     target = audit.subject.target
     if target is None or target.favours_high is None:
@@ -93,16 +95,16 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
     elif stops:
         layers = {f"after stop stop-{i}": stop.curves[s] for i, stop in enumerate(stops)}
     domain, cut = _domain(attribute, curve)
-    every = [one for one in (before, *layers.values()) if one]
+    every = [layer for layer in (before, *layers.values()) if layer]
     known = [(x, _actual(attribute, i)) for i, x in enumerate(curve.grid)]
     actual = [(x, mean) for x, mean in known if mean is not None]
-    lines = [_line("before", before, domain, banded=False)] if before else []
-    lines += [_line(kind, one, domain) for kind, one in layers.items()]
+    lines = [_curve_line("before", before, domain, banded=False)] if before else []
+    lines += [_curve_line(kind, layer, domain) for kind, layer in layers.items()]
     marks = []
-    worst = worst_first(attribute, audit)[0]
+    worst = sort_groups(attribute, audit)[0]
     x = min(max(curve.grid[worst], domain[0]), domain[1])
-    for kind, one in layers.items():
-        _, mean = min(zip(one.grid, one.mean), key=lambda at: abs(at[0] - curve.grid[worst]))
+    for kind, layer in layers.items():
+        _, mean = min(zip(layer.grid, layer.mean), key=lambda at: abs(at[0] - curve.grid[worst]))
         marks.append((kind, x, mean, group_phrase(curve, worst, s)))
     frame = Frame(
         domain,
@@ -126,11 +128,11 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
 
 def axis_name(audit: Audit) -> str:
     """Return what the picture shows upwards, and what a high score means where that is known."""
-    subject, noun = audit.subject, noun_of(audit)
-    own = score_phrase(subject).removeprefix("the ")
+    subject, noun = audit.subject, score_noun(audit)
+    phrase = score_phrase(subject).removeprefix("the ")
     tail = ""
-    if "“" not in own and own != "score":
-        noun = own
+    if "“" not in phrase and phrase != "score":
+        noun = phrase
     elif subject.target is not None and noun == "score":
         tail = say("higher", outcome=outcome_phrase(subject))
     if subject.target is not None and subject.target.favours_high is not None:
@@ -138,10 +140,10 @@ def axis_name(audit: Audit) -> str:
     return say("mean_of", noun=noun) + tail
 
 
-def along_picture(curve: Curve, name: str, s: str) -> str:
+def attribute_picture(curve: Curve, name: str, s: str) -> str:
     """Return a curve along an attribute as SVG."""
     domain = curve.start[0], curve.end[-1]
-    return curve_svg(_line("after", curve, domain), curve.overall, (s, name))
+    return curve_svg(_curve_line("after", curve, domain), curve.overall, (s, name))
 
 
 def earlier_curve(report: Report, s: str) -> Curve | None:
@@ -153,7 +155,9 @@ def earlier_curve(report: Report, s: str) -> Curve | None:
     return None
 
 
-def _line(kind: str, curve: Curve, domain: tuple[float, float], *, banded: bool = True) -> Line:
+def _curve_line(
+    kind: str, curve: Curve, domain: tuple[float, float], *, banded: bool = True
+) -> Line:
     """Return a curve that goes on to the ends of its outer groups, as far as they are drawn."""
     inside = [i for i, x in enumerate(curve.grid) if domain[0] <= x <= domain[1]]
     places = [inside[0], *inside, inside[-1]]
@@ -169,15 +173,15 @@ def _domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float
     quarter of it, or 5 % that then take half; and a note on that.
     """
 
-    def at(share: float) -> float:
-        return _quantile(attribute.law, share)
+    def quantile(share: float) -> float:
+        return _law_quantile(attribute.law, share)
 
     low, high = curve.start[0], curve.end[-1]
     cut = 0
     for tail, most in ((0.01, 1 / 4), (0.05, 1 / 2)):
         width = most * (high - low)
-        left = at(tail) if at(tail) - low > width else low
-        right = at(1 - tail) if high - at(1 - tail) > width else high
+        left = quantile(tail) if quantile(tail) - low > width else low
+        right = quantile(1 - tail) if high - quantile(1 - tail) > width else high
         if (left, right) != (low, high):
             cut = round(100 * tail)
         low, high = left, right
@@ -188,14 +192,14 @@ def _extent(curves: Sequence[Curve], others: Sequence[float], law: Law) -> tuple
     """Return the range of means of trusted groups, and of bands where nine of ten people are."""
     values = [*others]
     for curve in curves:
-        values += [curve.overall, *(curve.mean[i] for i in curve.trusted)]
+        values += [curve.overall, *(curve.mean[i] for i in curve.trusted_groups)]
         for x, low, high in zip(curve.grid, curve.low, curve.high):
-            if _quantile(law, 0.05) <= x <= _quantile(law, 0.95):
+            if _law_quantile(law, 0.05) <= x <= _law_quantile(law, 0.95):
                 values += [low, high]
-    return padded(min(values), max(values))
+    return padded_range(min(values), max(values))
 
 
-def _quantile(law: Law, share: float) -> float:
+def _law_quantile(law: Law, share: float) -> float:
     return next(v for v, below in zip(law.values, law.shares) if below >= share - 1e-12)
 
 
@@ -207,12 +211,12 @@ def _actual(attribute: AttributeAudit, i: int) -> float | None:
     return round(attribute.all_rows.curves["gdp"].mean[i] + rest.mean[i], 12)
 
 
-def judged(group: Group, audit: Audit) -> str:
+def group_judgement(group: Group, audit: Audit) -> str:
     """Return whether people are scored too low or too high, and whether that is good for them."""
     if group.error is None:
         return say("as_scored")
     text = say("too_high" if group.error > 0 else "too_low", size=abs(group.error))
-    good = _in_favour(group.error, audit)
+    good = _is_favourable(group.error, audit)
     if good is None:
         return text
     return text + say("for_them" if good else "against_them")
@@ -220,7 +224,7 @@ def judged(group: Group, audit: Audit) -> str:
 
 def _tips(curve: Curve, s: str) -> Iterator[tuple[float, float, str]]:
     for i, rows in enumerate(curve.rows):
-        size = ranged(curve.mean[i], curve.low[i], curve.high[i])
+        size = format_interval(curve.mean[i], curve.low[i], curve.high[i])
         text = say("tip", where=group_phrase(curve, i, s), size=size, rows=rows)
         yield curve.start[i], curve.end[i], text
 
@@ -230,14 +234,14 @@ def groups(report: Report, s: str) -> list[Group]:
     attribute = report.audit[s]
     curve = attribute.all_rows.curves["gdp"]
     before = earlier_curve(report, s) if report.before else None
-    found = []
-    for i in worst_first(attribute, report.audit)[:MOST_GROUPS]:
+    worst_groups = []
+    for i in sort_groups(attribute, report.audit)[:MOST_GROUPS]:
         was = before.mean[i] if before and before.grid == curve.grid else None
         where = group_phrase(curve, i, s)
         apart = not curve.low[i] <= curve.overall <= curve.high[i]
         outcome = _actual(attribute, i), _error(attribute, i)
-        found.append(Group(where, curve.rows[i], was, curve.mean[i], apart, *outcome))
-    return found
+        worst_groups.append(Group(where, curve.rows[i], was, curve.mean[i], apart, *outcome))
+    return worst_groups
 
 
 def worst_sentence(report: Report, s: str) -> str:
@@ -250,12 +254,14 @@ def worst_sentence(report: Report, s: str) -> str:
     group = groups(report, s)[0]
     actual = ""
     if group.actual is not None:
-        key = "actually" if _is_counted(audit) else "actual_mean"
+        # people have or have not the outcome, and scores are chances or decisions of it
+        counted = all(quality.key != "root_squared_error" for quality in audit.quality)
+        key = "actually" if audit.subject.chances and counted else "actual_mean"
         actual = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
     was = "" if group.was is None else say("was", was=group.was)
-    text = say("group", group=group, noun=noun_of(audit), people=people_of(audit), was=was)
+    text = say("group", group=group, noun=score_noun(audit), people=people_phrase(audit), was=was)
     if group.error is not None:
-        how = judged(group, audit)
+        how = group_judgement(group, audit)
         against = say("against_them")
         start = say("wrong_against" if how.endswith(against) else "wrong")
         return f"{start}: {text}{actual}: {how.removesuffix(against)}."
@@ -264,8 +270,3 @@ def worst_sentence(report: Report, s: str) -> str:
     chance = "" if beyond and group.apart else say("may_be_chance")
     start = say("furthest" if group.actual is None else "none_wrong")
     return f"{start}: {text}{say('beside_average', overall=curve.overall)}{chance}{actual}."
-
-
-def _is_counted(audit: Audit) -> bool:
-    """Whether scores are chances, or decisions, of an outcome that people have or have not."""
-    return audit.subject.chances and all(one.key != "root_squared_error" for one in audit.quality)

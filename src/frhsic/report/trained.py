@@ -12,7 +12,7 @@ import pandas as pd
 
 from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings
-from frhsic.auditing.comparing import checked, difference
+from frhsic.auditing.comparing import check_limits, difference
 from frhsic.auditing.measures import (
     RANK_ROWS,
     Rows,
@@ -25,15 +25,15 @@ from frhsic.auditing.measures import (
     shown_curve,
 )
 from frhsic.auditing.results import GAPS, LIMITABLE, Change, Number
-from frhsic.auditing.running import Inputs, audited, finished
+from frhsic.auditing.running import Inputs, audit_inputs, finish_audit
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap, aimed_gap, limited_measure
 from frhsic.intervals import Interval
 from frhsic.parity import gdp_curve
 from frhsic.parity.limits import LimitLike, measure_name, parse_limits
 from frhsic.report.model import Report, Stop, TradeOff, TradeOffPoint
-from frhsic.scoring import scores_of
-from frhsic.splits import rows_of, subsample
+from frhsic.scoring import model_scores
+from frhsic.splits import subsample, take_rows
 from frhsic.tables.attributes import read_sensitive
 
 # Limits beside the chosen one that a report shows, and how many trade-offs lie between two of them
@@ -116,7 +116,7 @@ def trained_report(
     known = np.flatnonzero(~np.isnan(s).any(axis=1))
     lost = len(s) - len(known)
     if lost:
-        X = rows_of(X, known)
+        X = take_rows(X, known)
         target = target.iloc[known].reset_index(drop=True)
         groups = None if groups is None else np.asarray(groups)[known]
         given = context.given or len(s) + context.dropped
@@ -125,7 +125,7 @@ def trained_report(
     context = replace(context, name=context.name or _score_name(model, target.name))
     names = [str(name) for name in model.sensitive_names_in_]
     now = _outputs(model, X, s)
-    inputs = Inputs.of(
+    inputs = Inputs.from_arrays(
         now,
         pd.DataFrame(s, columns=names),
         target,
@@ -139,23 +139,23 @@ def trained_report(
     was = _outputs(model.at(None), X, s)
     threshold = None if model.aim == "decision" else threshold
 
-    def audit_of(f: np.ndarray, about: str) -> Audit:
+    def audit_outputs(f: np.ndarray, about: str) -> Audit:
         scored = replace(inputs, rows=replace(inputs.rows, z=f[:, None]))
-        return finished(audited(scored, threshold, settings.about(about), context), ())
+        return finish_audit(audit_inputs(scored, threshold, settings.about(about), context), ())
 
-    after = audit_of(now, "audit of the model")
+    after = audit_outputs(now, "audit of the model")
     moved = model.choice_.position > 0 and any(model.frontier_.limits(model.choice_.limit).values())
     stated_limits = parse_limits(limit, LIMITABLE)
     before = None
     paired: tuple[Change, ...] = ()
     if moved:
-        before = audit_of(was, "audit without the limit")
+        before = audit_outputs(was, "audit without the limit")
         paired = tuple(rows.changes(was, now, before, after, settings))
-        before = replace(before, limits=checked(before, stated_limits, before))
-    after = replace(after, limits=checked(after, stated_limits, before or after, paired))
-    old = rows.measured(was, settings)
+        before = replace(before, limits=check_limits(before, stated_limits, before))
+    after = replace(after, limits=check_limits(after, stated_limits, before or after, paired))
+    old = rows.measure_outputs(was, settings)
     place = model.choice_.position
-    new = rows.measured(now, settings) if place else old
+    new = rows.measure_outputs(now, settings) if place else old
     return Report(
         after,
         before=before,
@@ -173,7 +173,7 @@ def trained_report(
 def _outputs(model: Any, X: Any, s: np.ndarray) -> np.ndarray:
     """Return what is audited: scores, or decisions as 0 and 1 if they are what the model limits."""
     if model.aim != "decision":
-        return np.asarray(scores_of(model, X, s), dtype=np.float64)
+        return np.asarray(model_scores(model, X, s), dtype=np.float64)
     more = {"sensitive_features": s} if model.uses_sensitive else {}
     return np.asarray(model.predict(X, **more) == model.classes_[1], dtype=np.float64)
 
@@ -231,7 +231,7 @@ class _HeldOut:
         decided = "balanced_accuracy" if rare else "accuracy"
         return {"score": "log_loss", "rank": "auc", "decision": decided}[self.model.aim]
 
-    def measured(self, f: np.ndarray, settings: Settings) -> _Measured:
+    def measure_outputs(self, f: np.ndarray, settings: Settings) -> _Measured:
         """Return performance and gaps of outputs on these rows, as the model measures them: one
         gap for all conditions of an attribute.
         """
@@ -255,7 +255,7 @@ class _HeldOut:
             terms = np.zeros(len(f))
             terms[kept] = gap_terms(f[kept], s, groups, ranks=self.model.aim == "rank")
             gaps.setdefault(block.attribute, []).append((gap_number(key, gap), terms))
-        return _Measured(self.performance(f), [_largest(each) for each in gaps.values()])
+        return _Measured(self.performance(f), [_largest_gap(each) for each in gaps.values()])
 
     def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
         """Yield how the limit changed the gap along each attribute."""
@@ -278,13 +278,16 @@ class _HeldOut:
             for limit in OTHER_LIMITS:
                 other = model.at(None if limit is None else {widest: limit})
                 place = other.choice_.position
-                if all(abs(place - one.choice_.position) >= APART for one in models.values()):
+                if all(
+                    abs(place - candidate.choice_.position) >= APART
+                    for candidate in models.values()
+                ):
                     models[str(limit)] = other
-        for limit, one in sorted(models.items(), key=lambda item: item[1].choice_.position):
-            place = one.choice_.position
+        for limit, candidate in sorted(models.items(), key=lambda item: item[1].choice_.position):
+            place = candidate.choice_.position
             if place not in known:
-                f = _outputs(one, self.X, self.rows.s)
-                known[place] = f, self.measured(f, settings)
+                f = _outputs(candidate, self.X, self.rows.s)
+                known[place] = f, self.measure_outputs(f, settings)
             f, measured = known[place]
             curves = {
                 name: shown_curve(
@@ -296,7 +299,7 @@ class _HeldOut:
             }
             yield Stop(
                 limit if place else "none",
-                replace(measured.point(), chosen=one is model),
+                replace(measured.point(), chosen=candidate is model),
                 tuple(changes(known[0][0], f, self.y, threshold, level, self.rows.groups)),
                 curves,
             )
@@ -344,7 +347,7 @@ class _HeldOut:
         """Return the performance of outputs."""
         if self.measure == "squared_error":
             return float(np.mean((f - self.y) ** 2))
-        quality = {key: one.value for key, one in performance(f, self.y, 0.5).items()}
+        quality = {key: result.value for key, result in performance(f, self.y, 0.5).items()}
         if self.measure in quality:
             return quality[self.measure]
         if "true_positive_rate" not in quality:  # rows of one outcome
@@ -352,16 +355,16 @@ class _HeldOut:
         return (1 + quality["true_positive_rate"] - quality["false_positive_rate"]) / 2
 
 
-def _largest(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
+def _largest_gap(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
     """Return the larger value, low and high of the conditions, as the frontier states them, with
     the terms of the larger value; the p-value is for all of them (Bonferroni).
     """
-    number, terms = max(gaps, key=lambda one: one[0].value)
-    intervals = [one.interval for one, _ in gaps if one.interval is not None]
-    pvalue = min(len(gaps) * min(one.pvalue or 0.0 for one, _ in gaps), 1.0)
-    low = max(one.low for one in intervals)
-    high = max(one.high for one in intervals)
-    interval = replace(intervals[0], low=low, high=high).agreeing(number.value, pvalue)
+    number, terms = max(gaps, key=lambda pair: pair[0].value)
+    intervals = [gap.interval for gap, _ in gaps if gap.interval is not None]
+    pvalue = min(len(gaps) * min(gap.pvalue or 0.0 for gap, _ in gaps), 1.0)
+    low = max(ends.low for ends in intervals)
+    high = max(ends.high for ends in intervals)
+    interval = replace(intervals[0], low=low, high=high).agree_with(number.value, pvalue)
     return replace(number, pvalue=pvalue, interval=interval), terms
 
 
@@ -378,16 +381,20 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
     gaps = []
     for name, gap in zip(names, points[0].gaps):
         interval = Interval(gap.low, gap.high, frontier.confidence, "")
-        gaps.append(Gap(gap.value, *interval.agreeing(gap.value, frontier.pvalues[name])))
+        gaps.append(Gap(gap.value, *interval.agree_with(gap.value, frontier.pvalues[name])))
     points[0] = replace(points[0], gaps=tuple(gaps))
-    stated = frontier.limits(choice.limit)
+    parsed = frontier.limits(choice.limit)
     limits = []
     shares = []
     for name in names:
         gap = frontier.gaps[name][0].value
-        bounds = [one.bound(gap, frontier.base_rate) for one in stated[name] if one.base != "gap"]
+        bounds = [
+            limit.bound(gap, frontier.base_rate) for limit in parsed[name] if limit.base != "gap"
+        ]
         limits.append(min(bounds, default=None))
-        shares.append(min((one.value for one in stated[name] if one.base == "gap"), default=None))
+        shares.append(
+            min((limit.value for limit in parsed[name] if limit.base == "gap"), default=None)
+        )
     return TradeOff(
         aim=model.aim,
         condition=model.condition,

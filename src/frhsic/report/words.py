@@ -23,7 +23,7 @@ from frhsic.auditing.results import (
     Number,
     Subject,
 )
-from frhsic.formatting import capitalized, percent, plain
+from frhsic.formatting import capitalize, format_setting, percent
 from frhsic.intervals import Interval
 from frhsic.report.model import TradeOff, TradeOffPoint
 
@@ -34,13 +34,16 @@ LABELS: dict[str, str] = WORDS["labels"]
 SENTENCES: dict[str, str] = WORDS["sentences"]
 MEASURES: dict[str, str] = WORDS["measures"]
 FORMS: dict[str, Callable[[Any], str]] = {
-    **{
-        name: getattr(formatting, name)
-        for name in ("chance", "figure", "percent", "plain", "short", "signed", "stated")
-    },
-    "capital": capitalized,
+    "chance": formatting.chance,
+    "figure": formatting.figure,
+    "percent": percent,
+    "plain": format_setting,
+    "short": formatting.format_estimate,
+    "signed": formatting.format_difference,
+    "stated": formatting.format_exact,
+    "capital": capitalize,
     "count": lambda n: f"{n:,.0f}",
-    "rows": lambda n: formatting.counted(n, "row"),
+    "rows": lambda n: formatting.format_count(n, "row"),
     "whole": lambda share: f"{100 * share:,.0f}".replace("-", "−"),
 }
 
@@ -74,8 +77,10 @@ def _phrase(kind: str, name: str) -> str:
     """Return a name with its kind, unless the name says it already."""
     if name.lower() == kind:
         return f"the {kind}"
-    own = name.startswith((f"{kind} of ", "probability of ", "predicted ", "linear head for "))
-    return f"the {name}" if own else f"the {kind} “{name}”"
+    says_kind = name.startswith(
+        (f"{kind} of ", "probability of ", "predicted ", "linear head for ")
+    )
+    return f"the {name}" if says_kind else f"the {kind} “{name}”"
 
 
 def outcome_phrase(subject: Subject) -> str:
@@ -93,7 +98,7 @@ def favoured_phrase(subject: Subject) -> str:
     return f"the good outcome “{subject.target.name}: {subject.target.favourable}”"
 
 
-def label(key: str) -> str:
+def measure_label(key: str) -> str:
     """Return the name of a number; of an unknown one, its key."""
     return LABELS.get(key, key)
 
@@ -112,10 +117,10 @@ def gap_phrase(key: str, s: str) -> str:
 def group_phrase(curve: Curve, i: int, name: str) -> str:
     """Return where a group of a curve lies, such as “ages 58 to 63”, or “ages 64 and over”."""
     if curve.start[i] == curve.end[i]:
-        return f"{name} {plain(curve.grid[i])}"
+        return f"{name} {format_setting(curve.grid[i])}"
     several = f"{name}s" if name.lower() == "age" else name
-    end = "and over" if i == len(curve.grid) - 1 else f"to {plain(curve.end[i])}"
-    return f"{several} {plain(curve.start[i])} {end}"
+    end = "and over" if i == len(curve.grid) - 1 else f"to {format_setting(curve.end[i])}"
+    return f"{several} {format_setting(curve.start[i])} {end}"
 
 
 def is_significant(number: Number | None, subject: Subject) -> bool:
@@ -166,7 +171,7 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
         threshold=0.5 if subject.threshold is None else subject.threshold,
         **{name: tail or "" for name, tail in tails.items()},
     )
-    return capitalized(text)
+    return capitalize(text)
 
 
 def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
@@ -240,7 +245,7 @@ def drift_cells(change: Change) -> tuple[str, str, str, str]:
 def drift_line(change: Change) -> str:
     """Return the same in one line."""
     name, moved, reach, verdict = drift_cells(change)
-    return f"{capitalized(name)}: {moved}, {reach}; {verdict}."
+    return f"{capitalize(name)}: {moved}, {reach}; {verdict}."
 
 
 def warnings(audit: Audit) -> list[str]:
@@ -273,12 +278,12 @@ def warnings(audit: Audit) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Return names in a row, such as “age, job and town”."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def among_phrase(among: str | None, audit: Audit) -> str:
+def condition_phrase(among: str | None, audit: Audit) -> str:
     """Return the rows that a conditional gap is about; nothing for all."""
     words: str = WORDS["among"].get(among, "")
     return words.format(outcome=outcome_phrase(audit.subject))
@@ -287,15 +292,37 @@ def among_phrase(among: str | None, audit: Audit) -> str:
 def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
     """Return the trade-offs with what they are, for a table; the last ones are of the rows of the
     report.
+
+    Of neighbours with the same shares of the gaps, in whole percent, and the same performance, in
+    two digits, one is listed: the chosen one, or else the first.
     """
-    gaps = [point.gaps[tradeoff.worst].value for point in tradeoff.points]
-    rows: list[tuple[TradeOffPoint, str]] = []
-    for point, gap in zip(tradeoff.points, gaps):
-        share = f"{100 * gap / gaps[0]:.0f} % of the gap" if rows and gaps[0] else ""
-        chosen = " (chosen)" if point.chosen else ""
-        rows.append((point, (share if rows else "no limit") + chosen))
+    first = tradeoff.points[0]
+    listed: list[TradeOffPoint] = []
+    last: tuple[str, ...] = ()
+    for point in tradeoff.points:
+        shares = [
+            _whole_percent(gap.value, free.value) for gap, free in zip(point.gaps, first.gaps)
+        ]
+        shown = (formatting.format_estimate(point.performance), *shares)
+        if shown == last and point.chosen and len(listed) > 1:
+            listed.pop()
+        if shown != last or point.chosen:
+            listed.append(point)
+        last = shown
+    gap = first.gaps[tradeoff.worst].value
+    rows = []
+    for point in listed:
+        name = "no limit"
+        if point is not first:
+            share = _whole_percent(point.gaps[tradeoff.worst].value, gap)
+            name = f"{share} of the gap" if share else ""
+        rows.append((point, name + (" (chosen)" if point.chosen else "")))
     return [
         *rows,
         (tradeoff.before, "this report, no limit"),
         (tradeoff.after, "this report, chosen"),
     ]
+
+
+def _whole_percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else ""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from frhsic.formatting import figure, percent, settled_by
+from frhsic.formatting import figure, percent, rows_needed_phrase
 from frhsic.parity.limits import Limit, rows_to_settle
 
 # What a limit may be on; a number or a share is about the first.
@@ -96,23 +96,23 @@ def _preferred(limits: Sequence[Limit]) -> tuple[Callable[[Candidate], Any], str
     """
     measures = {limit.measure for limit in limits}
     if "gain" in measures:
-        return lambda one: -one.gdp, "the least GDP"
+        return lambda candidate: -candidate.gdp, "the least GDP"
     if "p" in measures:
-        return lambda one: -one.penalty_weight, "the smallest weight"
-    return lambda one: (one.performance, -one.gdp), "the best performance"
+        return lambda candidate: -candidate.penalty_weight, "the smallest weight"
+    return lambda candidate: (candidate.performance, -candidate.gdp), "the best performance"
 
 
 def _admitted(candidates: Sequence[Candidate], limit: Limit) -> list[bool]:
     """Return which candidates keep one limit."""
     if limit.measure == "gain":
-        return [one.gain >= limit.value for one in candidates]
+        return [candidate.gain >= limit.value for candidate in candidates]
     if limit.measure == "p":
-        return [one.pvalue > limit.value for one in candidates]
+        return [candidate.pvalue > limit.value for candidate in candidates]
     if limit.measure == "gdp" and limit.is_aim:
-        gaps = [_estimate(one, limit) for one in candidates]
+        gaps = [_estimate(candidate, limit) for candidate in candidates]
         aim = min(gaps) if limit.value == 0 else limit.bound(gap=gaps[0])
         return [gap <= aim for gap in gaps]
-    bounds = [_bound(one, limit) for one in candidates]
+    bounds = [_bound(candidate, limit) for candidate in candidates]
     # from the largest weight down: the order is fixed beforehand, so the confidence is that of all
     # admitted ones
     return [all(bound <= limit.value for bound in bounds[i:]) for i in range(len(bounds))]
@@ -137,11 +137,11 @@ def _estimate(candidate: Candidate, limit: Limit) -> float:
 def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
     """Return the candidate that comes closest to a limit which none keeps."""
     if limit.measure == "gain":
-        return int(np.argmax([one.performance for one in candidates]))
+        return int(np.argmax([candidate.performance for candidate in candidates]))
     if limit.measure == "p":
-        return int(np.argmin([one.hsic for one in candidates]))
+        return int(np.argmin([candidate.hsic for candidate in candidates]))
     if limit.is_aim:
-        return int(np.argmin([_estimate(one, limit) for one in candidates]))
+        return int(np.argmin([_estimate(candidate, limit) for candidate in candidates]))
     places = range(len(candidates))
     keeping = [i for i in places if _estimate(candidates[i], limit) <= limit.value]
     return min(keeping or places, key=lambda i: _bound(candidates[i], limit))
@@ -167,12 +167,16 @@ def reason(taken: Candidate, limits: Sequence[Limit], admitted: bool, rows: int)
         return "the best performance; there is no limit"
     asked = " and ".join(_asked(limit) for limit in limits)
     if not admitted and (count := _rows_needed(taken, limits, rows)) is not None:
-        probably = f"{asked} is probably kept, not certain; {settled_by(count)} (of validation)"
-        return f"{probably}: {_measured(taken, limits)}"
+        probably = (
+            f"{asked} is probably kept, not certain; {rows_needed_phrase(count)} (of validation)"
+        )
+        return f"{probably}: {_measured_values(taken, limits)}"
     if not admitted:
-        return f"no weight keeps {asked}; this one is the nearest: {_measured(taken, limits)}"
+        return (
+            f"no weight keeps {asked}; this one is the nearest: {_measured_values(taken, limits)}"
+        )
     _, which = _preferred(limits)
-    return f"{which} among weights that keep {asked}: {_measured(taken, limits)}"
+    return f"{which} among weights that keep {asked}: {_measured_values(taken, limits)}"
 
 
 def _asked(limit: Limit) -> str:
@@ -188,7 +192,7 @@ def _asked(limit: Limit) -> str:
     return f"{limit.measure.upper()}{along} at most {figure(limit.value)}"
 
 
-def _measured(taken: Candidate, limits: Sequence[Limit]) -> str:
+def _measured_values(taken: Candidate, limits: Sequence[Limit]) -> str:
     """Return the numbers of a candidate that its limits are about."""
     gain = "no gain" if math.isnan(taken.gain) else f"{percent(taken.gain)} of the gain"
     numbers = {
@@ -197,4 +201,6 @@ def _measured(taken: Candidate, limits: Sequence[Limit]) -> str:
         "gain": gain,
         "p": f"p = {figure(taken.pvalue)}, HSIC {figure(taken.hsic)}",
     }
-    return "; ".join(numbers[one] for one in dict.fromkeys(limit.measure for limit in limits))
+    return "; ".join(
+        numbers[measure] for measure in dict.fromkeys(limit.measure for limit in limits)
+    )

@@ -22,17 +22,17 @@ from frhsic._pictures import card, tradeoff_svg
 from frhsic._warnings import warn
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, UnmetLimitWarning
 from frhsic.estimators.network import FitArguments, fit_path
-from frhsic.formatting import capitalized, figure, percent
+from frhsic.formatting import capitalize, figure, percent
 from frhsic.independence import IndependenceResult
 from frhsic.independence.effects import hsic_effect
-from frhsic.independence.gamma import gamma_test_of
+from frhsic.independence.gamma import gamma_test_from_pair
 from frhsic.independence.pairs import GramPair, gram_pair
 from frhsic.kernels import Gaussian, per_column_gaussians
 from frhsic.parity import ParityResult, gdp
-from frhsic.parity.limits import Limit, LimitLike, by_attribute, parse_limits
-from frhsic.scoring import scores_of
+from frhsic.parity.limits import Limit, LimitLike, limits_by_attribute, parse_limits
+from frhsic.scoring import model_scores
 from frhsic.selection.rule import LIMITED_MEASURES, Candidate, choose, reason
-from frhsic.splits import held_out_rows, rows_of
+from frhsic.splits import held_out_rows, take_rows
 
 # Default grid; 0 is the unpenalised model.
 PENALTY_WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -145,7 +145,7 @@ class Selection:
             "accepted",
         )
         frame = pd.DataFrame(
-            {name: [getattr(one, name) for one in self.candidates] for name in columns}
+            {name: [getattr(candidate, name) for candidate in self.candidates] for name in columns}
         )
         return frame.assign(chosen=frame["penalty_weight"] == self.penalty_weight)
 
@@ -162,8 +162,8 @@ class Selection:
             Group of each row, such as a person: intervals take groups, not rows, as independent of
             each other.
         """
-        rows = HeldOutRows.of(X, y, sensitive_features, groups, 0)
-        scores = scores_of(self.estimator, rows.X)
+        rows = HeldOutRows.from_arrays(X, y, sensitive_features, groups, 0)
+        scores = model_scores(self.estimator, rows.X)
         return HeldOutMeasures(
             performance=self.scorer(self.estimator, rows.X, rows.y),
             gain=rows.gain(self.estimator, self.models[0], self.constant),
@@ -171,7 +171,7 @@ class Selection:
                 name: gdp(scores, column, groups=rows.groups)
                 for name, column in zip(rows.names, rows.s.T)
             },
-            independence=gamma_test_of(rows.gram_pair(self.estimator), TEST_LEVEL),
+            independence=gamma_test_from_pair(rows.gram_pair(self.estimator), TEST_LEVEL),
             rows=len(rows.s),
         )
 
@@ -217,7 +217,7 @@ class HeldOutRows:
     seed: int
 
     @classmethod
-    def of(cls, X: Any, y: Any, s: Any, groups: Any, seed: int) -> HeldOutRows:
+    def from_arrays(cls, X: Any, y: Any, s: Any, groups: Any, seed: int) -> HeldOutRows:
         """Convert the attributes to a matrix and number the groups; rows that lack an attribute are
         left out.
         """
@@ -229,14 +229,14 @@ class HeldOutRows:
             )
         codes = None if groups is None else pd.factorize(np.asarray(groups).ravel())[0][known]
         names = tuple(_arrays.column_names(s, "sensitive", values.shape[1]))
-        return cls(rows_of(X, known), rows_of(y, known), values[known], names, codes, seed)
+        return cls(take_rows(X, known), take_rows(y, known), values[known], names, codes, seed)
 
     def gram_pair(self, model: Any) -> GramPair:
         """Return the Gram matrices of Z, or of the scores of a model without it, and of all
         attributes jointly, on at most `TEST_ROWS` rows, one of each group.
         """
         encodes = hasattr(model, "transform")
-        seen = np.asarray(model.transform(self.X)) if encodes else scores_of(model, self.X)
+        seen = np.asarray(model.transform(self.X)) if encodes else model_scores(model, self.X)
         rows = np.arange(len(self.s))
         generator = np.random.default_rng(self.seed)
         if self.groups is not None:
@@ -278,7 +278,7 @@ class HeldOutRows:
         constant: Any,
     ) -> Candidate:
         """Measure one model; without a confidence, upper bounds are the estimates themselves."""
-        scores = scores_of(model, self.X)
+        scores = model_scores(model, self.X)
         gaps = {}
         gap_bounds = {}
         for name, column in zip(self.names, self.s.T):
@@ -292,7 +292,7 @@ class HeldOutRows:
             gaps[name] = gap.value
             gap_bounds[name] = gap.value if confidence is None else max(*gap.interval, gap.value)
         pair = self.gram_pair(model)
-        test = gamma_test_of(pair, TEST_LEVEL)
+        test = gamma_test_from_pair(pair, TEST_LEVEL)
         hsic_upper = math.nan
         if any(limit.measure == "hsic" for limit in limits):
             hsic_upper = test.statistic
@@ -429,10 +429,10 @@ def select_weight(
         raise ValueError(
             "sensitive_features is None: without it there is no dependence to choose by."
         )
-    seed = _arrays.seed_of(random_state) % 2**32
+    seed = _arrays.integer_seed(random_state) % 2**32
     given = FitArguments(X, y, sensitive_features, sample_weight, groups)
-    fit, held = _parts(given, validation, seed)
-    by_attribute(limits, held.names)  # raises before anything is trained
+    fit, held = _split_rows(given, validation, seed)
+    limits_by_attribute(limits, held.names)  # raises before anything is trained
     models = fit_weights(estimator, grid, fit)
     constant = DummyClassifier(strategy="prior") if is_classifier(estimator) else DummyRegressor()
     constant.fit(np.zeros((len(fit.y), 1)), fit.y, sample_weight=fit.sample_weight)
@@ -449,14 +449,16 @@ def select_weight(
     ]
     base_rate = held.base_rate(models[0])
     limits = tuple(
-        replace(one, value=one.bound(0.0, base_rate), base="") if one.base == "base rate" else one
-        for one in limits
+        replace(parsed, value=parsed.bound(0.0, base_rate), base="")
+        if parsed.base == "base rate"
+        else parsed
+        for parsed in limits
     )
     admitted, at = choose(candidates, limits)
     chosen = candidates[at]
     why = reason(chosen, limits, admitted[at], len(held.s))
     if not admitted[at]:
-        warn(f"{capitalized(why)}. Try larger weights, or another penalty.", UnmetLimitWarning)
+        warn(f"{capitalize(why)}. Try larger weights, or another penalty.", UnmetLimitWarning)
     low = not chosen.gain >= LEAST_GAIN
     if low:
         kept = "no gain to keep"
@@ -524,7 +526,7 @@ def _scorer(
     return lambda model, X, y: float(scorer(model, X, y))
 
 
-def _parts(
+def _split_rows(
     given: FitArguments, validation: float | tuple[Any, ...], seed: int
 ) -> tuple[FitArguments, HeldOutRows]:
     """Return the rows to train on, and the rows to choose on."""
@@ -535,7 +537,9 @@ def _parts(
         else:
             both = held_out_rows(n, validation, seed=seed, groups=given.groups)
         trained, held = (given.rows(rows) for rows in both)
-        return trained, HeldOutRows.of(held.X, held.y, held.sensitive_features, held.groups, seed)
+        return trained, HeldOutRows.from_arrays(
+            held.X, held.y, held.sensitive_features, held.groups, seed
+        )
     if isinstance(validation, str) or len(validation) not in (3, 4):
         raise ValueError(
             "validation: pass a share of the rows, or (X, y, sensitive_features) with groups if"
@@ -547,4 +551,4 @@ def _parts(
             " part."
         )
     X, y, s, *more = validation
-    return given, HeldOutRows.of(X, y, s, more[0] if more else None, seed)
+    return given, HeldOutRows.from_arrays(X, y, s, more[0] if more else None, seed)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
-from frhsic.tables.columns import check_distinct, is_frame, kind_of, numbers, to_pandas
+from frhsic.tables.columns import check_distinct, column_kind, is_frame, numbers, to_pandas
 
 _NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)"
 _CLOSED = re.compile(
@@ -68,7 +68,7 @@ def read_sensitive(
     >>> read_sensitive(pd.Series(["20-29", "30-39", "40+"], name="age")).values.ravel().tolist()
     [24.5, 34.5, 44.5]
     """
-    table = _frame(values, name, default)
+    table = _attribute_frame(values, name, default)
     if table is None:
         array = _arrays.matrix(values, name, allow_missing=allow_missing).astype(np.float64)
         return Sensitive(array, tuple(_arrays.column_names(values, default, array.shape[1])))
@@ -92,7 +92,7 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
     >>> attribute(pd.Series(["<20", "20-29", "30-39"]), "age")[0].tolist()
     [15.5, 24.5, 34.5]
     """
-    if pd.api.types.is_numeric_dtype(column) or kind_of(column) != "category":
+    if pd.api.types.is_numeric_dtype(column) or column_kind(column) != "category":
         return numbers(column, name), None
     categorical = isinstance(column.dtype, pd.CategoricalDtype)
     levels = list(column.cat.categories if categorical else column.dropna().unique())
@@ -101,25 +101,25 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
         points = _points({level: band for level, band in bands.items() if band})
         if not all(band[0] == band[1] for band in bands.values() if band):
             ascending = sorted(points.items(), key=lambda pair: pair[1])
-            shown = _shortened([f"{level} as {point:g}" for level, point in ascending])
+            shown = _short_list([f"{level} as {point:g}" for level, point in ascending])
             note = f"{name} holds bands, which are taken at their mid-points: {shown}."
             return column.map(points).to_numpy(dtype=np.float64), note
     if categorical and column.cat.ordered:
         codes = np.asarray(column.cat.codes, dtype=np.float64)
-        shown = _shortened([f"{level} as {i}" for i, level in enumerate(column.cat.categories)])
+        shown = _short_list([f"{level} as {i}" for i, level in enumerate(column.cat.categories)])
         note = f"{name} holds ordered levels, which are taken as ranks: {shown}."
         return np.where(codes < 0, np.nan, codes), note
     return numbers(column.astype(object), name), None
 
 
-def _shortened(levels: list[str]) -> str:
+def _short_list(levels: list[str]) -> str:
     """Return levels in a row; of many, the first and the last ones."""
     if len(levels) > 10:
         levels = [*levels[:5], "...", *levels[-5:]]
     return ", ".join(levels)
 
 
-def _frame(values: Any, name: str, default: str) -> pd.DataFrame | None:
+def _attribute_frame(values: Any, name: str, default: str) -> pd.DataFrame | None:
     """Return a table, a column or text as a frame; None for any other array."""
     if is_frame(values):
         table = to_pandas(values, name)

@@ -109,15 +109,15 @@ def to_pandas(table: Any, name: str = "frame") -> pd.DataFrame:
     return table.reset_index(drop=True).rename(columns=str)
 
 
-def kind_of(column: pd.Series[Any]) -> Literal["number", "boolean", "category", "date"]:
+def column_kind(column: pd.Series[Any]) -> Literal["number", "boolean", "category", "date"]:
     """Return the kind of a column by the type of its values: number, boolean, category or date.
 
     Examples
     --------
     >>> (
-    ...     kind_of(pd.Series([True, False])),
-    ...     kind_of(pd.Series([1, 2.5], dtype=object)),
-    ...     kind_of(pd.Series(["a", "b"])),
+    ...     column_kind(pd.Series([True, False])),
+    ...     column_kind(pd.Series([1, 2.5], dtype=object)),
+    ...     column_kind(pd.Series(["a", "b"])),
     ... )
     ('boolean', 'number', 'category')
     """
@@ -164,7 +164,7 @@ def feature(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Unit | Liter
     >>> feature(pd.Series(pd.to_datetime(["1970-01-03", None])), "since")
     (array([ 2., nan]), 'date')
     """
-    kind = kind_of(column)
+    kind = column_kind(column)
     if kind == "category":
         codes, levels = pd.factorize(column)
         return np.array([*map(plain_level, levels), None], dtype=object)[codes], "category"
@@ -213,7 +213,7 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
             " columns."
         )
     if not pd.api.types.is_numeric_dtype(column):
-        if kind_of(column) == "date":
+        if column_kind(column) == "date":
             raise TypeError(
                 f"{name} holds dates or times; turn it into a number, such as days since a"
                 " reference."
@@ -228,9 +228,9 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
         column = values
     result = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     if np.isinf(result).any():
-        found = examples(column[np.isinf(result)])
+        shown = examples(column[np.isinf(result)])
         raise ValueError(
-            f"infinite values came in {name}: {found}; replace them or drop those rows."
+            f"infinite values came in {name}: {shown}; replace them or drop those rows."
         )
     return result
 
@@ -266,12 +266,12 @@ def plain_level(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
-def distinct(column: pd.Series[Any]) -> list[Any]:
+def distinct_values(column: pd.Series[Any]) -> list[Any]:
     """Return the values that a column holds: categories in their own order, others sorted.
 
     Examples
     --------
-    >>> distinct(pd.Series(["b", None, "a", "b"]))
+    >>> distinct_values(pd.Series(["b", None, "a", "b"]))
     ['a', 'b']
     """
     present = column.dropna().unique()
@@ -280,17 +280,17 @@ def distinct(column: pd.Series[Any]) -> list[Any]:
     return sorted(present.tolist(), key=lambda value: (type(value).__name__, value))
 
 
-def label(value: object) -> str:
+def level_text(value: object) -> str:
     """Return a value as text; a float that is an integer is written as one.
 
     Examples
     --------
-    >>> label(3.0), label("cook")
+    >>> level_text(3.0), level_text("cook")
     ('3', 'cook')
     """
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def quoted(names: Sequence[str]) -> str:
+def quote_names(names: Sequence[str]) -> str:
     """Return names in quotes, one after another."""
     return ", ".join(map(repr, names))

@@ -53,10 +53,10 @@ class Scale:
         if not absent.all():
             present = np.clip(values[~absent], -LARGEST_FEATURE, LARGEST_FEATURE)
         middle = float(np.quantile(present, 0.5, method="inverted_cdf"))
-        return cls(name, unit, bool(absent.any()), middle, *cls._fitted(present))
+        return cls(name, unit, bool(absent.any()), middle, *cls._fit_fields(present))
 
     @staticmethod
-    def _fitted(present: np.ndarray) -> tuple[Any, ...]:
+    def _fit_fields(present: np.ndarray) -> tuple[Any, ...]:
         """Return the further fields."""
         raise NotImplementedError
 
@@ -65,7 +65,7 @@ class Scale:
         """Names of the columns of the matrix."""
         return (self.name, f"{self.name}=missing") if self.missing else (self.name,)
 
-    def scaled(self, values: np.ndarray) -> np.ndarray:
+    def scale_values(self, values: np.ndarray) -> np.ndarray:
         """Return the place of each value, without missing values."""
         raise NotImplementedError
 
@@ -73,7 +73,7 @@ class Scale:
         """Return one column, or two with the indicator of missing values."""
         absent = np.isnan(values)
         with np.errstate(over="ignore"):
-            column = self.scaled(
+            column = self.scale_values(
                 np.clip(np.where(absent, self.middle, values), -LARGEST_FEATURE, LARGEST_FEATURE)
             )
         return np.column_stack([column, absent]) if self.missing else column[:, None]
@@ -104,7 +104,7 @@ class Quantiles(Scale):
     places: tuple[float, ...]
 
     @staticmethod
-    def _fitted(present: np.ndarray) -> tuple[Any, ...]:
+    def _fit_fields(present: np.ndarray) -> tuple[Any, ...]:
         values, counts = np.unique(present, return_counts=True)
         if len(values) > MOST_KNOTS:
             # values at even distances of rank and, before the first and the last distance, those 1,
@@ -120,7 +120,7 @@ class Quantiles(Scale):
             counts = np.bincount(nearest, weights=counts, minlength=len(at))
         return tuple(values.tolist()), tuple(_places(counts).tolist())
 
-    def scaled(self, values: np.ndarray) -> np.ndarray:
+    def scale_values(self, values: np.ndarray) -> np.ndarray:
         if len(self.knots) < 2:
             return np.zeros(len(values))
         knots = np.array(self.knots)
@@ -151,10 +151,10 @@ class RangeScale(Scale):
     high: float
 
     @staticmethod
-    def _fitted(present: np.ndarray) -> tuple[Any, ...]:
+    def _fit_fields(present: np.ndarray) -> tuple[Any, ...]:
         return float(present.min()), float(present.max())
 
-    def scaled(self, values: np.ndarray) -> np.ndarray:
+    def scale_values(self, values: np.ndarray) -> np.ndarray:
         return np.clip((values - self.low) / ((self.high - self.low) or 1.0), -1e15, 1e15)
 
 
@@ -185,11 +185,11 @@ class Category:
         """
         counts = Counter(value for value in values.tolist() if value is not None)
         missing = bool(pd.isna(values).any())
-        levels = _sorted(set(counts))
+        levels = _sort_levels(set(counts))
         if len(levels) <= MOST_ENCODED_LEVELS:
             return cls(name, levels, missing=missing)
         common = sorted(levels, key=lambda level: -counts[level])[: MOST_ENCODED_LEVELS - 1]
-        return cls(name, _sorted(set(common)), other=True, missing=missing)
+        return cls(name, _sort_levels(set(common)), other=True, missing=missing)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ class TableEncoding:
             minimum and maximum, as in the paper.
         """
         encoders: list[Encoder] = []
-        for label, values, unit in _columns(table, name):
+        for label, values, unit in _table_columns(table, name):
             if unit != "category":
                 encoders.append(SCALE_CLASSES[scaling].fit(label, values, unit))
                 continue
@@ -298,7 +298,7 @@ class TableEncoding:
 
         A missing number in a column that had none in training takes the place of the median.
         """
-        columns = _columns(table, name)
+        columns = _table_columns(table, name)
         if len(columns) != len(self.columns):
             raise ValueError(
                 f"{name} has {len(columns)} columns; the training rows had {len(self.columns)}."
@@ -324,7 +324,7 @@ HELD = {
 }
 
 
-def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Any]]:
+def _table_columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Any]]:
     """Return name, values and unit of each column: float64 for numbers and dates, objects for
     categories.
     """
@@ -340,7 +340,7 @@ def _columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Any]]:
     ]
 
 
-def _sorted(levels: set[Any]) -> tuple[Any, ...]:
+def _sort_levels(levels: set[Any]) -> tuple[Any, ...]:
     return tuple(sorted(levels, key=lambda level: (type(level).__name__, level)))
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from frhsic import _progress
 from frhsic.formatting import did_you_mean, printable
-from frhsic.tables.columns import MOST_TABLE_COLUMNS, check_distinct, is_missing, quoted
+from frhsic.tables.columns import MOST_TABLE_COLUMNS, check_distinct, is_missing, quote_names
 from frhsic.tables.parquet import ParquetReader
 from frhsic.tables.text import COMPRESSED, TextReader
 
@@ -129,7 +129,7 @@ class TableFile:
         return name
 
     @contextmanager
-    def naming(self) -> Iterator[None]:
+    def name_in_errors(self) -> Iterator[None]:
         """Name the file in errors about its columns and rows."""
         try:
             yield
@@ -170,7 +170,7 @@ class FileRows:
     """Rows of a file, indexed by their place in it.
 
     `dropped` of its `given` rows lack a value where one is required. `frame` holds the others, or
-    if `sampled` a uniform sample of them.
+    if `is_sample` a uniform sample of them.
     """
 
     frame: pd.DataFrame
@@ -178,13 +178,13 @@ class FileRows:
     dropped: int
 
     @property
-    def sampled(self) -> bool:
+    def is_sample(self) -> bool:
         """Whether the file has more rows than were kept."""
         return self.given - self.dropped > len(self.frame)
 
     def note(self, what: str) -> list[str]:
         """Return a sentence on the sample, if it is one: how many rows were `what` ("used")."""
-        if not self.sampled:
+        if not self.is_sample:
             return []
         return [
             f"The table has {self.given:,} rows; {len(self.frame):,} of them, drawn at random, were"
@@ -221,7 +221,7 @@ def read_rows(
     given = 0
     complete = 0
     present = pd.Series(0, index=required)
-    total = file.row_count() if _progress.is_heard() else None
+    total = file.row_count() if _progress.has_listener() else None
     for piece in file.pieces(columns):
         given += len(piece)
         has = pd.DataFrame({name: ~is_missing(piece[name]) for name in required}, index=piece.index)
@@ -231,7 +231,7 @@ def read_rows(
         parts.append(rows)
         complete += len(rows)
         if sum(map(len, parts)) > 2 * keep:
-            parts = [_sampled(parts, keep)]
+            parts = [_sample_rows(parts, keep)]
         _progress.tell(given, total, "rows")
     if given == 0:
         raise ValueError(f"{file.path.name} has a header and no rows.")
@@ -243,14 +243,14 @@ def read_rows(
             )
     if complete == 0:
         raise ValueError(
-            f"every row of {file.path.name} lacks a value in one of {quoted(required)}; none is"
-            " left."
+            f"every row of {file.path.name} lacks a value in one of {quote_names(required)}; none"
+            " is left."
         )
-    frame = _sampled(parts, keep).sort_index().drop(columns=KEY)
+    frame = _sample_rows(parts, keep).sort_index().drop(columns=KEY)
     return FileRows(frame, given, given - complete)
 
 
-def _sampled(parts: list[pd.DataFrame], keep: int) -> pd.DataFrame:
+def _sample_rows(parts: list[pd.DataFrame], keep: int) -> pd.DataFrame:
     """Return the rows with the smallest keys, which are a uniform sample."""
     rows = pd.concat(parts)
     return rows if len(rows) <= keep else rows.nsmallest(keep, KEY)

@@ -19,11 +19,11 @@ import pandas as pd
 from frhsic.tables.columns import (
     DURATIONS,
     MARKS,
+    column_kind,
     examples,
     identifies_rows,
     is_text,
-    kind_of,
-    label,
+    level_text,
     numbers,
     plain_level,
 )
@@ -77,17 +77,17 @@ class ColumnType:
         if self.kind == "empty":
             values: Any = np.nan
         elif self.kind in LEVELLED:
-            values = self._levelled(column)
+            values = self._to_levels(column)
         elif is_text(column):
             values = self._from_text(column, decimal)
-        elif self.kind in ("number", "boolean") and kind_of(column) != "boolean":
+        elif self.kind in ("number", "boolean") and column_kind(column) != "boolean":
             values = numbers(column, f"column {self.name!r}")
         else:
             return column
         return pd.Series(values, column.index, name=self.name)
 
-    def _levelled(self, column: pd.Series[Any]) -> Any:
-        codes, levels = self._matched(column)
+    def _to_levels(self, column: pd.Series[Any]) -> Any:
+        codes, levels = self._match_levels(column)
         values = np.array([*levels, None], dtype=object)[codes]
         if self.kind != "category":
             return values
@@ -98,7 +98,7 @@ class ColumnType:
         codes, values = pd.factorize(column)
         cells = pd.Series(values, dtype=str).str.strip()
         missing = cells.isin(NUMBER_MARKS)
-        parsed = self._parsed(cells.mask(missing), decimal)
+        parsed = self._parse(cells.mask(missing), decimal)
         wrong = np.flatnonzero(parsed.isna() & ~missing)
         if len(wrong):
             raise self._unreadable(column[np.isin(codes, wrong)])
@@ -107,43 +107,45 @@ class ColumnType:
         return read.astype(bool) if whole else read
 
     def _unreadable(self, cells: pd.Series[Any]) -> ValueError:
-        found = examples(cells)
+        shown = examples(cells)
         if self.kind == "date":
-            written = self.date_format or "2024-05-31 or 31.05.2024"
+            date_format = self.date_format or "2024-05-31 or 31.05.2024"
             return ValueError(
-                f"column {self.name!r} holds dates; {found}, which is not written as {written}."
+                f"column {self.name!r} holds dates; {shown}, which is not written as {date_format}."
                 " Say how they are written by --date-format, such as %d/%m/%Y (in Python, use"
                 " pd.to_datetime)."
             )
         held = {"number": "numbers", "boolean": "true and false", "duration": "durations"}
-        return ValueError(f"column {self.name!r} held {held[self.kind]} in training; {found}.")
+        return ValueError(f"column {self.name!r} held {held[self.kind]} in training; {shown}.")
 
-    def unseen(self, column: pd.Series[Any]) -> Counter[str]:
+    def count_unseen(self, column: pd.Series[Any]) -> Counter[str]:
         """Count the values that are no level of training."""
         if self.kind not in ("text", "category"):
             return Counter()
-        codes, levels = self._matched(column)
+        codes, levels = self._match_levels(column)
         counts = np.bincount(codes[codes >= 0])  # each level has a row
         known = {None, *self.levels}
         return Counter({level: int(n) for level, n in zip(levels, counts) if level not in known})
 
-    def _matched(self, column: pd.Series[Any]) -> tuple[np.ndarray, list[Any]]:
+    def _match_levels(self, column: pd.Series[Any]) -> tuple[np.ndarray, list[Any]]:
         """Return the position of each value among the distinct ones, and the level of each of
         these.
         """
-        codes, values = _factorized(column)
-        known = {label(level): level for level in self.levels}
+        codes, values = _factorize(column)
+        known = {level_text(level): level for level in self.levels}
         levels = []
-        for text in map(label, values):
+        for text in map(level_text, values):
             bare = text.strip()
             unknown = None if bare in MARKS and self.kind != "identifier" else bare
             levels.append(known[text] if text in known else known.get(bare, unknown))
         return codes, levels
 
-    def _parsed(self, cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+    def _parse(self, cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
         """Return text without marks as values, NaN where it cannot be read."""
         if self.kind == "number":
-            return numeric(ungrouped(cells, decimal) if self.grouped else cells, decimal)
+            return parse_numbers(
+                remove_grouping(cells, decimal) if self.grouped else cells, decimal
+            )
         if self.kind == "boolean":
             return cells.str.lower().map(TRUTH).astype(np.float64)
         if self.kind == "duration":
@@ -205,7 +207,9 @@ class Schema:
         date_format
             Format of strptime. A column of text is read by it if it fits most of its values.
         """
-        columns = tuple(_learned(str(name), table[name], decimal, date_format) for name in table)
+        columns = tuple(
+            _learn_column(str(name), table[name], decimal, date_format) for name in table
+        )
         return cls(columns, decimal or ".", separator)
 
     @property
@@ -232,20 +236,20 @@ class Schema:
         learned; if none was, all dates in text are read by it.
         """
         sign = decimal or self.decimal
-        learned = any(one.date_format for one in self.columns)
+        learned = any(column.date_format for column in self.columns)
         values = {}
-        for one in self.columns:
-            if date_format and (one.date_format or not learned):
-                one = replace(one, date_format=date_format)
-            values[one.name] = one(table[one.name], sign)
+        for column in self.columns:
+            if date_format and (column.date_format or not learned):
+                column = replace(column, date_format=date_format)
+            values[column.name] = column(table[column.name], sign)
         return pd.DataFrame(values, table.index)
 
-    def unseen(self, table: pd.DataFrame) -> dict[str, Counter[str]]:
+    def count_unseen(self, table: pd.DataFrame) -> dict[str, Counter[str]]:
         """Count the values of each column that are no level of training."""
-        return {one.name: one.unseen(table[one.name]) for one in self.columns}
+        return {column.name: column.count_unseen(table[column.name]) for column in self.columns}
 
 
-def _learned(
+def _learn_column(
     name: str, column: pd.Series[Any], decimal: str | None, date_format: str
 ) -> ColumnType:
     """Learn the kind of one column; marks such as "NA" are missing values of a text file only."""
@@ -253,19 +257,19 @@ def _learned(
     if isinstance(column.dtype, pd.CategoricalDtype) and filled:
         levels = tuple(map(plain_level, column.cat.categories))
         return ColumnType(name, "category", levels, ordered=bool(column.cat.ordered))
-    kind = kind_of(column)
+    kind = column_kind(column)
     if kind == "date" and pd.api.types.infer_dtype(column, skipna=True) in DURATIONS:
         return ColumnType(name, "duration")
     if kind == "date":
         return ColumnType(name, "date")
     if kind != "category" and filled:
         return ColumnType(name, kind)
-    codes, values = _factorized(column)
+    codes, values = _factorize(column)
     missing = np.zeros(len(values), dtype=bool)
     if len(values) and is_text(column):
         text = pd.Series(values, dtype=str)
         cells = text.str.strip()
-        learned = _learned_from_text(name, cells[~cells.isin(NUMBER_MARKS)], decimal, date_format)
+        learned = _learn_from_text(name, cells[~cells.isin(NUMBER_MARKS)], decimal, date_format)
         if learned is not None:
             return learned
         values = text
@@ -274,12 +278,12 @@ def _learned(
             missing = cells.isin(MARKS).to_numpy()
     if missing.all():
         return ColumnType(name, "empty")
-    levels = tuple(sorted({label(plain_level(value)) for value in values[~missing]}))
+    levels = tuple(sorted({level_text(plain_level(value)) for value in values[~missing]}))
     identifier = identifies_rows(len(levels), int((~missing)[codes[codes >= 0]].sum()))
     return ColumnType(name, "identifier") if identifier else ColumnType(name, "text", levels)
 
 
-def _learned_from_text(
+def _learn_from_text(
     name: str, cells: pd.Series[Any], decimal: str | None, date_format: str
 ) -> ColumnType | None:
     """Return the type of text that holds dates, or in a text file numbers or booleans."""
@@ -288,21 +292,21 @@ def _learned_from_text(
     if decimal is not None and len(cells):
         if cells.str.lower().isin(TRUTH).all():
             return ColumnType(name, "boolean")
-        plain = ungrouped(cells, decimal)
+        plain = remove_grouping(cells, decimal)
         # 1.234 alone may be a little more than 1; 1.234,5 and 1.234.567 may not
         grouped = bool((cells[plain != cells].str.count("[.,]") > 1).any())
         digits = plain if grouped else cells
-        if numeric(digits, decimal).notna().all() and not digits.str.contains(CODE).any():
+        if parse_numbers(digits, decimal).notna().all() and not digits.str.contains(CODE).any():
             return ColumnType(name, "number", grouped=grouped)
     if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
         return ColumnType(name, "date")
     return None
 
 
-def _factorized(column: pd.Series[Any]) -> tuple[Any, Any]:
+def _factorize(column: pd.Series[Any]) -> tuple[Any, Any]:
     """Return the position of each value among the distinct ones, and these."""
     try:
-        return pd.factorize(column)
+        return pd.factorize(np.asarray(column, dtype=object))
     except TypeError as error:
         raise TypeError(
             f"column {str(column.name)!r} holds lists or records ({error}); take it apart or drop"
@@ -329,12 +333,12 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
         ) from error
 
 
-def ungrouped(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+def remove_grouping(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     """Return text whose numbers have no signs between groups of three digits: 1234.5 for 1,234.5.
 
     Examples
     --------
-    >>> ungrouped(pd.Series(["1.234,5", "12,5", "1.23"]), ",").tolist()
+    >>> remove_grouping(pd.Series(["1.234,5", "12,5", "1.23"]), ",").tolist()
     ['1234,5', '12,5', '1.23']
     """
     sign = "." if decimal == "," else ","
@@ -344,7 +348,7 @@ def ungrouped(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     )
 
 
-def numeric(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+def parse_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     """Return text as the nearest float64, NaN where it is no number."""
     import pyarrow as pa
 

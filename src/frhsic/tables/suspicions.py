@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.tables.columns import MOST_ENCODED_LEVELS, feature, identifies_rows, kind_of, quoted
+from frhsic.tables.columns import (
+    MOST_ENCODED_LEVELS,
+    column_kind,
+    feature,
+    identifies_rows,
+    quote_names,
+)
 
 # Rows below which nothing is suspected, and those that are looked at, at even distances.
 LEAST_SUSPECTED_ROWS = 50
@@ -48,7 +54,7 @@ def identifiers(X: pd.DataFrame) -> list[str]:
     ... )
     ['row', 'customer_id']
     """
-    rows = _looked_at(X)
+    rows = _examined_rows(X)
     return [
         str(name)
         for name in X
@@ -92,13 +98,15 @@ def suspicions(
     ... )
     ("'born' repeats the sensitive attribute 'age', which the prediction must not depend on; ...",)
     """
-    rows = _looked_at(X)
+    rows = _examined_rows(X)
     columns = {str(name): feature(X[name].iloc[rows], str(name))[0] for name in X}
     lines = []
     if names := [str(name) for name in X if X[name].isna().all()]:
-        lines.append(f"{quoted(names)} has no value in any row; drop it.")
+        lines.append(f"{quote_names(names)} has no value in any row; drop it.")
     if names := identifiers(X):
-        lines.append(f"{quoted(names)} holds whole numbers that seem to identify rows; drop it.")
+        lines.append(
+            f"{quote_names(names)} holds whole numbers that seem to identify rows; drop it."
+        )
     for attribute in map(str, s):
         known = s[attribute].to_numpy()[rows]
         alike = [
@@ -108,15 +116,15 @@ def suspicions(
         ]
         if alike:
             lines.append(
-                f"{quoted(alike)} repeats the sensitive attribute {attribute!r}, which the"
+                f"{quote_names(alike)} repeats the sensitive attribute {attribute!r}, which the"
                 " prediction must not depend on; drop it."
             )
     if y is not None and len(X) >= LEAST_SUSPECTED_ROWS:
         away = [name for name, values in columns.items() if _gives_away(values, y[rows], classes)]
         if away:
             lines.append(
-                f"{quoted(away)} alone predicts the target nearly without error. If it is known"
-                " only after the target, drop it."
+                f"{quote_names(away)} alone predicts the target nearly without error. If it is"
+                " known only after the target, drop it."
             )
         if repeated := _repeated_rows(X, y, s):
             lines.append(
@@ -135,7 +143,7 @@ def _repeated_rows(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
     ids += [
         str(name)
         for name in X
-        if kind_of(X[name]) == "category" and identifies_rows(X[name].nunique(), len(X))
+        if column_kind(X[name]) == "category" and identifies_rows(X[name].nunique(), len(X))
     ]
     known = pd.concat([X.drop(columns=ids), s.set_axis(X.index)], axis=1)
     if known.shape[1] == 0:
@@ -148,7 +156,7 @@ def _repeated_rows(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
     return repeated if repeated >= least and clear else 0
 
 
-def _looked_at(X: pd.DataFrame) -> np.ndarray:
+def _examined_rows(X: pd.DataFrame) -> np.ndarray:
     return np.linspace(0, len(X) - 1, min(len(X), LOOKED_AT_ROWS)).astype(int)
 
 

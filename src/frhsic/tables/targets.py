@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.formatting import counted, did_you_mean
-from frhsic.tables.columns import distinct, kind_of, label, numbers, quoted
+from frhsic.formatting import did_you_mean, format_count
+from frhsic.tables.columns import column_kind, distinct_values, level_text, numbers, quote_names
 
 # Affirmative answers, and the negative one that goes with each.
 YES = {
@@ -59,9 +59,9 @@ def read_target(
     >>> notes
     ["Target 'paid': 1 is 'yes' (2 rows); 0 is 'no' (1 row)."]
     """
-    column, notes = one_spelling(column)
+    column, notes = unify_spelling(column)
     name = str(column.name)
-    values = distinct(column)
+    values = distinct_values(column)
     amounts = numbers(column, f"target {name!r}") if pd.api.types.is_numeric_dtype(column) else None
     shown = ", ".join(repr(str(value)[:30]) for value in values[:5])
     if len(values) > 5:
@@ -71,7 +71,7 @@ def read_target(
             f"target {name!r} is {values[0]!r} in every row; there is nothing to predict."
         )
     if positive is None and amounts is None:
-        answers = {_folded(value): value for value in values}
+        answers = {_fold_text(value): value for value in values}
         positive = next(
             (answers[yes] for yes, no in YES.items() if answers.keys() == {yes, no}), None
         )
@@ -82,8 +82,8 @@ def read_target(
             raise ValueError(f"{positive!r} is not a value of {name!r}.{hint}")
         value = column[codes == 1].iloc[0]
         others = column[codes == 0].unique()
-        classes = _classes(others[0] if len(others) == 1 else f"not {label(value)}", value)
-        return codes, classes, [*notes, _counted(column, codes)]
+        classes = _class_pair(others[0] if len(others) == 1 else f"not {level_text(value)}", value)
+        return codes, classes, [*notes, _class_sentence(column, codes)]
     if amounts is None:
         raise ValueError(
             f"the target {name!r} is text with {len(values)} different values: {shown}. Say which"
@@ -91,57 +91,57 @@ def read_target(
         )
     if len(values) == 2:
         codes = (column == values[1]).to_numpy(dtype=np.float64)
-        return codes, _classes(*values), [_counted(column, codes)]
+        return codes, _class_pair(*values), [_class_sentence(column, codes)]
     return amounts, None, []
 
 
-def one_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
+def unify_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     """Return labels of text, each in the most frequent of the spellings that differ only in case or
     blanks, and a sentence if some do.
     """
-    if kind_of(column) != "category":
+    if column_kind(column) != "category":
         return column, []
     counts = column.dropna().astype(str).value_counts()
     spellings: dict[str, list[str]] = {}
     for text in sorted(counts.index, key=lambda text: (-counts[text], text)):
-        spellings.setdefault(_folded(text), []).append(text)
+        spellings.setdefault(_fold_text(text), []).append(text)
     several = [texts for texts in spellings.values() if len(texts) > 1]
     if not several:
         return column, []
-    shown = "; ".join(f"{quoted(texts[1:6])} as {texts[0].strip()!r}" for texts in several[:3])
+    shown = "; ".join(f"{quote_names(texts[1:6])} as {texts[0].strip()!r}" for texts in several[:3])
     more = "; ..." if len(several) > 3 else ""
     note = (
         f"Labels of {str(column.name)!r} that differ only in case or blanks are one: {shown}{more}."
     )
     merged = column.astype(object).map(
-        lambda value: spellings[_folded(value)][0].strip(), na_action="ignore"
+        lambda value: spellings[_fold_text(value)][0].strip(), na_action="ignore"
     )
     return merged, [note]
 
 
-def _folded(text: object) -> str:
+def _fold_text(text: object) -> str:
     return str(text).strip().casefold()
 
 
-def _counted(column: pd.Series[Any], codes: np.ndarray) -> str:
+def _class_sentence(column: pd.Series[Any], codes: np.ndarray) -> str:
     """Return a sentence on the rows of each class."""
-    labels = column.astype(object).map(label)
+    labels = column.astype(object).map(level_text)
     ones = Counter(labels[codes == 1])
     zeros = Counter(labels[codes == 0])
     shown = [
-        ", ".join(f"{text!r} ({counted(n, 'row')})" for text, n in part)
+        ", ".join(f"{text!r} ({format_count(n, 'row')})" for text, n in part)
         for part in (ones.items(), zeros.most_common(5))
     ]
     more = f" and {len(zeros) - 5:,} other values" if len(zeros) > 5 else ""
     return f"Target {str(column.name)!r}: 1 is {shown[0]}; 0 is {shown[1]}{more}."
 
 
-def _classes(*pair: Any) -> np.ndarray:
+def _class_pair(*pair: Any) -> np.ndarray:
     """Return two classes in one type: text, booleans, or numbers, which are integers where both
     are.
     """
     if any(isinstance(value, str) for value in pair):
-        return np.array([label(value) for value in pair], dtype=object)
+        return np.array([level_text(value) for value in pair], dtype=object)
     if all(isinstance(value, (bool, np.bool_)) for value in pair):
         return np.array(pair, dtype=bool)
     values = np.array(pair, dtype=np.float64)
@@ -159,7 +159,7 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
     [1.0, 0.0, nan]
     """
     if pd.api.types.is_bool_dtype(column):
-        if (word := _folded(positive)) not in _TRUTH:
+        if (word := _fold_text(positive)) not in _TRUTH:
             raise ValueError(
                 f"{positive!r} is not a value of {name!r}, which holds True and False; pass one of"
                 " them."
@@ -177,5 +177,5 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
         values = equal.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         text = column.astype(str).str.strip().str.casefold()
-        values = (text == _folded(positive)).to_numpy(dtype=np.float64)
+        values = (text == _fold_text(positive)).to_numpy(dtype=np.float64)
     return np.where(column.isna().to_numpy(), np.nan, values)

@@ -76,20 +76,20 @@ class TextReader:
         if blank == len(lines):
             raise ValueError("it is empty and has not even a header")
         usual = "\t" if {suffix.lower() for suffix in path.suffixes} & {".tsv", ".txt"} else ","
-        found = separator or _separator(lines, usual, whole=whole)
-        header, *rows = _rows(lines, found, whole=whole) or [[]]
+        delimiter = separator or _separator(lines, usual, whole=whole)
+        header, *rows = _split_lines(lines, delimiter, whole=whole) or [[]]
         header_lines = blank + 1 + sum(name.count("\n") for name in header)
         if header_lines >= len(lines):
             raise ValueError("it has a header and no rows")
-        sign = decimal or _decimal(rows, found)
-        if found == sign:
+        sign = decimal or _decimal(rows, delimiter)
+        if delimiter == sign:
             raise ValueError(
                 f"{sign!r} cannot separate its fields and be the decimal sign; say what separates"
                 " them"
             )
         notes = []
-        if found not in (usual, separator):
-            notes.append(f"{path.name} was read with {SEPARATORS[found]} between fields.")
+        if delimiter not in (usual, separator):
+            notes.append(f"{path.name} was read with {SEPARATORS[delimiter]} between fields.")
         if decimal is None and sign == ",":
             notes.append(f"{path.name} was read with decimal commas.")
         if encoding is None and found_encoding in WINDOWS:
@@ -100,7 +100,7 @@ class TextReader:
         return cls(
             path=path,
             names=tuple(name.strip() or f"Unnamed: {i}" for i, name in enumerate(header)),
-            separator=found,
+            separator=delimiter,
             decimal=sign,
             encoding=found_encoding,
             header_lines=header_lines,
@@ -199,7 +199,7 @@ def _first_lines(file: Iterable[str]) -> list[str]:
     return lines
 
 
-def _rows(lines: list[str], separator: str, *, whole: bool) -> list[list[str]]:
+def _split_lines(lines: list[str], separator: str, *, whole: bool) -> list[list[str]]:
     """Return the fields of rows that are not blank; unless the lines are the whole file, without
     the last row, which may go on.
     """
@@ -219,7 +219,7 @@ def _separator(lines: list[str], usual: str, *, whole: bool) -> str:
 def _splits_evenly(lines: list[str], separator: str, *, whole: bool) -> bool:
     """Return whether all rows have as many fields as the header, and more than one."""
     try:
-        header, *rows = _rows(lines, separator, whole=whole)
+        header, *rows = _split_lines(lines, separator, whole=whole)
     except csv.Error:  # a line that it does not split is longer than a field may be
         return False
     return len(header) > 1 and all(len(row) == len(header) for row in rows)

@@ -16,16 +16,16 @@ from frhsic.tables.attributes import attribute
 from frhsic.tables.columns import (
     LARGEST_FEATURE,
     check_distinct,
-    distinct,
+    distinct_values,
     examples,
     expand,
     is_text,
-    label,
-    quoted,
+    level_text,
+    quote_names,
     require_moderate,
 )
 from frhsic.tables.files import TableFile, read_rows
-from frhsic.tables.schema import Schema, numeric, ungrouped
+from frhsic.tables.schema import Schema, parse_numbers, remove_grouping
 from frhsic.tables.suspicions import identifiers
 from frhsic.tables.targets import is_positive, read_target
 
@@ -60,7 +60,7 @@ class ColumnRoles:
     order: str | None = None
 
     @property
-    def split_by(self) -> list[str]:
+    def split_columns(self) -> list[str]:
         """The columns to split rows by."""
         return [name for name in (self.groups, self.order) if name is not None]
 
@@ -69,7 +69,7 @@ class ColumnRoles:
         table.
         """
         check_distinct(names, table)
-        for name in (self.target, *self.sensitive, *self.split_by):
+        for name in (self.target, *self.sensitive, *self.split_columns):
             if [name] != expand(name, names, table) or name in (self.drop or ()):
                 raise ValueError(
                     f"{name!r} is to be dropped but is the target, an attribute, or what rows are"
@@ -85,7 +85,7 @@ class ColumnRoles:
             name for pattern in self.features or ("*",) for name in expand(pattern, names, table)
         ]
         excluded = {name for pattern in self.drop or () for name in expand(pattern, names, table)}
-        excluded |= {self.target, *self.sensitive, *self.split_by}
+        excluded |= {self.target, *self.sensitive, *self.split_columns}
         features = [name for name in dict.fromkeys(chosen) if name not in excluded]
         if not features:
             raise ValueError(
@@ -207,8 +207,8 @@ def read_training_table(
     features = roles.find_features(file.names, name)
     target = roles.target
     sensitive = list(roles.sensitive)
-    columns = [target, *sensitive, *features, *roles.split_by]
-    rows = read_rows(file, columns, required=[target, *roles.split_by], seed=seed)
+    columns = [target, *sensitive, *features, *roles.split_columns]
+    rows = read_rows(file, columns, required=[target, *roles.split_columns], seed=seed)
     frame = rows.frame
     schema = Schema.learn(
         frame,
@@ -218,12 +218,14 @@ def read_training_table(
     )
     table = schema(frame)
     notes = [*file.notes, *rows.note("used")]
-    attributes = {one: attribute(table[one], f"sensitive attribute {one!r}") for one in sensitive}
-    for one, (values, _) in attributes.items():
-        require_moderate(table[one], values, f"sensitive attribute {one!r}")
-    s = pd.DataFrame({one: values for one, (values, _) in attributes.items()})
+    attributes = {
+        column: attribute(table[column], f"sensitive attribute {column!r}") for column in sensitive
+    }
+    for column, (values, _) in attributes.items():
+        require_moderate(table[column], values, f"sensitive attribute {column!r}")
+    s = pd.DataFrame({column: values for column, (values, _) in attributes.items()})
     check_varies(s, f"every row of {name}; nothing can depend on it")
-    kept, left_out = _usable(table, schema, features, roles.features or ())
+    kept, left_out = _usable_features(table, schema, features, roles.features or ())
     if not kept:
         raise ValueError(f"no column is left to predict from in {name}: {' '.join(left_out)}")
     codes, classes, said = read_target(table[target], roles.positive)
@@ -232,16 +234,16 @@ def read_training_table(
         said.append(f"The target {target!r} seems to identify rows; is it what is to be predicted?")
     notes += [
         *(note for _, note in attributes.values() if note),
-        *_nearly_numbers(table[features], file.decimal),
+        *_mostly_numeric_notes(table[features], file.decimal),
         *left_out,
-        *_clipped(table[kept]),
+        *_clipped_notes(table[kept]),
         *said,
         *_notes(s, codes, classes, target),
     ]
     labels = codes if classes is None else classes[codes.astype(np.int64)]
     groups = None
     if roles.groups is not None:
-        groups = frame[roles.groups].map(label).to_numpy(dtype=object)
+        groups = frame[roles.groups].map(level_text).to_numpy(dtype=object)
     return TrainingTable(
         X=table[kept].reset_index(drop=True),
         y=labels,
@@ -252,7 +254,7 @@ def read_training_table(
         dropped=rows.dropped,
         notes=tuple(notes),
         given=rows.given,
-        favourable=_favourable(table[target], codes, classes, roles.favourable),
+        favourable=_favourable_class(table[target], codes, classes, roles.favourable),
         groups=groups,
         order=None if roles.order is None else table[roles.order].to_numpy(),
         schema=schema.select(kept),
@@ -268,7 +270,7 @@ def check_varies(s: pd.DataFrame, where: str) -> None:
             raise ValueError(f"sensitive attribute {name!r} is {value} in {where}.")
 
 
-def _usable(
+def _usable_features(
     table: pd.DataFrame, schema: Schema, features: Sequence[str], asked: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Return the features that are trained on, and a sentence for each kind of those that are left
@@ -284,23 +286,23 @@ def _usable(
     ]
     lines = []
     if empty:
-        lines.append(f"{quoted(empty)} has no value in any row and is left out.")
+        lines.append(f"{quote_names(empty)} has no value in any row and is left out.")
     if ids:
         lines.append(
-            f"{quoted(ids)} seems to identify rows and is left out; name it with --features to"
+            f"{quote_names(ids)} seems to identify rows and is left out; name it with --features to"
             " use it."
         )
         alike = table[table.duplicated(ids, keep=False)]
         if repeated := int(alike.duplicated().sum()):
             lines.append(
                 f"{repeated:,} of {len(table):,} rows repeat an earlier one in every column,"
-                f" {quoted(ids)} included; drop them: else rows that measure the model have trained"
-                " it."
+                f" {quote_names(ids)} included; drop them: else rows that measure the model have"
+                " trained it."
             )
     return [name for name in features if name not in {*empty, *ids}], lines
 
 
-def _nearly_numbers(features: pd.DataFrame, decimal: str | None) -> Iterator[str]:
+def _mostly_numeric_notes(features: pd.DataFrame, decimal: str | None) -> Iterator[str]:
     """Yield a sentence for each column of a text file that a few cells, or the way in which they
     are written, keep from being numbers.
     """
@@ -309,8 +311,8 @@ def _nearly_numbers(features: pd.DataFrame, decimal: str | None) -> Iterator[str
         if decimal is None or not is_text(cells) or cells.empty:
             continue
         bare = cells.str.strip()
-        wrong = numeric(ungrouped(bare, decimal), decimal).isna()
-        alike = numeric(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
+        wrong = parse_numbers(remove_grouping(bare, decimal), decimal).isna()
+        alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
         if 0 < wrong.mean() <= FEW_WORDS:
             yield (
                 f"{str(name)!r} is read as text, since some cells are no numbers:"
@@ -323,7 +325,7 @@ def _nearly_numbers(features: pd.DataFrame, decimal: str | None) -> Iterator[str
             )
 
 
-def _clipped(features: pd.DataFrame) -> Iterator[str]:
+def _clipped_notes(features: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence for each column of numbers that are too large to be taken as they are."""
     for name, column in features.select_dtypes("number").items():
         large = column.abs() > LARGEST_FEATURE
@@ -354,7 +356,7 @@ def _notes(
         )
 
 
-def _favourable(
+def _favourable_class(
     column: pd.Series[Any], codes: np.ndarray, classes: np.ndarray | None, favourable: object
 ) -> object:
     """Return the class of the favourable value, or None if it is not named."""
@@ -366,7 +368,7 @@ def _favourable(
         )
     rows = is_positive(column, favourable, str(column.name)) == 1
     if not rows.any():
-        shown = ", ".join(repr(label(value)) for value in distinct(column)[:5])
+        shown = ", ".join(repr(level_text(value)) for value in distinct_values(column)[:5])
         raise ValueError(
             f"favourable={favourable!r} is not a value of {str(column.name)!r}: {shown}."
         )

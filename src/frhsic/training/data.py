@@ -145,7 +145,7 @@ class TrainingData:
         named = [(x, "x"), (y, "y"), (known.nan_to_num(), "s")]
         if sample_weight is not None:
             named.append((sample_weight, "sample_weight"))
-        x, y, s, *more = (values.to(dtype) for values in _tensors.paired(*named))
+        x, y, s, *more = (values.to(dtype) for values in _tensors.paired_matrices(*named))
         y = y.squeeze(1)
         weights = None
         if more:
@@ -329,7 +329,7 @@ def stream(seed: int, split: int, purpose: Purpose, *more: int) -> torch.Generat
 
 
 @contextmanager
-def seeded(seed: int | None = None, *, private: bool = True) -> Iterator[None]:
+def fork_generators(seed: int | None = None, *, private: bool = True) -> Iterator[None]:
     """Let code make modules and draw from the global generators, from a seed on if one is given.
 
     Generators and the default dtype, which is float32 in here, are restored at the end. Draws on

@@ -46,12 +46,12 @@ from frhsic.training.data import (
     Purpose,
     TrainingData,
     batch_shapes,
-    seeded,
+    fork_generators,
     stream_seed,
 )
-from frhsic.training.model import FleetState, Model, losses, pieces, sharing, tried
+from frhsic.training.model import FleetState, Model, losses, n_sharing, pieces, try_model
 from frhsic.training.recipe import Recipe
-from frhsic.training.result import Course, Fleet, assembled, floored, warn_of_divergence
+from frhsic.training.result import Course, Fleet, assemble_fleet, floor_variance, warn_of_divergence
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ def train(
     courses: list[Course] = []
     with settings(place):
         first = Model.initial(recipe, data, members[order[0]].seed, members[order[0]].split)
-        trial = tried(first, recipe, data)
+        trial = try_model(first, recipe, data)
         rows = data.table().to(place)
         held_out = None if data.held_out is None else data.held_out.table().to(place)
         at_once = models_at_once(place, trial.bytes)
@@ -141,7 +141,7 @@ def train(
             trainer = Trainer(data, rows, held_out, chunk, recipe)
             # modules such as dropout draw from the global generators while they are trained
             seed = stream_seed(chunk[0].seed, chunk[0].split, Purpose.TRAINING)
-            with seeded(seed, private=False) if trial.draws else nullcontext():
+            with fork_generators(seed, private=False) if trial.draws else nullcontext():
                 return trainer.run(report)
 
         def train_in_parts(chunk: Sequence[Member]) -> None:
@@ -158,8 +158,8 @@ def train(
 
         for chunk in chunks([members[i] for i in order], at_once):
             train_in_parts(chunk)
-        fleet = assembled(courses, order, first.to(place))  # line 9
-        fleet = floored(fleet, data, recipe.floor(first.penalty))
+        fleet = assemble_fleet(courses, order, first.to(place))  # line 9
+        fleet = floor_variance(fleet, data, recipe.floor(first.penalty))
     warn_of_divergence(fleet)
     return replace(fleet, seconds=time.perf_counter() - started)
 
@@ -195,7 +195,7 @@ class Trainer:
         members: Sequence[Member],
         recipe: Recipe,
     ) -> None:
-        keys = [(leader.seed, leader.split) for leader in members[:: sharing(members)]]
+        keys = [(leader.seed, leader.split) for leader in members[:: n_sharing(members)]]
         models = {key: Model.initial(recipe, data, *key) for key in dict.fromkeys(keys)}  # line 1
         self.state = FleetState(members, [models[key] for key in keys], rows.device)
         self.model = models[keys[0]].to(rows.device)

@@ -26,11 +26,11 @@ from frhsic.training.data import (
     Purpose,
     TrainingData,
     batch_shapes,
-    seeded,
+    fork_generators,
     stream,
     stream_seed,
 )
-from frhsic.training.recipe import Recipe, require_rows, row_losses
+from frhsic.training.recipe import Recipe, require_output_rows, row_losses
 
 # Pieces of the parameters that Adam's one kernel on a GPU gets; it takes 36 at once.
 PIECES = 32
@@ -71,7 +71,7 @@ class Model(nn.Module):
         """Build a model on the CPU: initial weights from its stream, penalty fitted to its training
         rows (line 1).
         """
-        with seeded(stream_seed(seed, split, Purpose.WEIGHTS)):
+        with fork_generators(stream_seed(seed, split, Purpose.WEIGHTS)):
             encoder, head, penalty = recipe.modules(data, recipe.outputs(data))
         if not penalty.prepared:
             penalty.prepare(
@@ -112,13 +112,13 @@ class Model(nn.Module):
         return Losses(task + torch.where(active, weight * penalty, 0), task, penalty)  # line 6
 
 
-def sharing(members: Sequence[Member]) -> int:
+def n_sharing(members: Sequence[Member]) -> int:
     """Return the largest K that cuts members, sorted by (seed, split), evenly into groups that
     share both.
 
     Examples
     --------
-    >>> sharing([Member(0.0, 1), Member(1.0, 1), Member(0.0, 2), Member(1.0, 2)])
+    >>> n_sharing([Member(0.0, 1), Member(1.0, 1), Member(0.0, 2), Member(1.0, 2)])
     2
     """
     return math.gcd(*Counter((member.seed, member.split) for member in members).values())
@@ -188,7 +188,7 @@ class FleetState:
         # task loss and penalty, summed over the rows of the epoch so far
         self.sums = flat.new_zeros(2, len(flat))
         # at the end of the last whole epoch
-        self.settled = [tensor.detach().clone() for tensor in self.kept()]
+        self.settled = [tensor.detach().clone() for tensor in self.model_tensors()]
 
     def parameters(self, *lead: int) -> dict[str, Tensor]:
         """Return the trained parameters as views of `flat`, each (*lead, *shape); lead is (M,), (G,
@@ -202,7 +202,7 @@ class FleetState:
             for (name, shape), part in zip(self.shapes.items(), columns)
         }
 
-    def kept(self) -> list[Tensor]:
+    def model_tensors(self) -> list[Tensor]:
         """Return the tensors that make up the models, each (M, ...)."""
         return [self.flat, *self.own.values()]
 
@@ -228,13 +228,13 @@ class FleetState:
     @torch.no_grad()
     def keep(self, copies: Sequence[Tensor], where: Tensor) -> None:
         """Copy the tensors of some models, given as booleans of shape (M,)."""
-        for tensor, copied in zip(self.kept(), copies):
+        for tensor, copied in zip(self.model_tensors(), copies):
             copied.copy_(torch.where(where.view(-1, *[1] * (tensor.ndim - 1)), tensor, copied))
 
     @torch.no_grad()
     def restore(self, copies: Sequence[Tensor]) -> None:
         """Give every model the tensors that were copied."""
-        for tensor, copied in zip(self.kept(), copies):
+        for tensor, copied in zip(self.model_tensors(), copies):
             tensor.copy_(copied)
 
 
@@ -260,30 +260,34 @@ def losses(
     That leaves one transform, the forward `vmap`; the backward pass runs on stacked tensors.
     """
 
-    def one(
-        trained: Stacked, own: Stacked, shared: Stacked, batch: Tensor, weight: Tensor
+    def member_losses(
+        trained: Stacked, member_state: Stacked, shared: Stacked, batch: Tensor, weight: Tensor
     ) -> Losses:
         result: Losses = functional_call(
-            model, {**trained, **own, **shared}, (batch, weight, adapt_epoch, labelled)
+            model, {**trained, **member_state, **shared}, (batch, weight, adapt_epoch, labelled)
         )
         return result
 
-    own = state.own
+    member_states = state.own
     shared = state.shared
     weight = state.weight
     g = state.groups
     k = state.together
     if g * k == 1:  # a fleet of one is the model itself
-        result = one(state.parameters(), _viewed(own), _viewed(shared), rows[0], weight.view(()))
+        result = member_losses(
+            state.parameters(), _viewed(member_states), _viewed(shared), rows[0], weight.view(())
+        )
     elif g == 1:
-        result = vmap(one, (0, 0, None, None, 0))(
-            state.parameters(k), own, _viewed(shared), rows[0], weight
+        result = vmap(member_losses, (0, 0, None, None, 0))(
+            state.parameters(k), member_states, _viewed(shared), rows[0], weight
         )
     elif k == 1:
-        result = vmap(one)(state.parameters(g), own, shared, rows, weight)
+        result = vmap(member_losses)(state.parameters(g), member_states, shared, rows, weight)
     else:
-        nested = vmap(vmap(one, (0, 0, None, None, 0)))
-        result = nested(state.parameters(g, k), _viewed(own, g, k), shared, rows, weight.view(g, k))
+        nested = vmap(vmap(member_losses, (0, 0, None, None, 0)))
+        result = nested(
+            state.parameters(g, k), _viewed(member_states, g, k), shared, rows, weight.view(g, k)
+        )
     return Losses(*(values.flatten() for values in result))
 
 
@@ -299,7 +303,7 @@ class Trial(NamedTuple):
     bytes: int  # memory of one model in a step
 
 
-def tried(model: Model, recipe: Recipe, data: TrainingData) -> Trial:
+def try_model(model: Model, recipe: Recipe, data: TrainingData) -> Trial:
     """Run a copy of a model on one batch.
 
     A model takes twice what its backward pass keeps, plus parameters, gradient and Adam's means.
@@ -308,12 +312,12 @@ def tried(model: Model, recipe: Recipe, data: TrainingData) -> Trial:
     outputs = recipe.outputs(data)
     size, labelled = batch_shapes(data, recipe.batch_size)[0]
     rows = data.table()[:size].cpu()
-    with seeded():
+    with fork_generators():
         before = torch.get_rng_state()
         x, *_ = torch.split(rows, copied.widths, dim=1)
         with torch.no_grad():
             scores = copied.head(copied.encoder(x))
-        require_rows("head", scores, len(x))
+        require_output_rows("head", scores, len(x))
         # these rows may lack the last classes
         wider = copied.task == "multiclass" and scores.shape[1] > outputs
         if scores.shape[1] != outputs and not wider:

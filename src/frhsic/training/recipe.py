@@ -26,7 +26,7 @@ from torch.nn import functional
 from frhsic import _arrays
 from frhsic.datasets.dataset import Task
 from frhsic.penalties.base import NoPenalty, Penalty
-from frhsic.training.data import TrainingData, seeded
+from frhsic.training.data import TrainingData, fork_generators
 
 # Above this value log(1 + exp f) equals f to the last digit of float64.
 SOFTPLUS_LINEAR = 40.0
@@ -273,18 +273,18 @@ def output_width(encoder: nn.Module, data: TrainingData) -> int:
     """Return the width of Z, without drawing from the random stream; raise if the encoder does not
     fit the data.
     """
-    with seeded(), torch.no_grad():
+    with fork_generators(), torch.no_grad():
         try:
             z = encoder.eval()(data.x[0, :2].cpu())
         except RuntimeError as error:
             raise ValueError(
                 f"the encoder does not take rows of {data.columns} columns: {error}"
             ) from error
-    require_rows("encoder", z, min(2, data.rows))
+    require_output_rows("encoder", z, min(2, data.rows))
     return int(z.shape[1])
 
 
-def require_rows(module: str, values: Tensor, rows: int) -> None:
+def require_output_rows(module: str, values: Tensor, rows: int) -> None:
     """Raise unless a module gave one row of numbers for each row of the batch."""
     if values.ndim != 2 or len(values) != rows:
         raise ValueError(

@@ -256,18 +256,18 @@ class Fleet:
         width = max([x.shape[-1], *layers])
         rows = max(1, LAYER_BYTES // (4 * width * x.element_size()))
 
-        def one(index: int, own: Tensor) -> Tensor:
+        def evaluate_member(index: int, inputs: Tensor) -> Tensor:
             state = {name: values[index] for name, values in stacked.items()}
             parts = [
                 functional_call(self.network, state, (part,))[output]
-                for part in torch.split(own, rows)
+                for part in torch.split(inputs, rows)
             ]
             return torch.cat(parts)
 
         with torch.no_grad():
             if x.ndim == 2:
-                return torch.stack([one(i, x) for i in range(len(self))])
-            return torch.stack([one(i, x[m.split]) for i, m in enumerate(self.members)])
+                return torch.stack([evaluate_member(i, x) for i in range(len(self))])
+            return torch.stack([evaluate_member(i, x[m.split]) for i, m in enumerate(self.members)])
 
 
 class Course:
@@ -315,7 +315,7 @@ class Course:
         self.least = flat.new_full((len(flat),), torch.inf)
         self.best: list[Tensor] = []
         if objective is not None:
-            self.best = [tensor.detach().clone() for tensor in state.kept()]
+            self.best = [tensor.detach().clone() for tensor in state.model_tensors()]
 
     @property
     def running(self) -> Tensor:
@@ -348,7 +348,7 @@ class Course:
         self.state.keep(self.best, improved)
 
 
-def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> Fleet:
+def assemble_fleet(courses: Sequence[Course], order: Sequence[int], model: Model) -> Fleet:
     """Join the models that were trained at once, in the caller's order; `order` has the place of
     each in it.
     """
@@ -396,7 +396,7 @@ def assembled(courses: Sequence[Course], order: Sequence[int], model: Model) -> 
     )
 
 
-def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
+def floor_variance(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     r"""Drop the principal directions of each model's standardized z whose variance is below
     `floor`.
 
@@ -413,7 +413,7 @@ def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     >>> from frhsic.training import Recipe, train
     >>> data = TrainingData.of(torch.randn(256, 3), torch.ones(256), torch.rand(256))
     >>> fleet = train(data, [Member(1.0)], Recipe("binary", epochs=2), device="cpu")
-    >>> floored(fleet, data, 0.01).module(0)[0][1].rank < 50
+    >>> floor_variance(fleet, data, 0.01).module(0)[0][1].rank < 50
     True
     """
     if floor == 0 or all(member.penalty_weight == 0 for member in fleet.members):
@@ -421,7 +421,7 @@ def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     like = next(iter(fleet.parameters.values()))
     x = data.x.to(like)  # to the device once, for all models
     d = fleet.transform(x[:, :2]).shape[2]
-    if not enough_rows(data.rows, d):
+    if not has_enough_rows(data.rows, d):
         return fleet
 
     def maps(index: int, member: Member) -> tuple[Tensor, ...]:
@@ -438,7 +438,7 @@ def floored(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     return replace(fleet, network=network, buffers=fleet.buffers | cut)
 
 
-def enough_rows(rows: int, d: int) -> bool:
+def has_enough_rows(rows: int, d: int) -> bool:
     """Return whether there are enough rows to tell small variances of d coordinates from noise."""
     return rows >= ROWS_PER_DIRECTION * d
 

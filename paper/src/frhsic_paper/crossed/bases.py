@@ -216,7 +216,7 @@ class Network(Base):
             recipe = self.recipe("binary" if own[0].binary else "regression", None, values, epochs)
             members = [Member(0.0, 0, split) for split in range(len(own))]
             fleet = train(TrainingData.stacked(data), members, recipe, device=device)
-            raw = scores_of(fleet, [encoded(fit.train, fit.others) for fit in own])
+            raw = fleet_scores(fleet, [encoded(fit.train, fit.others) for fit in own])
             for i, fit, f in zip(among, own, raw):
                 found[i] = in_units(f, fit)
         return found
@@ -251,7 +251,7 @@ class Network(Base):
             recipe = self.recipe(task, penalty, values, epochs)
             fleet = train(data, members, recipe, device=device)
             x = [encoded(fits[k].train, fits[k].others) for k in used]
-            for i, run, f in zip(among, own, scores_of(fleet, x)):
+            for i, run, f in zip(among, own, fleet_scores(fleet, x)):
                 found[i] = in_units(f, fits[run[0]])
         return found
 
@@ -356,7 +356,7 @@ def in_units(f: np.ndarray, fit: Fit) -> np.ndarray:
     return expit(f) if fit.binary else center + spread * f
 
 
-def scores_of(fleet: Any, x: Sequence[Tensor]) -> np.ndarray:
+def fleet_scores(fleet: Any, x: Sequence[Tensor]) -> np.ndarray:
     """Return raw outputs, (M, n), for rows of each split; fewer rows than n are filled up."""
     most = max(map(len, x))
     filled = [torch.cat([rows, rows[-1:].expand(most - len(rows), -1)]) for rows in x]

@@ -59,10 +59,10 @@ class Varied(Penalty):
 class VariedUnit(Varied):
     """The first setting is the unit of Z, on top of the penalty's own scale."""
 
-    def _in_units(self, batch: Batch) -> Tensor:
+    def _scaled_z(self, batch: Batch) -> Tensor:
         assert self.settings is not None
         # a mixin: the penalty beside it has the method
-        z: Tensor = super()._in_units(batch)  # type: ignore[misc]
+        z: Tensor = super()._scaled_z(batch)  # type: ignore[misc]
         return z / self.settings[0]
 
 

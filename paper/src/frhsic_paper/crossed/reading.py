@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.metrics import log_loss
 
 from frhsic.parity import gdp
-from frhsic_paper.crossed.ways import NONE, RARE, decided
+from frhsic_paper.crossed.ways import NONE, RARE, decide
 
 Frame = Any
 """A pandas table whose columns are known by name alone, which its types cannot say."""
@@ -50,7 +50,7 @@ YARDSTICKS = {
 }
 
 
-def measured(
+def measure_outputs(
     scores: np.ndarray | None,
     decisions: np.ndarray | None,
     y: np.ndarray,
@@ -68,8 +68,8 @@ def measured(
     >>> rng = np.random.default_rng(0)
     >>> s, noise = rng.uniform(size=(2, 500))
     >>> y = (s + noise > 1).astype(float)
-    >>> wide = measured(s, None, y, s, 0.5)
-    >>> narrow = measured(0.25 + s / 2, None, y, s, 0.5)
+    >>> wide = measure_outputs(s, None, y, s, 0.5)
+    >>> narrow = measure_outputs(0.25 + s / 2, None, y, s, 0.5)
     >>> round(narrow["gdp"] / wide["gdp"], 6), narrow["loss"] > wide["loss"]
     (0.5, True)
     >>> narrow["errors"] == wide["errors"], narrow["gdp_decisions"] == wide["gdp_decisions"]
@@ -84,7 +84,7 @@ def measured(
     if decisions is None:
         assert scores is not None
         assert rate is not None
-        decisions = decided(scores, rate)
+        decisions = decide(scores, rate)
     found["gdp_decisions"] = float(gdp(decisions, s, resamples=0))
     wrong = np.where(y == 1, 1 - decisions, decisions)
     if rate is not None and rate < RARE:
@@ -101,13 +101,13 @@ class Reading(NamedTuple):
     reached: bool
 
 
-def at_level(gap: np.ndarray, loss: np.ndarray, level: float, constant: float) -> Reading:
+def loss_at_level(gap: np.ndarray, loss: np.ndarray, level: float, constant: float) -> Reading:
     """Return the loss of a path at a gap, read off its front; `constant` is that of a constant.
 
     Examples
     --------
     >>> gap, loss = np.array([2.0, 4.0, 5.0, 8.0]), np.array([5.0, 1.0, 2.0, 0.0])
-    >>> at_level(gap, loss, 6, 9.0), at_level(gap, loss, 1, 9.0)
+    >>> loss_at_level(gap, loss, 6, 9.0), loss_at_level(gap, loss, 1, 9.0)
     (Reading(loss=0.5, reached=True), Reading(loss=7.0, reached=False))
     """
     whole = np.isfinite(gap) & np.isfinite(loss)
@@ -135,7 +135,7 @@ class Cost(NamedTuple):
     reached: float
     factor: float
 
-    def error_beside(self, other: Cost | None = None) -> float:
+    def difference_error(self, other: Cost | None = None) -> float:
         """Return the error of the cost, or of its difference to another one on the same rows."""
         values = self.without if other is None else self.without - other.without
         folds = len(values)
@@ -184,14 +184,14 @@ def _costs(part: Frame, gap: str, loss: str) -> dict[str, tuple[float, float]]:
     for way, (gaps, losses) in paths.items():
         if way == CONSTANT:
             continue
-        readings = [at_level(gaps, losses, level * base_gap, constant) for level in LEVELS]
+        readings = [loss_at_level(gaps, losses, level * base_gap, constant) for level in LEVELS]
         loss_at = np.mean([one.loss for one in readings])
         reached = np.mean([one.reached for one in readings])
         found[str(way)] = (float((loss_at - base_loss) / (constant - base_loss)), float(reached))
     return found
 
 
-def pooled(points: Any, table: Any, sets: Any, rate: float | None, tests: bool) -> list[Any]:
+def pool_points(points: Any, table: Any, sets: Any, rate: float | None, tests: bool) -> list[Any]:
     """Return the records of points: measured on the rows of all splits together and, where they
     test, without each.
     """
@@ -213,12 +213,7 @@ def pooled(points: Any, table: Any, sets: Any, rate: float | None, tests: bool) 
             )
             numbers = dict.fromkeys(("gdp", "loss"), np.nan)  # of a model that diverged
             if scores is None or np.isfinite(scores).all():
-                numbers = measured(scores, decisions, table.y[others], table.s[others], rate)
+                numbers = measure_outputs(scores, decisions, table.y[others], table.s[others], rate)
             about = {"way": way, "trial": trial, "dial": float(dial), "left_out": left_out}
             rows.append(about | sizes | numbers)
     return rows
-
-
-def joined(parts: list[Any]) -> np.ndarray | None:
-    """Return the parts one after the other, or None where there are none."""
-    return None if parts[0] is None else np.concatenate(parts)

@@ -121,7 +121,7 @@ class Rows(NamedTuple):
     binary: bool
     nominal: tuple[str, ...] = ()
 
-    def at(self, rows: np.ndarray) -> Rows:
+    def take(self, rows: np.ndarray) -> Rows:
         """Return some of the rows."""
         X = self.X.iloc[rows].reset_index(drop=True)
         return self._replace(X=X, y=self.y[rows], s=self.s[rows])
@@ -158,14 +158,14 @@ def load(name: str, folder: str | None = None) -> Rows:
     return Rows(pd.DataFrame(X, columns=columns), y, s, len(np.unique(y)) == 2, nominal)
 
 
-def divided(n: int, role: Role, split: int) -> tuple[np.ndarray, np.ndarray]:
+def divide_rows(n: int, role: Role, split: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the training rows of a split, a multiple of `PARTS`, and the rows that it is validated
     or tested on. All splits of a role have equal numbers of both.
 
     Examples
     --------
-    >>> train, validation = divided(90, "tune", 0)
-    >>> test = [divided(90, "test", k)[1] for k in range(10)]
+    >>> train, validation = divide_rows(90, "tune", 0)
+    >>> test = [divide_rows(90, "test", k)[1] for k in range(10)]
     >>> len(train), len(validation), [len(rows) for rows in test]
     (30, 15, [4, 4, 4, 4, 4, 4, 4, 4, 4, 4])
     >>> bool(np.isin(np.concatenate(test), np.concatenate([train, validation])).any())
@@ -192,6 +192,6 @@ def tuning_rows(n: int) -> np.ndarray:
     return np.random.default_rng([SEED, n]).permutation(n)[: n // 2]
 
 
-def parts_of(train: np.ndarray) -> list[np.ndarray]:
+def training_parts(train: np.ndarray) -> list[np.ndarray]:
     """Return the five parts of training rows, which are in random order."""
     return np.split(train, PARTS)

@@ -23,7 +23,7 @@ class Setting(NamedTuple):
     high: float
     whole: bool = False
 
-    def drawn(self, share: float) -> float:
+    def value_at_share(self, share: float) -> float:
         """Return the value at a share of the range."""
         value = self.low * (self.high / self.low) ** share
         return float(round(value)) if self.whole else float(f"{value:.4g}")
@@ -47,7 +47,9 @@ def quasi_random(number: int, dimensions: int) -> list[float]:
     return [(0.5 + number * root ** -(j + 1)) % 1 for j in range(dimensions)]
 
 
-def values_of(settings: Sequence[Setting], trial: int) -> tuple[float, ...]:
+def setting_values(settings: Sequence[Setting], trial: int) -> tuple[float, ...]:
     """Return the settings of a trial."""
     shares = quasi_random(trial, len(settings))
-    return tuple(one.drawn(share) if trial else one.default for one, share in zip(settings, shares))
+    return tuple(
+        one.value_at_share(share) if trial else one.default for one, share in zip(settings, shares)
+    )

@@ -30,8 +30,8 @@ from frhsic_paper.plot import (
     Drawn,
     finish,
     name_rows,
-    stacked,
-    styled,
+    page_style,
+    stacked_panels,
     variant,
 )
 from frhsic_paper.printed import dataset_name, method_name
@@ -69,11 +69,11 @@ Cells = dict[tuple[str, str, str], dict[str, Cost]]
 """Costs of all ways by yardstick, base and table."""
 
 
-def found(results: Results, tables: Sequence[str]) -> Cells:
+def all_costs(results: Results, tables: Sequence[str]) -> Cells:
     """Return the costs of all ways on some tables; a cost without a fold is NaN where the base
     gains nothing over a constant there.
     """
-    final: Frame = pd.DataFrame(results.of("crossed/final", "corrected"))
+    final: Frame = pd.DataFrame(results.records("crossed/final", "corrected"))
     cells = {}
     for name, base in [(name, base) for name in tables for base in BASES]:
         if not len(final):
@@ -92,11 +92,11 @@ def found(results: Results, tables: Sequence[str]) -> Cells:
     return cells
 
 
-def gaining(results: Results, cells: Cells) -> Cells:
+def gaining_cells(results: Results, cells: Cells) -> Cells:
     """Return the cells in which the base has less loss than a constant: elsewhere it gains nothing
     that a cost could be a share of.
     """
-    final: Frame = pd.DataFrame(results.of("crossed/final", "corrected"))
+    final: Frame = pd.DataFrame(results.records("crossed/final", "corrected"))
     kept = {}
     for (title, base, name), one in cells.items():
         column = YARDSTICKS[title].loss
@@ -119,13 +119,13 @@ def rivals(title: str, ways: Sequence[str], with_s: bool) -> list[str]:
     return [first, *others]
 
 
-def within_an_error(own: dict[str, Cost], ways: Sequence[str]) -> bool:
+def is_within_error(own: dict[str, Cost], ways: Sequence[str]) -> bool:
     """Return whether the first of some ways is the best, or within one error of the difference."""
     first = own[ways[0]]
-    return all(first.value - own[way].value <= first.error_beside(own[way]) for way in ways[1:])
+    return all(first.value - own[way].value <= first.difference_error(own[way]) for way in ways[1:])
 
 
-def by_table(cells: Cells, title: str, base: str) -> Tables:
+def costs_by_table(cells: Cells, title: str, base: str) -> Tables:
     """Return the costs of all ways by a yardstick on a base, by table."""
     return {name: one for (t, b, name), one in cells.items() if (t, b) == (title, base)}
 
@@ -141,7 +141,7 @@ def over_tables(some: Sequence[Cost], others: Sequence[Cost] | None = None) -> f
     return 100 * float(np.median(values))
 
 
-def ranked(own: Tables, title: str, with_s: bool) -> dict[str, float]:
+def rank_ways(own: Tables, title: str, with_s: bool) -> dict[str, float]:
     """Return the ways that are compared on some tables, with their median costs, the least
     first.
     """
@@ -150,7 +150,7 @@ def ranked(own: Tables, title: str, with_s: bool) -> dict[str, float]:
     return dict(sorted(medians.items(), key=lambda item: item[1]))
 
 
-def cheapest(own: Tables, title: str, with_s: bool) -> list[str]:
+def cheapest_ways(own: Tables, title: str, with_s: bool) -> list[str]:
     """Return the way with the least cost on each table on which the closed form has a rival."""
     judged = [(one, rivals(title, list(one), with_s)) for one in own.values()]
     return [min(ways, key=lambda way: one[way].value) for one, ways in judged if len(ways) > 1]
@@ -163,8 +163,8 @@ def cost_table(cells: Cells, title: str, with_s: bool) -> Table:
     names = list(dict.fromkeys(name for t, _, name in cells if t == title))
     rows: list[list[Cell]] = []
     for base in BASES:
-        own = by_table(cells, title, base)
-        medians = ranked(own, title, with_s)
+        own = costs_by_table(cells, title, base)
+        medians = rank_ways(own, title, with_s)
         least = {
             name: min((one[way].value for way in medians if way in one), default=None)
             for name, one in own.items()
@@ -177,10 +177,10 @@ def cost_table(cells: Cells, title: str, with_s: bool) -> Table:
                     row.append(None)
                     continue
                 bold = cost.value == least[name]
-                row.append(Spread(100 * cost.value, 100 * cost.error_beside(), bold))
+                row.append(Spread(100 * cost.value, 100 * cost.difference_error(), bold))
             rows.append(row)
     heads = [Column("median", 1), *(Column(dataset_name(name), 1) for name in names)]
-    return Table.of(["base", "way", *heads], rows)
+    return Table.from_rows(["base", "way", *heads], rows)
 
 
 def best_rivals(cells: Cells, with_s: bool) -> Table:
@@ -191,8 +191,8 @@ def best_rivals(cells: Cells, with_s: bool) -> Table:
     rows: list[list[Cell]] = []
     for title in YARDSTICKS:
         for base in BASES:
-            own = by_table(cells, title, base)
-            first, *others = rivals(title, list(ranked(own, title, with_s)), with_s) or [""]
+            own = costs_by_table(cells, title, base)
+            first, *others = rivals(title, list(rank_ways(own, title, with_s)), with_s) or [""]
             if not others:
                 continue
             pairs = {
@@ -201,20 +201,22 @@ def best_rivals(cells: Cells, with_s: bool) -> Table:
             }
             more = {way: over_tables(*zip(*both)) for way, both in pairs.items() if both}
             best = min(more, key=lambda way: more[way])
-            least = cheapest(own, title, with_s).count(first)
+            least = cheapest_ways(own, title, with_s).count(first)
             near, total = counts(cells, with_s, base)[title]
             rows.append([GAPS[title], base, f"{least} of {total}", f"{near} of {total}"])
-            rows[-1] += [method_name(best), more[best], *beyond_two_errors(pairs)]
+            rows[-1] += [method_name(best), more[best], *count_beyond_errors(pairs)]
     heads = ("gap of", "base", "best", "or within one error", "best rival")
-    return Table.of((*heads, Column("costs more, %", 1), "rivals behind", "ahead", "of"), rows)
+    return Table.from_rows(
+        (*heads, Column("costs more, %", 1), "rivals behind", "ahead", "of"), rows
+    )
 
 
-def beyond_two_errors(pairs: dict[str, list[tuple[Cost, Cost]]]) -> tuple[int, int, int]:
+def count_beyond_errors(pairs: dict[str, list[tuple[Cost, Cost]]]) -> tuple[int, int, int]:
     """Return in how many comparisons the first costs more than the second by over two errors, in
     how many less, and of how many.
     """
     every = [
-        (one.value - other.value, 2 * one.error_beside(other))
+        (one.value - other.value, 2 * one.difference_error(other))
         for both in pairs.values()
         for one, other in both
     ]
@@ -229,7 +231,7 @@ def base_losses(
     """Return the loss without constraint over that of a constant, by base and way (one model, mean
     of five), for each table.
     """
-    final: Frame = pd.DataFrame(results.of("crossed/final", "corrected"))
+    final: Frame = pd.DataFrame(results.records("crossed/final", "corrected"))
     final = final[final.left_out == -1]
     losses: dict[tuple[str, str], list[float | None]] = {}
     for base in BASES:
@@ -247,7 +249,7 @@ def base_table(results: Results, names: Sequence[str]) -> Table:
         [base if way == NONE else f"{base}, mean of five", *values]
         for (base, way), values in base_losses(results, names).items()
     ]
-    return Table.of(["base", *map(dataset_name, names)], rows)
+    return Table.from_rows(["base", *map(dataset_name, names)], rows)
 
 
 def lost_cells(cells: Cells, with_s: bool) -> list[list[Cell]]:
@@ -257,10 +259,10 @@ def lost_cells(cells: Cells, with_s: bool) -> list[list[Cell]]:
     lost: list[list[Cell]] = []
     for (title, base, name), one in cells.items():
         ways = rivals(title, list(one), with_s)
-        if len(ways) > 1 and not within_an_error(one, ways):
+        if len(ways) > 1 and not is_within_error(one, ways):
             first = one[ways[0]]
             best = min(ways, key=lambda way: one[way].value)
-            error = 100 * first.error_beside(one[best])
+            error = 100 * first.difference_error(one[best])
             behind = Spread(100 * (first.value - one[best].value), error)
             lost.append([GAPS[title], base, dataset_name(name), method_name(best), behind])
     return lost
@@ -276,7 +278,7 @@ def counts(cells: Cells, with_s: bool, only: str | None = None) -> dict[str, tup
         for (t, base, _), one in cells.items():
             ways = rivals(title, list(one), with_s) if t == title and only in (None, base) else []
             if len(ways) > 1:
-                judged.append(within_an_error(one, ways))
+                judged.append(is_within_error(one, ways))
         found[title] = (sum(judged), len(judged))
     return found
 
@@ -285,7 +287,7 @@ def sentences(results: Results) -> list[str]:
     """Return what is said of fresh tables, where the closed form is behind first, and then of those
     seen before.
     """
-    cells = found(results, FRESH)
+    cells = all_costs(results, FRESH)
     judged = [one for with_s in (False, True) for one in counts(cells, with_s).values()]
     good, total = (sum(each) for each in zip(*judged))
     if not total:
@@ -295,13 +297,13 @@ def sentences(results: Results) -> list[str]:
         f" {total} cells (a measure, base and table).",
         f"It is best, or within one error of the best, {_counted(cells)}.",
     ]
-    gain = gaining(results, cells)
+    gain = gaining_cells(results, cells)
     if len(gain) < len(cells):
         said.append(
             "Where the base is worse than a constant, the cost is undefined; without these cells it"
             f" is so {_counted(gain)}."
         )
-    if before := found(results, SEEN):
+    if before := all_costs(results, SEEN):
         names = ", ".join(dict.fromkeys(dataset_name(name) for _, _, name in before))
         said.append(
             f"On tables that were seen before ({names}), which decide nothing, it is so"
@@ -329,15 +331,15 @@ def tables(results: Results) -> list[Listed]:
     shown = []
     folded = []
     for words, names in GROUPS.items():
-        cells = found(results, names)
-        gain = gaining(results, cells)
+        cells = all_costs(results, names)
+        gain = gaining_cells(results, cells)
         present = [name for name in names if any(key[2] == name for key in cells)]
         if not cells:
             continue
         for with_s, who in ((False, "without S"), (True, "with S")):
             heads = ("gap of", "base", "table", "best way", Column("costs less, %", 1))
             heading = f"{words}, {who}: where the closed form is more than one error behind"
-            behind.append(Listed(heading, Table.of(heads, lost_cells(gain, with_s))))
+            behind.append(Listed(heading, Table.from_rows(heads, lost_cells(gain, with_s))))
             if names is FRESH:
                 heading = (
                     f"{words}, {who}: in how many cells the closed form is best, or within one"
@@ -356,8 +358,8 @@ def tables(results: Results) -> list[Listed]:
 
 def figures(results: Results) -> list[Drawn]:
     """Return the costs by yardstick, without and with S, and the bases."""
-    fresh = gaining(results, found(results, FRESH))
-    seen = gaining(results, found(results, SEEN))
+    fresh = gaining_cells(results, all_costs(results, FRESH))
+    seen = gaining_cells(results, all_costs(results, SEEN))
     if not fresh and not seen:
         return []
     drawn = []
@@ -378,18 +380,21 @@ def figures(results: Results) -> list[Drawn]:
     return [*drawn, Drawn("crossed-bases", caption, draw_bases(results))]
 
 
-@styled()
+@page_style()
 def draw_costs(fresh: Cells, seen: Cells, title: str, with_s: bool) -> Figure | None:
     """Draw a panel for each base and a row for each way, the cheapest on top."""
-    both = {base: (by_table(fresh, title, base), by_table(seen, title, base)) for base in BASES}
+    both = {
+        base: (costs_by_table(fresh, title, base), costs_by_table(seen, title, base))
+        for base in BASES
+    }
     ways = {
-        base: list(ranked(of_fresh, title, with_s) | ranked(of_seen, title, with_s))
+        base: list(rank_ways(of_fresh, title, with_s) | rank_ways(of_seen, title, with_s))
         for base, (of_fresh, of_seen) in both.items()
     }
     shown = [base for base in BASES if ways[base]]
     if not shown:
         return None
-    figure, axes = stacked([len(ways[base]) for base in shown])
+    figure, axes = stacked_panels([len(ways[base]) for base in shown])
     for ax, base in zip(axes, shown):
         _panel(ax, *both[base], ways[base], FAMILIES[title])
         ax.set_title(base)
@@ -439,13 +444,13 @@ def within(ax: Axes, values: Sequence[float], place: float, **look: Any) -> None
         ax.plot([end], [place], **look | {"marker": marker, "markersize": 4, "clip_on": False})
 
 
-@styled()
+@page_style()
 def draw_bases(results: Results) -> Figure:
     """Draw the loss of every base over that of a constant, a row for each table."""
-    cells = {words: found(results, names) for words, names in GROUPS.items()}
+    cells = {words: all_costs(results, names) for words, names in GROUPS.items()}
     names = {words: list(dict.fromkeys(key[2] for key in own)) for words, own in cells.items()}
     names = {words: some for words, some in names.items() if some}
-    figure, axes = stacked([len(some) for some in names.values()])
+    figure, axes = stacked_panels([len(some) for some in names.values()])
     for ax, (words, some) in zip(axes, names.items()):
         losses = base_losses(results, some)
         for index, base in enumerate(BASES):

@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from frhsic.estimators.conditional import SensitiveBasis
+from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.families import (
     BinaryScores,
@@ -34,8 +34,8 @@ from frhsic_paper.crossed.bases import (
     categorical,
     ridge_fit,
 )
-from frhsic_paper.crossed.rows import SPLITS, Role, Rows, divided, parts_of
-from frhsic_paper.crossed.settings import POINTS, Setting, values_of
+from frhsic_paper.crossed.rows import SPLITS, Role, Rows, divide_rows, training_parts
+from frhsic_paper.crossed.settings import POINTS, Setting, setting_values
 
 SHARES = np.linspace(0, 1, POINTS)
 """Dials of the ways that have a natural range."""
@@ -93,7 +93,7 @@ RARE = 0.2
 """Base rate below which decisions are made at the base rate, and classes count alike."""
 
 
-def decided(scores: np.ndarray, rate: float) -> np.ndarray:
+def decide(scores: np.ndarray, rate: float) -> np.ndarray:
     """Return decisions 0/1: at 1/2, or at the base rate where positives are rare."""
     return (scores > (rate if rate < RARE else 0.5)).astype(float)
 
@@ -127,7 +127,7 @@ class Task(NamedTuple):
     def sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Training rows and other rows of each split."""
         count = self.splits or SPLITS[self.role]
-        return [divided(len(self.table.y), self.role, split) for split in range(count)]
+        return [divide_rows(len(self.table.y), self.role, split) for split in range(count)]
 
     def outputs(self, table: Rows, fits: Sequence[Fit], values: Values) -> list[np.ndarray]:
         """Return predictions of the base."""
@@ -174,13 +174,13 @@ class Regressed(NamedTuple):
     by_part: list[np.ndarray]
 
 
-def regressed(
+def regress(
     task: Task, table: Rows, values: Values, targets: Sequence[np.ndarray], binary: bool
 ) -> list[Regressed]:
     """Return predictions of the columns of the targets of each split, (n, K)."""
     fits = []
     for (train, others), own in zip(task.sets, targets):
-        parts = parts_of(train)
+        parts = training_parts(train)
         for j in range(len(parts)):
             rest = np.concatenate(parts[:j] + parts[j + 1 :])
             both = np.concatenate([parts[j], others])
@@ -189,7 +189,7 @@ def regressed(
     found = iter(task.outputs(table, fits, values))
     result = []
     for (train, _), own in zip(task.sets, targets):
-        parts = parts_of(train)
+        parts = training_parts(train)
         blocks = [np.column_stack([next(found) for _ in own.T]) for _ in range(len(parts) + 1)]
         size = len(parts[0])
         result.append(
@@ -202,7 +202,7 @@ def regressed(
     return result
 
 
-def labelled(task: Task, train: np.ndarray) -> LabelledRows:
+def labelled_rows(task: Task, train: np.ndarray) -> LabelledRows:
     """Return training rows as the library holds them."""
     y = task.table.y[train]
     return LabelledRows(
@@ -211,7 +211,9 @@ def labelled(task: Task, train: np.ndarray) -> LabelledRows:
         names=("s",),
         weights=None,
         groups=None,
-        fold=np.repeat(np.arange(len(parts_of(train))), len(train) // len(parts_of(train))),
+        fold=np.repeat(
+            np.arange(len(training_parts(train))), len(train) // len(training_parts(train))
+        ),
         seed=0,
         y=y,
         labels=y,
@@ -223,11 +225,11 @@ def plain(task: Task) -> Iterator[Point]:
     """Yield the base without constraint, contracted, and under the closed form."""
     table = task.table
     count = len(task.sets)
-    etas = regressed(task, table, task.of_y, [table.y[:, None]] * count, table.binary)
-    rows = [labelled(task, train) for train, _ in task.sets]
+    etas = regress(task, table, task.of_y, [table.y[:, None]] * count, table.binary)
+    rows = [labelled_rows(task, train) for train, _ in task.sets]
     constraints = [Constraint.fit(one, 0, "all") for one in rows]
     functions = [one.functions(table.s[:, None]) for one in constraints]
-    means = regressed(task, table, task.of_s, functions, binary=False)
+    means = regress(task, table, task.of_s, functions, binary=False)
     for split in range(count):
         f = etas[split].others[:, 0]
         yield Point(NONE, 0, 0.0, split, f)
@@ -286,7 +288,7 @@ def penalized(task: Task, method: str, trials: dict[int, Sequence[float]]) -> It
     assert isinstance(task.base, Network)
     fits = [task.fit(*rows) for rows in task.sets]
     runs = [
-        (split, trial, w, values_of(PENALTIES[method], trial))
+        (split, trial, w, setting_values(PENALTIES[method], trial))
         for trial, weights in trials.items()
         for split in range(len(fits))
         for w in weights
@@ -310,7 +312,7 @@ def cosines(task: Task, trials: dict[int, Sequence[float]]) -> Iterator[Point]:
         center, spread = (0.0, 1.0) if table.binary else (0.0, table.y[train].std())
         y = (table.y[train] - center) / spread
         for trial, weights in trials.items():
-            (count,) = values_of(OWN_SETTINGS[COSINES], trial)
+            (count,) = setting_values(OWN_SETTINGS[COSINES], trial)
             waves = np.sqrt(2) * np.cos(np.pi * rank[:, None] * np.arange(1, int(count) + 1))
             covariances = waves.T @ design.training / len(train)
             for w in weights:
@@ -361,7 +363,7 @@ def reweighing(task: Task, trials: Iterable[int], shares: Sequence[float]) -> It
     fits = []
     about = []
     for trial in trials:
-        (number,) = values_of(BANDS, trial)
+        (number,) = setting_values(BANDS, trial)
         for split, (train, others) in enumerate(task.sets):
             s = task.table.s[train]
             index = pd.Index(bands_of(s, number)(s), name="band")
@@ -432,11 +434,11 @@ def _gradient_on(
     rate = float(y.mean())
     errors = {"fp": rate, "fn": 1 - rate} if rate < RARE else {"fp": 1.0, "fn": 1.0}
     alone = model.fit(rows, y).predict_proba(rows)[:, 1]
-    decisions = pd.Series(decided(alone, rate))
-    free = decided(model.predict_proba(new)[:, 1], rate)
+    decisions = pd.Series(decide(alone, rate))
+    free = decide(model.predict_proba(new)[:, 1], rate)
     points = []
     for trial in trials:
-        (number,) = values_of(BANDS, trial)
+        (number,) = setting_values(BANDS, trial)
         band = bands_of(task.table.s[train], number)(task.table.s[train])
         largest = float((decisions.groupby(band).mean() - decisions.mean()).abs().max())
         for share in shares:
@@ -457,7 +459,7 @@ def _gradient_on(
 def with_attribute(task: Task) -> Iterator[Point]:
     """Yield the closed form whose models may use S."""
     table = task.table
-    etas = regressed(
+    etas = regress(
         task,
         table.with_attribute(),
         task.of_y,
@@ -465,7 +467,7 @@ def with_attribute(task: Task) -> Iterator[Point]:
         table.binary,
     )
     for split, (train, others) in enumerate(task.sets):
-        rows = labelled(task, train)
+        rows = labelled_rows(task, train)
         constraint = Constraint.fit(rows, 0, "all")
         eta = etas[split]._replace(by_part=[])
         known = Regressed(
@@ -504,15 +506,15 @@ def threshold_optimizer(
 
     table = task.table
     targets = [table.y[:, None]] * len(task.sets)
-    etas = regressed(task, table.with_attribute(), task.of_y, targets, table.binary)
+    etas = regress(task, table.with_attribute(), task.of_y, targets, table.binary)
     for split, (train, others) in enumerate(task.sets):
         y = table.y[train].astype(int)
         f = etas[split].train
         rate = float(y.mean())
         objective = "balanced_accuracy_score" if rate < RARE else "accuracy_score"
         for trial in trials:
-            band = bands_with_both(table.s[train], y, values_of(BANDS, trial)[0])
-            rates = pd.Series(decided(f[:, 0], rate)).groupby(band(table.s[train])).mean()
+            band = bands_with_both(table.s[train], y, setting_values(BANDS, trial)[0])
+            rates = pd.Series(decide(f[:, 0], rate)).groupby(band(table.s[train])).mean()
             for share in shares:
                 optimizer = ThresholdOptimizer(
                     estimator=Known(),
@@ -545,7 +547,7 @@ def correlation_remover(task: Task, shares: Sequence[float]) -> Iterator[Point]:
             yield Point(REMOVER, 0, float(share), split, scores)
 
 
-def ways_on(base: Base, binary: bool) -> list[str]:
+def base_ways(base: Base, binary: bool) -> list[str]:
     """Return the units of a base: "plain" is all that needs the regressions alone."""
     found = ["plain", WITH_S, REMOVER]
     if isinstance(base, Network):

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from frhsic import _arrays, _tensors
 from frhsic.dependence.grams import safe_sqrt
-from frhsic.dependence.inputs import kernel_or_median, paired_rows, recentered
+from frhsic.dependence.inputs import kernel_or_median, paired_rows, recenter
 from frhsic.kernels import Kernel
 from frhsic.penalties.bins import bin_membership, one_attribute, quantile_edges
 from frhsic.penalties.rivals import leave_one_out_weights
@@ -121,7 +121,7 @@ def eipm(
         _arrays.require_scale(bandwidth, "bandwidth")
     width = smoothing_bandwidth(s) if bandwidth is None else bandwidth
     n = z.shape[0]
-    z = recentered(z, kernel)
+    z = recenter(z, kernel)
     rows = torch.arange(n, device=z.device)
     if anchors is None and n**3 > MOST_ENTRIES:
         raise ValueError(
@@ -210,5 +210,5 @@ def binned_mmd(
     kernel = kernel_or_median(kernel_z, z, "z")
     # a constant in the kernel drops out of every pair; without it nearly constant kernels keep
     # their digits
-    sums = member.mT @ gram_times(kernel.shifted, recentered(z, kernel), member)
+    sums = member.mT @ gram_times(kernel.shifted, recenter(z, kernel), member)
     return pairwise_mmd_from_bins(sums, member.sum(0))

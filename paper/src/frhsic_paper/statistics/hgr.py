@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.dependence.grams import centered, pivoted_cholesky
+from frhsic.dependence.grams import centered_gram, pivoted_cholesky
 from frhsic.dependence.inputs import kernel_or_median, paired_rows, working_copy
 from frhsic.kernels import Kernel
 from frhsic_paper.products import gram_times
@@ -170,7 +170,7 @@ def _inverse_form(kernel: Kernel, z: Tensor, ridge: float, b: Tensor, error: flo
     """
     n = z.shape[0]
     if n <= DENSE_ROWS:
-        inner = _cholesky(centered(kernel.shifted(z, z)) / n, ridge)
+        inner = _cholesky(centered_gram(kernel.shifted(z, z)) / n, ridge)
         half: Tensor = torch.linalg.solve_triangular(inner, b, upper=False)
         return half.mT @ half
 

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence.information import information_rows, ksg, principal_components
-from frhsic.dependence.tiles import over_tiles
+from frhsic.dependence.tiles import sum_over_tiles
 from frhsic.independence import IndependenceResult
-from frhsic.independence.moments import degenerate, pearson_tail
+from frhsic.independence.moments import is_degenerate, pearson_tail
 from frhsic.independence.pairs import GramPair, gram_pair
 from frhsic.kernels import Kernel
 
 
-def gamma_test_published(
+def published_gamma_test(
     z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: Kernel | None = None
 ) -> IndependenceResult:
     r"""The gamma test of the published numbers, to reproduce them. It does not hold its level.
@@ -38,7 +38,7 @@ def gamma_test_published(
     Examples
     --------
     >>> x = torch.linspace(0, 1, 20)
-    >>> gamma_test_published(x, x).method
+    >>> published_gamma_test(x, x).method
     'gamma, published moments (wrong level)'
     """
     pair = gram_pair(z, s, kernel_z, kernel_s)
@@ -85,7 +85,7 @@ def _gamma_from_zero(pair: GramPair, null: tuple[float, float], method: str) -> 
     mean, variance = null
     pvalue = 1.0
     threshold = mean
-    if not degenerate(mean, variance):
+    if not is_degenerate(mean, variance):
         deviation = math.sqrt(variance)
         skewness = 2 * deviation / mean
         pvalue, threshold = pearson_tail(pair.statistic, mean, deviation, skewness, 0.05)
@@ -111,7 +111,7 @@ def _gretton(pair: GramPair) -> tuple[float, float]:
             product.fill_diagonal_(0)
         total += (1 if rows == columns else 2) * product.square().sum()
 
-    (total,) = over_tiles(n, pair.k.x.device, lambda: (pair.k.x.new_zeros(()),), add)
+    (total,) = sum_over_tiles(n, pair.k.x.device, lambda: (pair.k.x.new_zeros(()),), add)
     return gretton_moments(mean_k, mean_l, float(total), n)
 
 
@@ -154,7 +154,7 @@ def published_moments(
     return mean, 2 * k[1] * (l[1] / (falling * (n - 4) * (n - 5)))
 
 
-def mutual_information_published(z: Any, s: Any, *, n_neighbors: int = 5) -> Tensor:
+def published_mutual_information(z: Any, s: Any, *, n_neighbors: int = 5) -> Tensor:
     r"""Mutual information of the published numbers: inclusive counts, no scaling, clipped at zero.
 
     As :func:`frhsic.dependence.mutual_information`, but :math:`n_z(i)` counts the other rows at
@@ -174,7 +174,7 @@ def mutual_information_published(z: Any, s: Any, *, n_neighbors: int = 5) -> Ten
     Four corners of a square: every row has all three others at most 1 away, and ψ(1) + ψ(4) - 2
     ψ(4) < 0 is clipped.
 
-    >>> mutual_information_published([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0], n_neighbors=1)
+    >>> published_mutual_information([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0], n_neighbors=1)
     tensor(0., dtype=torch.float64)
     """
     z, s, dtype = information_rows(z, s, None, n_neighbors)

@@ -20,8 +20,8 @@ from scipy import sparse
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.parity.rows import Array, rows_of
-from frhsic.penalties.rivals import equispaced
+from frhsic.parity.rows import Array, check_rows
+from frhsic.penalties.rivals import equispaced_points
 
 Weighting = Literal["population", "uniform"]
 
@@ -56,9 +56,9 @@ def evaluation_points(
         raise ValueError(f"weighting is {weighting!r}; pass 'population' or 'uniform'.")
     values = _tensors.vector(s, "s").detach()
     if weighting == "uniform":
-        grid = equispaced(values, GRID_POINTS)
+        grid = equispaced_points(values, GRID_POINTS)
         return grid, torch.full_like(grid, 1 / GRID_POINTS)
-    nodes = nodes_of(_arrays.to_numpy(values.to(torch.float64)), bandwidth)
+    nodes = sample_nodes(_arrays.to_numpy(values.to(torch.float64)), bandwidth)
     return torch.from_numpy(nodes.values).to(values), torch.from_numpy(
         nodes.counts / len(values)
     ).to(values)
@@ -186,8 +186,8 @@ def smoothed_gdp(
     _arrays.require_integer(bootstrap, "bootstrap", 0)
     _arrays.require_integer(permutations, "permutations", 0)
     _arrays.require_scale(bandwidth, "bandwidth")
-    rows = rows_of(scores, s, where)
-    seed = _arrays.seed_of(random_state)
+    rows = check_rows(scores, s, where)
+    seed = _arrays.integer_seed(random_state)
     gaps = _Gaps(rows.scores - rows.scores.mean(axis=0), rows.s, bandwidth, weighting)
     expected, pvalue = gaps.under_permutation(np.random.default_rng([seed, 0]), permutations)
     return SmoothedGap(
@@ -210,7 +210,11 @@ class _Gaps:
     """
 
     def __init__(self, f: Array, s: Array, bandwidth: float, weighting: Weighting) -> None:
-        self.f, self.nodes, self.population = f, nodes_of(s, bandwidth), weighting == "population"
+        self.f, self.nodes, self.population = (
+            f,
+            sample_nodes(s, bandwidth),
+            weighting == "population",
+        )
         points, self.weights = (x.numpy() for x in evaluation_points(s, bandwidth, weighting))
         squares = ((points[:, None] - self.nodes.values) / bandwidth) ** 2
         kernel = np.exp((squares.min(axis=1, keepdims=True) - squares) / 2)
@@ -283,7 +287,7 @@ class Nodes(NamedTuple):
         return np.asarray(self.shares.sum(axis=1)).ravel()
 
 
-def nodes_of(s: Array, bandwidth: float) -> Nodes:
+def sample_nodes(s: Array, bandwidth: float) -> Nodes:
     """Return the nodes of a sample: its distinct values, or equispaced values if there are many."""
     values, place = np.unique(s, return_inverse=True)
     n = len(s)

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from frhsic_paper.study import Study
 
-__all__ = ["PAGE", "STUDIES", "collected", "modules"]
+__all__ = ["PAGE", "STUDIES", "collect_studies", "modules"]
 
 PAGE = (
     "convergence",
@@ -42,10 +42,10 @@ def modules() -> Iterator[ModuleType]:
     return (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
 
 
-def collected(modules: Iterable[ModuleType]) -> tuple[Study, ...]:
+def collect_studies(modules: Iterable[ModuleType]) -> tuple[Study, ...]:
     """Return the studies of some modules, in the order of the pages."""
     studies = [module.STUDY for module in modules if hasattr(module, "STUDY")]
     return tuple(sorted(studies, key=lambda s: PAGE.index(s.name) if s.name in PAGE else len(PAGE)))
 
 
-STUDIES = collected(modules())
+STUDIES = collect_studies(modules())

@@ -10,18 +10,27 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from frhsic_paper.claim import NOT_RUN, Outcome, claim, enough, outcome_of
-from frhsic_paper.frontiers import weights_of
-from frhsic_paper.grid import Grid, by_name
-from frhsic_paper.plot import Drawn, curve, directed, finish, intervals, panels, styled, variant
-from frhsic_paper.printed import printed
+from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, require_repeats
+from frhsic_paper.frontiers import record_weights
+from frhsic_paper.grid import Grid, methods_by_name
+from frhsic_paper.plot import (
+    Drawn,
+    curve,
+    directed_label,
+    finish,
+    intervals,
+    page_style,
+    panels,
+    variant,
+)
+from frhsic_paper.printed import printed_records
 from frhsic_paper.protocol import CONTRACTED, PROTOCOLS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Training
 from frhsic_paper.studies import ablation_kernel
 from frhsic_paper.studies.ablation_kernel import PRINTED_WEIGHT, accuracy_and_gdp
-from frhsic_paper.studies.synthetic import ByRepeat, by_repeat, clearly_below, one_seed_or
+from frhsic_paper.studies.synthetic import ByRepeat, is_clearly_below, one_seed_or, values_by_repeat
 from frhsic_paper.study import Study
 from frhsic_paper.table import Column, Listed, Table
 
@@ -37,22 +46,22 @@ def grid(z_dim: int, protocol: Protocol) -> Grid:
         ablation_kernel.grid(protocol),
         study="ablation-dimension",
         part=str(z_dim),
-        methods=by_name("frhsic", z_dim=z_dim),
+        methods=methods_by_name("frhsic", z_dim=z_dim),
         encoder=partial(ablation_kernel.ablation_encoder, z_dim),
         z_dim=z_dim,
     )
 
 
 def _by_dimension(results: Results, protocol: Protocol) -> dict[int, Sequence[Record]]:
-    return {d: results.of(f"ablation-dimension/{d}", protocol.name) for d in DIMENSIONS}
+    return {d: results.records(f"ablation-dimension/{d}", protocol.name) for d in DIMENSIONS}
 
 
 def dimension_table(by_dimension: dict[int, Sequence[Record]], protocol: Protocol) -> Table:
     """Accuracy and GDP against the dimension of the representation."""
-    in_paper = {r["d_z"]: r for r in printed("dim_ablation_lambda5")}
+    in_paper = {r["d_z"]: r for r in printed_records("dim_ablation_lambda5")}
     models = [(CONTRACTED, 2.0, d) for d, records in by_dimension.items() if records]
     models += sorted(
-        ("frhsic", w, d) for d, records in by_dimension.items() for w in weights_of(records)
+        ("frhsic", w, d) for d, records in by_dimension.items() for w in record_weights(records)
     )
     rows = [
         [d, *accuracy_and_gdp(by_dimension[d], protocol, method, weight, in_paper.get(d, {}))]
@@ -66,7 +75,7 @@ def dimension_table(by_dimension: dict[int, Sequence[Record]], protocol: Protoco
         "accuracy",
         Column("GDP", 4),
     )
-    return Table.of(headings, rows)
+    return Table.from_rows(headings, rows)
 
 
 def tables(results: Results) -> list[Listed]:
@@ -95,20 +104,20 @@ def figures(results: Results) -> list[Drawn]:
     return drawn
 
 
-@styled()
+@page_style()
 def draw(by_dimension: dict[int, Sequence[Record]], protocol: Protocol) -> Figure:
     """Accuracy and GDP against the dimension, a line for each weight."""
     figure, axes = panels(2)
-    weights = weights_of(r for records in by_dimension.values() for r in records)
+    weights = record_weights(r for records in by_dimension.values() for r in records)
     for ax, label, column in zip(axes, ("accuracy", "GDP"), ("performance", protocol.gdp)):
         for index, weight in enumerate(weights):
             groups = [
-                list(by_repeat(records, column, "frhsic", weight).values())
+                list(values_by_repeat(records, column, "frhsic", weight).values())
                 for records in by_dimension.values()
             ]
             curve(ax, list(by_dimension), groups, **variant(index), label=f"λ = {weight:g}")
         ax.set(xscale="log", xlabel="dimension of Z")
-        ax.set_ylabel(directed(label, higher=label == "accuracy"))
+        ax.set_ylabel(directed_label(label, higher=label == "accuracy"))
     finish(figure, axes)
     for ax in axes:
         ax.set_xticks(list(by_dimension), map(str, by_dimension))
@@ -116,8 +125,8 @@ def draw(by_dimension: dict[int, Sequence[Record]], protocol: Protocol) -> Figur
 
 
 def _grows(values: Sequence[ByRepeat]) -> bool:
-    return clearly_below(values[0], values[-1]) and not any(
-        clearly_below(b, a) for a, b in pairwise(values)
+    return is_clearly_below(values[0], values[-1]) and not any(
+        is_clearly_below(b, a) for a, b in pairwise(values)
     )
 
 
@@ -133,7 +142,7 @@ def _dimension(results: Results, protocol: Protocol) -> Outcome:
     paper, where classifiers are all but constant; the table has λ = 0.5 too.
     """
     values = [
-        by_repeat(records, protocol.gdp, "frhsic", PRINTED_WEIGHT)
+        values_by_repeat(records, protocol.gdp, "frhsic", PRINTED_WEIGHT)
         for records in _by_dimension(results, protocol).values()
     ]
     return one_seed_or(_grows, values)
@@ -153,7 +162,7 @@ def _balance(results: Results, protocol: Protocol) -> Outcome:
     by_dimension = _by_dimension(results, protocol)
     accuracy, gdp = (
         {
-            d: by_repeat(records, column, "frhsic", PRINTED_WEIGHT)
+            d: values_by_repeat(records, column, "frhsic", PRINTED_WEIGHT)
             for d, records in by_dimension.items()
         }
         for column in ("performance", protocol.gdp)
@@ -166,11 +175,11 @@ def _balance(results: Results, protocol: Protocol) -> Outcome:
     ]
     every = [r for records in by_dimension.values() for r in records]
     if len(accuracy[DEFAULT]) < 2:
-        return enough(Outcome(True, "", tuple(cases)), every)
+        return require_repeats(Outcome(True, "", tuple(cases)), every)
     others = [d for d in DIMENSIONS if d != DEFAULT]
-    good = [not clearly_below(accuracy[DEFAULT], accuracy[d]) for d in others]
-    good += [not clearly_below(gdp[d], gdp[DEFAULT]) for d in others]
-    return enough(outcome_of(good, "", cases), every)
+    good = [not is_clearly_below(accuracy[DEFAULT], accuracy[d]) for d in others]
+    good += [not is_clearly_below(gdp[d], gdp[DEFAULT]) for d in others]
+    return require_repeats(outcome_from_cases(good, "", cases), every)
 
 
 STUDY = Study(

@@ -10,26 +10,26 @@ from torch import nn
 
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian
 from frhsic.training import MLP
-from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim, outcome_of
-from frhsic_paper.frontiers import methods_of, weights_of, with_contraction
+from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, protocol_rule
+from frhsic_paper.frontiers import record_methods, record_weights, with_contraction
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic
 from frhsic_paper.plot import (
-    directed,
+    directed_label,
     dots_in_rows,
-    figures_of,
     finish,
     name_rows,
+    page_style,
     panels,
-    styled,
+    protocol_figures,
     variant,
 )
-from frhsic_paper.printed import printed
+from frhsic_paper.printed import printed_records
 from frhsic_paper.protocol import BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.steps import Training
-from frhsic_paper.studies.synthetic import CONSTANT, by_repeat, mean_at, synthetic
+from frhsic_paper.studies.synthetic import CONSTANT, synthetic, synthetic_mean, values_by_repeat
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Column, Table, tables_of
+from frhsic_paper.table import Cell, Column, Table, protocol_tables
 
 PRINTED_WEIGHT = 5.0
 """The weight of the printed ablations."""
@@ -77,7 +77,7 @@ def accuracy_and_gdp(
     """
     theirs = theirs if weight == PRINTED_WEIGHT else {}
     ours = (
-        mean_at(with_contraction(records), column, method, weight)
+        synthetic_mean(with_contraction(records), column, method, weight)
         for column in ("performance", protocol.gdp)
     )
     name = "contracted, t = 1/2" if method == CONTRACTED else f"{weight:g}"
@@ -86,8 +86,8 @@ def accuracy_and_gdp(
 
 def kernel_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Accuracy and GDP of every pair of kernels, beside the unpenalized model."""
-    in_paper = {f"{r['k_z']} {r['k_s']}": r for r in printed("kernel_ablation_lambda5")}
-    models = [(m, w) for w in weights_of(records) for m in methods_of(records)]
+    in_paper = {f"{r['k_z']} {r['k_s']}": r for r in printed_records("kernel_ablation_lambda5")}
+    models = [(m, w) for w in record_weights(records) for m in record_methods(records)]
     rows = [
         [
             (
@@ -107,24 +107,24 @@ def kernel_table(records: Sequence[Record], protocol: Protocol) -> Table:
         "accuracy",
         Column("GDP", 4),
     )
-    return Table.of(headings, rows)
+    return Table.from_rows(headings, rows)
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Accuracy and GDP, a row for each pair of kernels and one for the unpenalized model."""
     figure, axes = panels(2, 2.6)
-    methods = methods_of(records)
+    methods = record_methods(records)
     for ax, label, column in zip(axes, ("accuracy", "GDP"), ("performance", protocol.gdp)):
-        base = list(by_repeat(records, column, BASELINE, 0.0).values())
+        base = list(values_by_repeat(records, column, BASELINE, 0.0).values())
         dots_in_rows(ax, [base], color="#000000", marker="*", markersize=7)
-        for index, weight in enumerate(weights_of(records)):
-            groups = [list(by_repeat(records, column, m, weight).values()) for m in methods]
+        for index, weight in enumerate(record_weights(records)):
+            groups = [list(values_by_repeat(records, column, m, weight).values()) for m in methods]
             offset = 0.15 * (2 * index - 1)
             dots_in_rows(ax, [[], *groups], offset, **variant(index), label=f"λ = {weight:g}")
         names = ["unpenalised", *(method.replace(" ", ", ") for method in methods)]
         name_rows(ax, names if ax is axes[0] else [""] * len(names))
-        ax.set_xlabel(directed(label, higher=label == "accuracy"))
+        ax.set_xlabel(directed_label(label, higher=label == "accuracy"))
     finish(figure, axes)
     return figure
 
@@ -135,18 +135,18 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     "All kernels achieve comparable performance.",
     "accuracy .619–.620, GDP .0001–.0091",
 )
-@by_protocol("ablation-kernel")
+@protocol_rule("ablation-kernel")
 def _comparable(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Two cases at the paper's λ = 5: accuracies differ by at most .01, and GDP by at most a factor
     of two. Most classifiers are constant there, so that their accuracies cannot differ. At λ = 0.5,
     which the paper does not have, they are not constant; the table has both.
     """
-    methods, weight = methods_of(records), PRINTED_WEIGHT
+    methods, weight = record_methods(records), PRINTED_WEIGHT
     accuracy, gdp, spread = (
         {
             m: value.mean
             for m in methods
-            if (value := mean_at(records, column, m, weight)) is not None
+            if (value := synthetic_mean(records, column, m, weight)) is not None
         }
         for column in ("performance", protocol.gdp, "score_sd")
     )
@@ -162,7 +162,7 @@ def _comparable(records: Sequence[Record], protocol: Protocol) -> Outcome:
         max(accuracy.values()) - min(accuracy.values()) < 0.01,
         max(gdp.values()) <= 2 * min(gdp.values()),
     ]
-    return outcome_of(cases, text)
+    return outcome_from_cases(cases, text)
 
 
 @claim(
@@ -171,12 +171,14 @@ def _comparable(records: Sequence[Record], protocol: Protocol) -> Outcome:
     "The Gaussian kernel is slightly better overall.",
     "GDP .0015",
 )
-@by_protocol("ablation-kernel")
+@protocol_rule("ablation-kernel")
 def _gaussian_better(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """At the paper's λ = 5; first or second of nine is read as slightly better. In the printed
     table itself four pairs have a lower GDP than Gaussian with Gaussian.
     """
-    spreads = {m: mean_at(records, protocol.gdp, m, PRINTED_WEIGHT) for m in methods_of(records)}
+    spreads = {
+        m: synthetic_mean(records, protocol.gdp, m, PRINTED_WEIGHT) for m in record_methods(records)
+    }
     values = {m: spread.mean for m, spread in spreads.items() if spread is not None}
     if GAUSSIAN not in values:
         return NOT_RUN
@@ -195,8 +197,8 @@ STUDY = Study(
         classifiers are not constant, and five splits.
     """,
     train=(Training(grid),),
-    tables=tables_of("ablation-kernel", "Accuracy and GDP", kernel_table),
-    figures=figures_of(
+    tables=protocol_tables("ablation-kernel", "Accuracy and GDP", kernel_table),
+    figures=protocol_figures(
         "ablation-kernel", "ablation-kernel", "Kernels on Z and on S, accuracy and GDP", draw
     ),
     claims=(_comparable, _gaussian_better),

@@ -32,21 +32,29 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from frhsic.dependence.grams import centered
+from frhsic.dependence.grams import centered_gram
 from frhsic.kernels import Gaussian, median_bandwidth
-from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
-from frhsic_paper.datasets import loaded
+from frhsic_paper.claim import (
+    NOT_RUN,
+    Case,
+    Outcome,
+    case_rule,
+    claim,
+    outcome_from_cases,
+    protocol_rule,
+)
+from frhsic_paper.datasets import load_variant
 from frhsic_paper.grid import FIRST_SEED
 from frhsic_paper.options import Options
-from frhsic_paper.plot import GRAY, Drawn, finish, panels, styled, variant
-from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
+from frhsic_paper.plot import GRAY, Drawn, finish, page_style, panels, variant
+from frhsic_paper.printed import DATASET_NAMES, dataset_name, published_numbers
 from frhsic_paper.protocol import CORRECTED, PUBLISHED, Protocol
 from frhsic_paper.protocol import DATASETS as ALL_DATASETS
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
-from frhsic_paper.table import Column, Listed, Table, tables_of
+from frhsic_paper.table import Column, Listed, Table, protocol_tables
 
 DATASETS = ("adult", "crime")
 """Datasets on which the paper shows its bound; COMPAS is left out because of its rank."""
@@ -95,7 +103,7 @@ SETTINGS = {
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return the datasets and bandwidths."""
     scan = SETTINGS[protocol.name]
-    pairs = [(name, sigma) for name in options.chosen(DATASETS) for sigma in scan.sigmas]
+    pairs = [(name, sigma) for name in options.chosen_datasets(DATASETS) for sigma in scan.sigmas]
     if options.datasets is None:
         pairs += [("distinct", sigma) for sigma in scan.limits]
     return dict.fromkeys(pairs, 1)
@@ -119,7 +127,7 @@ MEASURE = Computation(
 
 def rank_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return the datasets."""
-    return {(name,): 1 for name in options.chosen(ALL_DATASETS)}
+    return {(name,): 1 for name in options.chosen_datasets(ALL_DATASETS)}
 
 
 def ranks(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
@@ -154,7 +162,7 @@ def spectrum(s: Tensor, sigma: float, cut: float) -> Record:
     (1, 0.5, 2)
     """
     n = len(s)
-    gram = centered(Gaussian(sigma)(s[:, None], s[:, None])) / n
+    gram = centered_gram(Gaussian(sigma)(s[:, None], s[:, None])) / n
     values = torch.linalg.eigvalsh((gram + gram.T) / 2).flip(0)
     largest, distinct = float(values[0]), int(torch.unique(s).numel())
     above = values[values > cut * largest]
@@ -192,7 +200,7 @@ def scaling_slope(scanned: Sequence[Record], dataset: str) -> float:
 
 def sensitive(name: str, protocol: Protocol) -> Tensor:
     """Return 1,500 values of S, scaled to [0, 1] by all rows of the dataset."""
-    data = loaded(name, protocol)
+    data = load_variant(name, protocol)
     s = torch.from_numpy(data.s.to_numpy(np.float64).copy())
     scaled = (s - s.min()) / (s.max() - s.min())
     rows = np.random.RandomState(FIRST_SEED).permutation(data.n)[: min(ROWS, data.n)]
@@ -214,7 +222,8 @@ def _of(records: Sequence[Record], dataset: str) -> list[Record]:
 def eigenvalue_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """The smallest eigenvalue kept, and the cut-off that it may merely follow."""
     in_paper = {
-        (r["dataset"], float(r["sigma"])): r["hat_lambda_S"] for r in cached("lambda2_vs_sigma")
+        (r["dataset"], float(r["sigma"])): r["hat_lambda_S"]
+        for r in published_numbers("lambda2_vs_sigma")
     }
     rows = [
         (
@@ -232,7 +241,7 @@ def eigenvalue_table(records: Sequence[Record], protocol: Protocol) -> Table:
         "eigenvalues above the cut",
     )
     last = "smallest that is not zero by construction"
-    return Table.of(["S of", "σ", *(Column(name, None) for name in (*names, last))], rows)
+    return Table.from_rows(["S of", "σ", *(Column(name, None) for name in (*names, last))], rows)
 
 
 def rank_table(records: Sequence[Record], protocol: Protocol) -> Table:
@@ -240,22 +249,22 @@ def rank_table(records: Sequence[Record], protocol: Protocol) -> Table:
     columns = ("n", "distinct", "kept", "smallest", "single")
     rows = [[dataset_name(r["dataset"]), *(r[column] for column in columns)] for r in records]
     names = ("directions above 1e-6", Column("λ̂_S, double", None), Column("λ̂_S, single", None))
-    return Table.of(["S of", "rows", "different values", *names], rows)
+    return Table.from_rows(["S of", "rows", "different values", *names], rows)
 
 
 def tables(results: Results) -> list[Listed]:
     """Eigenvalues of each protocol, and the directions of each dataset."""
-    eigenvalues = tables_of(SPECTRA, "Eigenvalues", eigenvalue_table, folded=True)
+    eigenvalues = protocol_tables(SPECTRA, "Eigenvalues", eigenvalue_table, folded=True)
     return [
         *eigenvalues(results),
-        *tables_of("bandwidth-scaling/ranks", "Directions of S", rank_table)(results),
+        *protocol_tables("bandwidth-scaling/ranks", "Directions of S", rank_table)(results),
     ]
 
 
 def figures(results: Results) -> list[Drawn]:
     """One figure for both protocols."""
     published, corrected = (
-        results.of(SPECTRA, protocol.name) for protocol in (PUBLISHED, CORRECTED)
+        results.records(SPECTRA, protocol.name) for protocol in (PUBLISHED, CORRECTED)
     )
     if not published and not corrected:
         return []
@@ -263,7 +272,7 @@ def figures(results: Results) -> list[Drawn]:
     return [Drawn("bandwidth-scaling", caption, draw(published, corrected))]
 
 
-@styled()
+@page_style()
 def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
     """λ̂_S against the bandwidth by the published rule and in double precision, with the cut-off
     that stops it.
@@ -271,7 +280,7 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
     datasets = [d for d in DATASETS if _of([*published, *corrected], d)]
     figure, axes = panels(len(datasets) + 1)
     for ax, dataset in zip(axes, datasets):
-        theirs = [r for r in cached("lambda2_vs_sigma") if r["dataset"] == dataset]
+        theirs = [r for r in published_numbers("lambda2_vs_sigma") if r["dataset"] == dataset]
         values = [r["hat_lambda_S"] for r in theirs]
         ax.loglog([r["sigma"] for r in theirs], values, "kx", label="the paper's files", zorder=5)
         ours, double = _of(published, dataset), _of(corrected, dataset)
@@ -302,7 +311,7 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
     "λ̂_S scales polynomially with the bandwidth.",
     "slopes −1.70, −1.68",
 )
-@by_cases(SPECTRA, splits=0)
+@case_rule(SPECTRA, splits=0)
 def _scaling(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """By the published rule λ̂_S is the first eigenvalue above 1e-6 of the largest, in float32: it
     follows the largest eigenvalue, about Var(S)/σ², whatever the smallest one does. In double
@@ -323,7 +332,7 @@ def _scaling(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     "λ̂_S → 1/n for small and → 0 for large bandwidths.",
     published=False,
 )
-@by_protocol(SPECTRA, splits=0)
+@protocol_rule(SPECTRA, splits=0)
 def _limits(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """With distinct values of S; ties, as in age, make the smallest eigenvalue zero at every σ."""
     rows = _of(records, "distinct")
@@ -348,11 +357,11 @@ def _limits(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """,
     published=False,
 )
-@by_protocol("bandwidth-scaling/ranks", splits=0)
+@protocol_rule("bandwidth-scaling/ranks", splits=0)
 def _lower_rank(records: Sequence[Record], protocol: Protocol) -> Outcome:
     found = {r["dataset"]: r for r in records}
     if not {"compas", *DATASETS} <= set(found):
-        return outcome_of([], "")
+        return outcome_from_cases([], "")
     factors = {
         d: max(r["single"] / r["smallest"], r["smallest"] / r["single"]) for d, r in found.items()
     }
@@ -363,7 +372,7 @@ def _lower_rank(records: Sequence[Record], protocol: Protocol) -> Outcome:
         f" {factors[d]:.1f}×"
         for d, r in found.items()
     ]
-    return outcome_of([*lower, unstable], "", cases)
+    return outcome_from_cases([*lower, unstable], "", cases)
 
 
 STUDY = Study(

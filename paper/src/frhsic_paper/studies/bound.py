@@ -26,12 +26,12 @@ from torch import Tensor
 from frhsic.dependence import hsic
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic_paper.certificates import gdp_certificate
-from frhsic_paper.claim import Outcome, by_protocol, claim, outcome_of
+from frhsic_paper.claim import Outcome, claim, outcome_from_cases, protocol_rule
 from frhsic_paper.directions import DirectionRule, NumericalRank
-from frhsic_paper.frontiers import datasets_of
-from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, by_name, small_table
+from frhsic_paper.frontiers import record_datasets
+from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, methods_by_name, small_table
 from frhsic_paper.models import Model, store_all
-from frhsic_paper.plot import figures_of, finish, panels, styled, variant
+from frhsic_paper.plot import finish, page_style, panels, protocol_figures, variant
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES
 from frhsic_paper.protocol import CORRECTED, OWN, Protocol
 from frhsic_paper.records import Record
@@ -40,7 +40,7 @@ from frhsic_paper.splits import Split
 from frhsic_paper.steps import Measurement, Training, each
 from frhsic_paper.studies.bandwidth_scaling import spectrum
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Column, Table, tables_of
+from frhsic_paper.table import Cell, Column, Table, protocol_tables
 
 ANCHORS = 64
 
@@ -61,7 +61,7 @@ def grid(protocol: Protocol) -> Grid:
     return Grid(
         "bound",
         ("adult", "crime"),
-        by_name("frhsic", OWN),
+        methods_by_name("frhsic", OWN),
         (0.1, 1.0, 10.0, 100.0, 1000.0),
         SMALL_REPEATS[protocol.name],
         Splits(scaling=protocol.scaling),
@@ -191,16 +191,16 @@ def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
         "right side, HSIC / λ̂",
     ]
     names += ["tight form", "trivial, any head of norm 1"] if resolved else []
-    return Table.of([Column(name, None) for name in names], rows)
+    return Table.from_rows([Column(name, None) for name in names], rows)
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Both sides of the bound against λ for each resolution, and the trivial bound, on the first
     split: no intervals.
     """
     models = [r for r in _models(records) if r["repeat"] == 0]
-    datasets = datasets_of(models)
+    datasets = record_datasets(models)
     figure, axes = panels(len(datasets), 2.8)
     for ax, dataset in zip(axes, datasets):
         here = [r for r in models if r["dataset"] == dataset]
@@ -238,14 +238,14 @@ def _resolution(rule: str) -> str:
 
 
 @claim("bound-valid", "Figure bound", "The right side bounds the left side at every λ.")
-@by_protocol(RECORDS, splits=0)
+@protocol_rule(RECORDS, splits=0)
 def _valid(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Published: variance over the full sample, which is not the theorem's left side once
     directions are cut off. Corrected: the projected variance at several resolutions, in double
     precision.
     """
     below = [r["lhs_max"] <= r["rhs"] for r in _models(records, penalized=False)]
-    return outcome_of(below, f"in {sum(below)} of {len(below)} cases")
+    return outcome_from_cases(below, f"in {sum(below)} of {len(below)} cases")
 
 
 @claim(
@@ -254,7 +254,7 @@ def _valid(records: Sequence[Record], protocol: Protocol) -> Outcome:
     "The bound is non-vacuous at full resolution.",
     "right side .76 to 17,000 in the files",
 )
-@by_protocol(RECORDS, splits=0)
+@protocol_rule(RECORDS, splits=0)
 def _not_vacuous(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """A bound says something where it is below the trivial one. A head of norm 1 has a variance of
     at most tr(K̃)/n on these rows, and of at most 0.5 on any (the column “trivial”); the heads of
@@ -269,11 +269,11 @@ def _not_vacuous(records: Sequence[Record], protocol: Protocol) -> Outcome:
     )
     # above the largest variance there is, a bound says nothing, whatever the trivial one is
     useful = [r["rhs"] < min(r["trivial"], VACUOUS) for r in full]
-    return outcome_of(useful, f"{text}bound (median {np.median(times):,.0f})")
+    return outcome_from_cases(useful, f"{text}bound (median {np.median(times):,.0f})")
 
 
 def _why_tightens(results: Results) -> str:
-    one = [r for r in _models(results.of(RECORDS, CORRECTED.name)) if r["rule"] == ONE]
+    one = [r for r in _models(results.records(RECORDS, CORRECTED.name)) if r["rule"] == ONE]
     useful = sum(r["rhs"] < r["trivial"] for r in one)
     return f"""
         With the single direction of largest variance the bound is below the trivial one in {useful}
@@ -288,7 +288,7 @@ def _why_tightens(results: Results) -> str:
     reason=_why_tightens,
     published=False,
 )
-@by_protocol(RECORDS, splits=0)
+@protocol_rule(RECORDS, splits=0)
 def _tightens(records: Sequence[Record], protocol: Protocol) -> Outcome:
     one, every = (
         {
@@ -300,7 +300,9 @@ def _tightens(records: Sequence[Record], protocol: Protocol) -> Outcome:
     )
     pairs = [(one[model], every[model]) for model in one if model in every]
     medians = " against ".join(f"{value:.3g}" for value in np.median(pairs, axis=0))
-    return outcome_of([a < b for a, b in pairs], f"m = 1 against all directions: median {medians}")
+    return outcome_from_cases(
+        [a < b for a, b in pairs], f"m = 1 against all directions: median {medians}"
+    )
 
 
 STUDY = Study(
@@ -315,8 +317,8 @@ STUDY = Study(
     """,
     train=(TRAIN,),
     measure=(MEASURE,),
-    tables=tables_of(RECORDS, "Both sides", sides_table, folded=True),
-    figures=figures_of(
+    tables=protocol_tables(RECORDS, "Both sides", sides_table, folded=True),
+    figures=protocol_figures(
         RECORDS, "bound", "Both sides of the bound against λ, the first split", draw, None
     ),
     claims=(_valid, _not_vacuous, _tightens),

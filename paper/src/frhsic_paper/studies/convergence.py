@@ -30,17 +30,17 @@ from torch import Tensor
 from frhsic.dependence import hsic
 from frhsic.dependence.grams import pivoted_cholesky
 from frhsic.kernels import Gaussian
-from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim
+from frhsic_paper.claim import NOT_RUN, Outcome, claim, protocol_rule
 from frhsic_paper.options import Options
-from frhsic_paper.plot import GRAY, curve, figures_of, finish, panels, styled, variant
-from frhsic_paper.printed import printed
+from frhsic_paper.plot import GRAY, curve, finish, page_style, panels, protocol_figures, variant
+from frhsic_paper.printed import printed_records
 from frhsic_paper.products import gram_times
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
 from frhsic_paper.synthetic import gaussian_pair
-from frhsic_paper.table import Cell, Column, Table, tables_of
+from frhsic_paper.table import Cell, Column, Table, protocol_tables
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
 
@@ -72,7 +72,7 @@ class Slope:
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return the sample sizes, with the number of records of each."""
     sampling = SETTINGS[protocol.name]
-    return {(n,): options.limited(sampling.repeats) * len(sampling.statistics) for n in SIZES}
+    return {(n,): options.limit_repeats(sampling.repeats) * len(sampling.statistics) for n in SIZES}
 
 
 def errors(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
@@ -81,13 +81,13 @@ def errors(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Ite
     truths = sampling.truths()
     for (n,) in missing:
         yield [
-            held_against(truths[name], name, repeat, estimate)
-            for repeat in range(options.limited(sampling.repeats))
+            error_record(truths[name], name, repeat, estimate)
+            for repeat in range(options.limit_repeats(sampling.repeats))
             for name, estimate in _estimates(*sample(n, repeat), sampling.statistics).items()
         ]
 
 
-def held_against(truth: float, statistic: str, repeat: int, estimate: float) -> Record:
+def error_record(truth: float, statistic: str, repeat: int, estimate: float) -> Record:
     """Return the record of an estimate whose true value is known."""
     known = {"statistic": statistic, "repeat": repeat, "estimate": estimate, "truth": truth}
     return {**known, "error": abs(estimate - truth)}
@@ -229,7 +229,7 @@ def slope_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Slopes of the mean absolute error over n, with bootstrap intervals, beside the printed
     ones.
     """
-    in_paper = {r["estimator"]: r["slope"] for r in printed("convergence_slopes")}
+    in_paper = {r["estimator"]: r["slope"] for r in printed_records("convergence_slopes")}
     truths = {r["statistic"]: r["truth"] for r in records}
     rows: list[list[Cell]] = []
     for name, slope in slopes(records).items():
@@ -238,10 +238,10 @@ def slope_table(records: Sequence[Record], protocol: Protocol) -> Table:
             [STATISTICS[name], in_paper.get(name.upper()), slope.value, interval, truths[name]]
         )
     headings = ("estimator", Column("printed slope", 2), "slope", "95 % interval")
-    return Table.of([*headings, Column("value it is held against", 5)], rows)
+    return Table.from_rows([*headings, Column("value it is held against", 5)], rows)
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Mean absolute error against n, with fitted slopes and lines of slope −1/2 and −2/5 for the
     eye.
@@ -272,7 +272,7 @@ def _text(slope: Slope) -> str:
 
 
 @claim("hsic-rate", "Section 5.2", "Empirical HSIC converges at n^(−1/2).", "slope −0.46")
-@by_protocol("convergence")
+@protocol_rule("convergence")
 def _hsic_rate(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Slope with a bootstrap 95 % interval; it holds where the interval contains −1/2. As
     published, errors are taken against one draw of 20,000 rows, itself 5 % off the exact value;
@@ -288,7 +288,7 @@ def _hsic_rate(records: Sequence[Record], protocol: Protocol) -> Outcome:
     "The EIPM estimator converges more slowly, at n^(−2/5).",
     "slope −0.44",
 )
-@by_protocol("convergence")
+@protocol_rule("convergence")
 def _eipm_rate(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """It holds where the interval contains −2/5 and lies above HSIC's. With γ fixed, as in the
     published run, EIPM estimates a smoothed quantity (.0977, not .1996) at the same rate as HSIC;
@@ -317,7 +317,7 @@ STUDY = Study(
         precision, exact truths, and a γ that shrinks as n^(−1/5).
     """,
     measure=(MEASURE,),
-    tables=tables_of("convergence", "Slopes", slope_table),
-    figures=figures_of("convergence", "convergence", "Mean absolute error against n", draw),
+    tables=protocol_tables("convergence", "Slopes", slope_table),
+    figures=protocol_figures("convergence", "convergence", "Mean absolute error against n", draw),
     claims=(_hsic_rate, _eipm_rate),
 )

@@ -20,7 +20,7 @@ from frhsic_paper.crossed.reading import (
     YARDSTICKS,
     Frame,
     costs,
-    pooled,
+    pool_points,
 )
 from frhsic_paper.crossed.rows import (
     FRESH,
@@ -33,7 +33,7 @@ from frhsic_paper.crossed.rows import (
     load,
     tuning_rows,
 )
-from frhsic_paper.crossed.settings import POINTS, TRIALS, values_of
+from frhsic_paper.crossed.settings import POINTS, TRIALS, setting_values
 from frhsic_paper.crossed.showing import figures, sentences, tables
 from frhsic_paper.crossed.ways import (
     GRADIENT,
@@ -45,8 +45,8 @@ from frhsic_paper.crossed.ways import (
     WEIGHTS,
     Point,
     Task,
+    base_ways,
     path,
-    ways_on,
 )
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
@@ -80,7 +80,7 @@ NUMBERS = ("crime", "college", "men", "pay", "drugs", "schools", "earnings", "bi
 
 def bases(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return tables and bases."""
-    return {(name, base): 1 for name in options.chosen((*SEEN, *FRESH)) for base in BASES}
+    return {(name, base): 1 for name in options.chosen_datasets((*SEEN, *FRESH)) for base in BASES}
 
 
 def tuned(protocol: Protocol, options: Options) -> dict[Unit, int]:
@@ -105,8 +105,8 @@ def tested(protocol: Protocol, options: Options) -> dict[Unit, int]:
     units = [
         (name, base, way)
         for base in BASES
-        for name in options.chosen((*SEEN, *FRESH))
-        for way in ways_on(BASES[base], name not in NUMBERS)
+        for name in options.chosen_datasets((*SEEN, *FRESH))
+        for way in base_ways(BASES[base], name not in NUMBERS)
     ]
     return dict.fromkeys(sorted(units, key=lambda unit: unit[2] != GRADIENT), 1)
 
@@ -122,7 +122,7 @@ def tune(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Itera
     work = []
     for name, base, way in missing:
         points = WEIGHTS if way in WEIGHTED else FEWER if way == GRADIENT else tuple(SHARES)
-        trials = options.limited(TRIALS) if OWN_SETTINGS.get(way) else 1
+        trials = options.limit_repeats(TRIALS) if OWN_SETTINGS.get(way) else 1
         chosen = _chosen_bases(found, name, base)
         work.append((name, base, way, chosen, dict.fromkeys(range(trials), points), "tune"))
     return _run(_paths, work, options)
@@ -163,8 +163,8 @@ def _search(name: str, base: str, options: Options) -> list[Record]:
     rows = []
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for trial in range(options.limited(TRIALS) if own.settings else 1):
-            values = values_of(own.settings, trial)
+        for trial in range(options.limit_repeats(TRIALS) if own.settings else 1):
+            values = setting_values(own.settings, trial)
             task = Task(
                 table, own, values, values, "tune", options.device, options.repeats, options.epochs
             )
@@ -195,7 +195,7 @@ def _paths(
     """
     table = load(name)
     own = BASES[base]
-    of_y, of_s = (values_of(own.settings, trial) for trial in chosen)
+    of_y, of_s = (setting_values(own.settings, trial) for trial in chosen)
     task = Task(table, own, of_y, of_s, role, options.device, options.repeats, options.epochs)
     mean = float(table.y[tuning_rows(len(table.y))].mean())
     rate = mean if table.binary else None
@@ -210,7 +210,7 @@ def _paths(
                 Point(CONSTANT, -1, 0.0, split, np.full(len(others), mean))
                 for split, (_, others) in enumerate(task.sets)
             ]
-    return pooled(points, table, task.sets, rate, role == "test")
+    return pool_points(points, table, task.sets, rate, role == "test")
 
 
 def chosen_trial(trials: Frame, way: str) -> dict[int, Sequence[float]]:

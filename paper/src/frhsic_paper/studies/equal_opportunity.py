@@ -10,16 +10,38 @@ from matplotlib.figure import Figure
 
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC
-from frhsic_paper.claim import NOT_RUN, Claim, Outcome, Rule, by_protocol, claim, outcome_of
-from frhsic_paper.frontiers import datasets_of, finite, mean_of, weights_of, with_contraction
+from frhsic_paper.claim import (
+    NOT_RUN,
+    Claim,
+    Outcome,
+    Rule,
+    claim,
+    outcome_from_cases,
+    protocol_rule,
+)
+from frhsic_paper.frontiers import (
+    finite_records,
+    mean_over_repeats,
+    record_datasets,
+    record_weights,
+    with_contraction,
+)
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic
-from frhsic_paper.plot import curve, directed, figures_of, finish, panels, styled, variant
-from frhsic_paper.printed import dataset_name, method_name, printed
+from frhsic_paper.plot import (
+    curve,
+    directed_label,
+    finish,
+    page_style,
+    panels,
+    protocol_figures,
+    variant,
+)
+from frhsic_paper.printed import dataset_name, method_name, printed_records
 from frhsic_paper.protocol import BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Table, tables_of
+from frhsic_paper.table import Cell, Table, protocol_tables
 
 
 def grid(protocol: Protocol) -> Grid:
@@ -54,11 +76,12 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """
     columns = ("performance", f"eo_{protocol.gdp}", protocol.gdp)
     in_paper = {
-        (r["dataset"], float(r["weight"]), r["variant"]): r for r in printed("equal_opportunity")
+        (r["dataset"], float(r["weight"]), r["variant"]): r
+        for r in printed_records("equal_opportunity")
     }
     rows: list[list[Cell]] = []
-    weights, records = weights_of(records), with_contraction(records)
-    for dataset in datasets_of(records):
+    weights, records = record_weights(records), with_contraction(records)
+    for dataset in record_datasets(records):
         models = [(m, w) for w in weights for m in VARIANTS]
         for method, weight in [(BASELINE, 0.0), (CONTRACTED, 2.0), *models]:
             theirs = in_paper.get((dataset, weight, method), {})
@@ -69,7 +92,8 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
             ]
             cells += [theirs.get("performance"), theirs.get("eo_gdp")]
             cells += [
-                mean_of(records, c, dataset=dataset, method=method, weight=weight) for c in columns
+                mean_over_repeats(records, c, dataset=dataset, method=method, weight=weight)
+                for c in columns
             ]
             rows.append(cells)
     headings = (
@@ -82,20 +106,20 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
         "EO-GDP",
         "GDP of all",
     )
-    return Table.of(headings, rows)
+    return Table.from_rows(headings, rows)
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Accuracy and GDP among the positive against λ, a row of panels for each dataset."""
-    datasets = datasets_of(records)
-    weights = weights_of(records)
+    datasets = record_datasets(records)
+    weights = record_weights(records)
     columns = {"accuracy": "performance", "EO-GDP": f"eo_{protocol.gdp}"}
     figure, axes = panels(2 * len(datasets))
     places = [(dataset, label) for dataset in datasets for label in columns]
     for ax, (dataset, label) in zip(axes, places):
         values: dict[tuple[str, float], list[float]] = {}
-        for r in finite(records, columns[label]):
+        for r in finite_records(records, columns[label]):
             if r["dataset"] == dataset:
                 values.setdefault((r["method"], r["weight"]), []).append(r[columns[label]])
         for index, method in enumerate(VARIANTS):
@@ -104,7 +128,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         if base := values.get((BASELINE, 0.0)):
             ax.axhline(fmean(base), color="#000000", linestyle="--", label=method_name(BASELINE))
         ax.set(xscale="log", title=dataset_name(dataset), xlabel="penalty weight λ")
-        ax.set_ylabel(directed(label, higher=label == "accuracy"))
+        ax.set_ylabel(directed_label(label, higher=label == "accuracy"))
     finish(figure, axes)
     return figure
 
@@ -116,18 +140,21 @@ def _compared(
     one.
     """
 
-    @by_protocol("equal-opportunity")
+    @protocol_rule("equal-opportunity")
     def rule(records: Sequence[Record], protocol: Protocol) -> Outcome:
         column = f"eo_{protocol.gdp}"
         good, parts = [], []
-        for w in weights_of(records, dataset=dataset, method="DP") if weight is None else [weight]:
+        for w in (
+            record_weights(records, dataset=dataset, method="DP") if weight is None else [weight]
+        ):
             dp, eo = (
-                mean_of(records, column, dataset=dataset, method=m, weight=w) for m in ("DP", "EO")
+                mean_over_repeats(records, column, dataset=dataset, method=m, weight=w)
+                for m in ("DP", "EO")
             )
             if dp is not None and eo is not None:
                 good.append(true(dp.mean, eo.mean))
                 parts.append(f"λ = {w:g}: {dp.mean:.3f} and {eo.mean:.3f}")
-        return outcome_of(good, "EO-GDP of DP and of EO", parts)
+        return outcome_from_cases(good, "EO-GDP of DP and of EO", parts)
 
     return rule
 
@@ -138,11 +165,12 @@ def _compared(
     "The DP variant reduces the full GDP on Adult.",
     ".889 → .240",
 )
-@by_protocol("equal-opportunity")
+@protocol_rule("equal-opportunity")
 def _full_gdp(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """GDP of all test rows is lower at λ = 50 than at λ = 0.1."""
     first, last = (
-        mean_of(records, protocol.gdp, dataset="adult", method="DP", weight=w) for w in (0.1, 50.0)
+        mean_over_repeats(records, protocol.gdp, dataset="adult", method="DP", weight=w)
+        for w in (0.1, 50.0)
     )
     if first is None or last is None:
         return NOT_RUN
@@ -159,8 +187,8 @@ STUDY = Study(
         kernel” is our penalty `hsic`.
     """,
     train=(Training(grid),),
-    tables=tables_of("equal-opportunity", "Accuracy and GDP", gdp_table),
-    figures=figures_of(
+    tables=protocol_tables("equal-opportunity", "Accuracy and GDP", gdp_table),
+    figures=protocol_figures(
         "equal-opportunity", "equal-opportunity", "Accuracy and EO-GDP against λ", draw
     ),
     claims=(

@@ -33,22 +33,22 @@ from frhsic.dependence import hsic, hsic_unbiased
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, HSIC, Penalty
 from frhsic.training import MLP
-from frhsic_paper.claim import FEWEST_SPLITS, Outcome, by_protocol, claim, outcome_of
-from frhsic_paper.datasets import loaded
+from frhsic_paper.claim import FEWEST_SPLITS, Outcome, claim, outcome_from_cases, protocol_rule
+from frhsic_paper.datasets import load_variant
 from frhsic_paper.grid import FIRST_SEED
 from frhsic_paper.options import Options
-from frhsic_paper.plot import curve, figures_of, finish, panels, styled, variant
+from frhsic_paper.plot import curve, finish, page_style, panels, protocol_figures, variant
 from frhsic_paper.protocol import CORRECTED, Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
-from frhsic_paper.splits import split_of
+from frhsic_paper.splits import split_dataset
 from frhsic_paper.statistics import eipm
 from frhsic_paper.steps import Computation
-from frhsic_paper.studies.convergence import STATISTICS, held_against
+from frhsic_paper.studies.convergence import STATISTICS, error_record
 from frhsic_paper.studies.runtime import FREM, RUNTIME_LOOKS, RUNTIME_NAMES, fastest
 from frhsic_paper.study import Study
 from frhsic_paper.synthetic import gaussian_pair
-from frhsic_paper.table import Cell, Column, Listed, Table, mean_and_error, tables_of
+from frhsic_paper.table import Cell, Column, Listed, Table, mean_and_error, protocol_tables
 from frhsic_paper.timing import Loop, LoopedEIPM, Timing, devices, plain_clock, synchronized_clock
 
 DIMENSIONS = (1, 2, 3, 4, 5)
@@ -78,7 +78,7 @@ ROUNDS = 5
 def time_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return device and round."""
     count = len(DIMENSIONS) * len(TIMES[protocol.name].methods)
-    rounds = options.limited(ROUNDS) if options.chosen(("adult",)) else 0
+    rounds = options.limit_repeats(ROUNDS) if options.chosen_datasets(("adult",)) else 0
     return {
         (device, repeat): count for device in devices(options.device) for repeat in range(rounds)
     }
@@ -88,7 +88,7 @@ def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
     """Yield the seconds of an epoch of each method and number of sensitive columns, a round at a
     time; every second round in the opposite order, so that a drift of the machine cancels.
     """
-    data = loaded("adult", protocol).sample(ROWS, FIRST_SEED)
+    data = load_variant("adult", protocol).sample(ROWS, FIRST_SEED)
     x, y, _ = _whole(data)
     timing = TIMES[protocol.name]
     for name, repeat in missing:
@@ -123,7 +123,7 @@ def _penalty(method: str) -> Penalty:
 
 def _whole(data: Dataset) -> tuple[Tensor, Tensor, Tensor]:
     """Return all rows, scaled by all of them, as this experiment was."""
-    split = split_of(data, FIRST_SEED, scaling="all")
+    split = split_dataset(data, FIRST_SEED, scaling="all")
     x, y, s = (torch.cat([a, b]) for a, b in zip(split.train, split.test))
     return x, y, s
 
@@ -136,7 +136,7 @@ def _published_columns(data: Dataset, d: int) -> tuple[list[str], Tensor]:
 
 def _named_columns(data: Dataset, d: int) -> tuple[list[str], Tensor]:
     names = list(NAMED_COLUMNS[:d])
-    order = split_of(data, FIRST_SEED)
+    order = split_dataset(data, FIRST_SEED)
     table = pd.concat([pd.DataFrame(data.s), data.X], axis=1)[names].to_numpy(np.float64)
     values = torch.from_numpy(table[np.concatenate([order.train.rows, order.test.rows])]).to(
         torch.float32
@@ -192,7 +192,7 @@ def true_hsic(dim_s: int) -> float:
 def error_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return numbers of columns and rows."""
     samples = ERRORS[protocol.name]
-    count = options.limited(samples.repeats) * len(NAMES)
+    count = options.limit_repeats(samples.repeats) * len(NAMES)
     return {(d, n): count for d in samples.dimensions for n in samples.sizes}
 
 
@@ -203,7 +203,7 @@ def errors(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Ite
     columns. Bandwidths: 1 on Z; on S :math:`\sqrt q` for HSIC, and for EIPM Scott's rule
     :math:`n^{-1/(4 + q)}`.
     """
-    repeats = options.limited(ERRORS[protocol.name].repeats)
+    repeats = options.limit_repeats(ERRORS[protocol.name].repeats)
     for d, n in missing:
         yield [record for repeat in range(repeats) for record in _estimates(d, n, repeat)]
 
@@ -219,7 +219,7 @@ def _estimates(d: int, n: int, repeat: int) -> list[Record]:
         "eipm": (eipm(pair.z, s, kernel_z), pair.eipm()),
     }
     compared = [
-        held_against(truth, name, repeat, float(value))
+        error_record(truth, name, repeat, float(value))
         for name, (value, truth) in estimates.items()
     ]
     return [record | {"relative_error": record["error"] / record["truth"]} for record in compared]
@@ -275,7 +275,7 @@ def time_table(times: Sequence[Record], protocol: Protocol) -> Table:
         seconds = [fastest(here, device=device, method=method) for device, method in pairs]
         rows.append([dimension, ", ".join(here[0]["columns"]), *seconds])
     headings = [Column(f"{RUNTIME_NAMES[method]}, {device}", None) for device, method in pairs]
-    return Table.of(["sensitive columns", "which", *headings], rows)
+    return Table.from_rows(["sensitive columns", "which", *headings], rows)
 
 
 def error_table(errors: Sequence[Record]) -> Table:
@@ -294,13 +294,13 @@ def error_table(errors: Sequence[Record]) -> Table:
         for dimension in _dimensions([r for r in errors if r["n"] == n])
     ]
     headings = [f"relative error of {STATISTICS.get(s, s)} ± SE" for s in statistics]
-    return Table.of(["n", "sensitive columns", *headings], rows)
+    return Table.from_rows(["n", "sensitive columns", *headings], rows)
 
 
 def tables(results: Results) -> list[Listed]:
     """Seconds under each protocol, and the errors."""
-    times = tables_of("high-dimensional/time", "Seconds of an epoch", time_table)(results)
-    errors = results.of("high-dimensional/error", CORRECTED.name)
+    times = protocol_tables("high-dimensional/time", "Seconds of an epoch", time_table)(results)
+    errors = results.records("high-dimensional/error", CORRECTED.name)
     return [
         *times,
         *(
@@ -311,7 +311,7 @@ def tables(results: Results) -> list[Listed]:
     ]
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Published: seconds of an epoch on a processor. Corrected: relative errors of the
     estimates.
@@ -350,7 +350,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     "FREM is 2–3× slower than FRHSIC at every dimension of S.",
     "2–3×",
 )
-@by_protocol("high-dimensional/time")
+@protocol_rule("high-dimensional/time")
 def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
     """Seconds of FREM over those of FRHSIC for 1 to 5 sensitive columns; 2–3× is read as 1.5–3.5×.
     The published files give 2.0, 5.0, 4.8, 4.6, 4.6.
@@ -368,7 +368,7 @@ def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
         if here:
             ratios += here
             parts.append(f"{device.upper()} " + ", ".join(f"{v:.1f}×" for v in here))
-    return outcome_of([1.5 <= v <= 3.5 for v in ratios], RUNTIME_NAMES[method], parts)
+    return outcome_from_cases([1.5 <= v <= 3.5 for v in ratios], RUNTIME_NAMES[method], parts)
 
 
 @claim(
@@ -376,7 +376,7 @@ def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
     "Figure dimensions of S",
     "FRHSIC's time is essentially insensitive to the dimension of S.",
 )
-@by_protocol("high-dimensional/time")
+@protocol_rule("high-dimensional/time")
 def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
     """Seconds of an epoch with five sensitive columns over those with one, on each device:
     geometric mean over rounds, with two standard errors. Insensitive is read as within a factor of
@@ -404,7 +404,7 @@ def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
             f"{device.upper()} {np.exp(logs.mean()):.2f}× ({np.exp(low):.2f} to {np.exp(high):.2f})"
         )
     text = f"seconds of FRHSIC with {last} columns over those with {first}"
-    return outcome_of(good, text, parts) if good else Outcome(None, text, tuple(parts))
+    return outcome_from_cases(good, text, parts) if good else Outcome(None, text, tuple(parts))
 
 
 @claim(
@@ -414,7 +414,7 @@ def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
     "age, capital gain, capital loss, hours",
     about="reporting",
 )
-@by_protocol("high-dimensional/time", splits=0)
+@protocol_rule("high-dimensional/time", splits=0)
 def _columns(times: Sequence[Record], protocol: Protocol) -> Outcome:
     """The published code takes the columns by their places in X, which no longer contains age;
     corrected runs take them by name.
@@ -431,7 +431,7 @@ def _columns(times: Sequence[Record], protocol: Protocol) -> Outcome:
     "The joint route is a statistical advantage when S has several columns.",
     published=False,
 )
-@by_protocol("high-dimensional/error")
+@protocol_rule("high-dimensional/error")
 def _error(errors: Sequence[Record], protocol: Protocol) -> Outcome:
     """The paper only times it. Relative errors of estimates on a Gaussian model with known answers,
     in which Z depends only on the first column of S. A case for every n and every number of columns
@@ -457,7 +457,7 @@ def _error(errors: Sequence[Record], protocol: Protocol) -> Outcome:
         if s in _values(errors, "statistic")
     ]
     lead = f"relative error at n = {last:,} with {', '.join(map(str, dimensions))} columns"
-    return outcome_of(good, "HSIC has the smaller error", [*parts, lead, *paths])
+    return outcome_from_cases(good, "HSIC has the smaller error", [*parts, lead, *paths])
 
 
 STUDY = Study(
@@ -472,7 +472,7 @@ STUDY = Study(
     train=(TRAIN,),
     measure=(MEASURE,),
     tables=tables,
-    figures=figures_of(
+    figures=protocol_figures(
         "high-dimensional", "high-dimensional", "Cost of several sensitive columns", draw
     ),
     claims=(_time, _flat, _columns, _error),

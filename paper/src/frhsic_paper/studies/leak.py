@@ -29,14 +29,14 @@ import torch
 from matplotlib.figure import Figure
 
 from frhsic_paper.certificates import gdp_certificate
-from frhsic_paper.claim import Case, by_cases, claim
+from frhsic_paper.claim import Case, case_rule, claim
 from frhsic_paper.directions import VarianceShare
 from frhsic_paper.frontiers import (
-    datasets_of,
-    in_print,
-    methods_of,
     printed_name,
+    printed_performance,
     probe_table,
+    record_datasets,
+    record_methods,
     shared_repeats,
 )
 from frhsic_paper.models import Model
@@ -47,8 +47,8 @@ from frhsic_paper.plot import (
     from_zero,
     intervals,
     name_rows,
+    page_style,
     panels,
-    styled,
     variant,
 )
 from frhsic_paper.printed import dataset_name, method_name
@@ -150,9 +150,9 @@ def leak_table(records: Sequence[Record]) -> Table:
         "worst_head_gap",
     )
     rows: list[list[Cell]] = []
-    for dataset in datasets_of(records):
+    for dataset in record_datasets(records):
         here = [r for r in records if r["dataset"] == dataset]
-        for number, method in enumerate((BASELINE, *methods_of(here))):
+        for number, method in enumerate((BASELINE, *record_methods(here))):
             mine = [r for r in here if r["method"] == method]
             if mine:
                 cells = [
@@ -160,9 +160,11 @@ def leak_table(records: Sequence[Record]) -> Table:
                     for c in columns
                 ]
                 name = printed_name(dataset) if number == 0 else ""
-                rows.append([name, method_name(method), in_print(cells[0], dataset), *cells[1:]])
+                rows.append(
+                    [name, method_name(method), printed_performance(cells[0], dataset), *cells[1:]]
+                )
     gdp = ("GDP, deployed head", "GDP, worst of five fresh heads", "the same, scale-free")
-    return Table.of(
+    return Table.from_rows(
         [
             "dataset",
             "method",
@@ -178,7 +180,10 @@ def leak_table(records: Sequence[Record]) -> Table:
 def tables(results: Results) -> list[Listed]:
     """Heads and probes of the kept models, and probes over all splits of the sweep."""
     listed = []
-    records, sweep = results.of("leak", CORRECTED.name), results.of("tradeoff", CORRECTED.name)
+    records, sweep = (
+        results.records("leak", CORRECTED.name),
+        results.records("tradeoff", CORRECTED.name),
+    )
     if records:
         listed.append(
             Listed(
@@ -194,7 +199,7 @@ def tables(results: Results) -> list[Listed]:
 
 def figures(results: Results) -> list[Drawn]:
     """One figure."""
-    records = shared_repeats(results.of("leak", CORRECTED.name))
+    records = shared_repeats(results.records("leak", CORRECTED.name))
     caption = (
         "GDP of the deployed and of the worst fresh head, and what a probe reads of S, at matched"
         " performance"
@@ -202,16 +207,16 @@ def figures(results: Results) -> list[Drawn]:
     return [Drawn("leak", caption + intervals(records), draw(records))] if records else []
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record]) -> Figure:
     """GDP of the deployed and of the worst fresh head, and what a probe reads of S, one row for
     each method.
     """
-    datasets = datasets_of(records)
+    datasets = record_datasets(records)
     figure, axes = panels(2 * len(datasets))
     for left, right, dataset in zip(axes[::2], axes[1::2], datasets):
         here = [r for r in records if r["dataset"] == dataset]
-        methods = (BASELINE, *methods_of(here))
+        methods = (BASELINE, *record_methods(here))
 
         def values(
             column: str, here: Sequence[Record] = here, methods: Sequence[str] = methods
@@ -244,14 +249,16 @@ def draw(records: Sequence[Record]) -> Figure:
     " diagnostic rather than a guarantee that every downstream head is fair”.",
     published=False,
 )
-@by_cases("leak", "GDP of its own head → of the worst of five fresh heads, and R² of a probe for S")
+@case_rule(
+    "leak", "GDP of its own head → of the worst of five fresh heads, and R² of a probe for S"
+)
 def _any_head(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """The rule judges the guarantee of the appendix, which the main text does not give. A case
     is a dataset, and true if the best probe for S on FRHSIC's Z has an R² below .02 on test rows. A
     penalty that is small on the training batches is not independence: at the weights that keep
     performance within 1 % a probe still reads S from Z, and a fresh head can use it.
     """
-    for dataset in datasets_of(r for r in records if r["method"] == "frhsic"):
+    for dataset in record_datasets(r for r in records if r["method"] == "frhsic"):
         own, worst, probe = means_of(
             records, dataset, "frhsic", ("gdp", "worst_gdp", "best_probe_r2")
         )
@@ -279,14 +286,14 @@ def largest_allowed(mutual_information: float) -> float:
     "MI .008 (Adult), .015 (Crime), which would allow a GDP of .063 and .087",
     published=False,
 )
-@by_cases("leak", "GDP that the estimated MI of FRHSIC allows a head in [0, 1]")
+@case_rule("leak", "GDP that the estimated MI of FRHSIC allows a head in [0, 1]")
 def _guaranteed(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """What mutual information guarantees is Pinsker's bound: no head with values in [0, 1] has a
     GDP above √(MI/2). It says something where it is below Unfair's own GDP and not below a GDP that
     was measured. Nearest neighbours on a few principal components estimate MI from below: even this
     bound is not safe.
     """
-    for dataset in datasets_of(r for r in records if r["method"] == "frhsic"):
+    for dataset in record_datasets(r for r in records if r["method"] == "frhsic"):
         mine = [r for r in records if r["dataset"] == dataset and r["method"] == "frhsic"]
         known = [r["mutual_information"] for r in mine if r.get("mutual_information") is not None]
         (unfair,) = means_of(records, dataset, BASELINE, ("gdp",))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from frhsic_paper.claim import NOT_RUN, Outcome, claim, enough
+from frhsic_paper.claim import NOT_RUN, Outcome, claim, require_repeats
 from frhsic_paper.frontier import Point
-from frhsic_paper.frontiers import frontier, swept, tables_of_variants
-from frhsic_paper.grid import Grid, Splits, by_name
+from frhsic_paper.frontiers import frontier, swept_datasets, tables_of_variants
+from frhsic_paper.grid import Grid, Splits, methods_by_name
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES
 from frhsic_paper.protocol import METHODS, PAPER_WEIGHTS, PROTOCOLS, Protocol
 from frhsic_paper.results import Results
@@ -18,7 +18,7 @@ from frhsic_paper.study import Study
 def grid(protocol: Protocol) -> Grid:
     """The sweep with scales that see the test rows: nothing else differs."""
     splits = Splits(validation=protocol.validation, scaling="all")
-    methods = by_name(*METHODS, protocol=protocol)
+    methods = methods_by_name(*METHODS, protocol=protocol)
     return Grid("leaky-scaling", ("crime", "compas"), methods, PAPER_WEIGHTS, 5, splits)
 
 
@@ -26,11 +26,11 @@ def _cells(results: Results, protocol: Protocol) -> list[tuple[str, bool]]:
     """Return the cells of both sweeps: what each is of, and whether the means are within one
     combined deviation.
     """
-    leaky = results.of("leaky-scaling", protocol.name)
+    leaky = results.records("leaky-scaling", protocol.name)
     repeats = {r["repeat"] for r in leaky}
-    clean = [r for r in results.of("tradeoff", protocol.name) if r["repeat"] in repeats]
+    clean = [r for r in results.records("tradeoff", protocol.name) if r["repeat"] in repeats]
     cells = []
-    for dataset in (d for d in swept(leaky) if d in swept(clean)):
+    for dataset in (d for d in swept_datasets(leaky) if d in swept_datasets(clean)):
         others = {(p.method, p.weight): p for p in frontier(clean, dataset, protocol.gdp).points}
         for p in frontier(leaky, dataset, protocol.gdp).points:
             other = others.get((p.method, p.weight))
@@ -77,8 +77,9 @@ def _leak_free(results: Results, protocol: Protocol) -> Outcome:
     if not close:
         return NOT_RUN
     text = f"{sum(close)} of {len(close)} cells within one combined deviation"
-    return enough(
-        Outcome(sum(close) >= 0.9 * len(close), text), results.of("leaky-scaling", protocol.name)
+    return require_repeats(
+        Outcome(sum(close) >= 0.9 * len(close), text),
+        results.records("leaky-scaling", protocol.name),
     )
 
 

@@ -10,31 +10,37 @@ from matplotlib.figure import Figure
 from frhsic.datasets import Dataset
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC
-from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim, outcome_of
-from frhsic_paper.datasets import loaded, protecting
-from frhsic_paper.frontier import within_band
-from frhsic_paper.frontiers import frontier, mean_of, methods_of, weights_of, with_contraction
+from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, protocol_rule
+from frhsic_paper.datasets import load_variant, protect
+from frhsic_paper.frontier import is_within_band
+from frhsic_paper.frontiers import (
+    frontier,
+    mean_over_repeats,
+    record_methods,
+    record_weights,
+    with_contraction,
+)
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic
 from frhsic_paper.plot import (
     AT_THE_STAR,
     GDP_NAMES,
     draw_frontier,
-    figures_of,
     finish,
+    page_style,
     panels,
-    styled,
+    protocol_figures,
 )
-from frhsic_paper.printed import method_name, printed
+from frhsic_paper.printed import method_name, printed_records
 from frhsic_paper.protocol import BAND, BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Table, tables_of
+from frhsic_paper.table import Cell, Table, protocol_tables
 
 
 def two_attributes(name: str, protocol: Protocol) -> Dataset:
     """Return a dataset that protects age and hours worked, both taken out of the features."""
-    return protecting(loaded(name, protocol), "age", "hours-per-week")
+    return protect(load_variant(name, protocol), "age", "hours-per-week")
 
 
 def grid(protocol: Protocol) -> Grid:
@@ -66,9 +72,9 @@ def _columns(protocol: Protocol) -> tuple[str, str, str]:
 
 def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Accuracy and GDP for each of two attributes."""
-    in_paper = {(r["method"], float(r["weight"])): r for r in printed("multi_sensitive")}
+    in_paper = {(r["method"], float(r["weight"])): r for r in printed_records("multi_sensitive")}
     rows: list[list[Cell]] = []
-    models = [(m, w) for m in ("Joint", "Sum", "head Joint") for w in weights_of(records)]
+    models = [(m, w) for m in ("Joint", "Sum", "head Joint") for w in record_weights(records)]
     records = with_contraction(records)
     for method, weight in [(BASELINE, 0.0), (CONTRACTED, 2.0), *models]:
         theirs = in_paper.get((method, weight), {})
@@ -78,15 +84,15 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
         ]
         cells += [theirs.get(column) for column in ("performance", "gdp_age", "gdp_hours")]
         cells += [
-            mean_of(records, c, dataset="adult", method=method, weight=weight)
+            mean_over_repeats(records, c, dataset="adult", method=method, weight=weight)
             for c in _columns(protocol)
         ]
         rows.append(cells)
     names = ("accuracy", "GDP, age", "GDP, hours")
-    return Table.of(["variant", "λ", *(f"printed {name}" for name in names), *names], rows)
+    return Table.from_rows(["variant", "λ", *(f"printed {name}" for name in names), *names], rows)
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Frontiers for each of two attributes."""
     figure, axes = panels(2, 2.4)
@@ -96,7 +102,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         draw_frontier(
             ax,
             full,
-            methods_of(records),
+            record_methods(records),
             title=f"Adult, {name}",
             dependence=GDP_NAMES[protocol.gdp],
         )
@@ -110,7 +116,7 @@ def _means(records: Sequence[Record], protocol: Protocol, method: str) -> list[f
     """
     weight = None if method == BASELINE else 50.0
     means = [
-        mean_of(records, c, dataset="adult", method=method, weight=weight)
+        mean_over_repeats(records, c, dataset="adult", method=method, weight=weight)
         for c in _columns(protocol)
     ]
     return [mean.mean for mean in means if mean is not None] if None not in means else []
@@ -122,7 +128,7 @@ def _means(records: Sequence[Record], protocol: Protocol, method: str) -> list[f
     "Joint and Sum reduce GDP for both attributes at preserved accuracy.",
     "λ = 50: Joint .851, .306, .517; Sum .849, .678, .759 (Unfair .843, .837, 1.142)",
 )
-@by_protocol("multi-attribute")
+@protocol_rule("multi-attribute")
 def _reduce(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Three cases a variant, λ = 50 against the unpenalised model: GDP for age is lower, GDP for
     hours is lower, and accuracy is within 1 %. The contraction, which trains nothing, has all
@@ -134,11 +140,11 @@ def _reduce(records: Sequence[Record], protocol: Protocol) -> Outcome:
         means = _means(records, protocol, method)
         if not base or not means:
             return NOT_RUN
-        kept = within_band(means[0], base[0], BAND, higher_is_better=True)
+        kept = is_within_band(means[0], base[0], BAND, higher_is_better=True)
         good += [kept, means[1] < base[1], means[2] < base[2]]
         parts.append(f"{method}: accuracy {means[0]:.3f}, GDP {means[1]:.3f}, {means[2]:.3f}")
     unfair = f"Unfair: accuracy {base[0]:.3f}, GDP {base[1]:.3f}, {base[2]:.3f}"
-    return outcome_of(good, unfair, parts)
+    return outcome_from_cases(good, unfair, parts)
 
 
 @claim(
@@ -147,7 +153,7 @@ def _reduce(records: Sequence[Record], protocol: Protocol) -> Outcome:
     "Joint has lower GDP than Sum at λ = 50.",
     "age .306 against .678, hours .517 against .759",
 )
-@by_protocol("multi-attribute")
+@protocol_rule("multi-attribute")
 def _joint_below_sum(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """The published “product kernel” is one isotropic Gaussian on both columns. The paper's own
     files have the reverse of its table at λ = 50: Sum .142 and .177 against Joint .314 and .511.
@@ -156,7 +162,7 @@ def _joint_below_sum(records: Sequence[Record], protocol: Protocol) -> Outcome:
     if not joint or not total:
         return NOT_RUN
     text = f"age {joint[1]:.3f} and {total[1]:.3f}; hours {joint[2]:.3f} and {total[2]:.3f}"
-    return outcome_of([joint[1] < total[1], joint[2] < total[2]], text)
+    return outcome_from_cases([joint[1] < total[1], joint[2] < total[2]], text)
 
 
 STUDY = Study(
@@ -168,8 +174,8 @@ STUDY = Study(
         product of one Gaussian per column, five splits. “Head in the kernel” is our `hsic`.
     """,
     train=(Training(grid),),
-    tables=tables_of("multi-attribute", "Accuracy and GDP by attribute", gdp_table),
-    figures=figures_of(
+    tables=protocol_tables("multi-attribute", "Accuracy and GDP by attribute", gdp_table),
+    figures=protocol_figures(
         "multi-attribute", "multi-attribute", "Frontiers for each attribute", draw, AT_THE_STAR
     ),
     claims=(_reduce, _joint_below_sum),

@@ -7,15 +7,29 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim, outcome_of
-from frhsic_paper.frontiers import finite, frontier, methods_of, naup, paper_scale, swept
-from frhsic_paper.plot import AT_THE_STAR, draw_frontier, figures_of, finish, panels, styled
+from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, protocol_rule
+from frhsic_paper.frontiers import (
+    finite_records,
+    frontier,
+    naup,
+    paper_scale,
+    record_methods,
+    swept_datasets,
+)
+from frhsic_paper.plot import (
+    AT_THE_STAR,
+    draw_frontier,
+    finish,
+    page_style,
+    panels,
+    protocol_figures,
+)
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.study import Study
 from frhsic_paper.sweep import SWEEP
-from frhsic_paper.table import Cell, Table, tables_of
+from frhsic_paper.table import Cell, Table, protocol_tables
 
 COLUMNS = {"published": "mi_published", "corrected": "mi"}
 """The column that holds the estimate of each protocol."""
@@ -28,10 +42,10 @@ def least_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Least mutual information of each method within 1 % of the unpenalized performance, by
     dataset.
     """
-    column, datasets = COLUMNS[protocol.name], swept(records)
-    points = {d: frontier(records, d, column).matched() for d in datasets}
+    column, datasets = COLUMNS[protocol.name], swept_datasets(records)
+    points = {d: frontier(records, d, column).matched_points() for d in datasets}
     rows: list[list[Cell]] = []
-    for method in (BASELINE, *methods_of(records)):
+    for method in (BASELINE, *record_methods(records)):
         matched = [points[d].get(method) for d in datasets]
         rows.append(
             [
@@ -39,18 +53,20 @@ def least_table(records: Sequence[Record], protocol: Protocol) -> Table:
                 *(None if point is None else point.dependence for point in matched),
             ]
         )
-    return Table.of(["least MI within 1 %, nats", *map(dataset_name, datasets)], rows)
+    return Table.from_rows(["least MI within 1 %, nats", *map(dataset_name, datasets)], rows)
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Mutual information of Z and S against performance, over the weights of each method."""
-    datasets = [d for d in swept(records) if d not in NOT_CLAIMED]
+    datasets = [d for d in swept_datasets(records) if d not in NOT_CLAIMED]
     figure, axes = panels(len(datasets), 2.4)
     for ax, dataset in zip(axes, datasets):
         full = frontier(records, dataset, COLUMNS[protocol.name])
         label = "mutual information of Z and S, nats"
-        draw_frontier(ax, full, methods_of(records), title=dataset_name(dataset), dependence=label)
+        draw_frontier(
+            ax, full, record_methods(records), title=dataset_name(dataset), dependence=label
+        )
     finish(figure, axes)
     return figure
 
@@ -62,21 +78,23 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     " performance.",
     "FRHSIC .008, .015; Reg-GDP .017, .056 (Adult, Crime); in no published file",
 )
-@by_protocol("mutual-information")
+@protocol_rule("mutual-information")
 def _lower_than_reg_gdp(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """nAUP with mutual information in the place of GDP, which compares at every performance at
     once. As published, marginal counts are inclusive and Z is not scaled; corrected, counts are
     strict and both are standardised.
     """  # noqa: D403  # the paper's name of an area
     good, parts = [], []
-    for dataset in (d for d in swept(records) if d not in NOT_CLAIMED):
+    for dataset in (d for d in swept_datasets(records) if d not in NOT_CLAIMED):
         full = frontier(records, dataset, COLUMNS[protocol.name])
-        if full.of(BASELINE)[0].dependence <= 0 or not {"frhsic", "reg-gdp"} <= set(full.methods):
+        if full.method_points(BASELINE)[0].dependence <= 0 or not {"frhsic", "reg-gdp"} <= set(
+            full.methods
+        ):
             continue
         areas = naup(full, paper_scale(full))
         good.append(areas["frhsic"] > areas["reg-gdp"])
         parts.append(f"{dataset_name(dataset)} {areas['frhsic']:.3f} and {areas['reg-gdp']:.3f}")
-    return outcome_of(good, "areas of FRHSIC and Reg-GDP", parts)
+    return outcome_from_cases(good, "areas of FRHSIC and Reg-GDP", parts)
 
 
 @claim(
@@ -86,7 +104,7 @@ def _lower_than_reg_gdp(records: Sequence[Record], protocol: Protocol) -> Outcom
     " representations lie on manifolds.",
     "≈ 0",
 )
-@by_protocol("mutual-information")
+@protocol_rule("mutual-information")
 def _adversaries_zero(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """The zero comes from counting neighbours inclusively on unscaled Z and from clipping, not from
     manifolds: with strict counts on standardised coordinates the same models carry information.
@@ -96,7 +114,7 @@ def _adversaries_zero(records: Sequence[Record], protocol: Protocol) -> Outcome:
     for method in ("adv", "laftr"):
         values = [
             r[column]
-            for r in finite(records, column)
+            for r in finite_records(records, column)
             if r["method"] == method and r["dataset"] == "adult"
         ]
         if values:
@@ -117,10 +135,10 @@ STUDY = Study(
         see [the probes](leak.md).
     """,
     train=SWEEP,
-    tables=tables_of(
+    tables=protocol_tables(
         "mutual-information", "Least mutual information within 1 % of performance", least_table
     ),
-    figures=figures_of(
+    figures=protocol_figures(
         "mutual-information",
         "mutual-information",
         "Mutual information of Z and S against performance",

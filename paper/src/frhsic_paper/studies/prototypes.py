@@ -4,8 +4,8 @@ Part "limits" of the records, one for each dataset, repeat and limit:
 
 ``dataset``, ``repeat``   as in the sweep; ``method`` is "prototypes"
 ``weight``           share of the unconstrained gap that is allowed: 1 is no limit, 0 the least gap
-``performance``, …   what the sweep has of a model (:func:`frhsic_paper.measures.measured`), of the
-                     paper's affine head on Z; Z has variance 1
+``performance``, …   what the sweep has of a model (:func:`frhsic_paper.measures.measure_models`),
+                     of the paper's affine head on Z; Z has variance 1
 ``mi``, ``mi_published``   as in the study "mutual-information"
 ``heads``            {head: [performance, gdp]} of the heads of the study "transfer"
 ``head_deviation``   published: standard deviation of their GDP
@@ -32,46 +32,46 @@ from torch import nn
 from frhsic.datasets.dataset import Task
 from frhsic.estimators import IndistinctGapWarning, ParityEncoder, UnmetLimitWarning
 from frhsic.training import Member, Recipe, TrainingData, train
-from frhsic_paper.claim import FEWEST_SPLITS, outcome_of
-from frhsic_paper.datasets import loaded
+from frhsic_paper.claim import FEWEST_SPLITS, outcome_from_cases
+from frhsic_paper.datasets import load_variant
 from frhsic_paper.frontiers import (
-    chosen,
-    datasets_of,
-    finite,
+    chosen_models,
+    finite_records,
     frontier,
-    in_print,
     is_error,
     printed_name,
-    rounded,
+    printed_performance,
+    record_datasets,
+    rounded_frontier,
     shared_repeats,
-    swept,
+    swept_datasets,
 )
 from frhsic_paper.grid import FIRST_SEED, held_out
-from frhsic_paper.measures import measured
+from frhsic_paper.measures import measure_models
 from frhsic_paper.models import Key
 from frhsic_paper.options import Options
 from frhsic_paper.plot import (
     ACCENT,
     LOOKS,
     Drawn,
-    directed,
+    directed_label,
     dots_in_rows,
     finish,
     from_zero,
     intervals,
     name_rows,
+    page_style,
     panels,
-    styled,
 )
-from frhsic_paper.printed import dataset_name, method_name, printed, printed_sweeps
+from frhsic_paper.printed import dataset_name, method_name, printed_records, printed_sweeps
 from frhsic_paper.protocol import BAND, BASELINE, DATASETS, PROTOCOLS, Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
 from frhsic_paper.splits import Split, Subset
 from frhsic_paper.steps import Computation
 from frhsic_paper.studies.leak import TRAIN_ROWS
-from frhsic_paper.studies.synthetic import clearly_below
-from frhsic_paper.studies.transfer import fresh_heads, published_heads_on
+from frhsic_paper.studies.synthetic import is_clearly_below
+from frhsic_paper.studies.transfer import fit_published_heads, fresh_heads
 from frhsic_paper.study import Study
 from frhsic_paper.sweep import CHOSEN_REPEATS, information
 from frhsic_paper.table import Cell, Column, Listed, Spread, Table, mean_and_deviation
@@ -112,8 +112,8 @@ MEASURES = {
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return tables and splits."""
-    repeats = range(options.limited(CHOSEN_REPEATS))
-    return {(name, r): len(LIMITS) for name in options.chosen(DATASETS) for r in repeats}
+    repeats = range(options.limit_repeats(CHOSEN_REPEATS))
+    return {(name, r): len(LIMITS) for name in options.chosen_datasets(DATASETS) for r in repeats}
 
 
 def limits(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
@@ -127,8 +127,8 @@ def limits(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Ite
 
 def on_split(name: str, repeat: int, protocol: Protocol, options: Options) -> list[Record]:
     """Fit an encoder and the paper's heads on its Z, and measure both at every limit."""
-    data = loaded(name, protocol)
-    splits = encoded(held_out(protocol).of(data, repeat + 1)[repeat])
+    data = load_variant(name, protocol)
+    splits = encode_split(held_out(protocol).make(data, repeat + 1)[repeat])
     rows = TrainingData.stacked([TrainingData.of(*split.train) for split in splits])
     epochs = min(options.epochs or HEAD_EPOCHS, HEAD_EPOCHS)
     recipe = Recipe(
@@ -141,7 +141,7 @@ def on_split(name: str, repeat: int, protocol: Protocol, options: Options) -> li
     members = [Member(0.0, FIRST_SEED + repeat, k) for k in range(len(splits))]
     fleet = train(rows, members, recipe, device="cpu")
     found = []
-    for k, (share, columns) in enumerate(zip(LIMITS, measured(fleet, splits, data.task))):
+    for k, (share, columns) in enumerate(zip(LIMITS, measure_models(fleet, splits, data.task))):
         (known,) = next(iter(information(fleet.select([k]), splits[k], data.task)))
         about = {"method": OWN, "weight": share, "task": data.task}
         transferred = _transferred(splits[k], data.task, protocol, options)
@@ -149,7 +149,7 @@ def on_split(name: str, repeat: int, protocol: Protocol, options: Options) -> li
     return found
 
 
-def encoded(split: Split) -> list[Split]:
+def encode_split(split: Split) -> list[Split]:
     """Return the split at every limit, with Z in the place of X. Its training rows are those of the
     heads, by which Z is scaled.
     """
@@ -182,7 +182,7 @@ def _in_z(part: Subset, served: ParityEncoder, scaler: StandardScaler) -> Subset
 def _transferred(split: Split, task: Task, protocol: Protocol, options: Options) -> Record:
     """Fit the heads of the study "transfer" on Z."""
     if protocol.printed:
-        (heads,) = published_heads_on([(split.train.x, split.test.x)], split, task, options)
+        (heads,) = fit_published_heads([(split.train.x, split.test.x)], split, task, options)
         return {
             "heads": {head["head"]: [head["performance"], head["gdp"]] for head in heads},
             "head_deviation": float(np.std([head["gdp"] for head in heads])),
@@ -203,23 +203,25 @@ MEASURE = Computation(
 )
 
 
-def beside(results: Results, protocol: Protocol) -> list[Record]:
+def join_networks(results: Results, protocol: Protocol) -> list[Record]:
     """Return the records with those of FRHSIC and of the unpenalized model on the same splits."""
-    own, sweep = (results.of(name, protocol.name) for name in (OWN, "tradeoff"))
+    own, sweep = (results.records(name, protocol.name) for name in (OWN, "tradeoff"))
     known: dict[Key, Record] = {}
     for study in ("mutual-information", "leak"):
-        for r in results.of(study, protocol.name):
-            known.setdefault(Key.of(r), {}).update(r)
-    rivals = [known.get(Key.of(r), {}) | r for r in sweep if r["method"] in (BASELINE, RIVAL)]
-    datasets = {*swept(rivals)} & {*datasets_of(own)}
+        for r in results.records(study, protocol.name):
+            known.setdefault(Key.from_record(r), {}).update(r)
+    rivals = [
+        known.get(Key.from_record(r), {}) | r for r in sweep if r["method"] in (BASELINE, RIVAL)
+    ]
+    datasets = {*swept_datasets(rivals)} & {*record_datasets(own)}
     return shared_repeats([r for r in (*rivals, *own) if r["dataset"] in datasets])
 
 
-def of_print() -> list[Record]:
+def printed_sweep() -> list[Record]:
     """Return the published sweep in the columns of the published protocol; its deviation over heads
     is at λ = 10 on Adult and 100 on Crime.
     """
-    (over_heads,) = (r for r in printed("transfer_cross_head_std") if r["method"] == RIVAL)
+    (over_heads,) = (r for r in printed_records("transfer_cross_head_std") if r["method"] == RIVAL)
     deviations = {"adult": over_heads["adult_lambda10"], "crime": over_heads["crime_lambda100"]}
     return [
         {"repeat": 0, "gdp_logit_uniform": r["gdp"], "mi_published": r["mi"]}
@@ -230,15 +232,19 @@ def of_print() -> list[Record]:
     ]
 
 
-def matched(records: Sequence[Record], dataset: str, protocol: Protocol) -> dict[str, list[Record]]:
+def matched_records(
+    records: Sequence[Record], dataset: str, protocol: Protocol
+) -> dict[str, list[Record]]:
     """Return the records of each method at its least GDP within 1 % of the unpenalized performance,
     chosen as the protocol does; none where it is never inside.
     """
     if protocol.validation:
-        choices = chosen(records, dataset, protocol.gdp)
+        choices = chosen_models(records, dataset, protocol.gdp)
         return {method: [r for r, inside in some if inside] for method, some in choices.items()}
-    points = rounded(frontier(records, dataset, protocol.gdp), protocol.decimals).matched(BAND)
-    usable = [r for r in finite(records, protocol.gdp) if r["dataset"] == dataset]
+    points = rounded_frontier(
+        frontier(records, dataset, protocol.gdp), protocol.decimals
+    ).matched_points(BAND)
+    usable = [r for r in finite_records(records, protocol.gdp) if r["dataset"] == dataset]
     return {
         method: [
             r for r in usable if point and (r["method"], r["weight"]) == (method, point.weight)
@@ -249,7 +255,7 @@ def matched(records: Sequence[Record], dataset: str, protocol: Protocol) -> dict
 
 def cells(records: Sequence[Record], columns: Iterable[str]) -> list[Spread | None]:
     """Return means and deviations of some columns."""
-    return [mean_and_deviation([r[c] for r in finite(records, c)]) for c in columns]
+    return [mean_and_deviation([r[c] for r in finite_records(records, c)]) for c in columns]
 
 
 def headings(protocol: Protocol) -> list[Column]:
@@ -260,38 +266,38 @@ def headings(protocol: Protocol) -> list[Column]:
 def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Measures within 1 % of the unpenalized performance, the printed ones among them."""
     rows: list[list[Cell]] = []
-    for dataset in datasets_of(records):
-        points = matched(records, dataset, protocol)
+    for dataset in record_datasets(records):
+        points = matched_records(records, dataset, protocol)
         shown = {method_name(m): points.get(m, []) for m in (BASELINE, RIVAL, OWN)}
         if protocol.printed:
-            shown["FRHSIC, printed"] = matched(of_print(), dataset, protocol)[RIVAL]
+            shown["FRHSIC, printed"] = matched_records(printed_sweep(), dataset, protocol)[RIVAL]
         for number, (name, own) in enumerate(shown.items()):
             performance, *others = cells(own, ("performance", *MEASURES[protocol.name].values()))
             first = printed_name(dataset) if number == 0 else ""
-            rows.append([first, name, in_print(performance, dataset), *others])
-    return Table.of(["dataset", "method", "performance", *headings(protocol)], rows)
+            rows.append([first, name, printed_performance(performance, dataset), *others])
+    return Table.from_rows(["dataset", "method", "performance", *headings(protocol)], rows)
 
 
 def limits_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Measures at every limit."""
     rows: list[list[Cell]] = []
-    for dataset in datasets_of(records):
+    for dataset in record_datasets(records):
         for number, share in enumerate(LIMITS):
             own = [r for r in records if (r["dataset"], r["weight"]) == (dataset, share)]
             columns = ("performance", "auc", *MEASURES[protocol.name].values())
             performance, *others = cells(own, columns)
             first = printed_name(dataset) if number == 0 else ""
-            rows.append([first, f"{share:.0%}", in_print(performance, dataset), *others])
+            rows.append([first, f"{share:.0%}", printed_performance(performance, dataset), *others])
     names = ("dataset", "allowed share of the gap", "performance", "AUC")
-    return Table.of([*names, *headings(protocol)], rows)
+    return Table.from_rows([*names, *headings(protocol)], rows)
 
 
 def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """On how many tables each is the better of two, by more than two standard errors over paired
     splits.
     """
-    datasets = datasets_of(records)
-    points = {d: matched(records, d, protocol) for d in datasets}
+    datasets = record_datasets(records)
+    points = {d: matched_records(records, d, protocol) for d in datasets}
     near = {d: (p.get(OWN, []), p.get(RIVAL, [])) for d, p in points.items()}
     rows = [
         _compared(f"{name.removesuffix(' × 1000')}, within 1 % of Unfair's performance", c, near)
@@ -310,7 +316,7 @@ def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
         rows.append(_compared(f"performance {words}, beside Unfair", "performance", pairs))
     judged = [row for row in rows if any(row[3:])]
     heads = ("", "ParityEncoder better", "worse", *map(dataset_name, datasets))
-    return Table.of(heads, judged)
+    return Table.from_rows(heads, judged)
 
 
 def _compared(
@@ -324,7 +330,8 @@ def _compared(
     told: list[Cell] = []
     for dataset, records in pairs.items():
         own, other = (
-            {r["repeat"]: float(r[column]) for r in finite(some, column)} for some in records
+            {r["repeat"]: float(r[column]) for r in finite_records(some, column)}
+            for some in records
         )
         paired = own.keys() & other.keys()
         if len(paired) < FEWEST_SPLITS:
@@ -332,11 +339,11 @@ def _compared(
             continue
         less_is_better = column != "performance" or is_error(dataset)
         least, most = (own, other) if less_is_better else (other, own)
-        better.append(clearly_below(least, most))
-        worse.append(clearly_below(most, least))
+        better.append(is_clearly_below(least, most))
+        worse.append(is_clearly_below(most, least))
         means = (f"{np.mean([some[r] for r in paired]):.3g}" for some in (own, other))
         told.append(", ".join(means))
-    counts = (outcome_of(cases, "").label for cases in (better, worse))
+    counts = (outcome_from_cases(cases, "").label for cases in (better, worse))
     return [words, *counts, *told]
 
 
@@ -344,7 +351,7 @@ def tables(results: Results) -> list[Listed]:
     """The verdict, matched points and all limits, under each protocol."""
     listed = []
     for protocol in PROTOCOLS.values():
-        records = beside(results, protocol)
+        records = join_networks(results, protocol)
         if records:
             of = f", {protocol.name} protocol"
             own = [r for r in records if r["method"] == OWN]
@@ -363,7 +370,7 @@ def figures(results: Results) -> list[Drawn]:
     """The matched points, under each protocol."""
     drawn = []
     for protocol in PROTOCOLS.values():
-        records = beside(results, protocol)
+        records = join_networks(results, protocol)
         if records:
             caption = f"Measures within 1 % of Unfair's performance, {protocol.name} protocol"
             figure = draw(records, protocol)
@@ -371,12 +378,12 @@ def figures(results: Results) -> list[Drawn]:
     return drawn
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Measures within 1 % of the unpenalized performance, a row for each dataset."""
-    datasets = datasets_of(records)
+    datasets = record_datasets(records)
     measures = {name: c for name, c in MEASURES[protocol.name].items() if c != "mi_published"}
-    points = {dataset: matched(records, dataset, protocol) for dataset in datasets}
+    points = {dataset: matched_records(records, dataset, protocol) for dataset in datasets}
     looks = {
         BASELINE: LOOKS[BASELINE] | {"markersize": 7},
         RIVAL: LOOKS[RIVAL],
@@ -387,13 +394,13 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         factor = 1000.0 if "1000" in name else 1.0
         for place, (method, look) in enumerate(looks.items()):
             groups = [
-                [factor * r[column] for r in finite(points[d].get(method, []), column)]
+                [factor * r[column] for r in finite_records(points[d].get(method, []), column)]
                 for d in datasets
             ]
             dots_in_rows(ax, groups, 0.2 * (place - 1), **look, label=method_name(method))
         name_rows(ax, [""] * len(datasets) if number % 2 else [*map(dataset_name, datasets)])
         from_zero(ax)
-        ax.set_xlabel(directed(name, higher=False))
+        ax.set_xlabel(directed_label(name, higher=False))
     finish(figure, axes)
     return figure
 

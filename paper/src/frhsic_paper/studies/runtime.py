@@ -27,17 +27,17 @@ from torch import Tensor, nn
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.penalties import EIPM, GDP, HSIC, NoPenalty, Penalty
 from frhsic.training import MLP
-from frhsic_paper.claim import NOT_RUN, Outcome, by_protocol, claim, outcome_of
+from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, protocol_rule
 from frhsic_paper.options import Options
-from frhsic_paper.plot import LOOKS, figures_of, finish, panels, styled
-from frhsic_paper.printed import METHOD_NAMES, cached, printed
+from frhsic_paper.plot import LOOKS, finish, page_style, panels, protocol_figures
+from frhsic_paper.printed import METHOD_NAMES, printed_records, published_numbers
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
 from frhsic_paper.synthetic import synthetic_task
-from frhsic_paper.table import Cell, Column, Table, tables_of
+from frhsic_paper.table import Cell, Column, Table, protocol_tables
 from frhsic_paper.timing import Loop, LoopedEIPM, Timing, devices, plain_clock, synchronized_clock
 
 SIZES = (500, 1000, 2000, 5000, 10000, 20000)
@@ -146,7 +146,8 @@ def _devices(records: Sequence[Record]) -> list[str]:
 def seconds_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Seconds of an epoch at the largest n, each device."""
     in_paper = {
-        r["method"]: r["seconds"] for r in printed("runtime_n20000_batch256_seconds_per_epoch")
+        r["method"]: r["seconds"]
+        for r in printed_records("runtime_n20000_batch256_seconds_per_epoch")
     }
     in_paper["frem-loop"] = in_paper["frem"]
     n = max((r["n"] for r in records), default=0)
@@ -162,7 +163,7 @@ def seconds_table(records: Sequence[Record], protocol: Protocol) -> Table:
     headings = [
         Column(f"{text} {d}", None) for d in _devices(records) for text in ("seconds,", "× FRHSIC,")
     ]
-    return Table.of([f"epoch of {n:,} rows", Column("printed seconds", 2), *headings], rows)
+    return Table.from_rows([f"epoch of {n:,} rows", Column("printed seconds", 2), *headings], rows)
 
 
 def draw_seconds(ax: Axes, records: Sequence[Record], rows: str, seconds: str) -> None:
@@ -185,7 +186,7 @@ def _hardware(records: Sequence[Record]) -> str:
     return ", ".join(sorted(names))
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Seconds of an epoch against n, a panel for each device."""
     names = _devices(records)
@@ -219,7 +220,7 @@ def _listed(ratios: dict[str, float], decimals: int) -> str:
     "FRHSIC trains about 36× faster than FREM at n = 20,000.",
     "2.82 s against 100.7 s",
 )
-@by_protocol("runtime")
+@protocol_rule("runtime")
 def _speedup(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Seconds of FREM over those of FRHSIC at n = 20,000; it holds from half of the printed 36 on.
     The published factor is that of a Python loop over the rows of a batch; the same numbers
@@ -236,11 +237,11 @@ def _speedup(records: Sequence[Record], protocol: Protocol) -> Outcome:
 
 
 @claim("reg-gdp-faster", "Section 5.5", "Reg-GDP is faster still.", "1.69 s, 0.60×")
-@by_protocol("runtime")
+@protocol_rule("runtime")
 def _reg_gdp_faster(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Seconds of Reg-GDP over those of FRHSIC at n = 20,000."""
     ratios = _ratios(records, "reg-gdp")
-    return outcome_of([v < 1 for v in ratios.values()], _listed(ratios, 2))
+    return outcome_from_cases([v < 1 for v in ratios.values()], _listed(ratios, 2))
 
 
 @claim(
@@ -258,7 +259,7 @@ def _as_timed(results: Results, protocol: Protocol) -> Outcome:
     """
     if not protocol.printed:
         return Outcome(None, "five epochs after one of warm-up, both devices")
-    rows = cached("runtime_seconds_per_epoch")
+    rows = published_numbers("runtime_seconds_per_epoch")
     ticks = np.array([float(r["seconds"]) for r in rows]) * APPLE_TICK
     whole = int((np.abs(ticks - ticks.round()) < 0.05).sum())
     repeats = len({r["repeat"] for r in rows})
@@ -280,7 +281,7 @@ def _as_timed(results: Results, protocol: Protocol) -> Outcome:
     "Appendix, FREM",
     "The cost of FREM grows linearly with the number of anchors.",
 )
-@by_protocol("runtime")
+@protocol_rule("runtime")
 def _anchors_linear(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """The claim is about a loop over anchors, as the published code has it: 256 anchors against 32
     would take 8×, read as 4× to 16×. Our products of matrices, in the corrected column, are not
@@ -291,7 +292,7 @@ def _anchors_linear(records: Sequence[Record], protocol: Protocol) -> Outcome:
         return Outcome(None, f"all anchors at once, 256 against 32: {_listed(ratios, 2)}")
     ratios = _ratios(records, "frem-loop", to="frem-loop-32")
     linear = [4 <= v <= 16 for v in ratios.values()]
-    return outcome_of(linear, f"256 anchors against 32: {_listed(ratios, 2)}")
+    return outcome_from_cases(linear, f"256 anchors against 32: {_listed(ratios, 2)}")
 
 
 STUDY = Study(
@@ -305,7 +306,7 @@ STUDY = Study(
         GPU and other work of the machine only add time.
     """,
     train=(TRAIN,),
-    tables=tables_of("runtime", "Seconds, fastest repeat", seconds_table),
-    figures=figures_of("runtime", "runtime", "Seconds of an epoch against rows", draw, None),
+    tables=protocol_tables("runtime", "Seconds, fastest repeat", seconds_table),
+    figures=protocol_figures("runtime", "runtime", "Seconds of an epoch against rows", draw, None),
     claims=(_speedup, _reg_gdp_faster, _as_timed, _anchors_linear),
 )

@@ -15,16 +15,16 @@ from matplotlib.figure import Figure
 
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, HSIC, Penalty
-from frhsic_paper.claim import Outcome, by_protocol, claim, outcome_of
+from frhsic_paper.claim import Outcome, claim, outcome_from_cases, protocol_rule
 from frhsic_paper.options import Options
-from frhsic_paper.plot import figures_of, finish, panels, styled
+from frhsic_paper.plot import finish, page_style, panels, protocol_figures
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit, hardware
 from frhsic_paper.steps import Computation
 from frhsic_paper.studies.runtime import RUNTIME_NAMES, draw_seconds, fastest
 from frhsic_paper.study import Study
 from frhsic_paper.synthetic import synthetic_task
-from frhsic_paper.table import Cell, Column, Table, tables_of
+from frhsic_paper.table import Cell, Column, Table, protocol_tables
 from frhsic_paper.timing import LoopedEIPM, devices, one_thread, synchronized_clock
 
 PENALTIES: dict[str, Callable[[], Penalty]] = {
@@ -50,7 +50,7 @@ NEAR = 0.3
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return devices, methods and numbers of rows."""
-    repeats = options.limited(REPEATS)
+    repeats = options.limit_repeats(REPEATS)
     return {
         (device, method, n): repeats
         for device in devices(options.device)
@@ -73,7 +73,7 @@ def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
         penalty = PENALTIES[method]()
         penalty.prepare(s, torch.Generator(device=device).manual_seed(SEED))
         with one_thread(device):
-            for _ in range(1 + options.limited(REPEATS)):
+            for _ in range(1 + options.limit_repeats(REPEATS)):
                 started = clock()
                 torch.autograd.grad(penalty.to(device)(z, s), z)
                 seconds.append(clock() - started)
@@ -107,10 +107,12 @@ def order_table(records: Sequence[Record], protocol: Protocol) -> Table:
                 [device.upper(), RUNTIME_NAMES[method], *seconds, order(records, method, device)]
             )
     headings = [Column(f"seconds, n = {n:,}", None) for n in sizes]
-    return Table.of(["device", "method", *headings, Column("exponent, three largest n", 2)], rows)
+    return Table.from_rows(
+        ["device", "method", *headings, Column("exponent, three largest n", 2)], rows
+    )
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Seconds of a full batch against its rows on a processor; on a GPU, at these sizes, launching
     takes the time.
@@ -138,7 +140,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """,
     published=False,
 )
-@by_protocol("scaling")
+@protocol_rule("scaling")
 def _orders(records: Sequence[Record], protocol: Protocol) -> Outcome:
     good, parts = [], []
     for device in sorted({r["device"] for r in records}):
@@ -147,7 +149,7 @@ def _orders(records: Sequence[Record], protocol: Protocol) -> Outcome:
             if value is not None:
                 good.append(abs(value - ORDERS[method]) <= NEAR)
                 parts.append(f"{device.upper()} {RUNTIME_NAMES[method]} n^{value:.2f}")
-    return outcome_of(good, "", parts)
+    return outcome_from_cases(good, "", parts)
 
 
 STUDY = Study(
@@ -170,8 +172,8 @@ STUDY = Study(
             {"corrected": (SIZES, REPEATS)},
         ),
     ),
-    tables=tables_of("scaling", "Seconds, fastest repeat", order_table),
-    figures=figures_of(
+    tables=protocol_tables("scaling", "Seconds, fastest repeat", order_table),
+    figures=protocol_figures(
         "scaling", "scaling", "Seconds of a full batch against its rows", draw, None
     ),
     claims=(_orders,),

@@ -12,17 +12,29 @@ from torch import nn
 
 from frhsic.datasets import Dataset
 from frhsic.training import MLP
-from frhsic_paper.claim import FEWEST_SPLITS, NOT_RUN, Outcome, by_protocol, claim, outcome_of
-from frhsic_paper.frontiers import finite, mean_of, weights_of, with_contraction
-from frhsic_paper.grid import FIRST_SEED, SMALL_REPEATS, Grid, Splits, by_name
-from frhsic_paper.plot import LOOKS, curve, figures_of, finish, panels, styled
+from frhsic_paper.claim import (
+    FEWEST_SPLITS,
+    NOT_RUN,
+    Outcome,
+    claim,
+    outcome_from_cases,
+    protocol_rule,
+)
+from frhsic_paper.frontiers import (
+    finite_records,
+    mean_over_repeats,
+    record_weights,
+    with_contraction,
+)
+from frhsic_paper.grid import FIRST_SEED, SMALL_REPEATS, Grid, Splits, methods_by_name
+from frhsic_paper.plot import LOOKS, curve, finish, page_style, panels, protocol_figures
 from frhsic_paper.printed import METHOD_NAMES, method_name
 from frhsic_paper.protocol import BASELINE, CONTRACTED, OWN, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 from frhsic_paper.synthetic import synthetic_task
-from frhsic_paper.table import Column, Spread, Table, tables_of
+from frhsic_paper.table import Column, Spread, Table, protocol_tables
 
 CONSTANT = 0.05
 """Standard deviation of the raw scores below which a classifier is called constant: it never
@@ -50,7 +62,7 @@ def grid(protocol: Protocol) -> Grid:
     return Grid(
         "synthetic",
         ("synthetic",),
-        by_name("frhsic", OWN),
+        methods_by_name("frhsic", OWN),
         (0.1, 0.5, 1.0, 5.0, 10.0, 50.0),
         SMALL_REPEATS[protocol.name],
         Splits(),
@@ -61,21 +73,25 @@ def grid(protocol: Protocol) -> Grid:
     )
 
 
-def mean_at(records: Sequence[Record], column: str, method: str, weight: float) -> Spread | None:
+def synthetic_mean(
+    records: Sequence[Record], column: str, method: str, weight: float
+) -> Spread | None:
     """Return the mean of a column on the synthetic task."""
-    return mean_of(records, column, dataset="synthetic", method=method, weight=weight)
+    return mean_over_repeats(records, column, dataset="synthetic", method=method, weight=weight)
 
 
-def by_repeat(records: Sequence[Record], column: str, method: str, weight: float) -> ByRepeat:
+def values_by_repeat(
+    records: Sequence[Record], column: str, method: str, weight: float
+) -> ByRepeat:
     """Return a column in each repeat of one method and weight."""
     return {
         int(r["repeat"]): float(r[column])
-        for r in finite(records, column)
+        for r in finite_records(records, column)
         if r["method"] == method and float(r["weight"]) == weight
     }
 
 
-def clearly_below(first: ByRepeat, second: ByRepeat) -> bool:
+def is_clearly_below(first: ByRepeat, second: ByRepeat) -> bool:
     """Return whether the first has the lower mean, by more than two standard errors over paired
     repeats.
     """
@@ -101,26 +117,30 @@ def path_table(records: Sequence[Record], protocol: Protocol) -> Table:
         [
             METHOD_NAMES[method],
             f"{weight:g}",
-            *(mean_at(records, column, name, weight) for column in columns),
+            *(synthetic_mean(records, column, name, weight) for column in columns),
         ]
         for method in ("frhsic", "hsic")
         for name, weight in [
             (BASELINE, 0.0),
-            *((method, w) for w in weights_of(records, method=method)),
+            *((method, w) for w in record_weights(records, method=method)),
         ]
     ]
-    halved = (mean_at(with_contraction(records), column, CONTRACTED, 2.0) for column in columns)
+    halved = (
+        synthetic_mean(with_contraction(records), column, CONTRACTED, 2.0) for column in columns
+    )
     rows.append([method_name(CONTRACTED), "t = 1/2", *halved])
-    return Table.of(["method", "λ", "accuracy", Column("GDP", 4), "R² of a probe for S"], rows)
+    return Table.from_rows(
+        ["method", "λ", "accuracy", Column("GDP", 4), "R² of a probe for S"], rows
+    )
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """GDP and accuracy against λ, and GDP against HSIC."""
     figure, axes = panels(3)
     axes[2].set(xscale="log", yscale="log")
     for method in ("frhsic", "hsic"):
-        weights = weights_of(records, method=method)
+        weights = record_weights(records, method=method)
         look = LOOKS[method] | {"label": METHOD_NAMES[method]}
         aside = 0.94 if method == "frhsic" else 1.06  # so that the methods do not cover each other
         places = [
@@ -128,7 +148,9 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         ]  # the first stands for the unpenalized model
         models = [(BASELINE, 0.0), *((method, w) for w in weights)]
         groups = {
-            column: [list(by_repeat(records, column, name, w).values()) for name, w in models]
+            column: [
+                list(values_by_repeat(records, column, name, w).values()) for name, w in models
+            ]
             for column in (protocol.gdp, "performance", "hsic_unit")
         }
         for ax, column in zip(axes, (protocol.gdp, "performance")):
@@ -152,29 +174,29 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 
 
 def _constant(records: Sequence[Record], weights: Sequence[float]) -> list[bool]:
-    spreads = [mean_at(records, "score_sd", "frhsic", w) for w in weights]
+    spreads = [synthetic_mean(records, "score_sd", "frhsic", w) for w in weights]
     return [spread is not None and spread.mean < CONSTANT for spread in spreads]
 
 
 def _never_rises(values: Sequence[ByRepeat]) -> bool:
-    return not any(clearly_below(a, b) for a, b in pairwise(values))
+    return not any(is_clearly_below(a, b) for a, b in pairwise(values))
 
 
 @claim("synthetic-monotone", "Figure synthetic", "GDP falls monotonically with λ.")
-@by_protocol("synthetic")
+@protocol_rule("synthetic")
 def _monotone(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """GDP over λ = 0, 0.1, 0.5, 1, 5, 10, 50, up to the first λ at which the scores are constant. A
     rise counts if it exceeds two standard errors over paired splits; one seed cannot tell. The
     paper's own files rise from .192 to .204 between .1 and .5.
     """
-    weights = weights_of(records, method="frhsic")
+    weights = record_weights(records, method="frhsic")
     if len(weights) < 2:
         return NOT_RUN
     constant = _constant(records, weights)
     if any(constant):
         weights = weights[: constant.index(True) + 1]
-    values = [by_repeat(records, protocol.gdp, BASELINE, 0.0)]
-    values += [by_repeat(records, protocol.gdp, "frhsic", w) for w in weights]
+    values = [values_by_repeat(records, protocol.gdp, BASELINE, 0.0)]
+    values += [values_by_repeat(records, protocol.gdp, "frhsic", w) for w in weights]
     return one_seed_or(_never_rises, values)
 
 
@@ -183,14 +205,14 @@ def _monotone(records: Sequence[Record], protocol: Protocol) -> Outcome:
     "Figure synthetic (c)",
     "GDP and HSIC fall together, in a monotone relation.",
 )
-@by_protocol("synthetic")
+@protocol_rule("synthetic")
 def _together(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """A case for every two λ whose HSIC (bandwidths 1) differs by more than two standard errors
     over paired splits: the one with less HSIC does not have more GDP, by as much.
     """
-    models = [(BASELINE, 0.0), *(("frhsic", w) for w in weights_of(records, method="frhsic"))]
+    models = [(BASELINE, 0.0), *(("frhsic", w) for w in record_weights(records, method="frhsic"))]
     gdp, hsic = (
-        [by_repeat(records, column, *model) for model in models]
+        [values_by_repeat(records, column, *model) for model in models]
         for column in (protocol.gdp, "hsic_unit")
     )
     if len(models) < 3 or not all((*gdp, *hsic)):
@@ -204,9 +226,9 @@ def _together(records: Sequence[Record], protocol: Protocol) -> Outcome:
     cases = []
     for i, j in combinations(range(len(models)), 2):
         for low, high in ((i, j), (j, i)):
-            if clearly_below(hsic[low], hsic[high]):
-                cases.append(not clearly_below(gdp[high], gdp[low]))
-    return outcome_of(cases, "", told)
+            if is_clearly_below(hsic[low], hsic[high]):
+                cases.append(not is_clearly_below(gdp[high], gdp[low]))
+    return outcome_from_cases(cases, "", told)
 
 
 @claim(
@@ -215,21 +237,21 @@ def _together(records: Sequence[Record], protocol: Protocol) -> Outcome:
     "Accuracy stays at about .62, so S gives discrimination rather than signal.",
     ".62",
 )
-@by_protocol("synthetic")
+@protocol_rule("synthetic")
 def _accuracy(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """A case for each λ: accuracy within .02 of .62, from scores that are not constant. There is
     next to nothing to lose: the best classifier there is reaches .629, a constant one .618.
     """
-    weights = weights_of(records, method="frhsic")
+    weights = record_weights(records, method="frhsic")
     if not weights:
         return NOT_RUN
-    means = [mean_at(records, "performance", "frhsic", w) for w in weights]
+    means = [synthetic_mean(records, "performance", "frhsic", w) for w in weights]
     text = " → ".join(f"{m.mean:.3f}" for m in means if m is not None)
     constant = _constant(records, weights)
     stable = [m is not None and abs(m.mean - PRINTED_ACCURACY) <= ABOUT for m in means]
     if any(constant):
         text += f"; scores constant from λ = {weights[constant.index(True)]:g}"
-    return outcome_of([s and not c for s, c in zip(stable, constant)], text)
+    return outcome_from_cases([s and not c for s, c in zip(stable, constant)], text)
 
 
 STUDY = Study(
@@ -238,7 +260,9 @@ STUDY = Study(
     title="Synthetic validation",
     words="X₁ = S + noise, P(Y = 1) = sigmoid(X₁), 5,000 rows, three-layer encoder, 100 epochs.",
     train=(Training(grid),),
-    tables=tables_of("synthetic", "Accuracy, GDP and what a probe reads", path_table, folded=True),
-    figures=figures_of("synthetic", "synthetic", "GDP, accuracy and HSIC", draw),
+    tables=protocol_tables(
+        "synthetic", "Accuracy, GDP and what a probe reads", path_table, folded=True
+    ),
+    figures=protocol_figures("synthetic", "synthetic", "GDP, accuracy and HSIC", draw),
     claims=(_monotone, _together, _accuracy),
 )

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from frhsic.kernels import Gaussian
 from frhsic_paper.certificates import Certificate, gdp_certificate
-from frhsic_paper.claim import Outcome, Rule, by_protocol, claim, outcome_of
+from frhsic_paper.claim import Outcome, Rule, claim, outcome_from_cases, protocol_rule
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
@@ -272,7 +272,7 @@ def _interventions(rng: Rng) -> Sides:
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return the statements."""
-    return {(one.name,): options.limited(DRAWS) for one in THEOREMS}
+    return {(one.name,): options.limit_repeats(DRAWS) for one in THEOREMS}
 
 
 def draws(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
@@ -280,7 +280,8 @@ def draws(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
     by_name = {one.name: one for one in THEOREMS}
     for (name,) in missing:
         sides = [
-            by_name[name].sides(np.random.default_rng(r)) for r in range(options.limited(DRAWS))
+            by_name[name].sides(np.random.default_rng(r))
+            for r in range(options.limit_repeats(DRAWS))
         ]
         yield [
             {"repeat": r, "left": float(left), "right": float(right)}
@@ -289,7 +290,7 @@ def draws(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
 
 
 def _holds(one: Theorem) -> Rule:
-    @by_protocol("theorems/draws")
+    @protocol_rule("theorems/draws")
     def rule(records: Sequence[Record], protocol: Protocol) -> Outcome:
         sides = [(r["left"], r["right"]) for r in records if r["name"] == one.name]
         slack = [1e-9 * max(abs(left), abs(right)) + 1e-13 for left, right in sides]
@@ -298,7 +299,7 @@ def _holds(one: Theorem) -> Rule:
             for (left, right), s in zip(sides, slack)
         ]
         share = np.median([left / right for left, right in sides if right > 0])
-        return outcome_of(
+        return outcome_from_cases(
             cases,
             "the two sides are equal" if one.equal else f"left side / right side: {share:.2g}",
         )

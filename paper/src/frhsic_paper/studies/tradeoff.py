@@ -13,14 +13,14 @@ from frhsic_paper.agreement import agreement_tables
 from frhsic_paper.frontiers import (
     CONVENTIONS,
     frontier,
-    in_print,
     is_error,
-    matched,
-    methods_of,
+    matched_points,
     naup,
     paper_scale,
     printed_name,
-    swept,
+    printed_performance,
+    record_methods,
+    swept_datasets,
     with_contraction,
 )
 from frhsic_paper.plot import (
@@ -28,20 +28,20 @@ from frhsic_paper.plot import (
     GDP_NAMES,
     Drawn,
     draw_frontier,
-    figures_of,
     finish,
     intervals,
+    page_style,
     panels,
-    styled,
+    protocol_figures,
 )
-from frhsic_paper.printed import DATASET_NAMES, method_name, printed
+from frhsic_paper.printed import DATASET_NAMES, method_name, printed_records
 from frhsic_paper.protocol import BASELINE, CORRECTED, PROTOCOLS, PUBLISHED, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 from frhsic_paper.studies.tradeoff_claims import CLAIMS
 from frhsic_paper.study import Study
 from frhsic_paper.sweep import SWEEP
-from frhsic_paper.table import Cell, Column, Listed, Spread, Table, tables_of
+from frhsic_paper.table import Cell, Column, Listed, Spread, Table, protocol_tables
 
 
 def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
@@ -49,8 +49,8 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
     bold.
     """
     rows: list[list[Cell]] = []
-    for dataset in swept(records):
-        points = matched(records, dataset, protocol)
+    for dataset in swept_datasets(records):
+        points = matched_points(records, dataset, protocol)
         penalized = [p for p in points if p.method != BASELINE]
         least = min((p.gdp.mean for p in penalized if p.gdp is not None), default=None)
         largest = max((p.naup for p in penalized if p.naup is not None), default=None)
@@ -61,7 +61,7 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
             ]
             cells += [
                 None if p.weight is None else f"{p.weight:g}",
-                in_print(p.performance, dataset),
+                printed_performance(p.performance, dataset),
             ]
             cells.append(
                 p.gdp and replace(p.gdp, bold=p.gdp.mean == least and p.method != BASELINE)
@@ -69,7 +69,7 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
             cells.append(None if p.naup is None else Spread(p.naup, None, p.naup == largest))
             rows.append([*cells, p.inside] if protocol.validation else cells)
     headings = ("dataset", "method", "λ", "performance", Column("GDP", 4), "nAUP")
-    return Table.of(
+    return Table.from_rows(
         [*headings, *([Column("splits inside the band", 2)] if protocol.validation else [])], rows
     )
 
@@ -80,15 +80,17 @@ def matched_beside_printed(records: Sequence[Record], protocol: Protocol) -> Tab
     """
     theirs = {
         (r["dataset"], r["method"]): r
-        for r in (*printed("pareto_summary"), *printed("matched_performance"))
+        for r in (*printed_records("pareto_summary"), *printed_records("matched_performance"))
     }
     rows: list[list[Cell]] = []
-    for p in (p for dataset in swept(records) for p in matched(records, dataset, protocol)):
+    for p in (
+        p for dataset in swept_datasets(records) for p in matched_points(records, dataset, protocol)
+    ):
         row = theirs.get((p.dataset, p.method), {})
         performance = (
             None
             if row.get("performance") is None
-            else in_print(Spread(row["performance"]), p.dataset)
+            else printed_performance(Spread(row["performance"]), p.dataset)
         )
         cells: list[Cell] = [
             printed_name(p.dataset) if p.method == BASELINE else "",
@@ -100,27 +102,27 @@ def matched_beside_printed(records: Sequence[Record], protocol: Protocol) -> Tab
             row.get("naup"),
             None if p.weight is None else f"{p.weight:g}",
         ]
-        rows.append([*cells, in_print(p.performance, p.dataset), p.gdp, p.naup])
+        rows.append([*cells, printed_performance(p.performance, p.dataset), p.gdp, p.naup])
     names = ("performance", "GDP", "nAUP")
-    return Table.of(
+    return Table.from_rows(
         ["dataset", "method", *(f"printed {name}" for name in names), "λ", *names], rows
     )
 
 
 def pareto_summary(records: Sequence[Record], protocol: Protocol) -> Table:
     """Pairs of performance and GDP at the matched point, methods by datasets."""
-    records, datasets = with_contraction(records), swept(records)
+    records, datasets = with_contraction(records), swept_datasets(records)
     pairs = {}
-    for p in (p for dataset in datasets for p in matched(records, dataset, protocol)):
-        performance = in_print(p.performance, p.dataset)
+    for p in (p for dataset in datasets for p in matched_points(records, dataset, protocol)):
+        performance = printed_performance(p.performance, p.dataset)
         if performance is not None and p.gdp is not None:
             pairs[p.dataset, p.method] = f"({performance.mean:.3f}, {p.gdp.mean:.3f})"
-    methods = (BASELINE, *methods_of(records))
+    methods = (BASELINE, *record_methods(records))
     rows = [
         [method_name(method), *(pairs.get((dataset, method)) for dataset in datasets)]
         for method in methods
     ]
-    return Table.of(["method", *map(printed_name, datasets)], rows)
+    return Table.from_rows(["method", *map(printed_name, datasets)], rows)
 
 
 def metrics_table(records: Sequence[Record], dataset: str) -> Table:
@@ -133,19 +135,19 @@ def metrics_table(records: Sequence[Record], dataset: str) -> Table:
     }
     areas = {c: naup(full, paper_scale(full)) for c, full in fronts.items()}
     rows = []
-    for method in methods_of(here):
+    for method in record_methods(here):
         values = [(by_method.get(method), max(by_method.values())) for by_method in areas.values()]
         cells = [
             None if value is None else Spread(value, None, value == best) for value, best in values
         ]
         rows.append([method_name(method), *cells])
-    return Table.of(["nAUP under GDP on", *(CONVENTIONS[column] for column in areas)], rows)
+    return Table.from_rows(["nAUP under GDP on", *(CONVENTIONS[column] for column in areas)], rows)
 
 
 def tables(results: Results) -> list[Listed]:
     """Matched points, the Pareto summary, and areas under every convention of GDP."""
     published, corrected = (
-        with_contraction(results.of("tradeoff", protocol.name))
+        with_contraction(results.records("tradeoff", protocol.name))
         for protocol in (PUBLISHED, CORRECTED)
     )
     listed = []
@@ -158,8 +160,10 @@ def tables(results: Results) -> list[Listed]:
         listed.append(
             Listed("Matched performance, corrected protocol", matched_table(corrected, CORRECTED))
         )
-    listed += tables_of("tradeoff", "Pareto summary (performance, GDP)", pareto_summary)(results)
-    for dataset in swept(corrected):
+    listed += protocol_tables("tradeoff", "Pareto summary (performance, GDP)", pareto_summary)(
+        results
+    )
+    for dataset in swept_datasets(corrected):
         heading = f"{DATASET_NAMES[dataset]} under every convention of GDP, corrected protocol"
         listed.append(Listed(heading, metrics_table(corrected, dataset), True))
     return [*listed, *agreement_tables(results)]
@@ -170,16 +174,16 @@ def figures(results: Results) -> list[Drawn]:
     scale.
     """
     caption = "Frontiers on the classification datasets"
-    drawn = figures_of("tradeoff", "pareto", caption, draw, AT_THE_STAR)(results)
+    drawn = protocol_figures("tradeoff", "pareto", caption, draw, AT_THE_STAR)(results)
     for protocol in PROTOCOLS.values():
-        records = results.of("tradeoff", protocol.name)
-        if "crime" in swept(records):
+        records = results.records("tradeoff", protocol.name)
+        if "crime" in swept_datasets(records):
             figure = draw(records, protocol, regression=True)
             caption = (
                 f"Frontier on Crime, {protocol.name} protocol{intervals(records, AT_THE_STAR)}"
             )
             drawn.append(Drawn(f"pareto-crime-{protocol.name}", caption, figure))
-    corrected = results.of("tradeoff", CORRECTED.name)
+    corrected = results.records("tradeoff", CORRECTED.name)
     if corrected:
         caption = (
             "The same under GDP ÷ standard deviation of the scores, which contraction does not"
@@ -196,18 +200,18 @@ def figures(results: Results) -> list[Drawn]:
     return drawn
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol, *, regression: bool = False) -> Figure:
     """Frontiers of all methods and of the contraction on the classification datasets, or on the
     regression one.
     """
     records = with_contraction(records)
-    datasets = [d for d in swept(records) if is_error(d, records) == regression]
+    datasets = [d for d in swept_datasets(records) if is_error(d, records) == regression]
     figure, axes = panels(len(datasets), 2.4 if len(datasets) > 1 else 3.0)
     for ax, dataset in zip(axes, datasets):
         full, title = frontier(records, dataset, protocol.gdp), DATASET_NAMES[dataset]
         draw_frontier(
-            ax, full, methods_of(records), title=title, dependence=GDP_NAMES[protocol.gdp]
+            ax, full, record_methods(records), title=title, dependence=GDP_NAMES[protocol.gdp]
         )
     finish(figure, axes)
     return figure

@@ -9,23 +9,37 @@ import numpy as np
 
 from frhsic.datasets.catalogue import ENTRIES
 from frhsic_paper.agreement import LISTED, agreement
-from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
-from frhsic_paper.frontier import Frontier, Run, within_band
+from frhsic_paper.claim import (
+    NOT_RUN,
+    Case,
+    Outcome,
+    case_rule,
+    claim,
+    outcome_from_cases,
+    protocol_rule,
+)
+from frhsic_paper.frontier import Frontier, Run, is_within_band
 from frhsic_paper.frontiers import (
-    finite,
+    finite_records,
     frontier,
     is_error,
-    matched,
     matched_by_split,
+    matched_points,
     naup,
     naup_by_repeat,
-    nearly,
     paper_scale,
-    rounded,
+    rank_and_distance,
+    rounded_frontier,
     shared_repeats,
-    swept,
+    swept_datasets,
 )
-from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, printed, printed_sweeps
+from frhsic_paper.printed import (
+    DATASET_NAMES,
+    METHOD_NAMES,
+    PRINTED_SIX,
+    printed_records,
+    printed_sweeps,
+)
 from frhsic_paper.protocol import (
     BAND,
     BASELINE,
@@ -53,14 +67,16 @@ VARIABLES = {"adult": 13, "acs_income": 9, "meps": 19, "compas": 9}
 CRIME_ATTRIBUTE = {"published": "household size", "corrected": "share of black residents"}
 
 
-def areas_of(
+def method_areas(
     records: Sequence[Record], protocol: Protocol, *datasets: str
 ) -> dict[str, dict[str, float]]:
     """Return the areas of the paper's six methods on some datasets or all, as its main table has
     them.
     """
     points = {
-        d: matched(records, d, protocol) for d in swept(records) if not datasets or d in datasets
+        d: matched_points(records, d, protocol)
+        for d in swept_datasets(records)
+        if not datasets or d in datasets
     }
     return {
         dataset: {p.method: p.naup for p in some if p.method in PRINTED_SIX and p.naup is not None}
@@ -76,7 +92,7 @@ def _ranked(
     """
     for dataset, areas in by_dataset.items():
         if len(areas) == len(PRINTED_SIX):
-            rank, behind = nearly(areas, method)
+            rank, behind = rank_and_distance(areas, method)
             text = f"{DATASET_NAMES[dataset]}: {areas[method]:.3f}, rank {rank} of {len(areas)}"
             yield true(rank, behind), text + (f", {behind:.3f} behind" if behind else "")
 
@@ -89,7 +105,7 @@ def _ranked(
     " .469; Crime .686, .680, .690; COMPAS .679, .530, .480",
     shrinkable=True,
 )
-@by_cases("tradeoff", "FRHSIC ahead (+) or behind (−), ± standard error")
+@case_rule("tradeoff", "FRHSIC ahead (+) or behind (−), ± standard error")
 def _comparable(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Two cases a dataset: nAUP, and GDP at the matched point as a share of Unfair's, of FRHSIC
     against the best of FREM, Reg-GDP and ADV, all on nine weights. Comparable means behind by at
@@ -97,7 +113,7 @@ def _comparable(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]
     """
     test_share = 0.2
     ratio = test_share / (1 - test_share - protocol.validation)
-    for dataset in swept(records):
+    for dataset in swept_datasets(records):
         for name, values in _by_split(records, dataset, protocol).items():
             rivals = [m for m in CONTINUOUS if m in values]
             if "frhsic" in values and rivals:
@@ -114,7 +130,7 @@ def _by_split(
     """Return nAUP, and minus GDP at the matched point over Unfair's mean, by method and split."""
     usable = shared_repeats([r for r in records if r["dataset"] == dataset])
     full = frontier(usable, dataset, protocol.gdp)
-    unfair = full.of(BASELINE)[0].dependence
+    unfair = full.method_points(BASELINE)[0].dependence
     gdp = matched_by_split(usable, dataset, protocol)
     return {
         "nAUP": naup_by_repeat(full, paper_scale(full)),
@@ -140,13 +156,13 @@ def _printed_unfair(dataset: str) -> float:
     "MMD (binned) best on 2 of 5 datasets",
     shrinkable=True,
 )
-@by_protocol("tradeoff")
+@protocol_rule("tradeoff")
 def _binning(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """The better of the two binned methods against the best of the four continuous ones, by nAUP. A
     lead on more than half of the datasets is read as systematic.
     """
     led, parts = [], []
-    for dataset, areas in areas_of(records, protocol).items():
+    for dataset, areas in method_areas(records, protocol).items():
         if len(areas) == len(PRINTED_SIX):
             binned, other = (
                 max(some, key=lambda m: areas[m])
@@ -171,14 +187,14 @@ def _binning(records: Sequence[Record], protocol: Protocol) -> Outcome:
     "MMD, MMD, FREM, Reg-GDP, FRHSIC lead",
     shrinkable=True,
 )
-@by_protocol("tradeoff")
+@protocol_rule("tradeoff")
 def _none_dominates(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Among the paper's six methods; HSIC with the head in the kernel, which the paper does not
     have, is compared below.
     """
     first = {
         d: max(areas, key=lambda m: areas[m])
-        for d, areas in areas_of(records, protocol).items()
+        for d, areas in method_areas(records, protocol).items()
         if areas
     }
     if len(first) < 2:
@@ -192,13 +208,13 @@ def _near_zero(
 ) -> dict[str, tuple[Frontier, set[str]]]:
     """Return, by dataset, the methods that reach 5 % of the unpenalized GDP inside the band."""
     reached: dict[str, tuple[Frontier, set[str]]] = {}
-    for dataset in (d for d in ("adult", "acs_income") if d in swept(records)):
+    for dataset in (d for d in ("adult", "acs_income") if d in swept_datasets(records)):
         full = frontier(records, dataset, protocol.gdp)
-        base = full.of(BASELINE)[0]
+        base = full.method_points(BASELINE)[0]
         inside = {
             p.method
             for p in full.points
-            if within_band(p.performance, base.performance, BAND, full.higher_is_better)
+            if is_within_band(p.performance, base.performance, BAND, full.higher_is_better)
             and p.dependence <= 0.05 * base.dependence
         }
         reached[dataset] = full, inside
@@ -206,7 +222,9 @@ def _near_zero(
 
 
 def _why_reg_gdp_collapses(results: Results) -> str:
-    reached = [_near_zero(results.of("tradeoff", p.name), p).values() for p in PROTOCOLS.values()]
+    reached = [
+        _near_zero(results.records("tradeoff", p.name), p).values() for p in PROTOCOLS.values()
+    ]
     inside = {method for by_dataset in reached for _, methods in by_dataset for method in methods}
     others = ", ".join(METHOD_NAMES[m] for m in METHOD_NAMES if m in inside and m != "reg-gdp")
     who = (
@@ -226,15 +244,18 @@ def _why_reg_gdp_collapses(results: Results) -> str:
     reason=_why_reg_gdp_collapses,
     shrinkable=True,
 )
-@by_cases("tradeoff")
+@case_rule("tradeoff")
 def _reg_gdp_collapses(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     for dataset, (full, inside) in _near_zero(records, protocol).items():
-        lowest = min(full.of("reg-gdp"), key=lambda p: p.dependence)
+        lowest = min(full.method_points("reg-gdp"), key=lambda p: p.dependence)
         text = (
             f"{DATASET_NAMES[dataset]}: GDP {lowest.dependence:.3f} at accuracy"
             f" {lowest.performance:.3f} "
         )
-        yield "reg-gdp" not in inside, f"{text}(Unfair {full.of(BASELINE)[0].performance:.3f})"
+        yield (
+            "reg-gdp" not in inside,
+            f"{text}(Unfair {full.method_points(BASELINE)[0].performance:.3f})",
+        )
 
 
 @claim(
@@ -243,13 +264,13 @@ def _reg_gdp_collapses(records: Sequence[Record], protocol: Protocol) -> Iterato
     "Differences within .01 of accuracy or .05 of GDP are inside the spread over five splits.",
     "±.01, ±.05",
 )
-@by_cases("tradeoff", "deviation of accuracy, of GDP")
+@case_rule("tradeoff", "deviation of accuracy, of GDP")
 def _spread(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Median over methods and weights of the standard deviation over five splits, GDP in the
     published unit under both protocols; the claim needs both to be at least half of the stated
     margin. All methods share the splits, so paired differences are far smaller than this spread.
     """
-    for dataset in (d for d in swept(records) if not is_error(d, records)):
+    for dataset in (d for d in swept_datasets(records) if not is_error(d, records)):
         points = frontier([r for r in records if r["repeat"] < 5], dataset, PUBLISHED.gdp).points
         accuracy, gdp = np.median(
             [(p.performance_sd, p.dependence_sd) for p in points], axis=0
@@ -279,9 +300,11 @@ def _why_best_on_compas(results: Results) -> str:
     reason=_why_best_on_compas,
     shrinkable=True,
 )
-@by_cases("tradeoff")
+@case_rule("tradeoff")
 def _best_on_compas(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    return _ranked(areas_of(records, protocol, "compas"), "frhsic", lambda rank, behind: rank == 1)
+    return _ranked(
+        method_areas(records, protocol, "compas"), "frhsic", lambda rank, behind: rank == 1
+    )
 
 
 def _why_close_on_crime(results: Results) -> str:
@@ -299,10 +322,10 @@ def _why_close_on_crime(results: Results) -> str:
     ".686 against .690",
     reason=_why_close_on_crime,
 )
-@by_cases("tradeoff")
+@case_rule("tradeoff")
 def _close_on_crime(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     return _ranked(
-        areas_of(records, protocol, "crime"), "frhsic", lambda rank, behind: behind <= 0.004
+        method_areas(records, protocol, "crime"), "frhsic", lambda rank, behind: behind <= 0.004
     )
 
 
@@ -313,12 +336,12 @@ def _close_on_crime(records: Sequence[Record], protocol: Protocol) -> Iterator[C
     ".786, .805, .464",
     shrinkable=True,
 )
-@by_cases("tradeoff")
+@case_rule("tradeoff")
 def _mid_pack(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Mid-pack is read as neither first nor last of six: where FRHSIC is first, it does better than
     the paper says, and the claim is not true. The paper's own table has FRHSIC last on MEPS (.464).
     """
-    areas = areas_of(records, protocol, "adult", "acs_income", "meps")
+    areas = method_areas(records, protocol, "adult", "acs_income", "meps")
     return _ranked(areas, "frhsic", lambda rank, behind: 1 < rank < len(PRINTED_SIX))
 
 
@@ -329,10 +352,12 @@ def _mid_pack(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     ".555, .754, .477, .103, .475",
     shrinkable=True,
 )
-@by_cases("tradeoff")
+@case_rule("tradeoff")
 def _laftr_weak(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Among the weakest is read as fifth or sixth of six."""
-    return _ranked(areas_of(records, protocol, *DATASETS), "laftr", lambda rank, behind: rank >= 5)
+    return _ranked(
+        method_areas(records, protocol, *DATASETS), "laftr", lambda rank, behind: rank >= 5
+    )
 
 
 @claim(
@@ -342,13 +367,13 @@ def _laftr_weak(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]
     ".880 and .881, both best",
     shrinkable=True,
 )
-@by_cases("tradeoff")
+@case_rule("tradeoff")
 def _mmd_competitive(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Competitive is read as within 0.05 of the best of six. The penalty that was run is a sum of
     squared mean differences over ten quantile bins, not MMD on quartiles.
     """
     return _ranked(
-        areas_of(records, protocol, "adult", "acs_income"),
+        method_areas(records, protocol, "adult", "acs_income"),
         "mmd",
         lambda rank, behind: behind <= 0.05,
     )
@@ -368,9 +393,9 @@ def printed_area(dataset: str, weights: tuple[float, ...] | None) -> str:
         and (weights is None or r["method"] == BASELINE or r["weight"] in weights)
     )
     areas = naup(
-        rounded(Frontier(runs, higher_is_better=not is_error(dataset)), PUBLISHED.decimals)
+        rounded_frontier(Frontier(runs, higher_is_better=not is_error(dataset)), PUBLISHED.decimals)
     )
-    return f"{areas['frhsic']:.3f} (rank {nearly(areas, 'frhsic')[0]})"
+    return f"{areas['frhsic']:.3f} (rank {rank_and_distance(areas, 'frhsic')[0]})"
 
 
 @claim(
@@ -395,7 +420,7 @@ def _one_grid(results: Results, protocol: Protocol) -> Outcome:
         for d in DATASETS
     ]
     same = [grid == set(TEXT_WEIGHTS) for grid in grids.values()]
-    return outcome_of(same, "", [*told, *areas])
+    return outcome_from_cases(same, "", [*told, *areas])
 
 
 @claim(
@@ -412,7 +437,7 @@ def _tables_agree(results: Results, protocol: Protocol) -> Outcome:
     if not protocol.printed:
         return Outcome(None, "one table")
     main, summary = (
-        {(r["dataset"], r["method"]): r["gdp"] for r in printed(table)}
+        {(r["dataset"], r["method"]): r["gdp"] for r in printed_records(table)}
         for table in ("matched_performance", "pareto_summary")
     )
     apart = [
@@ -436,7 +461,7 @@ def _held_out(results: Results, protocol: Protocol) -> Outcome:
     """
     if not protocol.printed:
         return Outcome(None, "chosen on validation rows, in each split")
-    rows = [r for r in printed("matched_performance") if r["method"] != BASELINE]
+    rows = [r for r in printed_records("matched_performance") if r["method"] != BASELINE]
     same = 0
     for row in rows:
         own, base = (
@@ -444,7 +469,7 @@ def _held_out(results: Results, protocol: Protocol) -> Outcome:
             for m in (row["method"], BASELINE)
         )
         higher, limit = not is_error(row["dataset"]), base[0]["performance"]
-        inside = [r["gdp"] for r in own if within_band(r["performance"], limit, BAND, higher)]
+        inside = [r["gdp"] for r in own if is_within_band(r["performance"], limit, BAND, higher)]
         same += (round(min(inside), 3) if inside else None) == row["gdp"]
     text = f"the least GDP on test rows is the printed one in {same} of {len(rows)} rows"
     return Outcome(same < len(rows), text)
@@ -469,7 +494,7 @@ def _one_hot(results: Results, protocol: Protocol) -> Outcome:
         f"{DATASET_NAMES[d]}: {columns[d]} columns of {count} variables"
         for d, count in VARIABLES.items()
     ]
-    return outcome_of([columns[d] > count for d, count in VARIABLES.items()], "", told)
+    return outcome_from_cases([columns[d] > count for d, count in VARIABLES.items()], "", told)
 
 
 @claim(
@@ -504,9 +529,9 @@ def _scaled_z(results: Results, protocol: Protocol) -> Outcome:
     if not protocol.printed:
         return Outcome(None, "FREM's Z is scaled to [0, 1] in each batch")
     records = [
-        r for r in results.of("tradeoff", protocol.name) if r["method"] in ("frem", BASELINE)
+        r for r in results.records("tradeoff", protocol.name) if r["method"] in ("frem", BASELINE)
     ]
-    spread = [r["z_scale"] for r in finite(records, "z_scale") if r["method"] == "frem"]
+    spread = [r["z_scale"] for r in finite_records(records, "z_scale") if r["method"] == "frem"]
     if not spread:
         return NOT_RUN
     text = f"spread of Z without a scale: median {np.median(spread):.2g}, up to {max(spread):.2g}"
@@ -529,10 +554,10 @@ def _mean_and_std(results: Results, protocol: Protocol) -> Outcome:
         return Outcome(None, "given in every table")
     tables = ("matched_performance", "pareto_summary")
     given = [
-        any("std" in key or "sd" in key for row in printed(table) for key in row)
+        any("std" in key or "sd" in key for row in printed_records(table) for key in row)
         for table in tables
     ]
-    return outcome_of(
+    return outcome_from_cases(
         given, "none in the main table, none in the summary; the files have them with ddof 0"
     )
 
@@ -551,7 +576,7 @@ def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
     """
     means = {}
     for name in PROTOCOLS:
-        records = finite(results.of("tradeoff", name), PUBLISHED.gdp)
+        records = finite_records(results.records("tradeoff", name), PUBLISHED.gdp)
         values = [
             r[PUBLISHED.gdp] for r in records if r["dataset"] == "crime" and r["method"] == BASELINE
         ]

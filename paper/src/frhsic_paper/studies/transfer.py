@@ -32,28 +32,41 @@ from frhsic_paper.claim import (
     FEWEST_SPLITS,
     NOT_RUN,
     Outcome,
-    by_protocol,
     claim,
-    enough,
-    outcome_of,
+    outcome_from_cases,
+    protocol_rule,
+    require_repeats,
 )
-from frhsic_paper.frontier import within_band
-from frhsic_paper.frontiers import datasets_of, mean_of, methods_of, weights_of
-from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, by_name
+from frhsic_paper.frontier import is_within_band
+from frhsic_paper.frontiers import (
+    mean_over_repeats,
+    record_datasets,
+    record_methods,
+    record_weights,
+)
+from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, methods_by_name
 from frhsic_paper.measures import PUBLISHED_BANDWIDTH
 from frhsic_paper.models import Model, store_all
 from frhsic_paper.options import Options
-from frhsic_paper.plot import figures_of, finish, from_zero, name_rows, panels, styled, variant
-from frhsic_paper.printed import METHOD_NAMES, cached, dataset_name, method_name
+from frhsic_paper.plot import (
+    finish,
+    from_zero,
+    name_rows,
+    page_style,
+    panels,
+    protocol_figures,
+    variant,
+)
+from frhsic_paper.printed import METHOD_NAMES, dataset_name, method_name, published_numbers
 from frhsic_paper.protocol import BAND, BASELINE, DATASETS, OWN, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 from frhsic_paper.splits import Split
 from frhsic_paper.statistics.smoothed import evaluation_points
 from frhsic_paper.steps import Measurement, Training, each
-from frhsic_paper.studies.synthetic import ByRepeat, clearly_below
+from frhsic_paper.studies.synthetic import ByRepeat, is_clearly_below
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Column, Table, mean_and_deviation, tables_of
+from frhsic_paper.table import Cell, Column, Table, mean_and_deviation, protocol_tables
 
 HEAD_EPOCHS, SVM_ROWS, HEAD_SEED = 100, 3000, 42
 
@@ -65,7 +78,7 @@ def grid(protocol: Protocol) -> Grid:
     """Return the models to transfer: λ = 10 on every dataset, as the published runs were, and 100,
     as the text says.
     """
-    methods = by_name("frhsic", "reg-gdp", "frem", "adv", OWN, protocol=protocol)
+    methods = methods_by_name("frhsic", "reg-gdp", "frem", "adv", OWN, protocol=protocol)
     datasets = ("adult", "crime", "compas")
     splits = Splits(scaling=protocol.scaling)
     return Grid("transfer", datasets, methods, (10.0, 100.0), SMALL_REPEATS[protocol.name], splits)
@@ -106,10 +119,10 @@ def published_heads(
 ) -> list[list[Record]]:
     """Fit the four published heads on the frozen representations of some models."""
     z = [(model.encode(split.train.x), model.encode(split.test.x)) for model in models]
-    return published_heads_on(z, split, models[0].record["task"], options)
+    return fit_published_heads(z, split, models[0].record["task"], options)
 
 
-def published_heads_on(
+def fit_published_heads(
     z: Sequence[tuple[Tensor, Tensor]], split: Split, task: Task, options: Options
 ) -> list[list[Record]]:
     """Fit the four published heads on training and test rows of some representations: logits of the
@@ -228,7 +241,7 @@ def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """
     heads = list(dict.fromkeys(r["head"] for r in records))
     rows: list[list[Cell]] = []
-    for dataset in datasets_of(records):
+    for dataset in record_datasets(records):
         here = [r for r in records if r["dataset"] == dataset]
         models = {
             (float(r["weight"]), list(METHOD_NAMES).index(r["method"]), r["method"]) for r in here
@@ -248,13 +261,15 @@ def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
             cells.append(f"{min(performance):.3f}–{max(performance):.3f}" if performance else None)
             rows.append(cells)
     last = (Column("deviation over heads", 4), "performance over heads")
-    return Table.of(["dataset", "method", "λ", *(f"GDP, {head}" for head in heads), *last], rows)
+    return Table.from_rows(
+        ["dataset", "method", "λ", *(f"GDP, {head}" for head in heads), *last], rows
+    )
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """GDP of every fresh head on frozen representations, one row for each method."""
-    cases = [(d, w) for d in datasets_of(records) for w in weights_of(records, dataset=d)]
+    cases = [(d, w) for d in record_datasets(records) for w in record_weights(records, dataset=d)]
     heads = list(dict.fromkeys(r["head"] for r in records))
     figure, axes = panels(len(cases))
     before: list[str] = []
@@ -262,7 +277,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         here = [
             r for r in records if r["dataset"] == dataset and float(r["weight"]) in (0.0, weight)
         ]
-        methods = (BASELINE, *methods_of(here))
+        methods = (BASELINE, *record_methods(here))
         for index, head in enumerate(heads):
             of_head = [r for r in here if r["head"] == head and r.get("gdp") is not None]
             means = [
@@ -296,8 +311,8 @@ def _accuracy(results: Results, protocol: Protocol, method: str) -> float | None
     model.
     """
     weight = None if method == BASELINE else 10.0
-    mean = mean_of(
-        results.of(MODELS, protocol.name),
+    mean = mean_over_repeats(
+        results.records(MODELS, protocol.name),
         "performance",
         dataset="adult",
         method=method,
@@ -316,7 +331,7 @@ def _listed(values: dict[str, float], digits: int = 3) -> list[str]:
     "On Adult at λ = 10, FRHSIC's deviation over heads is below Unfair's and comparable to FREM's.",
     "FRHSIC .244, FREM .247, Unfair .348 (30 % less)",
 )
-@by_protocol(HEADS)
+@protocol_rule(HEADS)
 def _below_unfair(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Two cases: below Unfair's, and comparable to FREM's, that is at most a tenth larger. As
     published, GDP is on logits for two heads and on hard labels for the other two: the deviation is
@@ -328,7 +343,7 @@ def _below_unfair(records: Sequence[Record], protocol: Protocol) -> Outcome:
     change = 1 - values["frhsic"] / values[BASELINE]
     cases = [change > 0, values["frhsic"] <= values["frem"] * (1 + ABOUT)]
     text = f"{change:.0%} less for FRHSIC than for Unfair"
-    return outcome_of(cases, text, _listed(values))
+    return outcome_from_cases(cases, text, _listed(values))
 
 
 @claim(
@@ -338,7 +353,7 @@ def _below_unfair(records: Sequence[Record], protocol: Protocol) -> Outcome:
     " and ADV's.",
     ".001 against .002 and .005",
 )
-@by_protocol(HEADS)
+@protocol_rule(HEADS)
 def _crime(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """A case for each of the two; comparable is at most a tenth larger."""
     values = _deviations(records, "crime", 100.0)
@@ -346,7 +361,7 @@ def _crime(records: Sequence[Record], protocol: Protocol) -> Outcome:
     if "frhsic" not in values or not rivals:
         return NOT_RUN
     cases = [values["frhsic"] <= values[m] * (1 + ABOUT) for m in rivals]
-    return outcome_of(cases, "", _listed(values, 4))
+    return outcome_from_cases(cases, "", _listed(values, 4))
 
 
 @claim(
@@ -354,20 +369,20 @@ def _crime(records: Sequence[Record], protocol: Protocol) -> Outcome:
     "Figure transfer, caption",
     "FRHSIC has comparably low GDP over the heads, while Reg-GDP and FREM depend more on the head.",
 )
-@by_protocol(HEADS)
+@protocol_rule(HEADS)
 def _less_head_dependent(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Deviation of GDP over the four heads on every dataset and weight of the figure, FRHSIC
     against Reg-GDP and against FREM: a case each.
     """
     cases, parts = [], []
-    for dataset in datasets_of(records):
-        for weight in (w for w in weights_of(records, dataset=dataset) if w):
+    for dataset in record_datasets(records):
+        for weight in (w for w in record_weights(records, dataset=dataset) if w):
             values = _deviations(records, dataset, weight)
             if {"frhsic", *CAPTIONED} <= set(values):
                 cases += [values["frhsic"] < values[m] for m in CAPTIONED]
                 numbers = ", ".join(f"{values[m]:.4f}" for m in ("frhsic", *CAPTIONED))
                 parts.append(f"{dataset_name(dataset)} λ = {weight:g}: {numbers}")
-    return outcome_of(cases, "deviation of FRHSIC, Reg-GDP, FREM", parts)
+    return outcome_from_cases(cases, "deviation of FRHSIC, Reg-GDP, FREM", parts)
 
 
 @claim(
@@ -380,7 +395,7 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
     """A case for each method of the paper whose own head keeps 99 % of Unfair's accuracy on Adult,
     λ = 10: FRHSIC's deviation is lower by more than two standard errors over paired splits.
     """
-    records = results.of(HEADS, protocol.name)
+    records = results.records(HEADS, protocol.name)
     values = _deviations(records, "adult", 10.0)
     base = _accuracy(results, protocol, BASELINE)
     if base is None or "frhsic" not in values:
@@ -388,7 +403,7 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
     kept = {}
     for method in (m for m in values if m in CONSISTENT):
         accuracy = _accuracy(results, protocol, method)
-        if accuracy is not None and within_band(accuracy, base, BAND, higher_is_better=True):
+        if accuracy is not None and is_within_band(accuracy, base, BAND, higher_is_better=True):
             kept[method] = values[method]
     if not kept:
         return Outcome(None, "no method keeps 99 % of the accuracy")
@@ -403,7 +418,7 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
     ]
     if len(own) < FEWEST_SPLITS:
         return Outcome(None, f"{text} (too few splits to judge)", tuple(told))
-    return outcome_of([clearly_below(own, other) for other in others], text, told)
+    return outcome_from_cases([is_clearly_below(own, other) for other in others], text, told)
 
 
 @claim(
@@ -417,14 +432,14 @@ def _datasets(results: Results, protocol: Protocol) -> Outcome:
     """The published files have three datasets, and λ = 10 alone."""
     if not protocol.printed:
         return Outcome(None, "three datasets, λ = 10 and 100")
-    rows = cached("transfer_lambda10")
+    rows = published_numbers("transfer_lambda10")
     names = list(dict.fromkeys(r["dataset"] for r in rows))
     on_crime = {float(r["weight"]) for r in rows if r["dataset"] == "crime"}
     text = (
         f"files: {', '.join(map(dataset_name, names))}; Crime at λ ="
         f" {', '.join(f'{w:g}' for w in on_crime)}"
     )
-    return outcome_of([set(names) == set(DATASETS), 100.0 in on_crime], text)
+    return outcome_from_cases([set(names) == set(DATASETS), 100.0 in on_crime], text)
 
 
 @claim(
@@ -437,14 +452,16 @@ def _reg_gdp_collapses(results: Results, protocol: Protocol) -> Outcome:
     """Reg-GDP at λ = 10 on Adult, its own head: its accuracy collapses, and its deviation is the
     lower.
     """
-    records = results.of(HEADS, protocol.name)
+    records = results.records(HEADS, protocol.name)
     values = _deviations(records, "adult", 10.0)
     base, accuracy = (_accuracy(results, protocol, method) for method in (BASELINE, "reg-gdp"))
     if base is None or accuracy is None or not {"reg-gdp", "frhsic"} <= set(values):
         return NOT_RUN
-    collapsed = not within_band(accuracy, base, BAND, higher_is_better=True)
+    collapsed = not is_within_band(accuracy, base, BAND, higher_is_better=True)
     text = f"deviation {values['reg-gdp']:.3f} at accuracy {accuracy:.3f} (Unfair {base:.3f})"
-    return enough(outcome_of([collapsed, values["reg-gdp"] < values["frhsic"]], text), records)
+    return require_repeats(
+        outcome_from_cases([collapsed, values["reg-gdp"] < values["frhsic"]], text), records
+    )
 
 
 STUDY = Study(
@@ -458,8 +475,10 @@ STUDY = Study(
     """,
     train=(TRAIN,),
     measure=(MEASURE,),
-    tables=tables_of(HEADS, "GDP over heads", heads_table),
-    figures=figures_of(HEADS, "transfer", "GDP of fresh heads, means over splits", draw, None),
+    tables=protocol_tables(HEADS, "GDP over heads", heads_table),
+    figures=protocol_figures(
+        HEADS, "transfer", "GDP of fresh heads, means over splits", draw, None
+    ),
     claims=(
         _below_unfair,
         _crime,

@@ -25,21 +25,29 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from frhsic.kernels import Gaussian, median_bandwidth
-from frhsic_paper.claim import NOT_RUN, Case, Outcome, by_cases, by_protocol, claim, outcome_of
-from frhsic_paper.frontier import within_band
-from frhsic_paper.frontiers import datasets_of, is_error, weights_of
-from frhsic_paper.grid import Grid, Splits, by_name
+from frhsic_paper.claim import (
+    NOT_RUN,
+    Case,
+    Outcome,
+    case_rule,
+    claim,
+    outcome_from_cases,
+    protocol_rule,
+)
+from frhsic_paper.frontier import is_within_band
+from frhsic_paper.frontiers import is_error, record_datasets, record_weights
+from frhsic_paper.grid import Grid, Splits, methods_by_name
 from frhsic_paper.models import Model, store_all
-from frhsic_paper.plot import FAINT, SPARE, figures_of, finish, panels, styled
-from frhsic_paper.printed import DATASET_NAMES, cached, dataset_name
+from frhsic_paper.plot import FAINT, SPARE, finish, page_style, panels, protocol_figures
+from frhsic_paper.printed import DATASET_NAMES, dataset_name, published_numbers
 from frhsic_paper.protocol import PAPER_WEIGHTS, PROTOCOLS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
 from frhsic_paper.splits import Split
-from frhsic_paper.statistics.published import gamma_test_published, gamma_test_two_moments
+from frhsic_paper.statistics.published import gamma_test_two_moments, published_gamma_test
 from frhsic_paper.steps import Measurement, Training, each
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Table, tables_of
+from frhsic_paper.table import Cell, Table, protocol_tables
 
 ROWS, BANDWIDTH_ROWS = 1000, 500
 
@@ -56,7 +64,7 @@ def grid(protocol: Protocol) -> Grid:
     return Grid(
         "weight-selection",
         ("adult", "crime", "compas"),
-        by_name("frhsic"),
+        methods_by_name("frhsic"),
         PAPER_WEIGHTS,
         3,
         splits,
@@ -76,7 +84,7 @@ def tests(model: Model, split: Split, protocol: Protocol) -> list[Record]:
 def _tests(z: Tensor, s: Tensor) -> Record:
     z, s = z.to(torch.float64), s.to(torch.float64)
     kernels = _kernel(z), _kernel(s)
-    published = gamma_test_published(z, s, *kernels)
+    published = published_gamma_test(z, s, *kernels)
     exact, gretton = (
         gamma_test_two_moments(z, s, *kernels, moments=moments)
         for moments in ("permutation", "gretton")
@@ -152,7 +160,8 @@ def _least(records: Sequence[Record], methods: Sequence[str]) -> dict[tuple[str,
 def selection_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """The selected λ of each split under each test, with performance and GDP there."""
     in_paper = {
-        (r["dataset"], r["repeat"]): r["selected_lambda"] for r in cached("lambda_selection")
+        (r["dataset"], r["repeat"]): r["selected_lambda"]
+        for r in published_numbers("lambda_selection")
     }
     selected = [selection(records, column) for column in REJECTED.values()]
     base = _least(records, ("none", "frhsic"))
@@ -172,7 +181,7 @@ def selection_table(records: Sequence[Record], protocol: Protocol) -> Table:
     headings = [
         f"{quantity} by {test}" for test in tests for quantity in ("λ", "performance", "GDP")
     ]
-    return Table.of(
+    return Table.from_rows(
         ["dataset", "split", "λ in the paper's files", "performance, least λ", *headings], rows
     )
 
@@ -181,17 +190,17 @@ def _weight(value: float | None) -> str | None:
     return None if value is None else f"{value:g}"
 
 
-@styled()
+@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """n·HSIC against λ with the published threshold and that of the exact null moments; below, the
     selected weights.
     """
     ours = [r for r in records if r["method"] == "frhsic"]
-    datasets = datasets_of(ours)
+    datasets = record_datasets(ours)
     figure, axes = panels(len(datasets), 2.2)
     for ax, dataset in zip(axes, datasets):
         here = [r for r in ours if r["dataset"] == dataset]
-        weights = weights_of(here)
+        weights = record_weights(here)
         ax.set(xscale="log", yscale="log")
         for column, hue, marker, label in (
             ("n_hsic", SPARE[3], "o", "n · HSIC on validation rows"),
@@ -244,7 +253,7 @@ def _selected(
     "On Crime and COMPAS the test selects λ of about 5–100.",
     "5–100",
 )
-@by_cases(TESTS, "λ by split")
+@case_rule(TESTS, "λ by split")
 def _in_range(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Published: a null mean and variance that are not those of the statistic. Corrected: exact
     moments of the permutation null.
@@ -259,7 +268,7 @@ def _in_range(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     "Appendix, λ selection",
     "At the selected λ prediction performance is preserved.",
 )
-@by_cases(TESTS)
+@case_rule(TESTS)
 def _preserved(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Performance at the least λ → at the selected one, test rows; preserved is read as within 5 %.
     The paper's own files lose more in four of six splits.
@@ -274,7 +283,7 @@ def _preserved(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
                 float(least["performance"]),
                 4 if error else 3,
             )
-            good = within_band(value, base, 0.05, higher_is_better=not error)
+            good = is_within_band(value, base, 0.05, higher_is_better=not error)
             yield good, f"{name} {base:.{digits}f} → {value:.{digits}f}"
 
 
@@ -284,7 +293,7 @@ def _preserved(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     "Stopping also at the first λ with HSIC < ε keeps the selection useful for every sample size.",
     "ε = 10⁻³",
 )
-@by_cases(TESTS, "selected λ, GDP and performance there, from those at the least λ")
+@case_rule(TESTS, "selected λ, GDP and performance there, from those at the least λ")
 def _threshold(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """The smallest λ at which HSIC on validation rows is below 10⁻³ or the test does not reject, on
     each dataset and split. Useful is read as at most half of the GDP at the least λ, and a
@@ -299,7 +308,7 @@ def _threshold(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
             yield False, f"{name} none"
         else:
             higher = not is_error(dataset, [record])
-            kept = within_band(record["performance"], base["performance"], 0.05, higher)
+            kept = is_within_band(record["performance"], base["performance"], 0.05, higher)
             yield (
                 kept and record["gdp"] <= base["gdp"] / 2,
                 f"{name} {_weight(record['weight'])}: GDP {base['gdp']:.3f} → {record['gdp']:.3f},"
@@ -309,7 +318,10 @@ def _threshold(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
 
 def _why_adult_rejects(results: Results) -> str:
     rows = {
-        r["n"] for name in PROTOCOLS for r in results.of(TESTS, name) if r["dataset"] == "adult"
+        r["n"]
+        for name in PROTOCOLS
+        for r in results.records(TESTS, name)
+        if r["dataset"] == "adult"
     }
     return f"""
         Two parts: every λ is rejected, and GDP at λ = 500 is near zero (5 % of that at the least
@@ -324,7 +336,7 @@ def _why_adult_rejects(results: Results) -> str:
     "n ≈ 30,000",
     reason=_why_adult_rejects,
 )
-@by_protocol(TESTS)
+@protocol_rule(TESTS)
 def _adult_rejects(records: Sequence[Record], protocol: Protocol) -> Outcome:
     models = [r for r in records if r["dataset"] == "adult" and r["method"] == "frhsic"]
     if not models:
@@ -339,7 +351,7 @@ def _adult_rejects(records: Sequence[Record], protocol: Protocol) -> Outcome:
         f"rejected {rejected} of {len(models)}; GDP at the largest λ {last:.3f}, at the least"
         f" {first:.3f}"
     )
-    return outcome_of([rejected == len(models), last < 0.05 * first], text)
+    return outcome_from_cases([rejected == len(models), last < 0.05 * first], text)
 
 
 STUDY = Study(
@@ -352,8 +364,8 @@ STUDY = Study(
     """,
     train=(TRAIN,),
     measure=(MEASURE,),
-    tables=tables_of(TESTS, "Selected λ", selection_table),
-    figures=figures_of(
+    tables=protocol_tables(TESTS, "Selected λ", selection_table),
+    figures=protocol_figures(
         TESTS,
         "weight-selection",
         "n·HSIC and thresholds, means over splits; thin lines are single splits",

@@ -23,7 +23,7 @@ from frhsic_paper.directions import (
     DirectionRule,
     count_directions,
     descending_eigenpairs,
-    symmetrized,
+    symmetrize,
 )
 from frhsic_paper.products import gram_times
 
@@ -112,7 +112,7 @@ class FiniteLaw:
         contrast = p / weights - marginal[:, None]
         deviations = contrast.T @ k @ contrast
         spread = float(marginal @ k.diagonal() - marginal @ k @ marginal)
-        return cls(weights, l, symmetrized(deviations), max(spread, 0.0))
+        return cls(weights, l, symmetrize(deviations), max(spread, 0.0))
 
     @classmethod
     def from_sample(
@@ -158,7 +158,7 @@ class FiniteLaw:
             marginal[:, 0] @ (kernel_z.diagonal(rows) - kernel_z.offset - product[:, -1])
         )
         return cls(
-            probabilities, gram_s, symmetrized(contrast.T @ product[:, :-1]), max(spread, 0.0)
+            probabilities, gram_s, symmetrize(contrast.T @ product[:, :-1]), max(spread, 0.0)
         )
 
     @property
@@ -205,7 +205,7 @@ class FiniteLaw:
         :math:`\Delta_\ell = E_S[\Delta(S) \psi_\ell(S)]`, of shape (m, m).
         """
         weighted = self.probabilities[:, None] * spectrum.functions
-        return symmetrized(weighted.T @ self.deviations @ weighted)
+        return symmetrize(weighted.T @ self.deviations @ weighted)
 
 
 def probability_table(table: Any) -> Tensor:

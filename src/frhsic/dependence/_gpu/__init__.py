@@ -41,7 +41,7 @@ def pair(x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel) -> Pair | Non
         return None
     from frhsic.dependence._gpu.pairs import Pair
 
-    return Pair.of(x, y, kernel_k, kernel_l)
+    return Pair.from_rows(x, y, kernel_k, kernel_l)
 
 
 def gram(x: Tensor, kernel: Kernel) -> One | None:
@@ -50,7 +50,7 @@ def gram(x: Tensor, kernel: Kernel) -> One | None:
         return None
     from frhsic.dependence._gpu.pairs import One
 
-    return One.of(x, kernel)
+    return One.from_rows(x, kernel)
 
 
 def step_kernels(z: Tensor, columns: int) -> Any:

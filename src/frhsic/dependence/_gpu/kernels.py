@@ -148,7 +148,7 @@ def _segment(first_i, first_j, blocks_i, BI: tl.constexpr, BJ: tl.constexpr, SEG
 
 
 @triton.jit
-def pair_sums(
+def pair_sums_kernel(
     high_i,
     low_i,
     half_i,
@@ -351,8 +351,8 @@ def gram_products(
     total = total.to(tl.float64)
     if GRADIENT:
         place = r[:, None] * THIN + group[None, :]
-        own = tl.load(high_b + place).to(tl.float64) + tl.load(low_b + place).to(tl.float64)
-        total -= own * of_rows[:, None]
+        base = tl.load(high_b + place).to(tl.float64) + tl.load(low_b + place).to(tl.float64)
+        total -= base * of_rows[:, None]
     there = (r[:, None] < n) & (group[None, :] < columns)
     tl.store(
         out + r[:, None] * columns + group[None, :],
@@ -434,7 +434,7 @@ def pair_cubes(
 
 
 @triton.jit
-def table(
+def table_kernel(
     x,
     stride,
     numbers,
@@ -457,7 +457,7 @@ def table(
 
 
 @triton.jit
-def _rows(x, i, m, d, WIDTH: tl.constexpr):
+def _load_rows(x, i, m, d, WIDTH: tl.constexpr):
     """Return rows i of a matrix of m rows and d columns, with zeros beyond it."""
     c = tl.arange(0, WIDTH)
     there = (i[:, None] < m) & (c[None, :] < d)
@@ -472,7 +472,7 @@ def _store_rows(x, values, i, m, d, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def _product(a, b):
+def _dot(a, b):
     return tl.dot(a, b, input_precision="tf32x3")
 
 
@@ -483,7 +483,7 @@ def _single(x):
 
 
 @triton.jit
-def inner(
+def inner_kernel(
     z,
     g,
     rows,
@@ -505,28 +505,28 @@ def inner(
     z += b * m * d
     g += (b // together) * stride_group + (b % together) * stride_member
     linear, gaussian = _single(linear), _single(gaussian)
-    own = _rows(z, i, m, d, WIDTH)
-    half = tl.sum(own * own, 1) * -0.5
+    rows_i = _load_rows(z, i, m, d, WIDTH)
+    half = tl.sum(rows_i * rows_i, 1) * -0.5
     of_rows = tl.zeros([BI], tl.float32)
     of_gaussian = tl.zeros([BI], tl.float32)
     total = tl.zeros([BI, WIDTH], tl.float32)
     for start in tl.range(0, m, BJ):
         j = start + tl.arange(0, BJ)
-        other = _rows(z, j, m, d, WIDTH)
-        products = _product(own, tl.trans(other))
+        other = _load_rows(z, j, m, d, WIDTH)
+        products = _dot(rows_i, tl.trans(other))
         exponent = products + half[:, None] + (tl.sum(other * other, 1) * -0.5)[None, :]
         there = (i[:, None] < m) & (j[None, :] < m)
         weights = tl.load(g + i[:, None] * m + j[None, :], mask=there, other=0.0)
         of_rows += tl.sum(weights * products, 1) * linear
         weighted = weights * tl.exp(exponent) * gaussian
         of_gaussian += tl.sum(weighted, 1)
-        total += _product(weighted + weights * linear, other)
+        total += _dot(weighted + weights * linear, other)
     tl.store(rows + b * m + i, of_rows + of_gaussian, mask=i < m)
-    _store_rows(slope + b * m * d, 2 * (total - of_gaussian[:, None] * own), i, m, d, WIDTH)
+    _store_rows(slope + b * m * d, 2 * (total - of_gaussian[:, None] * rows_i), i, m, d, WIDTH)
 
 
 @triton.jit
-def whiten(
+def whiten_kernel(
     z,
     w,
     white,
@@ -551,14 +551,14 @@ def whiten(
     for start in tl.range(0, m, BLOCK):
         i = start + tl.arange(0, BLOCK)
         weight = tl.load(w + i, mask=i < m, other=0.0)
-        mean += tl.sum(_rows(z, i, m, d, WIDTH) * weight[:, None], 0)
+        mean += tl.sum(_load_rows(z, i, m, d, WIDTH) * weight[:, None], 0)
     matrix = tl.zeros([WIDTH, WIDTH], tl.float32)
     for start in tl.range(0, m, BLOCK):
         i = start + tl.arange(0, BLOCK)
         weight = tl.load(w + i, mask=i < m, other=0.0)
-        rows = _rows(z, i, m, d, WIDTH) - mean[None, :]
+        rows = _load_rows(z, i, m, d, WIDTH) - mean[None, :]
         _store_rows(centered + b * m * d, rows, i, m, d, WIDTH)
-        matrix += _product(tl.trans(rows), rows * weight[:, None])
+        matrix += _dot(tl.trans(rows), rows * weight[:, None])
     r = tl.arange(0, WIDTH)
     diagonal = r[:, None] == c[None, :]
     spread = tl.sum(tl.where(diagonal, matrix, 0.0), 0)
@@ -582,12 +582,12 @@ def whiten(
     _store_rows(mapping + b * d * d, matrix, r, d, d, WIDTH)
     for start in tl.range(0, m, BLOCK):
         i = start + tl.arange(0, BLOCK)
-        rows = _rows(z, i, m, d, WIDTH) - mean[None, :]
-        _store_rows(white + b * m * d, _product(rows, matrix), i, m, d, WIDTH)
+        rows = _load_rows(z, i, m, d, WIDTH) - mean[None, :]
+        _store_rows(white + b * m * d, _dot(rows, matrix), i, m, d, WIDTH)
 
 
 @triton.jit
-def whiten_backward(
+def whiten_backward_kernel(
     upstream,
     w,
     white,
@@ -615,18 +615,18 @@ def whiten_backward(
     inner = tl.zeros([WIDTH, WIDTH], tl.float32)
     for start in tl.range(0, m, BLOCK):
         i = start + tl.arange(0, BLOCK)
-        rows = _rows(white, i, m, d, WIDTH)
-        inner += _product(tl.trans(rows), _rows(upstream, i, m, d, WIDTH))
+        rows = _load_rows(white, i, m, d, WIDTH)
+        inner += _dot(tl.trans(rows), _load_rows(upstream, i, m, d, WIDTH))
     inner = tl.where(r[:, None] <= c[None, :], inner, tl.trans(inner)) * square
-    matrix = tl.trans(_rows(mapping + b * d * d, r, d, d, WIDTH))
+    matrix = tl.trans(_load_rows(mapping + b * d * d, r, d, d, WIDTH))
     of_scale = tl.zeros([WIDTH], tl.float32)
     total = tl.zeros([WIDTH], tl.float32)
     for start in tl.range(0, m, BLOCK):
         i = start + tl.arange(0, BLOCK)
         weight = tl.load(w + i, mask=i < m, other=0.0)
-        rows = _product(_rows(white, i, m, d, WIDTH) * weight[:, None], inner)
-        rows = _product(_rows(upstream, i, m, d, WIDTH) - rows, matrix)
-        of_scale += tl.sum(rows * _rows(centered, i, m, d, WIDTH), 0)
+        rows = _dot(_load_rows(white, i, m, d, WIDTH) * weight[:, None], inner)
+        rows = _dot(_load_rows(upstream, i, m, d, WIDTH) - rows, matrix)
+        of_scale += tl.sum(rows * _load_rows(centered, i, m, d, WIDTH), 0)
         total += tl.sum(rows, 0)
         _store_rows(slope, rows, i, m, d, WIDTH)
     spread = tl.load(variance + b * d + c, mask=c < d, other=1.0)
@@ -635,6 +635,6 @@ def whiten_backward(
     for start in tl.range(0, m, BLOCK):
         i = start + tl.arange(0, BLOCK)
         weight = tl.load(w + i, mask=i < m, other=0.0)
-        rows = _rows(centered, i, m, d, WIDTH) * of_scale[None, :] + total[None, :]
-        rows = _rows(slope, i, m, d, WIDTH) - weight[:, None] * rows
+        rows = _load_rows(centered, i, m, d, WIDTH) * of_scale[None, :] + total[None, :]
+        rows = _load_rows(slope, i, m, d, WIDTH) - weight[:, None] * rows
         _store_rows(slope, rows, i, m, d, WIDTH)

@@ -22,7 +22,7 @@ import triton
 from torch import Tensor
 
 from frhsic.dependence._gpu import kernels
-from frhsic.dependence.tiles import nearly_constant
+from frhsic.dependence.tiles import is_nearly_constant
 from frhsic.kernels import Gaussian, Kernel, PerColumn
 
 # Columns from which distances come from matrix products; below, differences are as quick and keep
@@ -125,13 +125,14 @@ def plan(x: Tensor, kernel: Kernel, *, products: bool = True) -> KernelPlan | No
     if x.dtype != torch.float64:
         center = sum((block.double().sum(0) for block in torch.split(x, 1 << 16)), center) / len(x)
     some = x[:: max(1, len(x) // SOME_ROWS)].double() - center
-    shifted = nearly_constant(some, kernel)
+    shifted = is_nearly_constant(some, kernel)
     sample = (kernel.shifted if shifted else kernel)(some, some)
     constant = float(sample.mean())
     top = max(exponents)
     unit = 0.0
     if products and d >= FEWEST_FOR_PRODUCTS and min(exponents) == top:
-        square = _mean_square_norm(x, center)
+        squares = ((block.double() - center).square().sum() for block in torch.split(x, 1 << 16))
+        square = float(sum(squares) / len(x))
         if 0 < top * square <= MOST_ENERGY:
             unit = top if top * square >= LEAST_ENERGY else 1 / square
     factor = top / unit if unit > 0 else 1.0
@@ -157,12 +158,6 @@ def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
     return tuple(_LOG2E / (2 * float(part.bandwidth) ** 2) for part in gaussians)
 
 
-def _mean_square_norm(x: Tensor, center: Tensor) -> float:
-    """Return the mean of the squared norms of the rows minus the center."""
-    blocks = torch.split(x, 1 << 16)
-    return float(sum((block.double() - center).square().sum() for block in blocks) / len(x))
-
-
 class Halves(NamedTuple):
     """Coordinates of some rows as two float16 matrices (m, width), and minus half their squared
     norms (m,).
@@ -173,7 +168,7 @@ class Halves(NamedTuple):
     half: Tensor
 
     @classmethod
-    def of(cls, x: Tensor, rows: int, factor: float, center: Tensor | None = None) -> Halves:
+    def from_rows(cls, x: Tensor, rows: int, factor: float, center: Tensor | None = None) -> Halves:
         """Return the halves of (x - center) · factor, padded with zeros to a number of rows."""
         d = x.shape[1]
         width = ceil(d / STEP) * STEP
@@ -213,12 +208,12 @@ class OffDiagonal(NamedTuple):
     l_squares: Tensor
 
 
-def table(x: Tensor, k: KernelPlan) -> Tensor:
+def split_table(x: Tensor, k: KernelPlan) -> Tensor:
     """Return the matrix of a plan without matrix products, minus its constant, in float32."""
     n = len(x)
     padded = _padded(n)
     out = torch.empty(padded, padded, dtype=torch.float32, device=x.device)
-    kernels.table[(padded // BLOCK_I, padded // BLOCK_J)](
+    kernels.table_kernel[(padded // BLOCK_I, padded // BLOCK_J)](
         x=k.coordinates(x, padded),
         stride=padded,
         numbers=k.numbers,
@@ -320,7 +315,7 @@ def _halves(x: Tensor, k: KernelPlan, first: int, rows: int) -> Halves:
     if k.unit == 0:
         nothing = x.new_zeros(1)
         return Halves(nothing, nothing, nothing)
-    return Halves.of(x[first : first + rows], rows, (2 * k.unit) ** 0.5, k.center)
+    return Halves.from_rows(x[first : first + rows], rows, (2 * k.unit) ** 0.5, k.center)
 
 
 def _coordinates(x: Tensor, k: KernelPlan, padded: int) -> Tensor:
@@ -361,14 +356,14 @@ class Levels(NamedTuple):
     place: Tensor
 
     @classmethod
-    def of(cls, x: Tensor, scheme: KernelPlan) -> Levels | None:
+    def from_rows(cls, x: Tensor, scheme: KernelPlan) -> Levels | None:
         """Return the levels; None if there are many, or if distances come from matrix products."""
         if scheme.unit > 0 or len(torch.unique(x[: 16 * MOST_TABLED], dim=0)) > MOST_TABLED:
             return None
         values, place = torch.unique(x, dim=0, return_inverse=True)
         if len(values) > MOST_TABLED:
             return None
-        return cls(table(values, scheme).double(), place)
+        return cls(split_table(values, scheme).double(), place)
 
     def rows(self) -> Tensor:
         """Return the row sums without the diagonal, (n,)."""
@@ -406,7 +401,7 @@ class Pair:
     l: KernelPlan
 
     @classmethod
-    def of(cls, x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel) -> Pair | None:
+    def from_rows(cls, x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel) -> Pair | None:
         """Return the pair, or None if a kernel has no plan."""
         x = x.detach()
         y = y.detach()
@@ -450,8 +445,8 @@ class Pair:
 
     def _off_diagonal(self, *, squares: bool = False) -> OffDiagonal:
         """Return the sums over pairs of distinct rows; those of squares if asked for."""
-        k = Levels.of(self.x, self.k)
-        l = Levels.of(self.y, self.l)
+        k = Levels.from_rows(self.x, self.k)
+        l = Levels.from_rows(self.y, self.l)
         if k is not None and l is not None:
             return level_sums(k, l)
         off = self._pair_sums(squares)
@@ -470,7 +465,7 @@ class Pair:
         fixed_k = fixed_point(k.bound, n)
         fixed_l = fixed_point(l.bound, n)
         joint, k_squares, l_squares = 2 * _over_chunks(
-            kernels.pair_sums,
+            kernels.pair_sums_kernel,
             self.x,
             k,
             x=of_x,
@@ -500,8 +495,8 @@ class Pair:
     def diagonals(self) -> tuple[Tensor, Tensor]:
         """Return the diagonals of K and L minus their constants, in float64."""
         k, l = (
-            torch.full_like(self.x[:, 0], 1 - one.subtracted, dtype=torch.float64)
-            for one in (self.k, self.l)
+            torch.full_like(self.x[:, 0], 1 - scheme.subtracted, dtype=torch.float64)
+            for scheme in (self.k, self.l)
         )
         return k, l
 
@@ -521,7 +516,7 @@ class Pair:
         k = self.k
         l = self.l
         padded = _padded(len(self.x))
-        halves = Halves.of(self.x, padded, (2 * k.unit) ** 0.5, k.center)
+        halves = Halves.from_rows(self.x, padded, (2 * k.unit) ** 0.5, k.center)
         boost = _power(1 / (float(k.numbers[1]) * float((2 * shift.std()).clamp_min(l.spread))))
         factor = 4 * (k.unit / 2) ** 0.5 / boost * float(joint)
         return _products(
@@ -545,7 +540,7 @@ class One:
     k: KernelPlan
 
     @classmethod
-    def of(cls, x: Tensor, kernel: Kernel) -> One | None:
+    def from_rows(cls, x: Tensor, kernel: Kernel) -> One | None:
         """Return the matrix, or None if the kernel has no plan."""
         scheme = plan(x, kernel)
         return None if scheme is None else cls(x, scheme)
@@ -558,11 +553,11 @@ class One:
     def times(self, b: Tensor) -> Tensor:
         """Return K b, up to the same number in each column, if the columns of b sum to zero."""
         padded = _padded(len(self.x))
-        halves = Halves.of(self.x, padded, (2 * self.k.unit) ** 0.5, self.k.center)
+        halves = Halves.from_rows(self.x, padded, (2 * self.k.unit) ** 0.5, self.k.center)
         scale = _power(1 / float(b.abs().max()))
         boost = _power(1 / self.k.spread)
         out = torch.empty(b.shape, dtype=torch.float64, device=b.device)
-        thin = Halves.of(b, padded, scale)
+        thin = Halves.from_rows(b, padded, scale)
         return _products(halves, thin, self.k, boost=boost, out=out, factor=1 / (scale * boost))
 
     def cubes(self, means: Tensor, diagonal: Tensor) -> Tensor:

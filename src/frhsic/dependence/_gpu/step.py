@@ -21,7 +21,9 @@ TILE_J = 64
 WHITENED_ENTRIES = 2048
 
 
-def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor, Tensor]:
+def gram_inner_and_gradient(
+    z: Tensor, g: Tensor, linear: float, gaussian: float
+) -> tuple[Tensor, Tensor]:
     """Return Σ G ∘ K (...) of centred rows z (..., m, d), and its gradient; g broadcasts."""
     *lead, m, d = z.shape
     g = g.expand(*lead, m, m)
@@ -35,7 +37,7 @@ def inner(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor,
     z = z.contiguous()
     rows = torch.empty_like(z[..., 0])
     slope = torch.empty_like(z)
-    kernels.inner[(ceil(m / TILE_I), _batches(z))](
+    kernels.inner_kernel[(ceil(m / TILE_I), _batches(z))](
         z=z,
         g=g,
         rows=rows,
@@ -61,7 +63,7 @@ def whiten(z: Tensor, w: Tensor, ridge: float, least: float, length: float) -> t
     centered = z.new_empty((*lead, m, d))
     mapping = z.new_empty((*lead, d, d))
     variance = z.new_empty((*lead, d))
-    kernels.whiten[(_batches(z),)](
+    kernels.whiten_kernel[(_batches(z),)](
         z=z.contiguous(),
         w=w.expand(*lead, m).contiguous(),
         white=white,
@@ -73,7 +75,7 @@ def whiten(z: Tensor, w: Tensor, ridge: float, least: float, length: float) -> t
         ridge=ridge,
         least=least,
         length=length,
-        BLOCK=_rows(d),
+        BLOCK=_rows_at_once(d),
         **_settings(d),
     )
     return white, centered, mapping, variance
@@ -86,7 +88,7 @@ def whiten_backward(
     *lead, m, d = upstream.shape
     slope = upstream.new_empty(upstream.shape)
     white, centered, mapping, variance = parts
-    kernels.whiten_backward[(_batches(upstream),)](
+    kernels.whiten_backward_kernel[(_batches(upstream),)](
         upstream=upstream.contiguous(),
         w=w.expand(*lead, m).contiguous(),
         white=white,
@@ -98,7 +100,7 @@ def whiten_backward(
         d=d,
         least=least,
         square=length**-2,
-        BLOCK=_rows(d),
+        BLOCK=_rows_at_once(d),
         **_settings(d),
     )
     return slope
@@ -109,12 +111,12 @@ def _batches(z: Tensor) -> int:
 
 
 def _settings(d: int) -> dict[str, int]:
-    return {"WIDTH": _width(d), "num_warps": 4, "num_stages": 1}
+    return {"WIDTH": _padded_width(d), "num_warps": 4, "num_stages": 1}
 
 
-def _rows(d: int) -> int:
-    return WHITENED_ENTRIES // _width(d)
+def _rows_at_once(d: int) -> int:
+    return WHITENED_ENTRIES // _padded_width(d)
 
 
-def _width(d: int) -> int:
+def _padded_width(d: int) -> int:
     return max(16, 1 << (d - 1).bit_length())

@@ -1,0 +1,393 @@
+r"""Additive regressions of a table for all folds and targets at once.
+
+.. math:: f(x) = b + \sum_j h_j(x_j)
+
+Each :math:`h_j` is constant on bins of a column: it is a combination of a line, of splines of the
+rank, or of indicators of levels. All least squares problems come from one weighted Gram matrix for
+each fold, which add up: what is fitted without a fold needs the sum of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import BSpline
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.optimize import minimize
+from scipy.sparse import block_diag, csr_array, eye_array
+from scipy.special import expit, logsumexp, softmax
+
+# Bins of a column of numbers, and indicators of a column of levels, at most.
+MOST_BINS = 255
+MOST_INDICATORS = 32
+# A level with a smaller share of the weight shares the indicator of all such levels.
+SMALLEST_LEVEL = 0.003
+# A column with at most so many different numbers has an indicator of each; splines of a column with
+# more, at most.
+FEW_NUMBERS = 6
+MOST_SPLINES = 8
+# Functions of all columns, at most: the more columns, the fewer splines each of them has.
+MOST_FUNCTIONS = 400
+# Rows that the Gram matrices are made of, at most, and rows that are coded at once.
+GRAM_ROWS = 30_000
+BLOCK = 4_096
+# Ridges, for rows of mean weight 1.
+RIDGES = np.logspace(-4, 1, 11)
+# Scaled gradient at which a logistic regression is solved.
+PRECISION = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Bins of the columns of a table of numbers: those between edges, and one of missing values.
+
+    Attributes
+    ----------
+    edges
+        For each column, the smallest value of each bin but the first, increasing.
+    """
+
+    edges: tuple[np.ndarray, ...]
+
+    @property
+    def starts(self) -> np.ndarray:
+        """The number of the first bin of each column, and of all bins; (d + 1,)."""
+        return np.cumsum([0, *(len(edges) + 2 for edges in self.edges)])
+
+    def incidence(self, x: np.ndarray) -> csr_array:
+        """Return which bins the rows are in, as ones, (n, bins): one for each column."""
+        if not self.edges:
+            return csr_array((len(x), 0))
+        n, d = x.shape
+        indices = np.empty((n, d), dtype=np.int32)
+        for j, edges in enumerate(self.edges):
+            indices[:, j] = edges.searchsorted(x[:, j], side="right")
+        missing = np.isnan(x)
+        if missing.any():
+            last = np.array([len(edges) + 1 for edges in self.edges], dtype=np.int32)
+            indices = np.where(missing, last, indices)
+        indices += self.starts[:-1].astype(np.int32)
+        pointers = np.arange(0, n * d + 1, d)
+        return csr_array((np.ones(n * d), indices.ravel(), pointers), (n, int(self.starts[-1])))
+
+
+def column_functions(
+    column: np.ndarray, is_category: bool, splines: int, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the edges of the bins of a column, and its functions on the bins, (bins, q).
+
+    Two numbers have a line, a few have an indicator each, and more have a line between the least
+    and the largest and splines of the rank. Categories have an indicator for each frequent level
+    and one for all others. Missing values have an indicator where there are some; where numbers are
+    missing, the median stands for them.
+    """
+    missing = np.isnan(column)
+    values, place = np.unique(column[~missing], return_inverse=True)
+    mass = np.bincount(place, weights[~missing])
+    if is_category:
+        edges, functions = _level_functions(values, mass / weights.sum())
+    elif len(values) <= 2 or len(values) > FEW_NUMBERS:
+        edges, functions = _number_functions(values, mass / mass.sum(), splines)
+    else:
+        edges = values[1:]
+        functions = np.vstack([np.eye(len(values)), np.zeros(len(values))])
+    if missing.any() and not missing.all():
+        indicator = np.zeros((len(functions), 1))
+        indicator[-1] = 1.0
+        functions = np.hstack([functions, indicator])
+    return edges, functions
+
+
+def _level_functions(levels: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(-mass, kind="stable")
+    frequent = np.zeros(len(levels), dtype=bool)
+    frequent[order[: MOST_INDICATORS - 1]] = True
+    frequent &= mass >= SMALLEST_LEVEL
+    # neighbouring levels that are rare share a bin
+    begins = np.r_[True, frequent[1:] | frequent[:-1]][: len(levels)]
+    starts = levels[begins]
+    own = frequent[begins]
+    indicators = np.zeros((len(starts) + 1, int(own.sum()) + 1))
+    indicators[:-1][own, np.arange(own.sum())] = 1.0
+    indicators[:-1][~own, -1] = 1.0
+    if not len(starts):
+        return starts, np.zeros((2, 0))
+    # a value below the first edge is of the first bin
+    return starts[1:], indicators[:, indicators.any(axis=0)]
+
+
+def _number_functions(
+    values: np.ndarray, mass: np.ndarray, splines: int
+) -> tuple[np.ndarray, np.ndarray]:
+    if len(values) < 2:
+        return values[1:], np.zeros((len(values[1:]) + 2, 0))
+    rank = np.cumsum(mass) - mass / 2
+    place = np.arange(len(values))
+    if len(values) > MOST_BINS:
+        groups = np.minimum((rank * MOST_BINS + 1e-9).astype(np.int64), MOST_BINS - 1)
+        place = np.unique(groups, return_inverse=True)[1]
+    begins = np.r_[True, place[1:] != place[:-1]]
+    share = np.bincount(place, mass)
+    means = np.bincount(place, mass * values) / share
+    columns = [(means - values[0]) / (values[-1] - values[0])]
+    middles = np.cumsum(share) - share / 2
+    if len(values) > 2 and splines > 1:
+        columns.extend(spline_functions(middles, splines).T)
+    functions = np.column_stack(columns)
+    median = functions[np.searchsorted(np.cumsum(share), 0.5)]
+    return values[begins][1:], np.vstack([functions, median])
+
+
+def spline_functions(rank: np.ndarray, count: int) -> np.ndarray:
+    """Return B-splines on even knots between 0 and 1, cubic ones from four on, at ranks (n,)."""
+    degree = min(3, count - 1)
+    inner = np.linspace(0, 1, count - degree + 1)
+    knots = np.r_[np.zeros(degree), inner, np.ones(degree)]
+    return np.asarray(BSpline.design_matrix(np.clip(rank, 0, 1), knots, degree).toarray())
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Functions of the columns on their bins, (bins, q)."""
+
+    bins: Bins
+    functions: csr_array
+
+    @classmethod
+    def fit(cls, x: np.ndarray, categorical: Sequence[int], weights: np.ndarray) -> Basis:
+        """Learn bins and functions from the columns of a table of numbers, (n, d). Of too many
+        functions those with the largest variance stay, which looks at no target.
+        """
+        d = x.shape[1]
+        if not d:
+            return cls(Bins(()), csr_array((0, 0)))
+        splines = int(np.clip(MOST_FUNCTIONS // d - 1, 0, MOST_SPLINES))
+        parts = [column_functions(x[:, j], j in categorical, splines, weights) for j in range(d)]
+        bins = Bins(tuple(edges for edges, _ in parts))
+        functions = csr_array(block_diag([part for _, part in parts], format="csr"))
+        if functions.shape[1] > MOST_FUNCTIONS:
+            shares = bins.incidence(x).T @ (weights / weights.sum())
+            variance = functions.power(2).T @ shares - (functions.T @ shares) ** 2
+            kept = np.argsort(-variance, kind="stable")[:MOST_FUNCTIONS]
+            functions = functions[:, np.sort(kept)]
+        return cls(bins, functions)
+
+    @property
+    def count(self) -> int:
+        """Number of functions."""
+        return int(self.functions.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Grams:
+    """Weighted Gram matrices of each fold of [1, functions, targets], less the means of all rows.
+
+    Attributes
+    ----------
+    sums
+        (folds, 1 + q + t, 1 + q + t).
+    means
+        What was subtracted of functions and targets, (q + t,).
+    """
+
+    sums: np.ndarray
+    means: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        basis: Basis,
+        incidence: csr_array,
+        targets: np.ndarray,
+        fold: np.ndarray,
+        weights: np.ndarray,
+    ) -> Grams:
+        """Sum up the rows of each fold in blocks."""
+        mass = weights / weights.sum()
+        means = np.r_[basis.functions.T @ (incidence.T @ mass), mass @ targets]
+        sums = np.zeros((fold.max() + 1, 1 + len(means), 1 + len(means)))
+        for j in range(len(sums)):
+            rows = np.flatnonzero(fold == j)
+            for start in range(0, len(rows), BLOCK):
+                some = rows[start : start + BLOCK]
+                design = (incidence[some] @ basis.functions).toarray()
+                block = np.column_stack([design, targets[some]]) - means
+                block = np.column_stack([np.ones(len(some)), block])
+                block *= np.sqrt(weights[some])[:, None]
+                sums[j] += block.T @ block
+        return cls(sums, means)
+
+    def along(self, directions: np.ndarray) -> Grams:
+        """Return the sums for combinations (t, r) of the targets."""
+        q = len(self.means) - len(directions)
+        turn = block_diag([eye_array(1 + q), directions], format="csr")
+        sums = np.stack([turn.T @ (turn.T @ own).T for own in self.sums])
+        return Grams(sums, self.means @ turn[1:, 1:])
+
+    def covariance(self, fold: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means without a fold, (q + t,), and the covariance about them."""
+        total = self.sums.sum(axis=0) - self.sums[fold]
+        means = total[0, 1:] / total[0, 0]
+        return means, total[1:, 1:] / total[0, 0] - np.outer(means, means)
+
+
+@dataclass(frozen=True, eq=False)
+class RidgePath:
+    """Coefficients of each fold, ridge and target, (folds, ridges, q, t), and intercepts, (folds,
+    ridges, t), for functions less `Grams.means`; squared error of each ridge and target in the
+    folds, (ridges, t).
+    """
+
+    coefficients: np.ndarray
+    intercepts: np.ndarray
+    errors: np.ndarray
+
+    @classmethod
+    def fit(cls, grams: Grams, outputs: int) -> RidgePath:
+        """Solve for the last `outputs` columns of the Gram matrices.
+
+        Functions without variance in a training fold have no coefficient there.
+        """
+        folds = len(grams.sums)
+        q = len(grams.means) - outputs
+        coefficients = np.zeros((folds, len(RIDGES), q, outputs))
+        intercepts = np.zeros((folds, len(RIDGES), outputs))
+        for j in range(folds):
+            means, covariance = grams.covariance(j)
+            scales = function_scales(covariance, q)
+            kept = np.flatnonzero(scales)
+            own = covariance[np.ix_(kept, kept)] / np.outer(scales[kept], scales[kept])
+            right = covariance[kept, q:] / scales[kept, None]
+            for i, ridge in enumerate(RIDGES):
+                if len(kept):
+                    factor = cho_factor(own + ridge * np.eye(len(kept)), lower=True)
+                    coefficients[j, i, kept] = cho_solve(factor, right) / scales[kept, None]
+                intercepts[j, i] = means[q:] - means[:q] @ coefficients[j, i]
+        return cls(coefficients, intercepts, _squared_errors(coefficients, intercepts, grams))
+
+    def along(self, directions: np.ndarray, grams: Grams) -> RidgePath:
+        """Return the path of combinations (t, r) of the targets, whose Gram matrices are given."""
+        coefficients = self.coefficients @ directions
+        intercepts = self.intercepts @ directions
+        errors = _squared_errors(coefficients, intercepts, grams)
+        return RidgePath(coefficients, intercepts, errors)
+
+
+def _squared_errors(coefficients: np.ndarray, intercepts: np.ndarray, grams: Grams) -> np.ndarray:
+    """Return the mean squared error of each ridge and target in the folds, (ridges, t)."""
+    folds, ridges, _, outputs = coefficients.shape
+    errors = np.zeros((ridges, outputs))
+    for j in range(folds):
+        for i in range(ridges):
+            # the residual is [−b, −coefficients, 1] times [1, functions, target]
+            along = np.vstack([-intercepts[j, i : i + 1], -coefficients[j, i], np.eye(outputs)])
+            errors[i] += (along * (grams.sums[j] @ along)).sum(axis=0)
+    return np.asarray(errors / grams.sums[:, 0, 0].sum())
+
+
+def function_scales(covariance: np.ndarray, q: int) -> np.ndarray:
+    """Return what the first q columns are divided by before the ridge: the root of their standard
+    deviation, 0 where they hardly vary.
+
+    Between none and the standard deviation itself: indicators of rare levels are shrunk more than
+    others, but not as much as their own size would.
+    """
+    variance = np.diag(covariance)[:q]
+    return np.where(variance > 1e-9, np.maximum(variance, 0) ** 0.25, 0.0)
+
+
+def class_probabilities_of(margins: np.ndarray) -> np.ndarray:
+    """Return the probability of each class from margins (…, C), or that of the second of two from
+    log-odds (…, 1).
+    """
+    return np.asarray(expit(margins) if margins.shape[-1] == 1 else softmax(margins, axis=-1))
+
+
+def fit_logistic(
+    basis: Basis,
+    incidence: csr_array,
+    labels: np.ndarray,
+    classes: int,
+    fold: np.ndarray,
+    weights: np.ndarray,
+    grams: Grams,
+    ridge: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return coefficients, (folds, q, outputs), and intercepts, (folds, outputs), of logistic
+    regressions without each fold, with a ridge on scaled functions.
+
+    There is one output for two classes, and one for each of more. All folds are solved together, so
+    that each step passes the rows once. L-BFGS gets a quarter of the Gram matrix and the ridge,
+    which bound the curvature, as metric.
+    """
+    folds = len(grams.sums)
+    q = basis.count
+    outputs = 1 if classes == 2 else classes
+    ones = np.eye(classes)[labels][:, -outputs:]
+    trains = (fold[:, None] != np.arange(folds)) * weights[:, None]
+    trains = trains / trains.sum(axis=0)
+    start = np.zeros((folds, 1 + q, outputs))
+    metrics = []
+    scales = np.zeros((folds, q))
+    centers = np.zeros((folds, q))
+    for j in range(folds):
+        means, covariance = grams.covariance(j)
+        centers[j] = grams.means[:q] + means[:q]
+        scales[j] = function_scales(covariance, q)
+        kept = np.flatnonzero(scales[j])
+        own = covariance[np.ix_(kept, kept)] / np.outer(scales[j, kept], scales[j, kept])
+        metrics.append((kept, cholesky(own / 4 + ridge * np.eye(len(kept)), lower=True)))
+        rates = np.clip(trains[:, j] @ ones, 1e-6, 1 - 1e-6)
+        odds = np.log(rates) if outputs > 1 else np.log(rates / (1 - rates))
+        start[j, 0] = odds / 2
+
+    def original(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return scaled coefficients, those of the functions, and intercepts."""
+        u = u.reshape(start.shape)
+        standard = np.zeros((folds, q, outputs))
+        for j, (kept, factor) in enumerate(metrics):
+            if len(kept):
+                standard[j, kept] = solve_triangular(
+                    factor, u[j, 1:][kept], lower=True, trans="T", check_finite=False
+                )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            plain = np.where(scales[..., None] > 0, standard / scales[..., None], 0.0)
+        intercepts = 2 * u[:, 0] - np.einsum("jq,jqc->jc", centers, plain)
+        return standard, plain, intercepts
+
+    def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
+        standard, plain, intercepts = original(u)
+        table = basis.functions @ plain.transpose(1, 0, 2).reshape(q, -1)
+        margins = (incidence @ table).reshape(-1, folds, outputs) + intercepts
+        if outputs == 1:
+            signs = 1 - 2 * ones[:, None, :]
+            losses = np.logaddexp(0, signs * margins)[..., 0]
+        else:
+            losses = logsumexp(margins, axis=2) - margins[np.arange(len(labels)), :, labels]
+        value = (trains * losses).sum() + ridge / 2 * (standard**2).sum()
+        residuals = trains[..., None] * (class_probabilities_of(margins) - ones[:, None, :])
+        sums = incidence.T @ residuals.reshape(len(labels), -1)
+        moments = (basis.functions.T @ sums).reshape(q, folds, outputs)
+        gradient = np.zeros_like(start)
+        for j, (kept, factor) in enumerate(metrics):
+            whole = residuals[:, j].sum(axis=0)
+            gradient[j, 0] = 2 * whole
+            if not len(kept):
+                continue
+            centered = moments[kept, j] - centers[j, kept, None] * whole
+            slope = centered / scales[j, kept, None] + ridge * standard[j, kept]
+            gradient[j, 1 + kept] = solve_triangular(factor, slope, lower=True, check_finite=False)
+        return float(value), gradient.ravel()
+
+    solved: Any = minimize(
+        objective,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 200, "ftol": 0.0, "gtol": PRECISION, "maxcor": 10},
+    )
+    _, coefficients, intercepts = original(solved.x)
+    return coefficients, intercepts

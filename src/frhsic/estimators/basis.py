@@ -1,0 +1,141 @@
+r"""Functions of sensitive attributes.
+
+.. math:: \mathbb E\,\varphi_k(S) = 0, \qquad \mathbb E\,\varphi_j(S) \varphi_k(S) = \delta_{jk}.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+# Cosines of the rank of a continuous attribute.
+FUNCTIONS = 8
+
+# An attribute with at most so many levels gets as many functions as it takes to tell all levels
+# apart.
+MOST_LEVELS = 16
+
+# A value that has at least this share of the rows, such as zero income, gets a function of its own.
+ATOM = 0.05
+
+# Smallest share of what X predicts of an attribute along a direction that is kept.
+SMALLEST_SHARE = 0.01
+
+# Groups of equal size that replace the values of a continuous attribute.
+NODES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class SensitiveBasis:
+    r"""Orthonormal functions :math:`\varphi_k` of one attribute under the law of the rows that it
+    was fitted on.
+
+    The functions are constant on nodes: the levels of S, or groups of equal size of a continuous S
+    in which frequent values stay apart. With at most 16 levels they span all functions of S with
+    mean zero. Otherwise they span eight cosines of the rank and an indicator for each frequent
+    value. No increasing map of S changes them.
+
+    Attributes
+    ----------
+    starts
+        Smallest value of each node, increasing; (M,).
+    mass
+        Share of the rows in each node; (M,).
+    values
+        The functions on the nodes; (M, K).
+
+    Examples
+    --------
+    Two levels, one row in four at the second: one function, with mean 0 and variance 1.
+
+    >>> basis = SensitiveBasis.fit(np.array([0.0, 0.0, 0.0, 1.0]))
+    >>> basis(np.array([0.0, 1.0])).round(4).tolist()
+    [[-0.5774], [1.7321]]
+    """
+
+    starts: np.ndarray
+    mass: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def fit(cls, s: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Learn nodes and functions from values without NaN, (n,), and their weights."""
+        levels, level = np.unique(s, return_inverse=True)
+        mass = np.bincount(level, weights, minlength=len(levels))
+        levels = levels[mass > 0]
+        mass = mass[mass > 0] / mass.sum()
+        node = ranges(mass, NODES, 1 / NODES) if len(levels) > NODES else np.arange(len(levels))
+        starts = levels[np.r_[True, node[1:] != node[:-1]]]
+        mass = np.bincount(node, mass)
+        if len(mass) <= MOST_LEVELS:
+            candidates = np.eye(len(mass))[:, 1:]
+        else:
+            rank = np.cumsum(mass) - mass / 2
+            cosines = np.cos(np.pi * rank[:, None] * np.arange(1, FUNCTIONS + 1))
+            candidates = np.column_stack([cosines, np.eye(len(mass))[:, mass >= ATOM]])
+        root = np.sqrt(mass)[:, None]
+        with_constant = root * np.column_stack([np.ones(len(mass)), candidates])
+        orthonormal, triangle = np.linalg.qr(with_constant)
+        diagonal = np.diag(triangle)[1:]
+        kept = np.abs(diagonal) > 1e-8  # a frequent value may lie in the span of the others
+        sign = np.sign(diagonal)[kept]
+        return cls(starts, mass, orthonormal[:, 1:][:, kept] * sign / root)
+
+    def node(self, s: np.ndarray) -> np.ndarray:
+        """Return the node of each value; values beyond the fitted range belong to the first or the
+        last.
+        """
+        return np.asarray(np.clip(np.searchsorted(self.starts, s, side="right") - 1, 0, None))
+
+    def __call__(self, s: np.ndarray) -> np.ndarray:
+        """Return the functions at values (n,) as (n, K), zero where a value is missing."""
+        return np.where(np.isnan(s)[:, None], 0.0, self.values[self.node(s)])
+
+    def along(self, directions: np.ndarray) -> SensitiveBasis:
+        """Return the basis of orthonormal combinations (K, R) of the functions."""
+        return SensitiveBasis(self.starts, self.mass, self.values @ directions)
+
+
+def ranges(mass: np.ndarray, count: int, frequent: float = ATOM) -> np.ndarray:
+    """Return the range of each of some increasing values: about `count` of equal mass, with
+    frequent values apart.
+
+    At most 16 values have a range each.
+
+    Examples
+    --------
+    >>> ranges(np.r_[0.5, np.full(20, 0.025)], 4).tolist()
+    [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
+    """
+    if len(mass) <= MOST_LEVELS:
+        return np.arange(len(mass))
+    group = np.minimum(((np.cumsum(mass) - mass / 2) * count).astype(np.int64), count - 1)
+    apart = mass >= frequent
+    return np.asarray(np.cumsum(np.r_[False, (group[1:] != group[:-1]) | apart[1:] | apart[:-1]]))
+
+
+def predictable_directions(
+    means: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    r"""Return orthonormal combinations of some targets that X predicts, (K, R), at least one.
+
+    They are eigenvectors of :math:`E[\hat m(X) \varphi(S)^\top]`, symmetrized, for means of models
+    that have not seen the rows, (n, K), and targets (n, K). What x predicts of an attribute mostly
+    has few dimensions. A direction is kept if its eigenvalue, the variance that x explains along
+    it, exceeds a hundredth of all eigenvalues, and what noise would reach: the largest eigenvalue
+    of a symmetric matrix of K rows of noise is about :math:`\sqrt{2K}` standard errors. Along any
+    other direction a score of x has hardly a gap, since :math:`E[f(X) \varphi(S)] = E[f(X) m(X)]`.
+    """
+    shares = weights / weights.sum()
+    covariance = (shares[:, None] * means).T @ targets
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    products = (means @ vectors) * (targets @ vectors)
+    errors = np.sqrt((shares[:, None] ** 2 * (products - values) ** 2).sum(axis=0))
+    noise = np.sqrt(2 * len(values)) * errors
+    kept = (values > noise) & (values > SMALLEST_SHARE * np.maximum(values, 0).sum())
+    kept[-1] = True
+    vectors = vectors[:, kept][:, ::-1]
+    sign = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
+    return np.asarray(vectors * sign)

@@ -1,0 +1,202 @@
+"""A table as numbers, and the folds of its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from frhsic.formatting import printable
+from frhsic.tables.columns import LARGEST_FEATURE, column_kind, days, is_frame, numbers, to_pandas
+
+# What the parameter `cv` may be.
+ADMITTED_FOLDS = [Interval(Integral, 2, None, closed="left"), HasMethods("split"), "array-like"]
+# Share of the weight from which on a distinct row counts as frequent.
+FREQUENT = 0.001
+
+
+class TreeTable(TransformerMixin, BaseEstimator):
+    """A table as LightGBM takes it: text as categories with the levels of the fitted rows, dates as
+    days.
+
+    Levels that the fitted rows do not have become missing values. An array of numbers stays as it
+    is.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        self.levels_ = None
+        if is_frame(X):
+            self.levels_ = [self._levels(column) for _, column in to_pandas(X).items()]
+        return self
+
+    @staticmethod
+    def _levels(column: pd.Series[Any]) -> np.ndarray | None:
+        if column_kind(column) != "category":
+            return None
+        return np.sort(np.array(pd.unique(column.dropna().astype(str)), dtype=str))
+
+    def codes(self, X: Any) -> np.ndarray:
+        """Return the table as numbers: categories by their codes, which a booster does not write to
+        its file.
+        """
+        check_is_fitted(self)
+        if self.levels_ is None:
+            codes = np.asarray(X, dtype=np.float64)
+        else:
+            columns = (column for _, column in to_pandas(X).items())
+            codes = np.empty((len(X), len(self.levels_)))
+            for j, (column, levels) in enumerate(zip(columns, self.levels_)):
+                codes[:, j] = self._numbers(column, levels)
+        return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
+
+    @staticmethod
+    def _numbers(column: pd.Series[Any], levels: np.ndarray | None) -> np.ndarray:
+        name = f"column {column.name!r} of X"
+        if levels is None:
+            return days(column, name)[0] if column_kind(column) == "date" else numbers(column, name)
+        codes, values = pd.factorize(np.asarray(column, dtype=object))
+        text = np.array([str(value) for value in values], dtype=str)
+        place = np.searchsorted(levels, text)
+        known = np.append(levels, "")[place] == text
+        return np.append(np.where(known & (place < len(levels)), place, np.nan), np.nan)[codes]
+
+    def transform(self, X: Any) -> Any:
+        """Return the table with columns of categories, which LightGBM tells from numbers."""
+        codes = self.codes(X)
+        if not self.categorical:
+            return codes
+        frame = pd.DataFrame(codes).add_prefix("x")
+        for j, levels in enumerate(self.levels_ or ()):
+            if levels is not None:
+                frame[f"x{j}"] = pd.Categorical(codes[:, j], categories=range(len(levels)))
+        return frame
+
+    @property
+    def categorical(self) -> list[int]:
+        """Positions of the columns of categories."""
+        return [j for j, levels in enumerate(self.levels_ or ()) if levels is not None]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "levels_")
+
+
+def fold_of_rows(
+    X: Any, cv: Any, labels: np.ndarray | None, groups: np.ndarray | None, seed: int
+) -> np.ndarray:
+    """Return the fold of each row of X, by a splitter, by pairs of rows (train, test), or by a
+    number of folds: then stratified by labels where there are some, with each group in one fold.
+
+    Examples
+    --------
+    >>> fold_of_rows(np.zeros(4), 2, None, np.array(["a", "a", "b", "b"]), 0).tolist() in (
+    ...     [0, 0, 1, 1],
+    ...     [1, 1, 0, 0],
+    ... )
+    True
+    """
+    if isinstance(cv, Integral):
+        if labels is None:
+            kind: Any = KFold if groups is None else GroupKFold
+        else:
+            kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        cv = kind(cv, shuffle=True, random_state=seed % 2**32)
+    rows = np.arange(_num_samples(X))
+    pairs = cv if np.iterable(cv) else cv.split(X, labels, groups)
+    try:
+        parts = [(rows[pair[0]], rows[pair[1]]) for pair in pairs if hasattr(pair, "__len__")]
+    except IndexError:  # folds of other rows
+        parts = []
+    parts = [part for part in parts if len(part[1])]  # groups can leave a fold empty
+    fold = np.full(len(rows), -1)
+    for j, (_, held_out) in enumerate(parts):
+        fold[held_out] = j
+    once = (fold >= 0).all() and sum(len(held_out) for _, held_out in parts) == len(rows)
+    if not once or not all(
+        len(train) and np.array_equal(np.sort(train), rows[fold != j])
+        for j, (train, _) in enumerate(parts)
+    ):
+        raise ValueError(
+            f"cv is {printable(repr(cv), 80)}, but each of these {len(rows):,} rows has to be"
+            " tested once, by models of all other rows. Pass a number of folds, a splitter that"
+            " does so, such as GroupKFold, or PredefinedSplit(folds) with the fold of each row."
+        )
+    if groups is not None and pd.Series(fold).groupby(groups).nunique().max() > 1:
+        raise ValueError(
+            f"cv is {printable(repr(cv), 80)}, but it has rows of one group in several folds. Pass"
+            " GroupKFold, or fit without groups."
+        )
+    return fold
+
+
+def row_hashes(codes: np.ndarray) -> np.ndarray:
+    """Return a number for each row of a table of numbers, (n,), that depends on its values alone:
+    not on the platform, on the sign of a zero, or on the bits of NaN.
+
+    Examples
+    --------
+    >>> row_hashes(np.array([[0.0, np.nan], [-0.0, -np.nan]])).tolist()
+    [10600692446000027267, 10600692446000027267]
+    """
+    values = np.where(np.isnan(codes), np.nan, codes + 0.0).astype("<f8", order="C")
+    content = [blake2b(row.tobytes(), digest_size=8).digest() for row in values]
+    return np.frombuffer(b"".join(content), dtype="<u8").astype(np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class HashedFolds:
+    """Folds by the content of a row: identical rows share one, and so does a new row that repeats
+    an old one.
+
+    A row has the fold of its hash. Distinct rows that are frequent are dealt out instead, the
+    heaviest first, each to the fold with the least weight so far.
+
+    Attributes
+    ----------
+    n_folds
+        Number of folds.
+    frequent
+        Hashes of the frequent rows, increasing.
+    places
+        Their folds.
+    """
+
+    n_folds: int
+    frequent: np.ndarray
+    places: np.ndarray
+
+    @classmethod
+    def fit(cls, codes: np.ndarray, n_folds: int, weights: np.ndarray) -> HashedFolds:
+        """Learn which rows of a table of numbers (n, d) are frequent, by their weights."""
+        hashes, cell = np.unique(row_hashes(codes), return_inverse=True)
+        if len(hashes) < n_folds:
+            raise ValueError(
+                f"X has {len(hashes)} distinct rows, which cannot be cut into {n_folds} folds."
+            )
+        mass = np.bincount(cell, weights)
+        heavy = np.flatnonzero(mass >= FREQUENT * mass.sum())
+        light = np.ones(len(mass), dtype=bool)
+        light[heavy] = False
+        fold = (hashes % np.uint64(n_folds)).astype(np.int64)
+        sums = np.bincount(fold[light], mass[light], minlength=n_folds)
+        for one in heavy[np.argsort(-mass[heavy], kind="stable")]:
+            fold[one] = sums.argmin()
+            sums[fold[one]] += mass[one]
+        return cls(n_folds, hashes[heavy], fold[heavy])
+
+    def __call__(self, codes: np.ndarray) -> np.ndarray:
+        """Return the fold of each row."""
+        hashes = row_hashes(codes)
+        fold = (hashes % np.uint64(self.n_folds)).astype(np.int64)
+        place = np.searchsorted(self.frequent, hashes)
+        known = np.flatnonzero(place < len(self.frequent))
+        known = known[self.frequent[place[known]] == hashes[known]]
+        fold[known] = self.places[place[known]]
+        return fold
