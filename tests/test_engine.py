@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from frhsic.estimators import additive, engine
 from frhsic.estimators.additive import (
-    RIDGES,
+    RIDGE_GRID,
     Basis,
     Grams,
     RidgePath,
@@ -33,7 +33,7 @@ from frhsic.estimators.basis import predictable_directions
 from frhsic.estimators.coding import HashedFolds, TreeTable, fold_of_rows, row_hashes
 from frhsic.estimators.engine import (
     Functions,
-    Target,
+    Response,
     fit_engine,
     leaf_count,
     merge_boosters,
@@ -78,11 +78,11 @@ def test_least_squares_of_each_fold_are_those_of_scikit_learn():
     grams = Grams.of(basis, basis.bins.incidence(x), y, fold, weights)
     path = RidgePath.fit(grams, 2)
     design = design_of(basis, x)
-    errors = np.zeros((len(RIDGES), 2))
+    errors = np.zeros((len(RIDGE_GRID), 2))
     for j in range(3):
         train = fold != j
         columns = scaled(design, train, weights)
-        for i, ridge in enumerate(RIDGES):
+        for i, ridge in enumerate(RIDGE_GRID):
             model = Ridge(ridge * weights[train].sum())
             model.fit(columns[train], y[train], sample_weight=weights[train])
             own = (design - grams.means[:-2]) @ path.coefficients[j, i]
@@ -109,7 +109,7 @@ def test_combinations_of_targets_have_the_combined_paths():
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_logistic_regressions_of_each_fold_are_those_of_scikit_learn(classes, monkeypatch):
-    monkeypatch.setattr(additive, "PRECISION", 1e-9)
+    monkeypatch.setattr(additive, "LOGISTIC_PRECISION", 1e-9)
     x, fold, weights = made_up()
     rng = np.random.default_rng(1)
     odds = np.column_stack([np.zeros(len(x)), 2 * np.sin(x[:, 5]), x[:, 3]])[:, :classes]
@@ -196,17 +196,17 @@ def numbers(values: np.ndarray) -> Functions:
 
 def fitted(x: np.ndarray, fold: np.ndarray, weights: np.ndarray, seed: int = 0) -> Any:
     rng = np.random.default_rng(5)
-    binary = Target(
+    binary = Response(
         (x[:, 5] + rng.normal(size=len(x)) > 0) * 1.0, 2, np.full(len(x), True), "outcome"
     )
-    three = Target(rng.integers(0, 3, len(x)) * 1.0, 3, np.full(len(x), True), "outcome")
+    three = Response(rng.integers(0, 3, len(x)) * 1.0, 3, np.full(len(x), True), "outcome")
     functions = numbers(np.column_stack([np.sin(2 * x[:, 5]) * x[:, 3], x[:, 5] ** 2]))
     return fit_engine(x, [2], [binary, three], [functions], fold, weights, seed)
 
 
 def test_a_row_is_predicted_by_the_models_without_its_fold(monkeypatch):
     """With one candidate for rounds and share, nothing is chosen by halves."""
-    monkeypatch.setattr(engine, "SHARES", np.array([0.3]))
+    monkeypatch.setattr(engine, "ADDITIVE_SHARES", np.array([0.3]))
     monkeypatch.setattr(engine, "PATIENCE", 99)
     monkeypatch.setattr(engine, "MOST_ROUNDS", {"outcome": 0, "function": 0})
     x, fold, weights = made_up()
@@ -227,7 +227,7 @@ def test_what_is_measured_on_a_row_was_chosen_on_folds_of_the_other_half(monkeyp
     y = x[:, 5] - x[:, 5].mean()
     rows = engine._Rows.of(x, [2], fold, weights, 0, 1)
     additive_part = np.where(fold % 2 == 0, y, -y)[:, None]
-    target = Target(y, 0, np.full(len(x), True), "outcome")
+    target = Response(y, 0, np.full(len(x), True), "outcome")
     trees = engine._boost(rows, target, additive_part, 0)
     even = fold % 2 == 0
     assert trees.out_of_fold[~even, 0] == approx(-y[~even])
@@ -310,7 +310,7 @@ def test_rows_of_one_person_do_not_stop_the_trees_late():
     fold = np.empty(3000, dtype=int)
     for j, (_, held_out) in enumerate(GroupKFold(5).split(x, y, person)):
         fold[held_out] = j
-    target = Target(y, 2, np.full(3000, True), "outcome")
+    target = Response(y, 2, np.full(3000, True), "outcome")
     fit = fit_engine(x, [], [target], [], fold, np.ones(3000), 0)
     constant = log_loss(y, np.full(3000, y.mean()))
     assert log_loss(y, fit.out_of_fold[:, 0]) < constant + 0.02
@@ -360,7 +360,7 @@ def test_numbers_in_any_unit_have_predictions_in_that_unit():
     y = np.sin(x[:, 5]) + 0.1 * x[:, 3]
     known = np.full(len(x), True)
     plain, scaled = (
-        fit_engine(x, [2], [Target(own, 0, known, "outcome")], [], fold, weights, 0).out_of_fold
+        fit_engine(x, [2], [Response(own, 0, known, "outcome")], [], fold, weights, 0).out_of_fold
         for own in (y, 1e12 + 1e6 * y)
     )
     assert scaled == approx(1e12 + 1e6 * plain, abs=1.0)
@@ -370,7 +370,7 @@ def test_many_rows_are_predicted_in_blocks(monkeypatch):
     x, fold, weights = made_up()
     fit = fitted(x, fold, weights)
     whole = fit.engine.predict(x)
-    monkeypatch.setattr(engine, "BLOCK", 7)
+    monkeypatch.setattr(engine, "ROWS_AT_ONCE", 7)
     assert np.array_equal(fit.engine.predict(x), whole)
     assert fit.engine.predict(x[:0]).shape == (3, 0, 6)
 
@@ -445,10 +445,10 @@ def test_few_rows_of_a_smooth_sum_are_followed_better_than_by_trees_alone(classe
     if classes:
         y = (y > 0) * 1.0
         truth = expit(truth)
-    target = Target(y, classes, np.full(600, True), "outcome")
+    target = Response(y, classes, np.full(600, True), "outcome")
     errors = []
-    for shares in (engine.SHARES, np.zeros(1)):
-        monkeypatch.setattr(engine, "SHARES", shares)
+    for shares in (engine.ADDITIVE_SHARES, np.zeros(1)):
+        monkeypatch.setattr(engine, "ADDITIVE_SHARES", shares)
         fit = fit_engine(x[:600], [], [target], [], np.arange(600) % 5, np.ones(600), 0)
         predicted = fit.engine.predict(x[600:]).mean(axis=0)[:, 0]
         errors.append(np.mean((predicted - truth[600:]) ** 2))
@@ -476,7 +476,7 @@ def test_additive_parts_with_weights_are_those_of_repeated_rows(monkeypatch):
         (np.flatnonzero(counts), counts[counts > 0] / 3),
         (np.repeat(np.arange(500), counts), np.ones(counts.sum())),
     ):
-        target = Target(y[rows], 2, np.full(len(rows), True), "outcome")
+        target = Response(y[rows], 2, np.full(len(rows), True), "outcome")
         fit = fit_engine(x[rows], [2], [target], [numbers(values[rows])], fold[rows], weights, 0)
         results.append(fit.engine.predict(x))
     assert results[0] == approx(results[1], abs=1e-5)

@@ -43,7 +43,7 @@ OTHERS = [
 def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
     if isinstance(estimator, ParityCoupling):
         return {}
-    reason = "LightGBM counts the rows of a leaf, whatever their weights"
+    reason = "folds and the leaves of trees count rows, whatever their weights"
     if isinstance(estimator, (FRHSICClassifier, FRHSICRegressor)):
         reason = "batches hold as many rows, whatever their weights"
     failures = {"check_sample_weight_equivalence_on_dense_data": reason}

@@ -155,7 +155,7 @@ def test_boosters_that_would_take_all_cores_take_n_jobs(data, estimator, threads
     model = ParityClassifier(
         estimator, attribute_estimator=means, n_jobs=2, cv=2, limit=None, random_state=0
     ).fit(X, y, sensitive_features=s)
-    for own in model.models_:
+    for (own,) in model.models_:
         last = own[-1] if hasattr(own, "steps") else own
         assert last.n_jobs == threads
     for own in model.attribute_models_:

@@ -27,17 +27,17 @@ MOST_INDICATORS = 32
 SMALLEST_LEVEL = 0.003
 # A column with at most so many different numbers has an indicator of each; splines of a column with
 # more, at most.
-FEW_NUMBERS = 6
+MOST_NUMBER_LEVELS = 6
 MOST_SPLINES = 8
 # Functions of all columns, at most: the more columns, the fewer splines each of them has.
 MOST_FUNCTIONS = 400
 # Rows that the Gram matrices are made of, at most, and rows that are coded at once.
 GRAM_ROWS = 30_000
-BLOCK = 4_096
+ROWS_OF_A_BLOCK = 4_096
 # Ridges, for rows of mean weight 1.
-RIDGES = np.logspace(-4, 1, 11)
+RIDGE_GRID = np.logspace(-4, 1, 11)
 # Scaled gradient at which a logistic regression is solved.
-PRECISION = 1e-6
+LOGISTIC_PRECISION = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def column_functions(
     mass = np.bincount(place, weights[~missing])
     if is_category:
         edges, functions = _level_functions(values, mass / weights.sum())
-    elif len(values) <= 2 or len(values) > FEW_NUMBERS:
+    elif len(values) <= 2 or len(values) > MOST_NUMBER_LEVELS:
         edges, functions = _number_functions(values, mass / mass.sum(), splines)
     else:
         edges = values[1:]
@@ -211,8 +211,8 @@ class Grams:
         sums = np.zeros((fold.max() + 1, 1 + len(means), 1 + len(means)))
         for j in range(len(sums)):
             rows = np.flatnonzero(fold == j)
-            for start in range(0, len(rows), BLOCK):
-                some = rows[start : start + BLOCK]
+            for start in range(0, len(rows), ROWS_OF_A_BLOCK):
+                some = rows[start : start + ROWS_OF_A_BLOCK]
                 design = (incidence[some] @ basis.functions).toarray()
                 block = np.column_stack([design, targets[some]]) - means
                 block = np.column_stack([np.ones(len(some)), block])
@@ -253,15 +253,15 @@ class RidgePath:
         """
         folds = len(grams.sums)
         q = len(grams.means) - outputs
-        coefficients = np.zeros((folds, len(RIDGES), q, outputs))
-        intercepts = np.zeros((folds, len(RIDGES), outputs))
+        coefficients = np.zeros((folds, len(RIDGE_GRID), q, outputs))
+        intercepts = np.zeros((folds, len(RIDGE_GRID), outputs))
         for j in range(folds):
             means, covariance = grams.covariance(j)
             scales = function_scales(covariance, q)
             kept = np.flatnonzero(scales)
             own = covariance[np.ix_(kept, kept)] / np.outer(scales[kept], scales[kept])
             right = covariance[kept, q:] / scales[kept, None]
-            for i, ridge in enumerate(RIDGES):
+            for i, ridge in enumerate(RIDGE_GRID):
                 if len(kept):
                     factor = cho_factor(own + ridge * np.eye(len(kept)), lower=True)
                     coefficients[j, i, kept] = cho_solve(factor, right) / scales[kept, None]
@@ -299,7 +299,7 @@ def function_scales(covariance: np.ndarray, q: int) -> np.ndarray:
     return np.where(variance > 1e-9, np.maximum(variance, 0) ** 0.25, 0.0)
 
 
-def class_probabilities_of(margins: np.ndarray) -> np.ndarray:
+def margin_probabilities(margins: np.ndarray) -> np.ndarray:
     """Return the probability of each class from margins (…, C), or that of the second of two from
     log-odds (…, 1).
     """
@@ -368,7 +368,7 @@ def fit_logistic(
         else:
             losses = logsumexp(margins, axis=2) - margins[np.arange(len(labels)), :, labels]
         value = (trains * losses).sum() + ridge / 2 * (standard**2).sum()
-        residuals = trains[..., None] * (class_probabilities_of(margins) - ones[:, None, :])
+        residuals = trains[..., None] * (margin_probabilities(margins) - ones[:, None, :])
         sums = incidence.T @ residuals.reshape(len(labels), -1)
         moments = (basis.functions.T @ sums).reshape(q, folds, outputs)
         gradient = np.zeros_like(start)
@@ -387,7 +387,7 @@ def fit_logistic(
         start.ravel(),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 200, "ftol": 0.0, "gtol": PRECISION, "maxcor": 10},
+        options={"maxiter": 200, "ftol": 0.0, "gtol": LOGISTIC_PRECISION, "maxcor": 10},
     )
     _, coefficients, intercepts = original(solved.x)
     return coefficients, intercepts

@@ -325,7 +325,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     estimator : regressor, optional
         Model of the conditional means E[φ(S) | x], which predicts several targets at once. None is
-        LightGBM.
+        a mean of additive splines and trees of LightGBM.
     amount : float
         From 0 to 1: a row is left as it is with probability 1 - amount. The dependence on S falls
         in proportion.

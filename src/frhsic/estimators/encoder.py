@@ -19,6 +19,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from frhsic import _progress
 from frhsic._threads import limit_to_n_jobs
 from frhsic.estimators.basis import SensitiveBasis, predictable_directions
+from frhsic.estimators.coding import row_hashes
 from frhsic.estimators.constraints import FitRows
 from frhsic.estimators.describing import cell_means, describe_prototypes
 from frhsic.estimators.engine import Functions
@@ -116,7 +117,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
     ----------
     estimator : classifier, regressor, FrozenEstimator, function or None
         Model of each column of y, fitted out of fold; one that is frozen, or a function of X, is
-        used as it is. None is LightGBM, averaged with additive splines below 10,000 rows.
+        used as it is. None is a mean of additive splines and trees of LightGBM.
     limit : number, str, dict or None
         A number is a bound on the gap of every head, at this resolution; with few rows it needs few
         prototypes to be kept. A share of the unconstrained gap such as
@@ -509,9 +510,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
 
     def _keys(self, X: Any, s: np.ndarray | None) -> np.ndarray:
         """Return a number for each row that depends on its content alone."""
-        codes = self.table_.codes(X)
-        content = pd.DataFrame(codes if s is None else np.column_stack([codes, s]))
-        return pd.util.hash_pandas_object(content, index=False).to_numpy()
+        return row_hashes(self._coded(X, s))
 
 
 def _target_columns(targets: Sequence[KeptTarget], predictions: Predictions) -> np.ndarray:

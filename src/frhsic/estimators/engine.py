@@ -25,19 +25,19 @@ from frhsic import _progress
 from frhsic._threads import thread_count
 from frhsic.estimators.additive import (
     GRAM_ROWS,
-    RIDGES,
+    RIDGE_GRID,
     Basis,
     Bins,
     Grams,
     RidgePath,
-    class_probabilities_of,
     fit_logistic,
+    margin_probabilities,
 )
 from frhsic.estimators.basis import predictable_directions
 from frhsic.splits import subsample
 
 # Shares of the additive part that are tried.
-SHARES = np.linspace(0, 1, 11)
+ADDITIVE_SHARES = np.linspace(0, 1, 11)
 # Trees between two looks at the loss; looks without progress that end the boosting.
 STRIDE = 5
 PATIENCE = 5
@@ -53,7 +53,7 @@ PILOT_SETTINGS = {"objective": "regression", "num_leaves": 15, "learning_rate": 
 # Columns of a table whose histograms are made row by row, at most.
 MOST_BY_ROWS = 128
 # Rows, and rounds of all outputs, that are predicted at once.
-BLOCK = 65_536
+ROWS_AT_ONCE = 65_536
 ROUNDS_AT_ONCE = 5
 # The text of a tree that adds nothing.
 NO_TREE = "num_leaves=1\nnum_cat=0\nleaf_value=0\nis_linear=0\nshrinkage=1"
@@ -89,7 +89,7 @@ def step_length(rows: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class Response:
     """A column to predict.
 
     Attributes
@@ -113,7 +113,7 @@ class Target:
     center: float = 0.0
     scale: float = 1.0
 
-    def standardized(self, weights: np.ndarray) -> Target:
+    def standardized(self, weights: np.ndarray) -> Response:
         """Return numbers with mean 0 and standard deviation 1, and classes as they are."""
         if self.classes:
             return self
@@ -200,8 +200,8 @@ class Engine:
         of the second of two classes, or those of each class; (folds, n, outputs).
         """
         result = np.empty((self.folds, len(x), len(self.shares)))
-        for start in range(0, len(x), BLOCK):
-            block = x[start : start + BLOCK]
+        for start in range(0, len(x), ROWS_AT_ONCE):
+            block = x[start : start + ROWS_AT_ONCE]
             margins = self.constants + self.bins.incidence(block) @ self.table
             margins = margins.reshape(len(block), self.folds, -1)
             if self.booster is not None:
@@ -234,7 +234,7 @@ class Engine:
         for classes in self.classes:
             stop = place + (classes if classes > 2 else 1)
             if classes:
-                values[..., place:stop] = class_probabilities_of(margins[..., place:stop])
+                values[..., place:stop] = margin_probabilities(margins[..., place:stop])
             place = stop
         return values
 
@@ -253,7 +253,7 @@ class FittedEngine:
 def fit_engine(
     x: np.ndarray,
     categorical: Sequence[int],
-    outcomes: Sequence[Target],
+    outcomes: Sequence[Response],
     functions: Sequence[Functions],
     fold: np.ndarray,
     weights: np.ndarray,
@@ -289,7 +289,7 @@ def fit_engine(
             along = _directions(rows, group, path.best().out_of_fold(rows))
         path = path.along(along)
         for k, column in enumerate((group.values @ along).T):
-            targets.append(Target(column, 0, group.known, "function"))
+            targets.append(Response(column, 0, group.known, "function"))
             additive.append(path.best(k))
         directions.append(along)
     trees = []
@@ -421,7 +421,7 @@ def _fit_path(rows: _Rows, values: np.ndarray, known: np.ndarray) -> _Path:
     return _Path(rows, grams, RidgePath.fit(grams, values.shape[1]))
 
 
-def _fit_additive(rows: _Rows, target: Target) -> _Additive:
+def _fit_additive(rows: _Rows, target: Response) -> _Additive:
     """Fit the additive part of an outcome.
 
     The ridge of a logistic regression is that of least squares for the indicators of its classes,
@@ -431,7 +431,7 @@ def _fit_additive(rows: _Rows, target: Target) -> _Additive:
         return _fit_path(rows, target.values[:, None], target.known).best()
     ones = np.eye(target.classes)[target.values.astype(np.int64)][:, -target.outputs :]
     linear = _fit_path(rows, ones, target.known)
-    ridge = RIDGES[linear.path.errors.sum(axis=1).argmin()]
+    ridge = RIDGE_GRID[linear.path.errors.sum(axis=1).argmin()]
     rates = linear.grams.means[rows.basis.count :]
     some = subsample(len(ones), GRAM_ROWS, np.random.default_rng(rows.seed))
     coefficients, intercepts = fit_logistic(
@@ -487,7 +487,7 @@ class _Trees:
     out_of_fold: np.ndarray
 
 
-def _boost(rows: _Rows, target: Target, additive: np.ndarray, number: int) -> _Trees:
+def _boost(rows: _Rows, target: Response, additive: np.ndarray, number: int) -> _Trees:
     """Boost trees for each fold in step, until the loss on the held-out rows of all folds has not
     fallen for a while.
     """
@@ -512,13 +512,13 @@ def _boost(rows: _Rows, target: Target, additive: np.ndarray, number: int) -> _T
                 for _ in range(STRIDE):
                     booster.update()
                 trees[fold == j] = _held_out_margins(booster, target)
-        mixtures = [share * additive[some] + (1 - share) * trees[some] for share in SHARES]
+        mixtures = [share * additive[some] + (1 - share) * trees[some] for share in ADDITIVE_SHARES]
         losses = np.stack([weights @ target.losses(one, some) for one in mixtures], axis=1)
         for use in range(3):
             at = int(losses[use].argmin())
             if losses[use, at] < least[use]:
                 least[use] = losses[use, at]
-                shares[use] = SHARES[at]
+                shares[use] = ADDITIVE_SHARES[at]
                 looks[use] = look
                 margins[use] = shares[use] * additive + (1 - shares[use]) * trees
         if look - looks[2] >= PATIENCE:
@@ -534,7 +534,7 @@ def _boost(rows: _Rows, target: Target, additive: np.ndarray, number: int) -> _T
     )
 
 
-def _boosters(rows: _Rows, target: Target, number: int) -> list[lightgbm.Booster]:
+def _boosters(rows: _Rows, target: Response, number: int) -> list[lightgbm.Booster]:
     """Return a booster without trees for each fold."""
     objective = {0: "regression", 2: "binary"}.get(target.classes, "multiclass")
     seeds = np.random.SeedSequence([rows.seed, number]).generate_state(rows.folds) % 2**31
@@ -569,7 +569,7 @@ def _held_out_values(booster: lightgbm.Booster) -> np.ndarray:
     return given[0]
 
 
-def _held_out_margins(booster: lightgbm.Booster, target: Target) -> np.ndarray:
+def _held_out_margins(booster: lightgbm.Booster, target: Response) -> np.ndarray:
     """Return the margins of the held-out rows of a booster, (n, outputs)."""
     values = np.reshape(_held_out_values(booster), (-1, target.outputs))
     if not target.classes:

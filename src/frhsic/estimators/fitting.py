@@ -32,7 +32,7 @@ from frhsic._threads import thread_count
 from frhsic._warnings import warn
 from frhsic.estimators.coding import ADMITTED_FOLDS, TreeTable, fold_of_rows
 from frhsic.estimators.constraints import FitRows
-from frhsic.estimators.engine import Engine, Functions, Target, fit_engine
+from frhsic.estimators.engine import Engine, Functions, Response, fit_engine
 from frhsic.estimators.frontier import Choice, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import (
     ROUTING,
@@ -65,13 +65,13 @@ class Outcome:
         """Return some of the rows."""
         return replace(self, labels=self.labels[rows])
 
-    def target(self) -> Target:
+    def target(self) -> Response:
         """Return what the engine is asked for."""
         known = np.ones(len(self.labels), dtype=bool)
         if self.classes is None:
-            return Target(self.labels.astype(np.float64), 0, known, "outcome")
+            return Response(self.labels.astype(np.float64), 0, known, "outcome")
         codes = np.searchsorted(self.classes, self.labels).astype(np.float64)
-        return Target(codes, len(self.classes), known, "outcome")
+        return Response(codes, len(self.classes), known, "outcome")
 
     def predicted(self, model: Any, X: Any) -> np.ndarray:
         """Return what a model predicts: numbers, the probability of the second of two classes,
@@ -310,7 +310,7 @@ class ParityModel(BaseEstimator):
             return [self._model_of_y(X, one.at(train), weights) for one in outcomes]
 
         def predict(models: list[Any], held_out: np.ndarray) -> np.ndarray:
-            return _side_by_side(outcomes, models, _safe_indexing(table, held_out))
+            return _predict_outcomes(outcomes, models, _safe_indexing(table, held_out))
 
         models, values = cross_fit(rows.fold, fit, predict, "models of the target")
         return models, _split(values, outcomes)[0]
@@ -401,7 +401,7 @@ class ParityModel(BaseEstimator):
         if self.engine_ is not None:
             values = self.engine_.predict(self._coded(X, s), self.n_jobs)
         table = self._with_sensitive(X, s)
-        of_models = [_side_by_side(outcomes, models, table) for models in self.models_]
+        of_models = [_predict_outcomes(outcomes, models, table) for models in self.models_]
         result = []
         for j in range(len(values)):
             columns = values[j]
@@ -474,7 +474,7 @@ def cross_fit(
     return models, np.concatenate(parts)[np.argsort(np.concatenate(held_out))]
 
 
-def _side_by_side(outcomes: Sequence[Outcome], models: Sequence[Any], X: Any) -> np.ndarray:
+def _predict_outcomes(outcomes: Sequence[Outcome], models: Sequence[Any], X: Any) -> np.ndarray:
     """Return what a model of each outcome predicts, (n, columns)."""
     return np.column_stack([one.predicted(model, X) for one, model in zip(outcomes, models)])
 

@@ -443,8 +443,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     ----------
     estimator : classifier, FrozenEstimator, function or None
         Model of y, fitted out of fold; ``FrozenEstimator(model)`` or a function of X for a model in
-        production, which was trained on other rows and stays as it is. None is LightGBM, averaged
-        with additive splines if it is fitted on fewer than 10,000 rows (12,500 with five folds).
+        production, which was trained on other rows and stays as it is. None is a mean of additive
+        splines and trees of LightGBM, with shares that held-out rows choose.
     limit : number, str, dict or None
         A number is a bound on the gap, in the unit of `aim`, which `confidence` is about. A share
         of the unconstrained gap such as "50%", and 0 for the least gap, are aims for the estimate.
