@@ -214,7 +214,8 @@ def record(name: str, aim: Any, rows: int, table: int) -> dict[str, Any]:
 def spread(model: Any, law: Law) -> float:
     """Return the largest standard deviation of scores by a fold's predictor over the smallest."""
     solution = model.solution_
-    parts = getattr(model, "_regressions", getattr(model, "regressions", None))(law.cells)
+    earlier = not hasattr(model, "_regressions")  # other sources
+    parts = (model.regressions if earlier else model._regressions)(law.cells)
     place = model.choice_.position
     if hasattr(solution, "places"):
         scores = [solution.scores(place, fold, *part) for fold, part in enumerate(parts)]

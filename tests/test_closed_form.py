@@ -21,10 +21,10 @@ from frhsic import ParityClassifier, ParityRegressor
 from frhsic.estimators import families
 from frhsic.estimators.basis import MOST_LEVELS, SensitiveBasis
 from frhsic.estimators.constraints import GapCurve
+from frhsic.estimators.deciding import Decisions
 from frhsic.estimators.families import (
     BinaryScores,
     ClassScores,
-    Decisions,
     Family,
     NumberRanks,
     NumberScores,
@@ -35,7 +35,7 @@ from frhsic.estimators.families import (
     expanded,
     log_loss_root,
 )
-from frhsic.estimators.laws import ConditionalLaw
+from frhsic.estimators.known import ConditionalLaw
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import SMOOTHNESS, GapNorm, solve
 from frhsic.scoring import auc_and_influence

@@ -11,10 +11,10 @@ from scipy.optimize import linprog
 from scipy.special import expit
 
 from frhsic.estimators.basis import SensitiveBasis
-from frhsic.estimators.constraints import GapCurve, chance
-from frhsic.estimators.deciding import solve_dual
-from frhsic.estimators.families import Decisions, KnownDecisions, Problem
-from frhsic.estimators.laws import ConditionalLaw
+from frhsic.estimators.constraints import GapCurve, condition_probability
+from frhsic.estimators.deciding import Decisions, solve_dual
+from frhsic.estimators.families import Problem
+from frhsic.estimators.known import ConditionalLaw, KnownDecisions
 from frhsic.estimators.solving import GAP_SHARES
 
 
@@ -164,11 +164,11 @@ def test_the_path_of_decisions_is_that_of_the_dual_for_shares_of_the_gap(among):
     law = Law(np.stack([p * (1 - rate), p * rate], axis=2)[:, :, None], ((0, among),))
     cell, level, _, y = (index.ravel() for index in np.indices(law.table.shape))
     weights = law.table.ravel()
-    counted = weights * chance(among, y * 1.0)
+    counted = weights * condition_probability(among, y * 1.0)
     basis = law.bases()[0]
     curve = GapCurve.from_rows(basis, basis(level * 1.0), counted, among=among)
     family = Decisions()
-    moved = law.means()[0] + 0.3 * chance(among, law.eta)[:, None]  # not centred
+    moved = law.means()[0] + 0.3 * condition_probability(among, law.eta)[:, None]  # not centred
     base, columns = family.inputs(law.eta, moved, None)
     task = Problem(base[cell], columns[cell], y * 1.0, weights, [curve])
     path = family.path(task, GAP_SHARES)
@@ -241,3 +241,34 @@ def test_decisions_that_know_s_are_optimal(move):
         )
         loss = weights @ (taken * (0.5 - eta))
         assert program.fun - 1e-9 <= loss <= program.fun + 5e-4
+
+
+@pytest.mark.parametrize("levels", [3, 40])
+def test_a_law_given_s_is_that_of_its_people_and_of_a_hundred_like_those_near_it(levels):
+    rng = np.random.default_rng(levels)
+    n = 400
+    s = rng.integers(levels, size=n) * 1.0
+    score = rng.normal(size=n) + s / levels
+    weights = rng.integers(1, 4, n) / 2
+    law = ConditionalLaw.fit(score, s, weights)
+    w = weights * n / weights.sum()
+    grid = np.quantile(score, np.linspace(0, 1, 201))
+    cell = np.minimum(np.searchsorted(grid, score, side="right") - 1, 199)
+    values = np.unique(s)
+    table = np.array([np.bincount(cell, w * (s == value), 200) for value in values])
+    mass = table.sum(axis=1) / n
+    rank = np.cumsum(mass) - mass / 2
+    for i in range(len(values)):
+        near = np.exp(-((rank - rank[i]) ** 2) / (2 * 0.02**2)) if levels > 16 else np.eye(3)[i]
+        people = near @ table
+        share = (table[i] + 100 * people / people.sum()) / (table[i].sum() + 100)
+        assert law.shares[i] == approx(np.append(0, np.cumsum(share)), abs=1e-12)
+    pooled = np.append(0, np.cumsum(table.sum(axis=0)) / n)
+    at = (score[0] - grid[cell[0]]) / (grid[cell[0] + 1] - grid[cell[0]])
+    row = law.shares[np.searchsorted(values, s[0])]
+    expected = np.interp(row[cell[0]] + at * (row[cell[0] + 1] - row[cell[0]]), pooled, grid)
+    moved = law.moved(score, s)
+    assert moved[0] == approx(expected)
+    ends = law.moved(np.array([-99.0, 99.0, 0.1]), np.array([-5.0, 999.0, np.nan]))
+    assert ends == approx([grid[0], grid[-1], 0.1])
+    assert ConditionalLaw.fit(np.ones(n), s).moved(score, s) is score

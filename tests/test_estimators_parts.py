@@ -24,15 +24,13 @@ from frhsic.estimators.describing import _attribute_means, cell_means, describe_
 from frhsic.estimators.encoder import _affordable, _strata
 from frhsic.estimators.families import (
     BinaryScores,
-    KnownDecisions,
-    KnownRanks,
     NumberScores,
     Problem,
     Units,
 )
 from frhsic.estimators.frontier import Frontier, Gap, aimed_gap, limited_measure
 from frhsic.estimators.heads_gap import HeadsTest, _inflation
-from frhsic.estimators.laws import ConditionalLaw
+from frhsic.estimators.known import ConditionalLaw, KnownDecisions, KnownRanks
 from frhsic.estimators.prototypes import SolverRows
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import GAP_SHARES, solve

@@ -159,7 +159,9 @@ class Constraint:
 
     def known_means(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Return m where S is known: φ(s), times the chance of the condition over its rate."""
-        return np.asarray(self.functions(s) * chance(self.among, eta)[:, None] / self.rate)
+        return np.asarray(
+            self.functions(s) * condition_probability(self.among, eta)[:, None] / self.rate
+        )
 
 
 def condition_mask(among: Among, y: np.ndarray) -> np.ndarray:
@@ -169,7 +171,7 @@ def condition_mask(among: Among, y: np.ndarray) -> np.ndarray:
     return np.asarray(y == (1 if among == "positive" else 0))
 
 
-def chance(among: Among, eta: np.ndarray) -> np.ndarray:
+def condition_probability(among: Among, eta: np.ndarray) -> np.ndarray:
     """Return the probability that a condition keeps rows of which η is known."""
     if among == "all":
         return np.ones(len(eta))

@@ -15,13 +15,20 @@ over all functions :math:`\nu_j` of the attributes, and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
+from scipy.optimize import minimize
 from scipy.special import expit
 
 from frhsic.estimators.basis import SensitiveBasis
+from frhsic.estimators.constraints import LabelledRows, condition_probability
+from frhsic.estimators.families import Family, Problem, Units, combine, log_odds
+
+# Weight of the square of what a recalibration of η changes.
+CALIBRATION_RIDGE = 1e-5
 
 # κ: the gap of the solution exceeds its limit by at most κ|c|.
 DUAL_RIDGE = 1e-3
@@ -40,6 +47,107 @@ DUAL_PRECISION = 1e-13
 DUAL_ROUGH = 1e-6
 DUAL_ITERATIONS = 100
 DUAL_SHORTEST = 1e-6
+
+
+@dataclass(frozen=True)
+class Decisions(Family):
+    """Decisions that lose least: η above a threshold that moves along m.
+
+    A wrong positive decision loses the threshold τ, a wrong negative one 1 - τ. The parameters are
+    two that recalibrate the log-odds of η, an intercept, a factor of η, and the coefficients.
+    """
+
+    decides = True
+
+    def inputs(
+        self, eta: np.ndarray, means: np.ndarray, units: Units
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return log_odds(eta), means
+
+    def target(self, sample: LabelledRows, units: Units) -> np.ndarray:
+        return sample.y
+
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        shift, slope, intercept, factor = parameters[:4]
+        eta = expit(shift + slope * base)
+        return np.asarray(intercept + factor * eta - combine(columns, parameters[4:]))
+
+    def loss(self, task: Problem, parameters: np.ndarray) -> float:
+        """Return the loss of hard decisions."""
+        taken = self.outputs(parameters, task.base, task.columns) > 0
+        return decision_loss(taken, task)
+
+    def constant(self, task: Problem) -> np.ndarray:
+        """Return the one decision for everybody that loses less."""
+        constant = np.zeros(4 + task.columns.shape[1])
+        constant[2] = 1.0 if task.mean() > task.threshold else -1.0
+        return constant
+
+    def path(self, task: Problem, shares: np.ndarray) -> np.ndarray:
+        """Return the parameters for each trade-off, (G, P), with gaps of some shares of that of
+        decisions without limits.
+        """
+        calibration = recalibrated(task.base, task.y, task.weights)
+        eta = expit(calibration[0] + calibration[1] * task.base)
+        gains = eta - task.threshold
+        taken = (gains > 0).astype(np.float64)
+        first = np.array([*calibration, -task.threshold, 1.0, *np.zeros(task.columns.shape[1])])
+        widths = [curve.basis.values.shape[1] for curve in task.curves]
+        starts = np.cumsum(widths)[:-1]
+        offsets = []
+        centered = []
+        gaps = []
+        for curve, columns in zip(task.curves, np.split(task.columns, starts, axis=1)):
+            # less a multiple of the chance of the condition, so that constants have no gap
+            kept = condition_probability(curve.among, eta)
+            offset = task.weights @ columns / (task.weights @ kept)
+            offsets.append(offset)
+            centered.append(columns - np.outer(kept, offset))
+            sums = (task.weights * taken) @ centered[-1]
+            gaps.append(curve.norm(sums[:, None], 0.0)[0])
+        scales = np.array([curve.scale for curve in task.curves])
+        whole = float((gaps / scales).max())
+        if whole == 0:
+            return np.tile(first, (len(shares), 1))
+        path = [first]
+        for share in shares[1:]:
+            c, _ = solve_dual(
+                gains,
+                np.column_stack(centered),
+                task.weights,
+                [curve.basis for curve in task.curves],
+                share * whole * scales,
+            )
+            own = np.append(first[:4], c)
+            for curve, part, offset in zip(task.curves, np.split(c, starts), offsets):
+                without, with_y = condition_probability(curve.among, np.array([0.0, 1.0]))
+                own[2] += without * (part @ offset)
+                own[3] += (with_y - without) * (part @ offset)
+            path.append(own)
+        return np.array(path)
+
+
+def decision_loss(taken: np.ndarray, task: Problem) -> float:
+    """Return the mean loss of decisions: τ for a wrong positive, 1 - τ for a wrong negative one."""
+    costs = np.where(task.y == 1, (1 - task.threshold) * ~taken, task.threshold * taken)
+    return float(task.weights @ costs)
+
+
+def recalibrated(base: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return intercept and slope of the log-odds of y along some log-odds, near 0 and 1 where rows
+    say little.
+    """
+
+    def objective(line: np.ndarray) -> tuple[float, np.ndarray]:
+        margin = line[0] + line[1] * base
+        loss = weights @ (np.logaddexp(0.0, margin) - y * margin)
+        away = line - [0.0, 1.0]
+        slope = weights * (expit(margin) - y)
+        gradient = np.array([slope.sum(), slope @ base]) + 2 * CALIBRATION_RIDGE * away
+        return float(loss + CALIBRATION_RIDGE * away @ away), gradient
+
+    solved = minimize(objective, np.array([0.0, 1.0]), jac=True, options={"gtol": 1e-10})
+    return np.asarray(solved.x)
 
 
 def solve_dual(

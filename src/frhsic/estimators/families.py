@@ -21,12 +21,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, softmax
 
-from frhsic.estimators.constraints import GapCurve, LabelledRows, chance
-from frhsic.estimators.deciding import solve_dual
-from frhsic.estimators.laws import ConditionalLaw
+from frhsic.estimators.constraints import GapCurve, LabelledRows
 
 # Share of the rarer class below which decisions are made for balanced accuracy, with the base rate
 # as threshold.
@@ -44,9 +41,6 @@ WIDTH = 0.1
 # Cells of the grid of a soft rank: for each such width, and on each side of the mean score.
 CELLS = 8
 MOST_CELLS = 2_500
-
-# Weight of the square of what a recalibration of η changes.
-CALIBRATION_RIDGE = 1e-5
 
 # Probabilities stay as far from 0 and 1.
 CLIP = 1e-6
@@ -238,12 +232,12 @@ def _with_columns(own: list[float], scales: list[float], task: Problem) -> Start
     return StartingPoint(np.append(own, np.zeros(len(along))), np.append(scales, along), len(own))
 
 
-def _combined(columns: np.ndarray, c: np.ndarray) -> np.ndarray:
+def combine(columns: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Return Σ c_k m_k of each row; a product of matrices would round it by the number of rows."""
     return np.asarray(np.einsum("nk,k...->n...", columns, c))
 
 
-def _log_odds(eta: np.ndarray) -> np.ndarray:
+def log_odds(eta: np.ndarray) -> np.ndarray:
     return np.asarray(logit(np.clip(eta, CLIP, 1 - CLIP)))
 
 
@@ -252,7 +246,7 @@ class LogLossFamily(SmoothFamily):
     """A family of probabilities, whose log-odds the coefficients work on."""
 
     def link(self, eta: np.ndarray) -> np.ndarray:
-        return _log_odds(eta)
+        return log_odds(eta)
 
     def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
         return float(np.mean(shares @ (eta * (1 - eta)))) / 2
@@ -264,7 +258,7 @@ class BinaryScores(LogLossFamily):
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         eta = expit(parameters[0] + parameters[1] * base)
-        f, _ = log_loss_root(eta, _combined(columns, parameters[2:]))
+        f, _ = log_loss_root(eta, combine(columns, parameters[2:]))
         return np.asarray(np.clip(f, CLIP, 1 - CLIP))
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
@@ -337,9 +331,7 @@ class ClassScores(LogLossFamily):
     def _margins(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         classes = base.shape[1]
         c = parameters[1 + classes :].reshape(-1, classes)
-        return np.asarray(
-            parameters[1 : 1 + classes] + parameters[0] * base - _combined(columns, c)
-        )
+        return np.asarray(parameters[1 : 1 + classes] + parameters[0] * base - combine(columns, c))
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         log_f = log_softmax(self._margins(parameters, task.base, task.columns), axis=1)
@@ -361,7 +353,7 @@ class NumberScores(SmoothFamily):
     """Numbers with the least squared error, f = a + b η - Σ c_k m_k."""
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return np.asarray(parameters[0] + parameters[1] * base - _combined(columns, parameters[2:]))
+        return np.asarray(parameters[0] + parameters[1] * base - combine(columns, parameters[2:]))
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         f = self.outputs(parameters, task.base, task.columns)
@@ -502,172 +494,3 @@ class SoftRanks:
     def totals(self, values: np.ndarray) -> np.ndarray:
         """Return the sum of values (n,) over the rows of each cell."""
         return np.bincount(self.cell, values, len(self.starts))
-
-
-@dataclass(frozen=True)
-class Decisions(Family):
-    """Decisions that lose least: η above a threshold that moves along m.
-
-    A wrong positive decision loses the threshold τ, a wrong negative one 1 - τ. The parameters are
-    two that recalibrate the log-odds of η, an intercept, a factor of η, and the coefficients.
-    """
-
-    decides = True
-
-    def inputs(
-        self, eta: np.ndarray, means: np.ndarray, units: Units
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return _log_odds(eta), means
-
-    def target(self, sample: LabelledRows, units: Units) -> np.ndarray:
-        return sample.y
-
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        shift, slope, intercept, factor = parameters[:4]
-        eta = expit(shift + slope * base)
-        return np.asarray(intercept + factor * eta - _combined(columns, parameters[4:]))
-
-    def loss(self, task: Problem, parameters: np.ndarray) -> float:
-        """Return the loss of hard decisions."""
-        taken = self.outputs(parameters, task.base, task.columns) > 0
-        return decision_loss(taken, task)
-
-    def constant(self, task: Problem) -> np.ndarray:
-        """Return the one decision for everybody that loses less."""
-        constant = np.zeros(4 + task.columns.shape[1])
-        constant[2] = 1.0 if task.mean() > task.threshold else -1.0
-        return constant
-
-    def path(self, task: Problem, shares: np.ndarray) -> np.ndarray:
-        """Return the parameters for each trade-off, (G, P), with gaps of some shares of that of
-        decisions without limits.
-        """
-        calibration = recalibrated(task.base, task.y, task.weights)
-        eta = expit(calibration[0] + calibration[1] * task.base)
-        gains = eta - task.threshold
-        taken = (gains > 0).astype(np.float64)
-        first = np.array([*calibration, -task.threshold, 1.0, *np.zeros(task.columns.shape[1])])
-        widths = [curve.basis.values.shape[1] for curve in task.curves]
-        starts = np.cumsum(widths)[:-1]
-        offsets = []
-        centered = []
-        gaps = []
-        for curve, columns in zip(task.curves, np.split(task.columns, starts, axis=1)):
-            # less a multiple of the chance of the condition, so that constants have no gap
-            kept = chance(curve.among, eta)
-            offset = task.weights @ columns / (task.weights @ kept)
-            offsets.append(offset)
-            centered.append(columns - np.outer(kept, offset))
-            sums = (task.weights * taken) @ centered[-1]
-            gaps.append(curve.norm(sums[:, None], 0.0)[0])
-        scales = np.array([curve.scale for curve in task.curves])
-        whole = float((gaps / scales).max())
-        if whole == 0:
-            return np.tile(first, (len(shares), 1))
-        path = [first]
-        for share in shares[1:]:
-            c, _ = solve_dual(
-                gains,
-                np.column_stack(centered),
-                task.weights,
-                [curve.basis for curve in task.curves],
-                share * whole * scales,
-            )
-            own = np.append(first[:4], c)
-            for curve, part, offset in zip(task.curves, np.split(c, starts), offsets):
-                without, with_y = chance(curve.among, np.array([0.0, 1.0]))
-                own[2] += without * (part @ offset)
-                own[3] += (with_y - without) * (part @ offset)
-            path.append(own)
-        return np.array(path)
-
-
-def decision_loss(taken: np.ndarray, task: Problem) -> float:
-    """Return the mean loss of decisions: τ for a wrong positive, 1 - τ for a wrong negative one."""
-    costs = np.where(task.y == 1, (1 - task.threshold) * ~taken, task.threshold * taken)
-    return float(task.weights @ costs)
-
-
-def recalibrated(base: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return intercept and slope of the log-odds of y along some log-odds, near 0 and 1 where rows
-    say little.
-    """
-
-    def objective(line: np.ndarray) -> tuple[float, np.ndarray]:
-        margin = line[0] + line[1] * base
-        loss = weights @ (np.logaddexp(0.0, margin) - y * margin)
-        away = line - [0.0, 1.0]
-        slope = weights * (expit(margin) - y)
-        gradient = np.array([slope.sum(), slope @ base]) + 2 * CALIBRATION_RIDGE * away
-        return float(loss + CALIBRATION_RIDGE * away @ away), gradient
-
-    solved = minimize(objective, np.array([0.0, 1.0]), jac=True, options={"gtol": 1e-10})
-    return np.asarray(solved.x)
-
-
-@dataclass(frozen=True)
-class KnownRanks(Family):
-    """Where predictions may use S: each score goes to where its rank among people of its s leads,
-    by at most a largest move, the one parameter.
-    """
-
-    knows_s = True
-
-    def inputs(
-        self, eta: np.ndarray, means: np.ndarray, units: Units
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return units.standard(eta), units.standard(means)
-
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return np.asarray(np.clip(columns[:, 0], base - parameters[0], base + parameters[0]))
-
-    def decided(self, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the decisions that the gap of scores is measured on, (n, c)."""
-        deciles = np.quantile(score, DECILES, method="inverted_cdf", weights=weights)
-        return np.asarray(score[:, None] > deciles)
-
-    def parameters(self, move: float, task: Problem, law: ConditionalLaw) -> np.ndarray:
-        """Return the parameters of a largest move."""
-        return np.array([move])
-
-    def path(self, task: Problem, shares: np.ndarray, law: ConditionalLaw) -> np.ndarray:
-        """Return the parameters of each trade-off, (G, P), whose gaps are spread as some shares."""
-        moves = np.quantile(np.abs(task.columns[:, 0] - task.base), np.linspace(0, 1, 48))
-        gaps = []
-        for move in moves:
-            score = self.outputs(self.parameters(move, task, law), task.base, task.columns)
-            decided = self.decided(score, task.weights)
-            gaps.append(task.curves[0].gap(decided.astype(np.float64)))
-        least = np.minimum.accumulate(gaps)
-        wanted = least[-1] + (least[0] - least[-1]) * (shares - shares[-1]) / (1 - shares[-1])
-        path = np.interp(wanted, least[::-1], moves[::-1])
-        path[0] = 0.0
-        path[-1] = moves[-1]
-        return np.array([self.parameters(move, task, law) for move in path])
-
-
-@dataclass(frozen=True)
-class KnownDecisions(KnownRanks):
-    r"""Optimal decisions that may use S: η above a threshold
-    :math:`t(s) = \min(\max(Q_s, t_0 - \mu), t_0 + \mu)`, where the share r of the people of s has
-    an η above :math:`Q_s`.
-
-    The numbers :math:`t_0` and r are those with :math:`E\,t(S) = \tau` and
-    :math:`P(\eta > t(S)) = r` (docs/theory.md). The parameters are μ, :math:`t_0`, and the score
-    that the share r of all people exceeds.
-    """
-
-    decides = True
-
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        move, center, common = parameters
-        above = base - center
-        return np.asarray(np.clip(columns[:, 0] - common, above - move, above + move))
-
-    def decided(self, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        return np.asarray(score > 0)[:, None]
-
-    def parameters(self, move: float, task: Problem, law: ConditionalLaw) -> np.ndarray:
-        center, share = law.optimal_rule(move, task.threshold)
-        common = np.interp(1 - share, law.pooled, law.scores)
-        return np.array([move, center - task.threshold, common - task.threshold])

@@ -23,14 +23,12 @@ from frhsic._threads import limit_to_n_jobs
 from frhsic._warnings import warn
 from frhsic.estimators.coding import HashedFolds, TreeTable, row_hashes
 from frhsic.estimators.constraints import Among, Constraint, LabelledRows
+from frhsic.estimators.deciding import Decisions
 from frhsic.estimators.engine import Functions
 from frhsic.estimators.families import (
     BinaryScores,
     ClassScores,
-    Decisions,
     Family,
-    KnownDecisions,
-    KnownRanks,
     NumberRanks,
     NumberScores,
     ScoreRanks,
@@ -53,6 +51,7 @@ from frhsic.estimators.frontier import (
     measure_path,
 )
 from frhsic.estimators.inputs import named_arguments, target_column, typed_table
+from frhsic.estimators.known import KnownDecisions, KnownRanks
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.targets import log_losses
 from frhsic.parity.limits import LimitLike, limits_by_attribute, parse_limits

@@ -9,16 +9,15 @@ from typing import Self
 import numpy as np
 
 from frhsic.estimators.constraints import Constraint, GapCurve, LabelledRows
+from frhsic.estimators.deciding import Decisions
 from frhsic.estimators.families import (
-    Decisions,
     Family,
-    KnownRanks,
     NumberRanks,
     Problem,
     SmoothFamily,
     Units,
 )
-from frhsic.estimators.laws import ConditionalLaw
+from frhsic.estimators.known import ConditionalLaw, KnownRanks
 from frhsic.estimators.solving import GAP_SHARES, solve
 from frhsic.parity.limits import Limit
 

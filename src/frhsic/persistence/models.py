@@ -22,7 +22,7 @@ from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.coding import TreeTable
 from frhsic.estimators.coupling import DensityRatio
 from frhsic.estimators.families import ClassScores
-from frhsic.estimators.laws import ConditionalLaw
+from frhsic.estimators.known import ConditionalLaw
 from frhsic.estimators.parity import ParityEstimator
 from frhsic.persistence.rules import require
 from frhsic.persistence.values import from_json, to_json

@@ -14,14 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.constraints import Constraint, LabelledRows
-from frhsic.estimators.families import (
-    BinaryScores,
-    Decisions,
-    Family,
-    KnownDecisions,
-    NumberScores,
-)
-from frhsic.estimators.laws import ConditionalLaw
+from frhsic.estimators.deciding import Decisions
+from frhsic.estimators.families import BinaryScores, Family, NumberScores
+from frhsic.estimators.known import ConditionalLaw, KnownDecisions
 from frhsic.estimators.solution import Solution
 from frhsic_paper.crossed.bases import (
     Base,

@@ -1,4 +1,4 @@
-"""The law of a score given an attribute, for predictions that may use it."""
+"""Ranks and decisions that may use the attribute, by the law of a score given it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from frhsic.estimators.basis import MOST_LEVELS, SensitiveBasis
+from frhsic.estimators.families import DECILES, Family, Problem, Units
 
 # Points of a law of scores given S; width of its smoothing, in ranks of S; rows that the neighbours
 # count for.
@@ -115,3 +116,71 @@ class ConditionalLaw:
 
         share = brentq(surplus, 0.0, 1.0, xtol=1e-9)
         return thresholds(share)[1], share
+
+
+@dataclass(frozen=True)
+class KnownRanks(Family):
+    """Where predictions may use S: each score goes to where its rank among people of its s leads,
+    by at most a largest move, the one parameter.
+    """
+
+    knows_s = True
+
+    def inputs(
+        self, eta: np.ndarray, means: np.ndarray, units: Units
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return units.standard(eta), units.standard(means)
+
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(np.clip(columns[:, 0], base - parameters[0], base + parameters[0]))
+
+    def decided(self, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the decisions that the gap of scores is measured on, (n, c)."""
+        deciles = np.quantile(score, DECILES, method="inverted_cdf", weights=weights)
+        return np.asarray(score[:, None] > deciles)
+
+    def parameters(self, move: float, task: Problem, law: ConditionalLaw) -> np.ndarray:
+        """Return the parameters of a largest move."""
+        return np.array([move])
+
+    def path(self, task: Problem, shares: np.ndarray, law: ConditionalLaw) -> np.ndarray:
+        """Return the parameters of each trade-off, (G, P), whose gaps are spread as some shares."""
+        moves = np.quantile(np.abs(task.columns[:, 0] - task.base), np.linspace(0, 1, 48))
+        gaps = []
+        for move in moves:
+            score = self.outputs(self.parameters(move, task, law), task.base, task.columns)
+            decided = self.decided(score, task.weights)
+            gaps.append(task.curves[0].gap(decided.astype(np.float64)))
+        least = np.minimum.accumulate(gaps)
+        wanted = least[-1] + (least[0] - least[-1]) * (shares - shares[-1]) / (1 - shares[-1])
+        path = np.interp(wanted, least[::-1], moves[::-1])
+        path[0] = 0.0
+        path[-1] = moves[-1]
+        return np.array([self.parameters(move, task, law) for move in path])
+
+
+@dataclass(frozen=True)
+class KnownDecisions(KnownRanks):
+    r"""Optimal decisions that may use S: η above a threshold
+    :math:`t(s) = \min(\max(Q_s, t_0 - \mu), t_0 + \mu)`, where the share r of the people of s has
+    an η above :math:`Q_s`.
+
+    The numbers :math:`t_0` and r are those with :math:`E\,t(S) = \tau` and
+    :math:`P(\eta > t(S)) = r` (docs/theory.md). The parameters are μ, :math:`t_0`, and the score
+    that the share r of all people exceeds.
+    """
+
+    decides = True
+
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        move, center, common = parameters
+        above = base - center
+        return np.asarray(np.clip(columns[:, 0] - common, above - move, above + move))
+
+    def decided(self, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return np.asarray(score > 0)[:, None]
+
+    def parameters(self, move: float, task: Problem, law: ConditionalLaw) -> np.ndarray:
+        center, share = law.optimal_rule(move, task.threshold)
+        common = np.interp(1 - share, law.pooled, law.scores)
+        return np.array([move, center - task.threshold, common - task.threshold])
