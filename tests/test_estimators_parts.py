@@ -452,12 +452,15 @@ def test_a_limit_is_kept_at_the_first_place_by_its_upper_end_or_estimate():
     assert shown.choose(None, True).position == 0
 
 
-def test_upper_ends_are_compared_from_the_strictest_trade_off_to_the_first_beyond_the_limit():
+@pytest.mark.parametrize(("aim", "positions"), [("score", [4, 1, 1]), ("heads", [4, 3, 1])])
+def test_upper_ends_are_compared_from_the_strictest_trade_off_on(aim, positions):
+    """Up to the second beyond the limit, or to the first where the ends are one-sided."""
     highs = [0.3, 0.1, 0.25, 0.15, 0.12]
     gaps = {"age": tuple(Gap(0.1, 0.0, high) for high in highs)}
-    shown = Frontier("score", "gdp", {}, gaps, {"age": 0.0}, 0.95, 0.5, 100)
-    assert (shown.choose(0.2, True).position, shown.choose(0.2, True).met) == (3, True)
-    assert shown.choose(0.26, True).position == 1
+    shown = Frontier(aim, "gdp", {}, gaps, {"age": 0.0}, 0.95, 0.5, 100)
+    choices = [shown.choose(limit, True) for limit in (0.13, 0.2, 0.26)]
+    assert all(choice.met for choice in choices)
+    assert [choice.position for choice in choices] == positions
     assert not shown.choose(0.11, True).met
 
 

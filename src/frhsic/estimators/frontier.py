@@ -276,11 +276,13 @@ class Frontier:
         one that comes closest.
 
         A number, or a share of the base rate, is compared with the upper end of the interval if
-        that is asked for: from the strictest trade-off on to looser ones, up to the first upper end
-        beyond the limit, so that the comparisons count as one. A share of the gap, or 0, is
-        compared with the estimate. Where no upper end keeps a number, trade-offs whose estimates do
-        come first. 0 is kept where the largest gap of the attributes that it limits, each over its
-        gap without constraint, is least.
+        that is asked for: from the strictest trade-off on to looser ones, up to the second upper
+        end beyond the limit. So only the first two trade-offs that break the limit can be taken by
+        mistake, and an upper end of a two-sided interval errs half as often as `confidence` admits.
+        Ends of an encoder are one-sided: there the first one beyond the limit is the last. A share
+        of the gap, or 0, is compared with the estimate. Where no upper end keeps a number,
+        trade-offs whose estimates do come first. 0 is kept where the largest gap of the attributes
+        that it limits, each over its gap without constraint, is least.
         """
         limits = self.limits(limit)
         indistinct = tuple(
@@ -304,7 +306,8 @@ class Frontier:
             excess = self._excesses(applied, least, by_upper_end)
             bounds = [pair for pair in applied if by_upper_end and not pair[1].is_aim]
             beyond = self._excesses(bounds, least, True) > 0
-            position, met = _first_kept(excess, estimates <= 0, beyond)
+            failures = 1 if self.aim == "heads" else 2
+            position, met = _first_kept(excess, estimates <= 0, beyond, failures)
             if not met and estimates[position] <= 0:
                 rows = max(self._rows_to_settle(position, name, one) for name, one in applied)
         return Choice(
@@ -483,24 +486,26 @@ def measure_path(
     return gaps, pvalues
 
 
-def _first_kept(excess: np.ndarray, keeps: np.ndarray, beyond: np.ndarray) -> tuple[int, bool]:
-    """Return the first place without excess after all that are beyond the limit, and whether there
-    is one. If not, where the excess is least, among places whose estimates keep the limit if there
-    are any.
+def _first_kept(
+    excess: np.ndarray, keeps: np.ndarray, beyond: np.ndarray, failures: int
+) -> tuple[int, bool]:
+    """Return the first place without excess before which, coming from the last place, fewer than
+    some number of places are beyond the limit, and whether there is one. If not, where the excess
+    is least, among places whose estimates keep the limit if there are any.
 
     Examples
     --------
     >>> never = np.full(4, False)
-    >>> _first_kept(np.array([3.0, -1.0, 1.0, -0.5]), never, never)
+    >>> _first_kept(np.array([3.0, -1.0, 1.0, -0.5]), never, never, 1)
     (1, True)
-    >>> _first_kept(np.array([3.0, -1.0, 1.0, -0.5]), never, np.array([True, False, True, False]))
-    (3, True)
-    >>> _first_kept(np.array([3.0, 1.0, 2.0, 2.5]), never, never)
+    >>> excess = np.array([-0.1, 3.0, -1.0, 1.0, -0.5])
+    >>> [_first_kept(excess, excess <= 0, excess > 0, failures)[0] for failures in (1, 2, 3)]
+    [4, 2, 0]
+    >>> _first_kept(np.array([3.0, 1.0, 2.0, 2.5]), never, never, 1)
     (1, False)
     """
-    last_beyond = int(np.flatnonzero(beyond).max(initial=-1))
-    kept = np.flatnonzero(excess <= 0)
-    kept = kept[kept > last_beyond]
+    looser = np.cumsum(beyond[::-1])[::-1] >= failures  # so many lie on the way here
+    kept = np.flatnonzero((excess <= 0) & ~looser)
     if len(kept):
         return int(kept[0]), True
     places = np.flatnonzero(keeps) if keeps.any() else np.arange(len(excess))
