@@ -158,7 +158,9 @@ class _Inner(torch.autograd.Function):
     @staticmethod
     def forward(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor, Tensor]:
         step = _gpu.step_kernels(z, INNER_COLUMNS) if gaussian else None
-        value, slope = (step.inner if step else _value_and_slope)(z, g, linear, gaussian)
+        value, slope = (step.gram_inner_and_gradient if step else _value_and_slope)(
+            z, g, linear, gaussian
+        )
         return value, slope
 
     @staticmethod

@@ -96,7 +96,10 @@ class Quantiles(Scale):
     Examples
     --------
     >>> scale = Quantiles.fit("income", np.array([10.0, 20.0, 30.0, 1e6]))
-    >>> [round(float(place), 3) for place in scale.scaled(np.array([10.0, 15.0, 30.0, 1e6, 2e6]))]
+    >>> [
+    ...     round(float(place), 3)
+    ...     for place in scale.scale_values(np.array([10.0, 15.0, 30.0, 1e6, 2e6]))
+    ... ]
     [0.0, 0.167, 0.667, 1.0, 1.0]
     """
 
