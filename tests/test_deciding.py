@@ -9,7 +9,9 @@ import pytest
 from pytest import approx
 from scipy.optimize import linprog
 from scipy.special import expit
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from frhsic import ParityClassifier
 from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.constraints import GapCurve, condition_probability
 from frhsic.estimators.deciding import Decisions, solve_dual
@@ -272,3 +274,22 @@ def test_a_law_given_s_is_that_of_its_people_and_of_a_hundred_like_those_near_it
     ends = law.moved(np.array([-99.0, 99.0, 0.1]), np.array([-5.0, 999.0, np.nan]))
     assert ends == approx([grid[0], grid[-1], 0.1])
     assert ConditionalLaw.fit(np.ones(n), s).moved(score, s) is score
+
+
+def test_rare_decisions_without_a_gap_are_one_for_everybody_where_x_is_nearly_s():
+    rng = np.random.default_rng(0)
+    s = rng.uniform(size=1000)
+    X = s[:, None] + 0.02 * rng.normal(size=(1000, 1))
+    y = rng.uniform(size=1000) < 0.02 + 0.15 * s
+    model = ParityClassifier(
+        LogisticRegression(),
+        attribute_estimator=LinearRegression(),
+        limit=0,
+        aim="decision",
+        random_state=0,
+    ).fit(X, y, sensitive_features=s)
+    gap = model.choice_.gaps["sensitive"]
+    assert model.choice_.unconstrained["sensitive"].value > 0.3
+    assert gap.value == 0
+    assert gap.high < 0.02
+    assert len(np.unique(model.predict(X))) == 1
