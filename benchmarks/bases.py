@@ -50,7 +50,6 @@ except ImportError:  # of an earlier version
 TABLES = ["crime", "wages", "compas", "pension", "meps", "acs_income", "adult", "women"]
 TABLES += ["birth_control", "affairs"]
 SEEDS = 5
-PATH_POINTS = 16
 MEASURES = {"loss": "η", "unexplained": "m", "half": "at half of the gap"}
 
 
@@ -113,8 +112,8 @@ def unit(name: str, seed: int, folder: str | None, most: int) -> dict[str, Any]:
     eta = np.mean([own for own, _ in parts], axis=0)
     means = np.mean([own for _, own in parts], axis=0)
     path = [
-        np.mean([solution.scores(own, *part) for own, part in zip(solution.at(at), parts)], axis=0)
-        for at in np.linspace(0, len(solution.parameters) - 1, PATH_POINTS)
+        np.mean([solution.scores(at, fold, *part) for fold, part in enumerate(parts)], axis=0)
+        for at in range(solution.places)
     ]
     path.append(np.full(len(test.y), train.y.mean()))  # a smaller gap is read towards a constant
     gaps = np.array([gap_of(test, scores) for scores in path])

@@ -1,14 +1,15 @@
-"""How often the gap of a served predictor exceeds its limit on new people, and how far it stays
-below, where `confidence=0.95` keeps the limit.
+"""How often the gap of a served predictor exceeds its limit on new people, how far it stays below,
+and what that costs, where `confidence=0.95` keeps the limit.
 
-    python benchmarks/promise.py --jobs 16       # 200 tables of 1,000 and of 3,000 rows by law
-    python benchmarks/promise.py --tables 10     # fewer; what is there is not run again
-    python benchmarks/promise.py --page          # the table of the records
+    python benchmarks/promise.py --jobs 16             # 200 tables by law, aim and number of rows
+    python benchmarks/promise.py --tables 10 --aims decision --laws coarse --rows 1000
+    python benchmarks/promise.py --page                # the tables of the records
+    PYTHONPATH=OTHER/src python benchmarks/promise.py --records before.jsonl   # other sources
 
-X has finitely many cells and the law of X given the rank of S is known, so the gap of a predictor
-in the population is a sum over cells and a fine grid of ranks: it has no error. The same trade-offs
-are also chosen by the estimate alone, which promises nothing: about half of the populations should
-then lie beyond the limit.
+What is there is not run again. X has finitely many cells and the law of X given the rank of S is
+known, so the gap and the loss of a predictor in the population are sums over cells and a fine grid
+of ranks: they have no error. The same trade-offs are also chosen by the estimate alone, which
+promises nothing: about half of the populations should then lie beyond the limit.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -31,26 +33,35 @@ from frhsic import ParityClassifier
 from frhsic.estimators import UnmetLimitWarning
 
 GRID = 1_000
-ROWS = (1_000, 3_000)
+ROWS = (500, 1_000, 3_000)
+AIMS = ("score", "rank", "decision")
 MEANS = np.array([0.9, 0.1, 0.5, 0.0, 1.0])  # of the first column, on each fifth of the ranks
+DECILES = np.arange(1, 10) / 10
 RECORDS = Path(__file__).parent / "results" / "promise.jsonl"
 
-FIRST, SECOND = np.linspace(-1.5, 2.5, 40), np.linspace(-1.5, 1.5, 8)
-CELLS = np.array([(a, b) for a in FIRST for b in SECOND])
-"""Every value of X: the first column follows S, the second does not."""
+RANKS = (np.arange(GRID) + 0.5) / GRID
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Law:
-    """A law of rank u, S, X and Y: `mean` of the first column along u, `intercept` and `slope` of
-    the log-odds of Y.
+    """A law of rank u, S, X and Y: `mean` of the first column along u, which the other columns do
+    not follow; `intercept` and `slope` of the log-odds of Y; `limits` by aim; values of the first
+    and of the second column.
     """
 
     mean: Callable[[np.ndarray], np.ndarray]
-    limit: float
+    limits: dict[str, float]
     intercept: float = -1.0
     slope: float = 2.0
     levels: tuple[float, ...] = ()
+    first: tuple[float, float, int] = (-1.5, 2.5, 40)
+    second: tuple[float, float, int] = (-1.5, 1.5, 8)
+
+    @cached_property
+    def cells(self) -> np.ndarray:
+        """Every value of X."""
+        values = np.linspace(*self.first), np.linspace(*self.second)
+        return np.array([*product(*values)])
 
     def sensitive(self, u: np.ndarray) -> np.ndarray:
         """Return S: the levels by their shares, or an increasing function of the rank."""
@@ -60,116 +71,224 @@ class Law:
             else np.exp(2 * u)
         )
 
-    def cells(self, u: np.ndarray) -> np.ndarray:
+    def chances(self, u: np.ndarray) -> np.ndarray:
         """Return the probability of each cell of X at each rank, (n, cells)."""
-        edges = np.r_[-np.inf, (FIRST[1:] + FIRST[:-1]) / 2, np.inf]
+        values = np.linspace(*self.first)
+        edges = np.r_[-np.inf, (values[1:] + values[:-1]) / 2, np.inf]
         first = np.diff(norm.cdf((edges - self.mean(u)[:, None]) / 0.4), axis=1)
-        return np.repeat(first / len(SECOND), len(SECOND), axis=1)
+        count = self.second[2]
+        return np.repeat(first / count, count, axis=1)
+
+    @cached_property
+    def population(self) -> np.ndarray:
+        """The same on the grid of ranks."""
+        return self.chances(RANKS)
+
+    @cached_property
+    def eta(self) -> np.ndarray:
+        """P(Y = 1) in each cell."""
+        return expit(self.intercept + self.slope * self.cells[:, 0] + self.cells[:, 1])
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return X, y and S of n rows."""
         u = rng.uniform(size=n)
-        cell = (self.cells(u).cumsum(axis=1) < rng.uniform(size=n)[:, None]).sum(axis=1)
-        X = CELLS[np.minimum(cell, len(CELLS) - 1)]
-        odds = self.intercept + self.slope * X[:, 0] + X[:, 1]
-        return X, (rng.uniform(size=n) < expit(odds)).astype(int), self.sensitive(u)
+        cell = (self.chances(u).cumsum(axis=1) < rng.uniform(size=n)[:, None]).sum(axis=1)
+        cell = np.minimum(cell, len(self.cells) - 1)
+        return (
+            self.cells[cell],
+            (rng.uniform(size=n) < self.eta[cell]).astype(int),
+            self.sensitive(u),
+        )
 
-    def gap(self, scores: np.ndarray) -> float:
+    def mean_gap(self, scores: np.ndarray) -> float:
         """Return the gap in the population of a score of each cell."""
-        u = (np.arange(GRID) + 0.5) / GRID
-        curve = self.cells(u) @ scores
-        _, level = np.unique(self.sensitive(u), return_inverse=True)
+        curve = self.population @ scores
+        _, level = np.unique(self.sensitive(RANKS), return_inverse=True)
         mean = np.bincount(level, curve) / np.bincount(level)
         return float(np.abs(mean[level] - curve.mean()).mean())
 
+    def gap(self, aim: str, scores: np.ndarray, threshold: float) -> float:
+        """Return the gap in the population that an aim names, of a score of each cell."""
+        if aim == "score":
+            return self.mean_gap(scores)
+        if aim == "decision":
+            return self.mean_gap((scores > threshold) * 1.0)
+        mass = self.population.mean(axis=0)
+        deciles = np.quantile(scores, DECILES, method="inverted_cdf", weights=mass)
+        return float(np.mean([self.mean_gap((scores > q) * 1.0) for q in deciles]))
+
+    def loss(self, aim: str, scores: np.ndarray, threshold: float) -> float:
+        """Return the loss in the population: log loss, one less AUC, or the error rate; the
+        balanced one if decisions have another threshold than one half.
+        """
+        mass = self.population.mean(axis=0)
+        ones = mass * self.eta
+        zeros = mass * (1 - self.eta)
+        if aim == "score":
+            f = np.clip(scores, 1e-6, 1 - 1e-6)
+            return float(-(ones @ np.log(f) + zeros @ np.log(1 - f)))
+        if aim == "rank":
+            order = np.argsort(scores)
+            _, tie = np.unique(scores[order], return_inverse=True)
+            below = np.bincount(tie, zeros[order])
+            rank = (np.cumsum(below) - below / 2)[tie]
+            return float(1 - ones[order] @ rank / (ones.sum() * zeros.sum()))
+        taken = scores > threshold
+        wrong = np.array([ones @ ~taken, zeros @ taken])
+        if threshold == 0.5:
+            return float(wrong.sum())
+        return float((wrong / [ones.sum(), zeros.sum()]).mean())
+
 
 LAWS = {
-    "linear": Law(lambda u: u, limit=0.06),
-    "jump": Law(lambda u: 1.0 * (u > 0.6), limit=0.08),
-    "discrete": Law(
-        lambda u: MEANS[np.minimum(5 * u, 4).astype(int)], limit=0.06, levels=(0.2,) * 5
+    "monotone": Law(
+        lambda u: 1.5 * u - 0.25,
+        {"score": 0.08, "rank": 0.09, "decision": 0.12},
+        first=(-1.5, 2.5, 50),
+        second=(-1.5, 1.5, 20),
     ),
-    "rare": Law(lambda u: u, limit=0.02, intercept=-4.0),
+    "u-shaped": Law(
+        lambda u: 1.5 * np.abs(2 * u - 1) - 0.25,
+        {"score": 0.08, "rank": 0.09, "decision": 0.12},
+        first=(-1.5, 2.5, 50),
+        second=(-1.5, 1.5, 20),
+    ),
+    "coarse": Law(
+        lambda u: 1.5 * u - 0.25,
+        {"score": 0.08, "rank": 0.09, "decision": 0.08},
+        first=(-1.5, 2.5, 10),
+        second=(-1.5, 1.5, 3),
+    ),
+    "linear": Law(lambda u: u, {"score": 0.06, "rank": 0.06, "decision": 0.08}),
+    "jump": Law(lambda u: 1.0 * (u > 0.6), {"score": 0.08, "rank": 0.08, "decision": 0.1}),
+    "discrete": Law(
+        lambda u: MEANS[np.minimum(5 * u, 4).astype(int)],
+        {"score": 0.06, "rank": 0.06, "decision": 0.08},
+        levels=(0.2,) * 5,
+    ),
+    "rare": Law(lambda u: u, {"score": 0.02, "rank": 0.06, "decision": 0.08}, intercept=-4.0),
 }
+NEW = ("monotone", "u-shaped", "coarse")
 
 
-def record(name: str, rows: int, table: int) -> dict[str, Any]:
+def record(name: str, aim: Any, rows: int, table: int) -> dict[str, Any]:
     """Return what one table promises and what its population has."""
     law = LAWS[name]
+    limit = law.limits[aim]
     X, y, s = law.draw(np.random.default_rng([table, len(name), rows]), rows)
-    model = ParityClassifier(limit=law.limit, n_jobs=1, random_state=table)
+    model = ParityClassifier(limit=limit, aim=aim, n_jobs=1, random_state=table)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnmetLimitWarning)
         model.fit(X, y, sensitive_features=s)
-        by_estimate = model.set_params(confidence=None).at(law.limit)
+        by_estimate = model.set_params(confidence=None).at(limit)
     gap = model.choice_.gaps["sensitive"]
+
+    def population(model: ParityClassifier) -> tuple[float, float]:
+        scores = model.predict_proba(law.cells)[:, 1]
+        return (
+            law.gap(aim, scores, model.threshold_),
+            law.loss(aim, scores, model.threshold_),
+        )
+
+    served = population(model)
+    free = population(model.at(None))
     return {
         "law": name,
+        "aim": aim,
         "rows": rows,
         "table": table,
-        "limit": law.limit,
+        "limit": limit,
         "met": model.choice_.met,
         "rows_needed": model.choice_.rows_needed,
         "value": gap.value,
         "high": gap.high,
-        "unconstrained": population_gap(law, model.at(None)),
-        "gap": population_gap(law, model),
-        "by_estimate": population_gap(law, by_estimate),
+        "unconstrained": free[0],
+        "gap": served[0],
+        "loss": served[1],
+        "unconstrained_loss": free[1],
+        "by_estimate": population(by_estimate)[0],
+        "spread": spread(model, law),
     }
 
 
-def population_gap(law: Law, model: ParityClassifier) -> float:
-    """Return the gap of a fitted model's scores in the population."""
-    return law.gap(model.predict_proba(CELLS)[:, 1])
+def spread(model: Any, law: Law) -> float:
+    """Return the largest standard deviation of scores by a fold's predictor over the smallest."""
+    solution = model.solution_
+    earlier = not hasattr(model, "_regressions")  # other sources
+    parts = (model.regressions if earlier else model._regressions)(law.cells)
+    place = model.choice_.position
+    if hasattr(solution, "places"):
+        scores = [solution.scores(place, fold, *part) for fold, part in enumerate(parts)]
+    else:  # sources in which each place has its own coefficients
+        scores = [solution.scores(own, *part) for own, part in zip(solution.at(place), parts)]
+    deviations = np.std(scores, axis=1)
+    return float(deviations.max() / max(deviations.min(), 1e-12))
 
 
 def page(records: Sequence[dict[str, Any]]) -> str:
-    """Return a table with a row for each law and number of rows."""
+    """Return a table with a row for each aim, law and number of rows, and one for each aim."""
     lines = [
         (
-            "| law | rows | limit | tables | limit kept | beyond it | most by chance | median gap |"
-            " median distance below | probably kept | beyond it | by the estimate, beyond |"
+            "| aim | law | rows | limit | tables | limit kept | beyond it | share |"
+            " most by chance | median distance below | median loss | beyond, by the estimate |"
         ),
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, rows in dict.fromkeys((each["law"], each["rows"]) for each in records):
-        own = [each for each in records if (each["law"], each["rows"]) == (name, rows)]
-        kept = [each for each in own if each["met"]]
-        probably = [each for each in own if each["rows_needed"] is not None]
-        gap = np.median([each["gap"] for each in kept]) if kept else np.nan
-        most = binom.ppf(0.975, len(kept), 0.05) if kept else 0
-        estimate = np.mean([each["by_estimate"] > each["limit"] for each in own])
-        lines.append(
-            f"| {name} | {rows:,} | {own[0]['limit']:g} | {len(own)} | {len(kept)} |"
-            f" {beyond(kept)} |"
-            f" {most:g} | {gap:.4f} | {own[0]['limit'] - gap:.4f} | {len(probably)} |"
-            f" {beyond(probably)} | {estimate:.2f} |"
-        )
+    for aim in dict.fromkeys(each["aim"] for each in records):
+        whole = [each for each in records if each["aim"] == aim]
+        for name, rows in dict.fromkeys((each["law"], each["rows"]) for each in whole):
+            own = [each for each in whole if (each["law"], each["rows"]) == (name, rows)]
+            lines.append(line(own, aim, name, f"{rows:,}", f"{own[0]['limit']:g}"))
+        lines.append(line(whole, aim, "all", "", ""))
     return "\n".join(lines)
 
 
-def beyond(records: Sequence[dict[str, Any]]) -> int:
-    """Return how many predictors have a gap above their limit in the population."""
-    return sum(each["gap"] > each["limit"] for each in records)
+def line(records: Sequence[dict[str, Any]], *names: str) -> str:
+    """Return the row of some records."""
+    kept = [each for each in records if each["met"]]
+    count = sum(each["gap"] > each["limit"] for each in kept)
+    share = count / len(kept) if kept else np.nan
+    most = binom.ppf(0.975, len(kept), 0.05) if kept else 0
+    within = [each for each in kept if each["gap"] <= each["limit"]]
+    below = np.median([each["limit"] - each["gap"] for each in kept]) if kept else np.nan
+    loss = np.median([each["loss"] for each in within]) if within else np.nan
+    estimate = np.mean([each["by_estimate"] > each["limit"] for each in records])
+    return (
+        f"| {' | '.join(names)} | {len(records)} | {len(kept)} | {count} | {share:.3f} | {most:g} |"
+        f" {below:.4f} | {loss:.4f} | {estimate:.2f} |"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tables", type=int, default=200)
+    parser.add_argument("--aims", nargs="+", default=AIMS, choices=AIMS)
+    parser.add_argument("--laws", nargs="+", default=NEW, choices=[*LAWS])
+    parser.add_argument("--rows", nargs="+", type=int, default=ROWS)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--records", type=Path, default=RECORDS)
     parser.add_argument("--page", action="store_true")
     args = parser.parse_args(argv)
-    records = (
-        [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
-    )
+    records = []
+    if args.records.exists():
+        records = [json.loads(line) for line in args.records.read_text().splitlines()]
     if not args.page:
-        known = {(each["law"], each["rows"], each["table"]) for each in records}
-        cells = [cell for cell in product(LAWS, ROWS, range(args.tables)) if cell not in known]
-        with RECORDS.open("a") as file, ProcessPoolExecutor(args.jobs) as pool:
-            for each in pool.map(record, *zip(*cells)):
+        keys = "law", "aim", "rows", "table"
+        known = {tuple(each[key] for key in keys) for each in records}
+        # tables first, so that what is there at any time has all laws
+        cells = [
+            (law, aim, rows, table)
+            for table, law, aim, rows in product(
+                range(args.tables), args.laws, args.aims, args.rows
+            )
+            if (law, aim, rows, table) not in known
+        ]
+        with args.records.open("a") as file, ProcessPoolExecutor(args.jobs) as pool:
+            for each in pool.map(record, *zip(*cells)) if cells else ():
                 records.append(each)
                 print(json.dumps(each), file=file, flush=True)
-    print(page(sorted(records, key=lambda each: (list(LAWS).index(each["law"]), each["rows"]))))
+    places = {name: place for place, name in enumerate((*AIMS, *LAWS))}
+    print(page(sorted(records, key=lambda e: (places[e["aim"]], places[e["law"]], e["rows"]))))
 
 
 if __name__ == "__main__":

@@ -193,6 +193,17 @@ def test_scores_from_0_to_1_are_chances(low: float, high: float, chances: bool):
     assert ({"mean_error", "log_loss"} <= {one.key for one in result.quality}) == chances
 
 
+def test_decisions_are_scores_above_the_threshold_on_one_side_too():
+    scores = np.repeat([0.2, 0.4], 100)
+    y = (np.arange(200) % 3 == 0).astype(float)
+    s = np.arange(200) % 7
+    tied = audit(scores, s, y, threshold=0.4, settings=replace(SMALL, fast=True))
+    accuracy = {one.key: one.value for one in tied.quality}["accuracy"]
+    assert accuracy == pytest.approx(np.mean(y == 0))  # 0.4 is not above 0.4
+    without = audit(scores, s, y, threshold=0.9, settings=replace(SMALL, fast=True))
+    assert without["s"].all_rows["decision_gdp"].value == 0
+
+
 @pytest.mark.parametrize(
     ("key", "span", "largest"),
     [

@@ -275,7 +275,7 @@ def test_a_representation_without_scores_has_no_gap():
     assert numbers.get("gdp") is None
     headed = run(frame, 2, score=None, embedding=["score", "x"], target="paid", positive="yes")
     shown = render(headed)  # of the head that was fitted on the sample
-    assert "Share at or above the threshold" in shown
+    assert "Share above the threshold" in shown
 
 
 def test_a_stated_threshold_decides_and_other_scores_have_no_decisions():

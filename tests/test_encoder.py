@@ -119,6 +119,20 @@ def test_a_row_has_one_z_whatever_is_beside_it(linear):
     assert (linear.transform(X.iloc[:1]) == z[:1]).all()
 
 
+def test_limits_choose_the_first_trade_off_that_keeps_them(linear):
+    gaps = linear.frontier_.gaps["sensitive"]
+    assert linear.at(None).choice_.position == 0
+    assert linear.choice_.position == np.argmin([gap.value for gap in gaps])
+    bound = gaps[3].high + 1e-9
+    position = linear.at(float(bound)).choice_.position
+    assert gaps[position].high <= bound
+    assert all(gap.high > bound for gap in gaps[:position])
+    half = linear.at("50%").choice_
+    assert gaps[half.position].value <= gaps[0].value / 2
+    with pytest.warns(UnmetLimitWarning):
+        linear.at(1e-6)
+
+
 def test_confidence_none_compares_the_estimate():
     X, y, age = people(1000)
     encoder = ParityEncoder(**LINEAR, prototypes=4, confidence=None, limit=0.1, random_state=0)

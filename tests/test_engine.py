@@ -499,4 +499,4 @@ def test_trees_go_on_while_they_improve_beside_a_good_additive_part():
     response = Response(y, 0, np.ones(1_500, dtype=bool), "outcome")
     fit = fit_engine(x, [], [response], [], np.arange(1_500) % 5, np.ones(1_500), 0)
     assert fit.engine.shares[0] < 1
-    assert np.mean((fit.out_of_fold[:, 0] - y) ** 2) < 4.2  # the additive part alone: 4.7
+    assert np.mean((fit.out_of_fold[:, 0] - y) ** 2) < 3.95  # the additive part alone: 4.04

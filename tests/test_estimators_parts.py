@@ -22,9 +22,15 @@ from frhsic.estimators.coding import TreeTable
 from frhsic.estimators.constraints import Constraint, FitRows, LabelledRows
 from frhsic.estimators.describing import _attribute_means, cell_means, describe_prototypes
 from frhsic.estimators.encoder import _affordable, _strata
-from frhsic.estimators.families import FAMILIES, Problem, Units
+from frhsic.estimators.families import (
+    BinaryScores,
+    NumberScores,
+    Problem,
+    Units,
+)
 from frhsic.estimators.frontier import Frontier, Gap, aimed_gap, limited_measure
 from frhsic.estimators.heads_gap import HeadsTest, _inflation
+from frhsic.estimators.known import ConditionalLaw, KnownDecisions, KnownRanks
 from frhsic.estimators.prototypes import SolverRows
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import GAP_SHARES, solve
@@ -69,7 +75,7 @@ def test_numbers_are_centred_and_scaled_and_rare_decisions_have_the_base_rate_as
     for rate, threshold in ((0.19, 0.19), (0.2, 0.5), (0.79, 0.5), (0.81, 0.81)):
         rows = labelled(np.arange(100) < round(100 * rate), np.arange(100) % 2)
         units = Units.of(rows, np.zeros((100, 2)), True)
-        assert (units.center, units.scale, len(units.ranks)) == (0.0, 1.0, 0)
+        assert (units.center, units.scale, len(units.ranks)) == approx((threshold, 1.0, 0))
         assert units.threshold == approx(threshold)
         assert Units.of(rows, np.zeros(100), False).threshold == 0.5
 
@@ -81,7 +87,7 @@ def test_gaps_are_divided_by_their_limits_or_sizes_over_the_least_of_them():
     eta = 0.5 + 0.1 * (k % 3 // 2) + 0.2 * (k // 60)
     constraints = tuple(Constraint.fit(rows, j, "all") for j in range(2))
     units = Units(0.0, 1.0, 0.5, np.zeros(0))
-    solved = Solution("binary", constraints, np.zeros(0), units)
+    solved = Solution(BinaryScores(), constraints, np.zeros(0), units)
     gaps = np.array([2 * (2 / 9) * 0.1, 2 * 0.25 * 0.2])
 
     def scales(**limits: Any) -> list[float]:
@@ -98,15 +104,20 @@ def test_gaps_are_divided_by_their_limits_or_sizes_over_the_least_of_them():
     assert wide._unit(Limit(0.1, base="base rate"), 0.3, rows) == approx(0.1 * 0.5 / 4)
 
 
-def test_places_between_trade_offs_have_coefficients_between_theirs():
+def test_places_between_solved_trade_offs_mix_their_scores():
     parameters = np.array([[[0.0, 1.0]], [[2.0, 1.0]], [[2.0, 5.0]]])
-    solved = Solution("numbers", (), parameters, Units(3.0, 2.0, 0.5, np.zeros(0)))
-    for place, expected in ((0, (0, 1)), (0.25, (0.5, 1)), (1, (2, 1)), (1.5, (2, 3)), (2, (2, 5))):
-        assert solved.at(place)[0] == approx(expected)
+    solved = Solution(NumberScores(), (), parameters, Units(3.0, 2.0, 0.5, np.zeros(0)))
+    assert solved.places == 9
     eta = np.array([3.0, 7.0])
-    fold = np.zeros(2, dtype=int)
-    scores = solved.out_of_fold(2, fold, eta, np.zeros((2, 0)))
-    assert scores == approx(3 + 2 * (2 + 5 * np.array([0.0, 2.0])))
+    none = np.zeros((2, 0))
+    own = [solved.scores(place, 0, eta, none) for place in range(9)]
+    assert own[8] == approx(3 + 2 * (2 + 5 * np.array([0.0, 2.0])))
+    for place in range(9):
+        below = place // 4 * 4
+        above = min(below + 4, 8)
+        expected = own[below] + place % 4 / 4 * (own[above] - own[below])
+        assert own[place] == approx(expected)
+    assert solved.out_of_fold(8, np.zeros(2, dtype=int), eta, none) == approx(own[8])
 
 
 def test_trade_offs_of_a_quadratic_cost_leave_the_shares_of_the_gap_that_they_aim_at():
@@ -122,10 +133,10 @@ def test_trade_offs_of_a_quadratic_cost_leave_the_shares_of_the_gap_that_they_ai
     weights = np.full(n, 1 / n)
     curve = constraint.curve(rows.s, rows.y, rows.mass)
     task = Problem(eta + noise, functions, eta + noise + other, weights, (curve,))
-    family = FAMILIES["numbers"]
+    family = NumberScores()
     gaps = np.array(
         [
-            curve.gap(family.outputs(own, task.base, task.means)[:, None])
+            curve.gap(family.outputs(own, task.base, task.columns)[:, None])
             for own in solve(family, task)
         ]
     )
@@ -147,26 +158,36 @@ def test_trade_offs_of_a_quadratic_cost_leave_the_shares_of_the_gap_that_they_ai
 
 
 def test_moves_of_scores_that_know_s_are_spread_as_shares_of_the_gap():
-    """People of one of two groups move up to 1: the gap of decisions falls from 1/2 to none."""
-    n = 200
+    """Scores of one of two groups lie 0.3 higher."""
+    n = 2_000
     s = np.arange(n) % 2
     rows = labelled(np.zeros(n), s)
     curve = Constraint.fit(rows, 0, "all").curve(rows.s, rows.y, rows.mass)
-    weights = np.full(n, 1 / n)
-    place = np.arange(n) // 2 / 100 + 0.005
-    base = np.where(s == 1, place, -place)
-    task = Problem(base, np.where(s == 1, base, base + 1)[:, None], rows.y, weights, (curve,))
-    moves = FAMILIES["clipped decision"].moves(task, GAP_SHARES)[:, 0]
-    assert (moves[0], moves[-1]) == (0.0, 1.0)
-    assert (np.diff(moves) > 0).all()
-    shares = []
-    for move in moves:
-        score = FAMILIES["clipped decision"].outputs(np.array([move]), base, task.means)
-        shares.append(2 * curve.gap((score > 0)[:, None] * 1.0))
-    assert shares == approx((GAP_SHARES - GAP_SHARES[-1]) / (1 - GAP_SHARES[-1]), abs=0.03)
+    eta = (np.arange(n) // 2 + 0.5) / n + 0.3 * s
+    law = ConditionalLaw.fit(eta, s * 1.0)
+    moved = law.moved(eta, s * 1.0)[:, None]
+    units = Units(0.5, 1.0, 0.5, np.zeros(0))
+    for family in (KnownRanks(), KnownDecisions()):
+        base, columns = family.inputs(eta, moved, units)
+        task = Problem(base, columns, rows.y, np.full(n, 1 / n), (curve,))
+        gaps = []
+        for own in family.path(task, GAP_SHARES, law):
+            score = family.outputs(own, base, columns)
+            gaps.append(curve.gap(family.decided(score, task.weights) * 1.0))
+        expected = (GAP_SHARES - GAP_SHARES[-1]) / (1 - GAP_SHARES[-1])
+        least = gaps[-1] / gaps[0]
+        assert least < 0.03
+        assert np.array(gaps) / gaps[0] == approx(expected * (1 - least) + least, abs=0.03)
+
+
+def test_ranks_of_scores_that_know_s_are_decided_at_their_deciles():
+    score = np.arange(10.0)
     heavy = np.append(np.full(9, 0.07), 0.37)
-    decided = FAMILIES["clipped"].decided_at(np.arange(10.0), heavy)
-    assert decided == approx([1, 2, 4, 5, 7, 8, 9, 9, 9])
+    for weights, deciles in (
+        (np.full(10, 0.1), np.arange(9)),
+        (heavy, [1, 2, 4, 5, 7, 8, 9, 9, 9]),
+    ):
+        assert (KnownRanks().decided(score, weights) == (score[:, None] > deciles)).all()
 
 
 @pytest.mark.parametrize("aim", ["score", "rank", "decision"])
@@ -414,19 +435,33 @@ def test_a_frontier_is_a_table_of_performance_and_gaps():
 def test_a_limit_is_kept_at_the_first_place_by_its_upper_end_or_estimate():
     shown = frontier(log_loss=[0.5, 0.6])
     by_end = shown.choose({"years": 0.2}, True)
-    assert by_end.position == approx((0.3 - 0.2) / (0.3 - 0.15))
-    assert by_end.gaps["hours"].value == approx(0.4 - by_end.position * 0.3)
-    assert shown.choose({"years": 0.1}, False).position == approx(0.1 / 0.15)
-    assert shown.choose({"years": "50%"}, True).position == approx(0.1 / 0.15)
+    assert (by_end.position, by_end.met) == (1, True)
+    assert by_end.gaps["hours"].value == 0.1
+    assert shown.choose({"years": 0.3}, True).position == 0
+    assert shown.choose({"years": 0.2}, False).position == 0
+    assert shown.choose({"years": 0.1}, False).position == 1
+    assert shown.choose({"years": "50%"}, True).position == 1
     rate = shown.choose({"years": "gdp <= 50% of base rate"}, True)
-    assert (rate.position, rate.met) == (approx(0.1 / 0.15), True)
+    assert (rate.position, rate.met) == (1, True)
     indistinct = shown.choose({"hours": "50%"}, True)  # a p-value of 0.2
-    assert (indistinct.position, indistinct.indistinct) == (0.0, ("hours",))
+    assert (indistinct.position, indistinct.indistinct) == (0, ("hours",))
     settled = shown.choose({"years": 0.1}, True)  # 0.15 - 0.05 is twice the room
-    assert (settled.position, settled.met, settled.rows_needed) == (1.0, False, 400)
+    assert (settled.position, settled.met, settled.rows_needed) == (1, False, 400)
     unmet = shown.choose({"years": 0.01}, True)
-    assert (unmet.position, unmet.met, unmet.rows_needed) == (1.0, False, None)
+    assert (unmet.position, unmet.met, unmet.rows_needed) == (1, False, None)
     assert shown.choose(None, True).position == 0
+
+
+@pytest.mark.parametrize(("aim", "positions"), [("score", [4, 1, 1]), ("heads", [4, 3, 1])])
+def test_upper_ends_are_compared_from_the_strictest_trade_off_on(aim, positions):
+    """Up to the second beyond the limit, or to the first where the ends are one-sided."""
+    highs = [0.3, 0.1, 0.25, 0.15, 0.12]
+    gaps = {"age": tuple(Gap(0.1, 0.0, high) for high in highs)}
+    shown = Frontier(aim, "gdp", {}, gaps, {"age": 0.0}, 0.95, 0.5, 100)
+    choices = [shown.choose(limit, True) for limit in (0.13, 0.2, 0.26)]
+    assert all(choice.met for choice in choices)
+    assert [choice.position for choice in choices] == positions
+    assert not shown.choose(0.11, True).met
 
 
 def test_limits_are_on_the_gap_of_aim_and_condition():

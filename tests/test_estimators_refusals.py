@@ -313,12 +313,12 @@ def test_an_estimator_says_what_it_does_without_attributes_and_with_some_of_them
 )
 def test_a_choice_says_where_the_gap_goes_and_whether_the_limit_is_kept(met, indistinct, rows, end):
     first = Gap(0.25, 0.2, 0.3)
-    last = first.interpolate(Gap(0.05, 0.0, 0.2), 0.5)
-    choice = Choice(0.1, 2.5, met, {"age": last}, {"age": first}, indistinct, rows)
+    last = Gap(0.15, 0.1, 0.25)
+    choice = Choice(0.1, 2, met, {"age": last}, {"age": first}, indistinct, rows)
     text = f"The gap along age goes from 0.25 (0.2 to 0.3) to 0.15 (0.1 to 0.25){end}."
     assert str(choice) == text
-    assert repr(choice) == f"<Choice at 2.5: {text}>"
-    assert str(Choice(None, 0.0, True, {}, {}, ())) == "No gap is limited."
+    assert repr(choice) == f"<Choice at 2: {text}>"
+    assert str(Choice(None, 0, True, {}, {}, ())) == "No gap is limited."
 
 
 @pytest.mark.parametrize("limit", [0.05, "20%", 0, {"age": 0.1}])

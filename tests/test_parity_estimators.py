@@ -132,19 +132,22 @@ def test_stated_and_served_gap_agree_where_predictions_use_s(fresh):
         model.predict(X)
 
 
-def test_the_stated_gap_is_the_larger_of_all_rows_and_of_the_mean_fold():
-    rng = np.random.default_rng(0)
-    s = rng.uniform(size=900)
-    fold = np.arange(900) % 3
-    # folds whose slopes cancel each other, as coefficients do that follow other rows by chance
-    cancelling = s * np.array([0.4, -0.4, 0.0])[fold]
-    for scores in (cancelling, 0.3 * s + 0.01 * rng.normal(size=900)):
-        pooled = gdp(scores, s, resamples=99)
-        folds = [gdp(scores[fold == j], s[fold == j], resamples=99) for j in range(3)]
-        mean = np.mean([each.value for each in folds])
-        gap = Gap.from_folds(pooled, folds)
-        assert gap.value == max(pooled.value, mean)
-        assert gap.low <= gap.value <= gap.high
+def test_the_stated_gap_is_not_too_low_because_folds_are_small(fresh):
+    """The mean over folds of 120 rows alone is far below the truth, since few rows cannot tell the
+    signs.
+    """
+
+    def score(X: np.ndarray) -> np.ndarray:
+        return expit(1.5 * (X[:, 0] - 0.5) + 2 * X[:, 1])
+
+    values = []
+    for seed in range(3):
+        X, _, age = table(600, 10 + seed)
+        y = (np.random.default_rng(20 + seed).random(600) < score(X)).astype(int)
+        model = classifier(estimator=score, cv=5, limit=None).fit(X, y, sensitive_features=age)
+        values.append(model.choice_.unconstrained["sensitive"].value)
+    truth = float(gdp(score(fresh[0]), fresh[2], resamples=0))
+    assert np.mean(values) == approx(truth, rel=0.25)
 
 
 def test_an_interval_means_the_same_for_classes_as_for_one_score():
@@ -400,10 +403,11 @@ def test_a_distilled_model_states_its_gap_on_rows_that_it_has_not_seen(fresh):
 def test_limits_as_numbers_shares_zero_and_none(half):
     gap = half.choice_.unconstrained["sensitive"].value
     assert half.at(None).choice_.position == 0
-    assert half.at("50%").choice_.gaps["sensitive"].value == approx(0.5 * gap)
-    assert half.at(0.6 * gap).choice_.gaps["sensitive"].high == approx(0.6 * gap)
+    # a quarter of the way between two solved trade-offs is a few hundredths of the gap
+    assert 0.46 * gap < half.at("50%").choice_.gaps["sensitive"].value <= 0.5 * gap
+    assert 0.55 * gap < half.at(0.6 * gap).choice_.gaps["sensitive"].high <= 0.6 * gap
     by_estimate = copy(half).set_params(confidence=None)
-    assert by_estimate.at(0.6 * gap).choice_.gaps["sensitive"].value == approx(0.6 * gap)
+    assert 0.56 * gap < by_estimate.at(0.6 * gap).choice_.gaps["sensitive"].value <= 0.6 * gap
     highest = half.choice_.unconstrained["sensitive"].high
     assert half.at(highest + 0.01).choice_.position == 0  # nothing to do
     least = min(each.value for each in half.frontier_.gaps["sensitive"])

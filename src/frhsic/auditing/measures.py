@@ -205,7 +205,7 @@ def gap_column(
     """
     if key == "calibration_gdp" and y is not None:
         return np.asarray(y - f)
-    decided = f if threshold is None or key == "gdp" else (f >= threshold).astype(np.float64)
+    decided = f if threshold is None or key == "gdp" else (f > threshold).astype(np.float64)
     return np.asarray(decided != y, dtype=np.float64) if key == "error_gdp" else decided
 
 
@@ -544,7 +544,7 @@ def performance(
     both = 0 < rate < 1
     rare = _error_factor(y)
     if threshold is not None:
-        yes = (scores >= threshold).astype(np.float64)
+        yes = (scores > threshold).astype(np.float64)
         measures["accuracy"] = mean((yes == y).astype(np.float64), max(rate, 1 - rate))
         if both:
             usual = float(rate > 0.5)  # the more frequent outcome

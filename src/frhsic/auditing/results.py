@@ -225,7 +225,7 @@ class Subject:
     confidence
         Confidence of the intervals.
     threshold
-        Score from which on the decision is yes, or None.
+        Score above which the decision is yes, or None.
     threshold_stated
         Whether the caller stated the threshold.
     base_rate

@@ -109,7 +109,7 @@ def audit(
         decisions along the attribute over the highest (four-fifths rule); ``error_gdp`` limits
         wrong decisions. The interval decides whether a limit is kept.
     threshold
-        Score from which on the decision is yes. By default 0.5 for scores between 0 and 1; other
+        Score above which the decision is yes. By default 0.5 for scores between 0 and 1; other
         scores have none.
     settings
         How the audit is computed; see :class:`Settings`. Costly statistics use a subsample of
@@ -255,7 +255,8 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
     if threshold is None:
         return replace(subject, threshold=0.5 if subject.chances else None)
     low, high = subject.span or (threshold, threshold)
-    if not low <= threshold <= high:
+    # probabilities may all lie on one side: a month without approvals is no mistake
+    if not (0 <= threshold <= 1 if subject.chances else low <= threshold <= high):
         raise ValueError(
             f"threshold={format_setting(threshold)} is outside the scores, which run from"
             f" {format_setting(low)} to {format_setting(high)}: all decisions would be the same."

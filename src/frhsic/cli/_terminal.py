@@ -521,7 +521,7 @@ class Stated:
 
     threshold: Annotated[
         float | None,
-        Option(help="Score from which on the decision is yes; 0.5 for scores between 0 and 1."),
+        Option(help="Score above which the decision is yes; 0.5 for scores between 0 and 1."),
     ] = None
     decision: Annotated[
         str, Option(help="What is decided, such as 'whether a loan is granted'.")

@@ -1,4 +1,4 @@
-r"""Functions of sensitive attributes, and the law of scores given one of them.
+r"""Functions of sensitive attributes.
 
 .. math:: \mathbb E\,\varphi_k(S) = 0, \qquad \mathbb E\,\varphi_j(S) \varphi_k(S) = \delta_{jk}.
 """
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 # Cosines of the rank of a continuous attribute.
 FUNCTIONS = 8
@@ -23,12 +22,6 @@ ATOM = 0.05
 
 # Smallest share of what X predicts of an attribute along a direction that is kept.
 SMALLEST_SHARE = 0.01
-
-# Points of a law of scores given S; width of its smoothing, in ranks of S; rows that the neighbours
-# count for.
-LAW_POINTS = 201
-LAW_WIDTH = 0.02
-LAW_ROWS = 100.0
 
 # Groups of equal size that replace the values of a continuous attribute.
 NODES = 256
@@ -146,59 +139,3 @@ def predictable_directions(
     vectors = vectors[:, kept][:, ::-1]
     sign = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
     return np.asarray(vectors * sign)
-
-
-class ConditionalLaw(BaseEstimator):
-    r"""The law of a score given one attribute, which moves a score to where parity needs it.
-
-    .. math:: T(f, s) = Q\bigl(F(f \mid s)\bigr)
-
-    with the distribution function F of the score given S = s and the quantiles Q of all rows. With
-    the true F, the law of :math:`T(f, S)` given S = s is the same for every s. F is that of the
-    rows at a node of S, shrunk towards that of the nodes near it, which count as much as 100 rows
-    at the node.
-    """
-
-    starts_: np.ndarray
-    grid_: np.ndarray
-    table_: np.ndarray
-    pooled_: np.ndarray
-
-    def fit(
-        self, score: np.ndarray, s: np.ndarray, sample_weight: np.ndarray | None = None
-    ) -> Self:
-        basis = SensitiveBasis.fit(s, sample_weight)
-        weights = np.ones(len(s))
-        if sample_weight is not None:
-            weights = sample_weight * (len(s) / sample_weight.sum())
-        self.starts_ = basis.starts
-        nodes = len(basis.mass)
-        self.grid_ = np.unique(np.quantile(score, np.linspace(0, 1, LAW_POINTS)))
-        bins = max(len(self.grid_) - 1, 1)
-        cell = np.clip(np.searchsorted(self.grid_, score, side="right") - 1, 0, bins - 1)
-        table = np.zeros((nodes, bins))
-        np.add.at(table, (basis.node(s), cell), weights)
-        near = np.eye(nodes)
-        if nodes > MOST_LEVELS:
-            rank = np.cumsum(basis.mass) - basis.mass / 2
-            near = np.exp(-0.5 * ((rank[:, None] - rank) / LAW_WIDTH) ** 2)
-        smooth = near @ table
-        smooth /= smooth.sum(axis=1, keepdims=True)
-        rows = table.sum(axis=1, keepdims=True)
-        share = (table + LAW_ROWS * smooth) / (rows + LAW_ROWS)
-        self.table_ = np.column_stack([np.zeros(nodes), share.cumsum(axis=1)])
-        self.pooled_ = np.append(0.0, (table.sum(axis=0) / table.sum()).cumsum())
-        return self
-
-    def predict(self, score: np.ndarray, s: np.ndarray) -> np.ndarray:
-        """Return T of scores at values of the attribute: beyond the fitted range its ends count,
-        without a value f.
-        """
-        if len(self.grid_) < 2:
-            return score
-        node = np.clip(np.searchsorted(self.starts_, s, side="right") - 1, 0, None)
-        cell = np.clip(np.searchsorted(self.grid_, score, side="right") - 1, 0, len(self.grid_) - 2)
-        width = self.grid_[cell + 1] - self.grid_[cell]
-        along = np.clip((score - self.grid_[cell]) / width, 0.0, 1.0)
-        rank = self.table_[node, cell] * (1 - along) + self.table_[node, cell + 1] * along
-        return np.where(np.isnan(s), score, np.interp(rank, self.pooled_, self.grid_))

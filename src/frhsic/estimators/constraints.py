@@ -4,7 +4,7 @@ condition.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -51,6 +51,19 @@ class LabelledRows(FitRows):
     labels: np.ndarray
     numeric: bool
 
+    def at(self, rows: np.ndarray) -> LabelledRows:
+        """Return some of the rows, without their table."""
+        return replace(
+            self,
+            X=None,
+            s=self.s[rows],
+            weights=self.row_weights(rows),
+            groups=self.row_groups(rows),
+            fold=self.fold[rows],
+            y=self.y[rows],
+            labels=self.labels[rows],
+        )
+
     @property
     def base_rate(self) -> float | None:
         """The mean of y; None for more than two classes."""
@@ -71,15 +84,21 @@ class GapCurve:
     basis: SensitiveBasis
     functions: np.ndarray
     scale: float = 1.0
+    among: Among = "all"
 
     @classmethod
     def from_rows(
-        cls, basis: SensitiveBasis, functions: np.ndarray, weights: np.ndarray, scale: float = 1.0
+        cls,
+        basis: SensitiveBasis,
+        functions: np.ndarray,
+        weights: np.ndarray,
+        scale: float = 1.0,
+        among: Among = "all",
     ) -> GapCurve:
         """Return the curve of rows with weights, which are 0 where a row does not count."""
         shares = (weights / weights.sum())[:, None]
         centred = functions - (shares * functions).sum(axis=0)
-        return cls(basis, shares * centred, scale)
+        return cls(basis, shares * centred, scale, among)
 
     def gap(self, outputs: np.ndarray) -> float:
         """Return N without smoothing, the mean over the columns of outputs (n, c)."""
@@ -125,7 +144,8 @@ class Constraint:
         self, s: np.ndarray, y: np.ndarray, weights: np.ndarray, scale: float = 1.0
     ) -> GapCurve:
         """Return the curve of the rows that count."""
-        return GapCurve.from_rows(self.basis, self.functions(s), weights * self.rows(s, y), scale)
+        counted = weights * self.rows(s, y)
+        return GapCurve.from_rows(self.basis, self.functions(s), counted, scale, self.among)
 
     def functions(self, s: np.ndarray) -> np.ndarray:
         """Return the functions of the attribute, zero where it is missing."""
@@ -139,11 +159,9 @@ class Constraint:
 
     def known_means(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Return m where S is known: φ(s), times the chance of the condition over its rate."""
-        functions = self.functions(s)
-        if self.among == "all":
-            return functions
-        chance = eta if self.among == "positive" else 1 - eta
-        return np.asarray(functions * chance[:, None] / self.rate)
+        return np.asarray(
+            self.functions(s) * condition_probability(self.among, eta)[:, None] / self.rate
+        )
 
 
 def condition_mask(among: Among, y: np.ndarray) -> np.ndarray:
@@ -151,3 +169,10 @@ def condition_mask(among: Among, y: np.ndarray) -> np.ndarray:
     if among == "all":
         return np.full(len(y), True)
     return np.asarray(y == (1 if among == "positive" else 0))
+
+
+def condition_probability(among: Among, eta: np.ndarray) -> np.ndarray:
+    """Return the probability that a condition keeps rows of which η is known."""
+    if among == "all":
+        return np.ones(len(eta))
+    return eta if among == "positive" else 1 - eta

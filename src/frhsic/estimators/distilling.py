@@ -181,10 +181,6 @@ def _imitation(
     assert solution is not None
     assert teacher.choice_ is not None
     scores = solution.out_of_fold(teacher.choice_.position, sample.fold, eta, means)
-    if is_classifier(teacher):
-        if solution.form.decides:
-            scores = scores + solution.units.threshold
-        scores = np.clip(scores, 0.0, 1.0)
     student = clone(estimator)
     X = sample.X
     weights = sample.weights

@@ -25,7 +25,7 @@ from frhsic.estimators.describing import cell_means, describe_prototypes
 from frhsic.estimators.engine import Functions
 from frhsic.estimators.fitting import Outcome, ParityModel, Predictions, weighted_rows
 from frhsic.estimators.frontier import Choice, Frontier, Gap
-from frhsic.estimators.heads_gap import HeadsTest, explained_shares
+from frhsic.estimators.heads_gap import HeadsTest, explained_shares, join_rare, window_indicators
 from frhsic.estimators.inputs import named_arguments, typed_table
 from frhsic.estimators.prototypes import (
     DistinctRows,
@@ -100,8 +100,11 @@ class ParityEncoder(TransformerMixin, ParityModel):
         \tfrac12 \sqrt{\chi^2(Z, S)} \le \text{limit}, \qquad
         E\,\bigl|E[f(Z) | S] - E f(Z)\bigr| \le \tfrac12 \sqrt{\chi^2(Z, S)}
 
-    for every head f with values in [0, 1]. The problem is convex for given prototypes and solved,
-    not trained: each prototype has to have the same mean of :math:`m_k(x) = E[\varphi_k(S) | x]`.
+    for every head f with values in [0, 1] and gaps at the resolution of windows of S, each with a
+    twentieth of the rows or, of fewer than 2,000 rows, with 100 of them. Heads can have larger gaps
+    in waves of S that are shorter than a window. The problem is convex for given prototypes and
+    solved, not trained: each prototype has to have the same mean of
+    :math:`m_k(x) = E[\varphi_k(S) | x]`.
     Use it if you know what Z is for, and name that as y: features for one target, or one Z for
     several heads. To hand on a whole table, use :class:`ParityCoupling`. The attributes are needed
     to fit, and to transform only with `uses_sensitive`.
@@ -116,7 +119,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
         Model of each column of y, fitted out of fold; one that is frozen, or a function of X, is
         used as it is. None is a mean of additive splines and trees of LightGBM.
     limit : number, str, dict or None
-        A number is a bound on the gap of every head. A share of the unconstrained gap such as
+        A number is a bound on the gap of every head, at this resolution; with few rows it needs few
+        prototypes to be kept. A share of the unconstrained gap such as
         "50%", and 0 for the least gap, are aims for the estimate. None sets no constraint; a
         dictionary has a limit for each attribute.
     confidence : float or None
@@ -439,6 +443,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         ]
         gaps: dict[str, tuple[Gap, ...]] = {}
         pvalues: dict[str, float] = {}
+        finest = 0.0
         start = 0
         for j, (name, basis) in enumerate(zip(rows.names, bases)):
             s = rows.s[known, j]
@@ -447,7 +452,16 @@ class ParityEncoder(TransformerMixin, ParityModel):
             told = explained_shares(functions, means[known, start:stop], weights)
             start = stop
             tests = [HeadsTest.from_rows(z, basis(s), weights, groups) for z in cells]
-            gaps[name] = tuple(test.gap(confidence, told, SOLVED_ROWS) for test in tests)
+            own = [test.gap(confidence, told, SOLVED_ROWS) for test in tests]
+            window = window_indicators(s, weights)
+            finest = max(finest, 1 / len(window.T))
+            for at, z in enumerate(cells):
+                # functions of S that the basis does not span, at the resolution of the windows
+                joined = join_rare(z, weights, len(window.T))
+                test = HeadsTest.from_rows(joined, window, weights, groups)
+                high = test.gap(confidence, told, SOLVED_ROWS).high
+                own[at] = replace(own[at], high=max(own[at].high, high))
+            gaps[name] = tuple(own)
             pvalues[name] = tests[0].pvalue
         return Frontier(
             aim="heads",
@@ -458,24 +472,14 @@ class ParityEncoder(TransformerMixin, ParityModel):
             confidence=confidence,
             base_rate=None,
             rows=int(known.sum()),
+            resolution=finest or None,
         )
-
-    def _choice(self) -> Choice:
-        """Return the first trade-off that keeps the limit; 0 is the last one."""
-        choice = super()._choice()
-        limits = self.frontier_.limits(self.limit)
-        least = any(limit.value == 0 for each in limits.values() for limit in each)
-        position = int(np.ceil(choice.position - 1e-9))
-        if least:
-            position = len(self.solution_.path) - 1
-        gaps = {name: each[position] for name, each in self.frontier_.gaps.items()}
-        return replace(choice, position=position, gaps=gaps, met=choice.met or least)
 
     # Transforming
 
     @property
     def _position(self) -> int:
-        return int(self.choice_.position)
+        return self.choice_.position
 
     def _coordinates(self, z: np.ndarray, at: int | None = None) -> np.ndarray:
         """Return the coordinates of prototypes (n,), those of the chosen trade-off."""

@@ -1,7 +1,7 @@
 r"""The families of the closed form: how a predictor is made of :math:`\eta` and m, and what its
 coefficients minimise (derived in `docs/theory.md`).
 
-To add one, write a subclass of :class:`SmoothFamily` and name it in :data:`FAMILIES`:
+To add one, write a subclass of :class:`SmoothFamily`:
 
 ============  ==================================================================================
 `link`        :math:`\eta` on the scale that the coefficients work on
@@ -18,23 +18,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_softmax, logit, softmax
 
 from frhsic.estimators.constraints import GapCurve, LabelledRows
-
-FamilyName = Literal[
-    "binary",
-    "classes",
-    "numbers",
-    "rank",
-    "rank of numbers",
-    "decision",
-    "clipped",
-    "clipped decision",
-]
 
 # Share of the rarer class below which decisions are made for balanced accuracy, with the base rate
 # as threshold.
@@ -44,9 +33,6 @@ RARE_DECISIONS = 0.2
 MOST_SOLVED_ROWS = 50_000
 
 DECILES = np.arange(1, 10) / 10
-
-# Places, on the ranks of η, between which the coefficients of the rank family change linearly.
-RANK_KNOTS = np.linspace(0.0, 1.0, 4)
 
 # Width over which a decision is softened while solving, in standard deviations of the score or of
 # its log-odds.
@@ -59,15 +45,13 @@ MOST_CELLS = 2_500
 # Probabilities stay as far from 0 and 1.
 CLIP = 1e-6
 
-# Shares and losses of decisions that differ by less are equal but for rounding.
-TIED = 1e-9
-
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of scores while solving: numbers are centred and scaled.
+    """Units of scores while solving: numbers are centred and scaled, decisions centred at their
+    threshold.
 
-    `threshold` is that of decisions, `ranks` are the quantiles of η between which a rank is
+    `ranks` are the quantiles of η between which a rank is
     interpolated.
     """
 
@@ -87,8 +71,10 @@ class Units:
             center = mean
             variance = np.average((sample.y - center) ** 2, weights=sample.mass)
             scale = float(np.sqrt(variance)) or 1.0
-        if decides and not RARE_DECISIONS <= mean <= 1 - RARE_DECISIONS:
-            threshold = mean
+        if decides:
+            rare = not RARE_DECISIONS <= mean <= 1 - RARE_DECISIONS
+            threshold = mean if rare else 0.5
+            center = threshold
         ranks = np.zeros(0)
         if eta.ndim == 1:
             ranks = np.quantile((eta - center) / scale, np.linspace(0, 1, 101))
@@ -121,19 +107,20 @@ class StartingPoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is solved: η as `base`, (n,) or (n, C); m as `means`, (n, K); y (n,) or (n, C); weights
-    that sum to 1; and the curves of the gap.
+    """What is solved: η as `base`, (n,) or (n, C); m as `columns`, (n, K); y (n,) or (n, C);
+    weights that sum to 1; and the curves of the gap.
 
-    `width` is that over which decisions or ranks are softened; `ridge` is the weight of the square
-    of each coefficient along m.
+    `threshold` is that of decisions, `width` that over which ranks are softened, and `ridge` the
+    weight of the square of each coefficient along m.
     """
 
     base: np.ndarray
-    means: np.ndarray
+    columns: np.ndarray
     y: np.ndarray
     weights: np.ndarray
     curves: Sequence[GapCurve] = ()
-    width: np.ndarray | float = 0.0
+    threshold: float = 0.5
+    width: float = 0.0
     ridge: np.ndarray | float = 0.0
 
     def at(self, rows: np.ndarray) -> Problem:
@@ -141,11 +128,10 @@ class Problem:
         return replace(
             self,
             base=self.base[rows],
-            means=self.means[rows],
+            columns=self.columns[rows],
             y=self.y[rows],
             weights=self.weights[rows],
             curves=(),
-            width=self.width[rows] if isinstance(self.width, np.ndarray) else self.width,
         )
 
     def mean(self) -> np.ndarray:
@@ -153,18 +139,25 @@ class Problem:
         return np.asarray(np.average(self.y, axis=0, weights=self.weights))
 
 
+@dataclass(frozen=True)
 class Family(ABC):
     """How a predictor is made of η and m.
 
     Attributes
     ----------
+    averages
+        Whether the gap is that of mean scores, so that the predictors of the folds are averaged.
     decides
-        Whether scores are distances to the threshold of a decision.
+        Whether scores are only compared with the threshold of a decision.
+    knows_s
+        Whether scores are made of η and of where its rank given S leads, in place of m.
     most_rows
         Rows that the coefficients are solved on, at most.
     """
 
+    averages: ClassVar[bool] = False
     decides: ClassVar[bool] = False
+    knows_s: ClassVar[bool] = False
     most_rows: ClassVar[int] = MOST_SOLVED_ROWS
 
     @abstractmethod
@@ -174,7 +167,7 @@ class Family(ABC):
         """Return base and columns of rows."""
 
     @abstractmethod
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the scores of rows, (n,) or (n, C)."""
 
     def target(self, sample: LabelledRows, units: Units) -> np.ndarray:
@@ -182,6 +175,7 @@ class Family(ABC):
         return units.standard(sample.y)
 
 
+@dataclass(frozen=True)
 class SmoothFamily(Family):
     """A family whose coefficients are found by descent.
 
@@ -189,11 +183,9 @@ class SmoothFamily(Family):
     ----------
     iterations
         Steps of the descent, at most.
-    beats_constant
-        Whether trade-offs that lose to a constant are replaced.
     """
 
-    beats_constant: ClassVar[bool] = True
+    averages = True
     iterations: ClassVar[int] = 60
 
     @abstractmethod
@@ -228,10 +220,6 @@ class SmoothFamily(Family):
         """Return half of the mean second derivative of the loss, by shares of the rows."""
         return 1.0
 
-    def width(self, eta: np.ndarray) -> np.ndarray | float:
-        """Return the width over which outputs are softened."""
-        return 0.0
-
     def softened(self, task: Problem, parameters: np.ndarray) -> Problem:
         """Return the rows with the width that belongs to some parameters."""
         return task
@@ -240,40 +228,42 @@ class SmoothFamily(Family):
 def _with_columns(own: list[float], scales: list[float], task: Problem) -> StartingPoint:
     """Return first parameters with zeros along m, one for each class."""
     classes = 1 if task.base.ndim == 1 else task.base.shape[1]
-    along = np.repeat(1 / np.maximum(task.means.std(axis=0), 1e-3), classes)
+    along = np.repeat(1 / np.maximum(task.columns.std(axis=0), 1e-3), classes)
     return StartingPoint(np.append(own, np.zeros(len(along))), np.append(scales, along), len(own))
 
 
-def _combined(means: np.ndarray, c: np.ndarray) -> np.ndarray:
+def combine(columns: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Return Σ c_k m_k of each row; a product of matrices would round it by the number of rows."""
-    return np.asarray(np.einsum("nk,k...->n...", means, c))
+    return np.asarray(np.einsum("nk,k...->n...", columns, c))
 
 
-def _log_odds(eta: np.ndarray) -> np.ndarray:
+def log_odds(eta: np.ndarray) -> np.ndarray:
     return np.asarray(logit(np.clip(eta, CLIP, 1 - CLIP)))
 
 
+@dataclass(frozen=True)
 class LogLossFamily(SmoothFamily):
     """A family of probabilities, whose log-odds the coefficients work on."""
 
     def link(self, eta: np.ndarray) -> np.ndarray:
-        return _log_odds(eta)
+        return log_odds(eta)
 
     def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
         return float(np.mean(shares @ (eta * (1 - eta)))) / 2
 
 
+@dataclass(frozen=True)
 class BinaryScores(LogLossFamily):
     """Probabilities with the least log loss: f = η - m f(1 - f), η recalibrated."""
 
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         eta = expit(parameters[0] + parameters[1] * base)
-        f, _ = log_loss_root(eta, _combined(means, parameters[2:]))
+        f, _ = log_loss_root(eta, combine(columns, parameters[2:]))
         return np.asarray(np.clip(f, CLIP, 1 - CLIP))
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         eta = expit(parameters[0] + parameters[1] * task.base)
-        f, discriminant = log_loss_root(eta, task.means @ parameters[2:])
+        f, discriminant = log_loss_root(eta, task.columns @ parameters[2:])
         f = np.clip(f, CLIP, 1 - CLIP)
         spread = f * (1 - f)
         loss = -float(task.weights @ np.log(np.where(task.y == 1, f, 1 - f)))
@@ -283,7 +273,7 @@ class BinaryScores(LogLossFamily):
             moved += (functions @ weights)[:, 0] * spread
             moved /= discriminant
             base = moved * eta * (1 - eta) / spread
-            return np.concatenate([[base.sum(), base @ task.base], -(task.means.T @ moved)])
+            return np.concatenate([[base.sum(), base @ task.base], -(task.columns.T @ moved)])
 
         return Evaluated(loss, functions.T @ f[:, None], gradient)
 
@@ -312,6 +302,7 @@ def log_loss_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.nd
     return np.clip(f, 0.0, 1.0), discriminant
 
 
+@dataclass(frozen=True)
 class ClassScores(LogLossFamily):
     """Probabilities of several classes whose margins move along m, with the least log loss among
     such; the optimum over all functions of x has another form.
@@ -334,16 +325,16 @@ class ClassScores(LogLossFamily):
         constant[1 : first.own] = self.link(task.mean())
         return constant
 
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
-        return np.asarray(softmax(self._margins(parameters, base, means), axis=1))
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(softmax(self._margins(parameters, base, columns), axis=1))
 
-    def _margins(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
+    def _margins(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         classes = base.shape[1]
         c = parameters[1 + classes :].reshape(-1, classes)
-        return np.asarray(parameters[1 : 1 + classes] + parameters[0] * base - _combined(means, c))
+        return np.asarray(parameters[1 : 1 + classes] + parameters[0] * base - combine(columns, c))
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
-        log_f = log_softmax(self._margins(parameters, task.base, task.means), axis=1)
+        log_f = log_softmax(self._margins(parameters, task.base, task.columns), axis=1)
         f = np.exp(log_f)
         loss = -float(task.weights @ (task.y * log_f).sum(axis=1))
 
@@ -352,19 +343,20 @@ class ClassScores(LogLossFamily):
             turned = f * (moved - (moved * f).sum(axis=1, keepdims=True))
             slope = task.weights[:, None] * (f - task.y) + turned
             own = [[(slope * task.base).sum()], slope.sum(axis=0)]
-            return np.concatenate([*own, -(task.means.T @ slope).ravel()])
+            return np.concatenate([*own, -(task.columns.T @ slope).ravel()])
 
         return Evaluated(loss, functions.T @ f, gradient)
 
 
+@dataclass(frozen=True)
 class NumberScores(SmoothFamily):
     """Numbers with the least squared error, f = a + b η - Σ c_k m_k."""
 
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
-        return np.asarray(parameters[0] + parameters[1] * base - _combined(means, parameters[2:]))
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(parameters[0] + parameters[1] * base - combine(columns, parameters[2:]))
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
-        f = self.outputs(parameters, task.base, task.means)
+        f = self.outputs(parameters, task.base, task.columns)
         loss = float(task.weights @ (f - task.y) ** 2)
 
         def gradient(weights: np.ndarray) -> np.ndarray:
@@ -375,15 +367,16 @@ class NumberScores(SmoothFamily):
 
 
 def _linear_gradient(task: Problem, slope: np.ndarray) -> np.ndarray:
-    return np.concatenate([[slope.sum(), slope @ task.base], -(task.means.T @ slope)])
+    return np.concatenate([[slope.sum(), slope @ task.base], -(task.columns.T @ slope)])
 
 
+@dataclass(frozen=True)
 class NumberRanks(NumberScores):
     """Numbers whose curves see soft indicators of the score above its own deciles; coefficients
-    along m change with the rank of η.
+    along m change linearly with the rank of η.
     """
 
-    beats_constant = False
+    averages = False
     most_rows = MOST_SOLVED_ROWS // 3
     iterations = 30
 
@@ -395,7 +388,7 @@ class NumberRanks(NumberScores):
         return self.link(eta), expanded(means, rank)
 
     def softened(self, task: Problem, parameters: np.ndarray) -> Problem:
-        score = NumberScores.outputs(self, parameters, task.base, task.means)
+        score = NumberScores.outputs(self, parameters, task.base, task.columns)
         return replace(task, width=max(WIDTH * float(score.std()), CLIP))
 
     def task_loss(self, task: Problem, score: np.ndarray) -> tuple[float, np.ndarray]:
@@ -404,9 +397,9 @@ class NumberRanks(NumberScores):
         return loss, 2 * task.weights * (score - task.y)
 
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
-        score = parameters[0] + parameters[1] * task.base - task.means @ parameters[2:]
+        score = parameters[0] + parameters[1] * task.base - task.columns @ parameters[2:]
         loss, slope_of_loss = self.task_loss(task, score)
-        ranks = SoftRanks.of(score, task.weights, float(task.width))
+        ranks = SoftRanks.of(score, task.weights, task.width)
         columns = np.ascontiguousarray(functions.T)
         totals = np.array([ranks.totals(column) for column in columns])
         farther = np.array([ranks.totals(column * ranks.along) for column in columns])
@@ -425,11 +418,12 @@ class NumberRanks(NumberScores):
         return Evaluated(loss, sums, gradient)
 
 
+@dataclass(frozen=True)
 class ScoreRanks(LogLossFamily, NumberRanks):
     """As :class:`NumberRanks` for probabilities, whose log-odds move along m."""
 
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
-        return np.asarray(expit(NumberRanks.outputs(self, parameters, base, means)))
+    def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(expit(NumberRanks.outputs(self, parameters, base, columns)))
 
     def task_loss(self, task: Problem, score: np.ndarray) -> tuple[float, np.ndarray]:
         small = np.exp(-np.abs(score))
@@ -439,11 +433,10 @@ class ScoreRanks(LogLossFamily, NumberRanks):
 
 
 def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Return the columns that coefficients of a rank family multiply: m times each hat function of
-    the rank of η.
+    """Return the columns that coefficients of a rank family multiply: m times the rank of η from
+    below, and from above.
     """
-    hats = np.stack([np.interp(rank, RANK_KNOTS, unit) for unit in np.eye(len(RANK_KNOTS))], axis=1)
-    return np.asarray((hats[:, :, None] * means[:, None, :]).reshape(len(means), -1))
+    return np.column_stack([means * (1 - rank)[:, None], means * rank[:, None]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -501,110 +494,3 @@ class SoftRanks:
     def totals(self, values: np.ndarray) -> np.ndarray:
         """Return the sum of values (n,) over the rows of each cell."""
         return np.bincount(self.cell, values, len(self.starts))
-
-
-class Decisions(SmoothFamily):
-    """Decisions that are wrong least often: η above a threshold that moves along m."""
-
-    decides = True
-
-    def inputs(
-        self, eta: np.ndarray, means: np.ndarray, units: Units
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return eta - units.threshold, means
-
-    def width(self, eta: np.ndarray) -> np.ndarray:
-        """Return the same width in log-odds for each row, so that thresholds near 0 and 1 are told
-        apart, too.
-        """
-        spread = float(_log_odds(eta).std())
-        return np.asarray(np.maximum(WIDTH * spread * eta * (1 - eta), 1e-4))
-
-    def first(self, task: Problem) -> StartingPoint:
-        return _with_columns([0.0], [1.0], task)
-
-    def constant(self, task: Problem) -> np.ndarray:
-        """Return the one decision for everybody that is right more often, by the weights; if both
-        are right as often, as with balanced weights, that of the class with more rows.
-        """
-        rate = float(task.mean())
-        if abs(rate - 0.5) < TIED:
-            rate = float(np.mean(task.y))  # exact: y is 0 or 1
-        constant = np.zeros_like(self.first(task).parameters)
-        constant[0] = -1.0 if rate > 0.5 else 1.0
-        return constant
-
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
-        return np.asarray(base - parameters[0] - _combined(means, parameters[1:]))
-
-    def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
-        taken = expit(self.outputs(parameters, task.base, task.means) / task.width)
-        loss = float(task.weights @ (task.y * (1 - taken) + (1 - task.y) * taken))
-
-        def gradient(weights: np.ndarray) -> np.ndarray:
-            slope = task.weights * (1 - 2 * task.y) + (functions @ weights)[:, 0]
-            slope *= taken * (1 - taken) / task.width
-            return -np.concatenate([[slope.sum()], task.means.T @ slope])
-
-        return Evaluated(loss, functions.T @ taken[:, None], gradient)
-
-
-class ClippedRanks(Family):
-    """Where predictions may use S: each score goes to where its rank among people of its s leads,
-    by at most a largest move, the one parameter.
-    """
-
-    def inputs(
-        self, eta: np.ndarray, means: np.ndarray, units: Units
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return units.standard(eta), units.standard(means)
-
-    def outputs(self, parameters: np.ndarray, base: np.ndarray, means: np.ndarray) -> np.ndarray:
-        return np.asarray(np.clip(means[:, 0], base - parameters[0], base + parameters[0]))
-
-    def decided_at(self, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the thresholds at which the gap of scores is measured."""
-        return np.asarray(np.quantile(score, DECILES, method="inverted_cdf", weights=weights))
-
-    def moves(self, task: Problem, shares: np.ndarray) -> np.ndarray:
-        """Return the largest move of each trade-off, (G, 1), so that their gaps are spread as some
-        shares are.
-        """
-        moves = np.quantile(np.abs(task.means[:, 0] - task.base), np.linspace(0, 1, 48))
-        gaps = []
-        for move in moves:
-            score = self.outputs(np.array([move]), task.base, task.means)
-            above = score[:, None] > self.decided_at(score, task.weights)
-            gaps.append(task.curves[0].gap(above.astype(np.float64)))
-        least = np.minimum.accumulate(gaps)
-        wanted = least[-1] + (least[0] - least[-1]) * (shares - shares[-1]) / (1 - shares[-1])
-        path = np.interp(wanted, least[::-1], moves[::-1])
-        path[0] = 0.0
-        path[-1] = moves[-1]
-        return np.asarray(path[:, None])
-
-
-class ClippedDecisions(ClippedRanks):
-    """As :class:`ClippedRanks`, for decisions."""
-
-    decides = True
-
-    def inputs(
-        self, eta: np.ndarray, means: np.ndarray, units: Units
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return eta - units.threshold, means - units.threshold
-
-    def decided_at(self, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        return np.zeros(1)
-
-
-FAMILIES: dict[FamilyName, Family] = {
-    "binary": BinaryScores(),
-    "classes": ClassScores(),
-    "numbers": NumberScores(),
-    "rank": ScoreRanks(),
-    "rank of numbers": NumberRanks(),
-    "decision": Decisions(),
-    "clipped": ClippedRanks(),
-    "clipped decision": ClippedDecisions(),
-}

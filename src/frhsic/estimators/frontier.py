@@ -39,6 +39,9 @@ AIM_MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 RESAMPLES = 49
 TEST_RESAMPLES = 499
 
+# Weight of the upper end of a gap beside its estimate where the least one is looked for.
+TIE = 1e-6
+
 # Level at which a gap without constraint counts as one.
 DISTINCT = 0.05
 
@@ -137,30 +140,9 @@ class Gap:
     low: float
     high: float
 
-    @classmethod
-    def from_folds(cls, pooled: ParityResult, folds: Sequence[ParityResult]) -> Gap:
-        """Return the gap of all rows, each scored by the predictor of its own fold.
-
-        The mean score of the fold predictors is served, and the curve of these rows estimates its
-        curve. Ranks and decisions are served from the mean score, too, but here they are those of
-        each fold: folds that disagree blur them, so that with few rows their gap is stated too low.
-
-        Coefficients that follow the rows of the other folds by chance balance each other in the
-        curve, so that the estimate is too low for small gaps. The mean over the folds does not have
-        this error, but few rows cannot tell the signs of its curve. The larger of the two is
-        stated.
-        """
-        value = max(pooled.value, float(np.mean([fold.value for fold in folds])))
-        low, high = pooled.interval
-        return cls(value, min(low, value), max(high, value))
-
     def maximum(self, other: Gap) -> Gap:
         """Return the larger of two gaps: the larger value, low and high."""
         return Gap(*map(max, astuple(self), astuple(other)))
-
-    def interpolate(self, other: Gap, weight: float) -> Gap:
-        """Return the gap at a place between two trade-offs."""
-        return Gap(*(a + weight * (b - a) for a, b in zip(astuple(self), astuple(other))))
 
     def __str__(self) -> str:
         return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
@@ -173,7 +155,8 @@ class Frontier:
     Performance and gaps are measured out of fold: each row by models and coefficients that were
     fitted on the rows of the other folds. All rows decide a few things that the folds share: the
     functions of the attributes, the units and the ridge of the coefficients, and which trade-offs
-    are mixed with a constant; and coefficients fit predictions of models that saw the fold.
+    are mixed with a constant; and coefficients fit predictions of models that saw the fold. Ranks
+    and decisions with folds of the user's own are measured on the first fold alone.
     :meth:`choose` compares these same gaps, and their lower ends are those of the interval alone,
     without the test of no gap. `benchmarks/promise.py` measures all of this together
     for scores: of 1,600 limits that upper ends of 95 % intervals kept, 12 were exceeded in the
@@ -200,6 +183,9 @@ class Frontier:
         Mean of y, of which a limit can be a share.
     rows : int
         Number of rows.
+    resolution : float or None
+        Of an encoder, the share of the rows in a window of the attribute: heads that follow it in
+        shorter waves are not bounded.
 
     Examples
     --------
@@ -227,6 +213,7 @@ class Frontier:
     confidence: float
     base_rate: float | None
     rows: int
+    resolution: float | None = None
 
     @property
     def _yardstick(self) -> str:
@@ -285,13 +272,17 @@ class Frontier:
         return limits_by_attribute(parse_limits(limit, [self.measure]), [*self.gaps])
 
     def choose(self, limit: LimitLike, by_upper_end: bool) -> Choice:
-        """Return the first place on the way to no gap that keeps a limit, between two trade-offs
-        too; if there is none, the place that comes closest.
+        """Return the first trade-off on the way to no gap that keeps a limit; if there is none, the
+        one that comes closest.
 
         A number, or a share of the base rate, is compared with the upper end of the interval if
-        that is asked for, a share of the gap or 0 with the estimate. Where no upper end keeps a
-        number, places whose estimates do come first. 0 is kept where the largest gap of the
-        attributes that it limits, each over its gap without constraint, is least.
+        that is asked for: from the strictest trade-off on to looser ones, up to the second upper
+        end beyond the limit. So only the first two trade-offs that break the limit can be taken by
+        mistake, and an upper end of a two-sided interval errs half as often as `confidence` admits.
+        Ends of an encoder are one-sided: there the first one beyond the limit is the last. A share
+        of the gap, or 0, is compared with the estimate. Where no upper end keeps a number,
+        trade-offs whose estimates do come first. 0 is kept where the largest gap of the attributes
+        that it limits, each over its gap without constraint, is least.
         """
         limits = self.limits(limit)
         indistinct = tuple(
@@ -305,44 +296,50 @@ class Frontier:
             for parsed in each
             if parsed.base != "gap" or name not in indistinct
         ]
-        position = 0.0
+        position = 0
         met = True
         rows = None
         if applied:
             shares = [self._shares(name) for name, parsed in applied if parsed.value == 0]
             least = float(np.max(shares, axis=0).min()) if shares else 0.0
-            excess = [
-                self._excess(name, parsed, least, by_upper_end and not parsed.is_aim)
-                for name, parsed in applied
-            ]
-            by_estimate = [self._excess(name, parsed, least, False) for name, parsed in applied]
-            keeps = np.max(by_estimate, axis=0) <= 0
-            position, met = _crossing(np.max(excess, axis=0), keeps)
-            if not met and keeps[int(position)]:
-                rows = max(
-                    self._rows_to_settle(int(position), name, parsed) for name, parsed in applied
-                )
-        gaps = {}
-        for name, every in self.gaps.items():
-            below = min(int(position), len(every) - 2)
-            gaps[name] = every[below].interpolate(every[below + 1], position - below)
+            estimates = self._excesses(applied, least, False)
+            excess = self._excesses(applied, least, by_upper_end)
+            bounds = [pair for pair in applied if by_upper_end and not pair[1].is_aim]
+            beyond = self._excesses(bounds, least, True) > 0
+            failures = 1 if self.aim == "heads" else 2
+            position, met = _first_kept(excess, estimates <= 0, beyond, failures)
+            if not met and estimates[position] <= 0:
+                rows = max(self._rows_to_settle(position, name, one) for name, one in applied)
         return Choice(
             limit,
             position,
             met,
-            gaps,
+            {name: every[position] for name, every in self.gaps.items()},
             {name: every[0] for name, every in self.gaps.items()},
             indistinct,
             rows,
+            self.resolution,
         )
 
     def _bound(self, name: str, limit: Limit) -> float:
         return limit.bound(self.gaps[name][0].value, self.base_rate)
 
     def _shares(self, name: str) -> np.ndarray:
-        """Return each gap over the one without constraint."""
-        values = np.array([gap.value for gap in self.gaps[name]])
-        return values / max(float(values[0]), 1e-12)
+        """Return each gap over the one without constraint; of equal ones, that with the smaller
+        upper end, and then the stricter, counts as smaller.
+        """
+        gaps = self.gaps[name]
+        ends = np.array([gap.high for gap in gaps]) - TIE * np.arange(len(gaps))
+        values = np.array([gap.value for gap in gaps]) + TIE * ends
+        return np.asarray(values / max(gaps[0].value, 1e-12))
+
+    def _excesses(
+        self, limits: Sequence[tuple[str, Limit]], least: float, by_upper_end: bool
+    ) -> np.ndarray:
+        """Return the largest excess of each trade-off over some limits; aims have no upper ends."""
+        none = np.full(len(next(iter(self.gaps.values()))), -np.inf)
+        each = [self._excess(*pair, least, by_upper_end and not pair[1].is_aim) for pair in limits]
+        return np.asarray(np.max([none, *each], axis=0))
 
     def _excess(self, name: str, limit: Limit, least: float, by_upper_end: bool) -> np.ndarray:
         """Return what each gap exceeds its limit by, over the gap without constraint; `least` is
@@ -370,8 +367,8 @@ class Choice:
     ----------
     limit
         The limit as it was given.
-    position : float
-        Row of ``frontier_.to_frame()``; a fraction lies between two rows. Row 0 has no constraint.
+    position : int
+        Row of ``frontier_.to_frame()``. Row 0 has no constraint.
     met : bool
         Whether the limit is kept: a number or a share of the base rate by the upper end of the
         interval of the gap, or by the estimate with ``confidence=None``; a share of the gap by the
@@ -388,6 +385,8 @@ class Choice:
     rows_needed : int or None
         Where only the estimate keeps the limit: about how many rows would settle it, since the
         width of an interval shrinks as one over the root of their number.
+    resolution : float or None
+        Of an encoder, the share of the rows in a window of the attribute.
 
     Examples
     --------
@@ -406,15 +405,16 @@ class Choice:
     """
 
     limit: Any
-    position: float
+    position: int
     met: bool
     gaps: dict[str, Gap]
     unconstrained: dict[str, Gap]
     indistinct: tuple[str, ...]
     rows_needed: int | None = None
+    resolution: float | None = None
 
     def __repr__(self) -> str:
-        return f"<Choice at {self.position:.3g}: {self}>"
+        return f"<Choice at {self.position}: {self}>"
 
     def _repr_html_(self) -> str:
         return card([str(self)])
@@ -425,6 +425,8 @@ class Choice:
             for name, gap in self.gaps.items()
         ]
         text = "; ".join(parts) or "no gap is limited"
+        if self.resolution is not None:
+            text += f", for heads that follow windows of {self.resolution:.0%} of the rows"
         if self.indistinct:
             text += (
                 f". Without constraint, the gap along {', '.join(self.indistinct)} is not"
@@ -454,7 +456,7 @@ def measure_path(
     of the folds of the rows.
     """
 
-    def part_gaps(rows: np.ndarray, s: np.ndarray, resamples: int) -> list[ParityResult]:
+    def part_gaps(rows: np.ndarray, s: np.ndarray) -> list[ParityResult]:
         weights = sample.row_weights(rows)
         groups = sample.row_groups(rows)
         if path.ndim == 2:
@@ -465,21 +467,18 @@ def measure_path(
                 sample_weight=weights,
                 groups=groups,
                 confidence=confidence,
-                resamples=resamples,
+                resamples=RESAMPLES,
             )
-        options = GapOptions(confidence, resamples, seed=0, test=False)
+        options = GapOptions(confidence, RESAMPLES, seed=0, test=False)
         classes = (check_rows(path[rows, at], s[rows], None, weights, groups) for at in trade_offs)
         return [largest_gap(column_gaps(each, None), options) for each in classes]
 
     trade_offs = range(path.shape[1])
     gaps: dict[str, tuple[Gap, ...]] = {}
-    for constraint in constraints:
-        name = sample.names[constraint.attribute]
-        s = sample.s[:, constraint.attribute]
-        kept = constraint.rows(sample.s, sample.y)
-        parts = [kept & (sample.fold == j) for j in range(sample.fold.max() + 1)]
-        folds = [part_gaps(part, s, 0) for part in parts if len(np.unique(s[part])) > 1]
-        each = [Gap.from_folds(*pair) for pair in zip(part_gaps(kept, s, RESAMPLES), zip(*folds))]
+    for one in constraints:
+        name = sample.names[one.attribute]
+        s = sample.s[:, one.attribute]
+        each = [Gap(gap.value, *gap.interval) for gap in part_gaps(one.rows(sample.s, sample.y), s)]
         gaps[name] = tuple(map(Gap.maximum, gaps.get(name, each), each))
     rows = sample.y, sample.s, sample.weights, sample.groups
     tests = attribute_gaps(aim, constraints, path[:, 0], *rows, resamples=TEST_RESAMPLES)
@@ -487,25 +486,27 @@ def measure_path(
     return gaps, pvalues
 
 
-def _crossing(excess: np.ndarray, keeps: np.ndarray) -> tuple[float, bool]:
-    """Return where the excess over the limit first falls to zero, and whether it does.
-
-    If not, where it is least, among places whose estimates keep the limit if there are any.
+def _first_kept(
+    excess: np.ndarray, keeps: np.ndarray, beyond: np.ndarray, failures: int
+) -> tuple[int, bool]:
+    """Return the first place without excess before which, coming from the last place, fewer than
+    some number of places are beyond the limit, and whether there is one. If not, where the excess
+    is least, among places whose estimates keep the limit if there are any.
 
     Examples
     --------
-    >>> _crossing(np.array([3.0, 1.0, -1.0, 0.5]), np.full(4, False))
-    (1.5, True)
-    >>> _crossing(np.array([3.0, 1.0, 2.0]), np.full(3, False))
-    (1.0, False)
-    >>> _crossing(np.array([3.0, 1.0, 2.0]), np.array([False, False, True]))
-    (2.0, False)
+    >>> never = np.full(4, False)
+    >>> _first_kept(np.array([3.0, -1.0, 1.0, -0.5]), never, never, 1)
+    (1, True)
+    >>> excess = np.array([-0.1, 3.0, -1.0, 1.0, -0.5])
+    >>> [_first_kept(excess, excess <= 0, excess > 0, failures)[0] for failures in (1, 2, 3)]
+    [4, 2, 0]
+    >>> _first_kept(np.array([3.0, 1.0, 2.0, 2.5]), never, never, 1)
+    (1, False)
     """
-    kept = np.flatnonzero(excess <= 0)
-    if not len(kept):
-        places = np.flatnonzero(keeps) if keeps.any() else np.arange(len(excess))
-        return float(places[np.argmin(excess[places])]), False
-    first = int(kept[0])
-    if first == 0:
-        return 0.0, True
-    return first - 1 + float(excess[first - 1] / (excess[first - 1] - excess[first])), True
+    looser = np.cumsum(beyond[::-1])[::-1] >= failures  # so many lie on the way here
+    kept = np.flatnonzero((excess <= 0) & ~looser)
+    if len(kept):
+        return int(kept[0]), True
+    places = np.flatnonzero(keeps) if keeps.any() else np.arange(len(excess))
+    return int(places[np.argmin(excess[places])]), False

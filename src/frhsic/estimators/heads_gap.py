@@ -7,7 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc, chndtr, chndtrinc
 
+from frhsic.estimators.basis import ranges
 from frhsic.estimators.frontier import Gap
+
+# Windows of S at most, and rows of each at least.
+MOST_WINDOWS = 20
+WINDOW_ROWS = 100
 
 # Standard errors by which a model of a function of S must gain before x counts as telling it.
 BEYOND_CHANCE = 2.0
@@ -108,6 +113,27 @@ class HeadsTest:
         ends = np.array([excess, low, high]) / self.rows
         ends += [hidden, 0.0, hidden]
         return Gap(*(np.sqrt(ends) / 2).tolist())
+
+
+def window_indicators(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return indicators of windows of S with equal shares of the rows, (n, B), in which frequent
+    values stay apart; at most 16 levels have a window each.
+    """
+    level = np.unique(s, return_inverse=True)[1]
+    mass = np.bincount(level, weights) / weights.sum()
+    count = int(np.clip(len(s) // WINDOW_ROWS, 2, MOST_WINDOWS))
+    window = ranges(mass, count, 1 / count)[level]
+    return np.asarray(np.eye(window.max() + 1)[window])
+
+
+def join_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray:
+    """Return prototypes of rows, (n,), with those joined that have less than a row in a window on
+    average, for which the law of the test is not known.
+    """
+    cells, cell = np.unique(z, return_inverse=True)
+    mass = np.bincount(cell, weights) / weights.sum()
+    rare = mass * len(z) < windows
+    return np.where(rare[cell], len(cells), cell)
 
 
 def explained_shares(functions: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:

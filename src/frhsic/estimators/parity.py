@@ -7,6 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from itertools import product
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,15 +21,22 @@ from sklearn.utils.validation import check_is_fitted
 from frhsic import _arrays
 from frhsic._threads import limit_to_n_jobs
 from frhsic._warnings import warn
-from frhsic.estimators.basis import ConditionalLaw
+from frhsic.estimators.coding import HashedFolds, TreeTable, row_hashes
 from frhsic.estimators.constraints import Among, Constraint, LabelledRows
+from frhsic.estimators.deciding import Decisions
 from frhsic.estimators.engine import Functions
-from frhsic.estimators.families import FAMILIES, ClippedRanks, FamilyName
+from frhsic.estimators.families import (
+    BinaryScores,
+    ClassScores,
+    Family,
+    NumberRanks,
+    NumberScores,
+    ScoreRanks,
+)
 from frhsic.estimators.fitting import (
     Outcome,
     ParityModel,
     Predictions,
-    cross_fit,
     fit_with_weights,
     is_prefit,
     limit_boosters,
@@ -43,8 +51,8 @@ from frhsic.estimators.frontier import (
     measure_path,
 )
 from frhsic.estimators.inputs import named_arguments, require_scores, target_column, typed_table
+from frhsic.estimators.known import KnownDecisions, KnownRanks
 from frhsic.estimators.solution import Solution
-from frhsic.estimators.solving import GAP_SHARES
 from frhsic.estimators.targets import log_losses
 from frhsic.parity.limits import LimitLike, limits_by_attribute, parse_limits
 from frhsic.scoring import auc_and_influence
@@ -97,7 +105,7 @@ class ParityEstimator(ParityModel, ABC):
         "condition": [StrOptions({"positive", "both"}), None],
     }
 
-    laws_: list[list[Any]]
+    folds_: HashedFolds | None
     solution_: Solution | None
     frontier_: Frontier | None
     choice_: Choice | None
@@ -180,7 +188,7 @@ class ParityEstimator(ParityModel, ABC):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._folds(cv, X, strata, groups),
+            fold=self._served_folds(cv, X, s, strata, groups, weights),
             seed=self.random_seed_,
             y=codes,
             labels=labels,
@@ -206,7 +214,7 @@ class ParityEstimator(ParityModel, ABC):
         self._warn_if_leaking(rows, eta)
         means = predicted.means
         if self.uses_sensitive:
-            means = self._known_means(rows, constraints, eta)
+            means = self._known_means(constraints, rows.s, eta)
         else:
             constraints = tuple(
                 replace(one, basis=one.basis.along(along))
@@ -214,15 +222,22 @@ class ParityEstimator(ParityModel, ABC):
             )
         limits = limits_by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
         solution = Solution.fit(self._family(), rows, constraints, eta, means, limits)
-        scores = [solution.out_of_fold(at, rows.fold, eta, means) for at in range(len(GAP_SHARES))]
-        decides = solution.form.decides
-        each = [self._performance(rows, f, decides) for f in scores]
-        performance = {name: np.array([measures[name] for measures in each]) for name in each[0]}
-        path = np.stack([f > 0 for f in scores] if decides else scores, axis=1)
+        # where one fold's predictor serves, the rows that it has not seen measure it
+        served = np.full(len(rows.fold), True)
+        if not solution.family.averages and self.folds_ is None:
+            served = rows.fold == 0
+        measured_rows = rows.at(served)
+        scores = [
+            solution.out_of_fold(place, rows.fold, eta, means, rows.s)[served]
+            for place in range(solution.places)
+        ]
+        each = [self._performance(measured_rows, one, solution) for one in scores]
+        performance = {name: np.array([one[name] for one in each]) for name in each[0]}
+        path = np.stack(scores, axis=1)
+        if solution.family.decides:
+            path = (path > solution.units.threshold).astype(np.float64)
         confidence = self.confidence or 0.95
-        gaps, pvalues = measure_path(
-            self.aim, path.astype(np.float64), rows, constraints, confidence
-        )
+        gaps, pvalues = measure_path(self.aim, path, measured_rows, constraints, confidence)
         self.frontier_ = Frontier(
             aim=self.aim,
             measure=self._measure,
@@ -231,7 +246,7 @@ class ParityEstimator(ParityModel, ABC):
             pvalues=pvalues,
             confidence=confidence,
             base_rate=rows.base_rate,
-            rows=len(labels),
+            rows=len(path),
         )
         self.solution_ = solution
         self._choose()
@@ -265,7 +280,7 @@ class ParityEstimator(ParityModel, ABC):
 
     @abstractmethod
     def _performance(
-        self, sample: LabelledRows, scores: np.ndarray, decides: bool
+        self, sample: LabelledRows, scores: np.ndarray, solution: Solution
     ) -> dict[str, float]:
         """Return performance by name."""
 
@@ -275,18 +290,56 @@ class ParityEstimator(ParityModel, ABC):
     def _measure(self) -> str:
         return limited_measure(self.aim, self.condition)
 
-    def _family(self) -> FamilyName:
+    def _family(self) -> Family:
         """Return the form of the predictor; if ranks or decisions may use S, the law of η given S
         tells the optimum.
         """
-        single = len(self.sensitive_names_in_) == 1 and self.condition is None
-        if self.uses_sensitive and self.aim != "score" and single:
-            return "clipped" if self.aim == "rank" else "clipped decision"
+        one = len(self.sensitive_names_in_) == 1 and self.condition is None
+        knows = self.uses_sensitive and one
+        if self.aim == "decision":
+            return KnownDecisions() if knows else Decisions()
+        if self.aim == "rank" and knows:
+            return KnownRanks()
         if not is_classifier(self):
-            return "numbers" if self.aim == "score" else "rank of numbers"
-        if self.aim != "score":
-            return self.aim
-        return "classes" if len(self.classes_) > 2 else "binary"
+            return NumberScores() if self.aim == "score" else NumberRanks()
+        if self.aim == "rank":
+            return ScoreRanks()
+        return ClassScores() if len(self.classes_) > 2 else BinaryScores()
+
+    def _served_folds(
+        self,
+        cv: Any,
+        X: Any,
+        s: np.ndarray,
+        strata: np.ndarray | None,
+        groups: np.ndarray | None,
+        weights: np.ndarray | None,
+    ) -> np.ndarray:
+        """Return the fold of each row.
+
+        Scores are served as means over folds, of which any will do. For ranks and decisions the
+        gap of such a mean is not the one that is measured. So a row's own content decides its fold,
+        and new rows are served by the fold that they would have been in; with groups or folds of
+        the user's own, by the first.
+        """
+        self.folds_ = None
+        if self.aim == "score" or groups is not None or not isinstance(cv, Integral):
+            return self._folds(cv, X, strata, groups)
+        self.table_ = TreeTable().fit(X)
+        table = self._coded(X, s)
+        mass = np.ones(len(table)) if weights is None else weights
+        distinct = len(np.unique(row_hashes(table)))
+        for count in range(min(int(cv), distinct), 1, -1):
+            folds = HashedFolds.fit(table, count, mass)
+            fold = folds(table)
+            classes = np.zeros(len(fold), dtype=np.int64) if strata is None else strata
+            sizes = np.zeros((count, classes.max() + 1))
+            np.add.at(sizes, (fold, classes), 1)
+            # each fold has rows, and models of the others see each class twice
+            if sizes.sum(axis=1).min() > 0 and (sizes.sum(axis=0) - sizes).min() > 1:
+                self.folds_ = folds
+                return fold
+        return self._folds(cv, X, strata, groups)
 
     def _warn_if_leaking(self, sample: LabelledRows, eta: np.ndarray) -> None:
         """Warn if a frozen model is better on a fold than its clone that was fitted on the others,
@@ -318,42 +371,13 @@ class ParityEstimator(ParityModel, ABC):
                 LeakingEstimatorWarning,
             )
 
-    def _known_means(
-        self, rows: LabelledRows, constraints: tuple[Constraint, ...], eta: np.ndarray
-    ) -> np.ndarray:
-        """Return m of each row where S is known, by laws of η that have not seen it where the
-        family needs them.
-        """
-        clips = isinstance(FAMILIES[self._family()], ClippedRanks)
-
-        def fit(train: np.ndarray) -> list[Any]:
-            if not clips:
-                return []
-            some = train[~np.isnan(rows.s[train, 0])]
-            return [ConditionalLaw().fit(eta[some], rows.s[some, 0], rows.row_weights(some))]
-
-        def predict(laws: list[Any], held_out: np.ndarray) -> np.ndarray:
-            return self._means_given_s(laws, constraints, rows.s[held_out], eta[held_out])
-
-        self.laws_, means = cross_fit(rows.fold, fit, predict, "laws")
-        return means
-
     # Predicting
 
-    def _means_given_s(
-        self,
-        laws: list[Any],
-        constraints: tuple[Constraint, ...],
-        s: np.ndarray,
-        eta: np.ndarray,
+    def _known_means(
+        self, constraints: tuple[Constraint, ...], s: np.ndarray, eta: np.ndarray
     ) -> np.ndarray:
-        """Return m of rows whose S is known, (n, K). In the clipped families it is one column
-        instead, the score whose rank among all rows is that of η among the rows of the same s.
-        """
-        columns = [law.predict(eta, s[:, 0]) for law in laws] or [
-            constraint.known_means(s, eta) for constraint in constraints
-        ]
-        return np.column_stack(columns)
+        """Return m of rows whose S is known, (n, K)."""
+        return np.column_stack([constraint.known_means(s, eta) for constraint in constraints])
 
     def _regressions(
         self, X: Any, s: np.ndarray | None = None
@@ -362,13 +386,14 @@ class ParityEstimator(ParityModel, ABC):
         it.
         """
         assert self.solution_ is not None
-        constraints = self.solution_.constraints
+        predicted = self._predicted(X, s)
         parts = []
-        for j, part in enumerate(self._predicted(X, s)):
+        for j in range(self.solution_.parameters.shape[1]):
+            part = predicted[j % len(predicted)]  # one, of a model that was given, serves all folds
             eta = part.outcomes[0]
             means = part.means
             if s is not None:
-                means = self._means_given_s(self.laws_[j], constraints, s, eta)
+                means = self._known_means(self.solution_.constraints, s, eta)
             parts.append((eta, means))
         return parts
 
@@ -377,18 +402,27 @@ class ParityEstimator(ParityModel, ABC):
 
     @limit_to_n_jobs
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
-        """Return the mean of the scores of the fold predictors."""
+        """Return the mean of the scores of the fold predictors or, for ranks and decisions, the
+        score by the predictor of one fold.
+        """
         check_is_fitted(self)
         X = typed_table(self, X, first=False, sensitive_features=sensitive_features)
-        if self.solution_ is None or self.choice_ is None:
+        solution = self.solution_
+        if solution is None or self.choice_ is None:
             return np.asarray(
                 np.mean([part.outcomes[0] for part in self._predicted(X, None)], axis=0)
             )
         s = self._sensitive(X, sensitive_features)
-        solution = self.solution_
-        parts = zip(solution.at(self.choice_.position), self._regressions(X, s))
-        scores = [solution.scores(own, eta, means) for own, (eta, means) in parts]
-        return np.asarray(np.mean(scores, axis=0))
+        scores = [
+            solution.scores(self.choice_.position, fold, eta, means, s)
+            for fold, (eta, means) in enumerate(self._regressions(X, s))
+        ]
+        if solution.family.averages:
+            return np.asarray(np.mean(scores, axis=0))
+        if self.folds_ is None:
+            return scores[0]
+        fold = self.folds_(self._coded(X, s))
+        return np.asarray(np.stack(scores)[fold, np.arange(len(fold))])
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
@@ -472,17 +506,16 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         """Return the probability of each class, (n, C). Columns that the model does not use are
         ignored.
         """
-        decides = self.solution_ is not None and self.solution_.form.decides
-        scores = require_scores(self._scores(X, sensitive_features), probabilities=not decides)
-        if scores.ndim == 2:
-            return scores
-        if decides:
-            scores = np.clip(scores + self.threshold_, 0.0, 1.0)
-        return np.column_stack([1 - scores, scores])
+        scores = require_scores(self._scores(X, sensitive_features), probabilities=True)
+        return scores if scores.ndim == 2 else np.column_stack([1 - scores, scores])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return labels, by the stored threshold for two classes and the largest probability for
-        more.
+        """Return labels: the second of two classes where its probability exceeds `threshold_`, and
+        the most probable of more.
+
+        With ``aim="decision"``, or ``"rank"``, the models of one fold decide about a row, which its
+        content alone selects, as it did in `fit`: so the gap of these decisions is the one that
+        was measured. With `groups` or folds of your own it is the first fold for all rows.
         """
         chances = self.predict_proba(X, sensitive_features=sensitive_features)
         if len(self.classes_) > 2:
@@ -515,15 +548,17 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         return log_losses(eta, y)
 
     def _performance(
-        self, sample: LabelledRows, scores: np.ndarray, decides: bool
+        self, sample: LabelledRows, scores: np.ndarray, solution: Solution
     ) -> dict[str, float]:
         y = sample.y
         weights = sample.mass
-        values = {} if decides else _mean_and_error("log_loss", self._losses(scores, y), weights)
+        values = {}
+        if not solution.family.decides:
+            values = _mean_and_error("log_loss", self._losses(scores, y), weights)
         if scores.ndim == 2:
             right = scores.argmax(axis=1) == y
             return values | {"accuracy": float(np.average(right, weights=weights))}
-        right = (scores > (0.0 if decides else 0.5)) == y
+        right = (scores > solution.units.threshold) == y
         recalls = [np.average(right[y == label], weights=weights[y == label]) for label in (0, 1)]
         return values | {
             "auc": auc_and_influence(scores, y, weights)[0],
@@ -586,7 +621,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
         return np.asarray((eta - y) ** 2)
 
     def _performance(
-        self, sample: LabelledRows, scores: np.ndarray, decides: bool
+        self, sample: LabelledRows, scores: np.ndarray, solution: Solution
     ) -> dict[str, float]:
         return _mean_and_error("squared_error", self._losses(scores, sample.y), sample.mass)
 

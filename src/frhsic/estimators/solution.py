@@ -9,16 +9,15 @@ from typing import Self
 import numpy as np
 
 from frhsic.estimators.constraints import Constraint, GapCurve, LabelledRows
+from frhsic.estimators.deciding import Decisions
 from frhsic.estimators.families import (
-    FAMILIES,
-    TIED,
-    ClippedRanks,
     Family,
-    FamilyName,
+    NumberRanks,
     Problem,
     SmoothFamily,
     Units,
 )
+from frhsic.estimators.known import ConditionalLaw, KnownRanks
 from frhsic.estimators.solving import GAP_SHARES, solve
 from frhsic.parity.limits import Limit
 
@@ -26,23 +25,41 @@ from frhsic.parity.limits import Limit
 # left.
 LEAST_MIXED = 0.1
 
+# Losses of decisions that differ by less are equal but for rounding.
+TIED = 1e-9
+
+# Trade-offs from one that is solved to the next: the others mix their scores.
+MIXTURES = 4
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
     """What a fitted predictor consists of beside its models.
 
-    `parameters` has the coefficients of each trade-off and fold, (G, J, P).
+    Attributes
+    ----------
+    family
+        How scores are made.
+    constraints
+        The gaps that are limited.
+    parameters
+        The coefficients of each solved trade-off and fold, (G, J, P).
+    units
+        Units of scores.
+    laws
+        Where the family knows S, the law of η given S by the rows outside of each fold.
     """
 
-    family: FamilyName
+    family: Family
     constraints: tuple[Constraint, ...]
     parameters: np.ndarray
     units: Units
+    laws: tuple[ConditionalLaw, ...] = ()
 
     @classmethod
     def fit(
         cls,
-        family: FamilyName,
+        family: Family,
         sample: LabelledRows,
         constraints: tuple[Constraint, ...],
         eta: np.ndarray,
@@ -53,8 +70,7 @@ class Solution:
 
         If some attributes have limits, the gaps along the others are left alone.
         """
-        form = FAMILIES[family]
-        units = Units.of(sample, eta, form.decides)
+        units = Units.of(sample, eta, family.decides)
         solution = cls(family, constraints, np.zeros(0), units)
         scales = solution._gap_units(sample, eta, limits)
 
@@ -65,41 +81,53 @@ class Solution:
                 if np.isfinite(scales[one.attribute])
             ]
 
-        base, columns = form.inputs(eta, means, units)
-        cost = sample.mass
-        if units.threshold != 0.5:  # of rare decisions: balanced accuracy
-            rate = units.threshold
-            cost = cost * np.where(sample.y == 1, 0.5 / rate, 0.5 / (1 - rate))
-        whole = Problem(base, columns, form.target(sample, units), cost / cost.sum())
-        if isinstance(form, SmoothFamily):
-            ridge = solution._ridge(form, sample, eta, means)
-            whole = replace(whole, width=form.width(eta), ridge=ridge)
+        target = family.target(sample, units)
+        base, columns = family.inputs(eta, means, units)
+        mass = sample.mass / sample.mass.sum()
+        whole = Problem(base, columns, target, mass, threshold=units.threshold)
+        if isinstance(family, SmoothFamily):
+            whole = replace(whole, ridge=solution._ridge(family, sample, eta, means))
         rng = np.random.default_rng(sample.seed)
         parameters = []
+        laws = []
         for j in range(sample.fold.max() + 1):
             rows = np.flatnonzero(sample.fold != j)
-            if len(rows) > form.most_rows:
-                rows = np.sort(rng.choice(rows, form.most_rows, replace=False))
+            if len(rows) > family.most_rows:
+                rows = np.sort(rng.choice(rows, family.most_rows, replace=False))
             task = whole.at(rows)
             task = replace(task, weights=task.weights / task.weights.sum(), curves=curves_of(rows))
-            parameters.append(_path(form, task))
-        solution = replace(solution, parameters=np.stack(parameters, axis=1))
-        if not isinstance(form, SmoothFamily) or not form.beats_constant:
+            if isinstance(family, SmoothFamily):
+                parameters.append(solve(family, task))
+            elif isinstance(family, Decisions):
+                parameters.append(family.path(task, GAP_SHARES))
+            else:
+                assert isinstance(family, KnownRanks)
+                known = rows[~np.isnan(sample.s[rows, 0])]
+                s = sample.s[:, 0]
+                law = ConditionalLaw.fit(eta[known], s[known], sample.row_weights(known))
+                columns = law.moved(eta[rows], s[rows])[:, None]
+                task = replace(task, columns=family.inputs(eta[rows], columns, units)[1])
+                parameters.append(family.path(task, GAP_SHARES, law))
+                laws.append(law)
+        solution = replace(solution, parameters=np.stack(parameters, axis=1), laws=tuple(laws))
+        if isinstance(family, (NumberRanks, KnownRanks)):
             return solution
         whole = replace(whole, curves=curves_of(np.arange(len(sample.y))))
-        return solution.above_constant(form, whole, sample.fold)
+        return solution.above_constant(whole, sample.fold)
 
-    def above_constant(self, form: SmoothFamily, task: Problem, fold: np.ndarray) -> Self:
+    def above_constant(self, task: Problem, fold: np.ndarray) -> Self:
         """Return the trade-offs without those that lose to a constant at the same gap, out of fold;
         all folds share this decision.
 
         A mixture of a predictor with a constant has as large a share of its gap, and at least this
         share of what it gains over the constant. So after the trade-off that gains most for its
         gap, one that gains less for its own is replaced by such a mixture, which has as large a gap
-        or the one that was aimed at. Decisions cannot be mixed: those that are wrong more often
-        than one and the same for everybody become that one.
+        or the one that was aimed at. Decisions cannot be mixed: those that lose more than one and
+        the same for everybody become that one.
         """
-        constant = form.constant(task)
+        family = self.family
+        assert isinstance(family, (SmoothFamily, Decisions))
+        constant = family.constant(task)
         parameters = self.parameters.copy()
         count = len(parameters)
         gains = np.zeros(count)
@@ -107,13 +135,13 @@ class Solution:
         for j in range(parameters.shape[1]):
             held_out = np.flatnonzero(fold == j)
             part = task.at(held_out)
-            gains += form.loss(part, constant)
+            gains += family.loss(part, constant)
             for i in range(count):
                 own = parameters[i, j]
-                gains[i] -= form.loss(part, own)
-                scores = form.outputs(own, part.base, part.means)
+                gains[i] -= family.loss(part, own)
+                scores = family.outputs(own, part.base, part.columns)
                 predictions[i][held_out] = np.reshape(scores, (len(held_out), -1))
-        if form.decides:
+        if family.decides:
             parameters[1:][gains[1:] < -TIED] = constant
             return replace(self, parameters=parameters)
         gaps = np.array([max(c.gap(f) / c.scale for c in task.curves) for f in predictions])
@@ -126,11 +154,11 @@ class Solution:
         return replace(self, parameters=parameters)
 
     def _ridge(
-        self, form: SmoothFamily, sample: LabelledRows, eta: np.ndarray, means: np.ndarray
+        self, family: SmoothFamily, sample: LabelledRows, eta: np.ndarray, means: np.ndarray
     ) -> np.ndarray:
         r"""Return the weight of the square of each coefficient while solving,
         :math:`r_k = v_k K J / (J - 1)^2 n` times the curvature of the loss, and the mean square of
-        the hat function of a rank family.
+        the rank, from below and above, of a rank family.
 
         Rows show the errors of :math:`\sum_k c_k m_k` for the models of J - 1 folds, and the
         coefficients serve another model. With p degrees of freedom its errors have the variance
@@ -144,8 +172,8 @@ class Solution:
         count = means.shape[1]
         variance = mass @ (targets - means) ** 2
         unknown = variance * count * folds / (folds - 1) ** 2 * float(mass @ mass)
-        unknown *= form.curvature(eta, mass)
-        shares = mass @ form.inputs(eta, np.ones_like(means), self.units)[1] ** 2
+        unknown *= family.curvature(eta, mass)
+        shares = mass @ family.inputs(eta, np.ones_like(means), self.units)[1] ** 2
         classes = eta.shape[1] if eta.ndim == 2 else 1
         return np.repeat(shares * np.tile(unknown, len(shares) // count), classes)
 
@@ -157,8 +185,8 @@ class Solution:
         where limits of several attributes mix numbers and shares.
         """
         scores = np.reshape(self.units.standard(eta), (len(eta), -1))
-        if self.form.decides:
-            scores = (scores > self.units.threshold).astype(np.float64)
+        if self.family.decides:
+            scores = (scores > 0).astype(np.float64)
         gaps = np.full(len(sample.names), 1e-6)
         for one in self.constraints:
             gap = one.curve(sample.s, sample.y, sample.mass).gap(scores)
@@ -178,36 +206,42 @@ class Solution:
         return bound / self.units.scale if bound else gap
 
     @property
-    def form(self) -> Family:
-        """The family by its name."""
-        return FAMILIES[self.family]
+    def places(self) -> int:
+        """Number of trade-offs, mixtures included."""
+        return (len(self.parameters) - 1) * MIXTURES + 1
 
-    def at(self, position: float) -> np.ndarray:
-        """Return the coefficients of each fold, (J, P), at a place between two trade-offs."""
-        below = min(int(position), len(self.parameters) - 2)
-        low, high = self.parameters[below : below + 2]
-        return np.asarray(low + (position - below) * (high - low))
-
-    def scores(self, parameters: np.ndarray, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """Return scores in the units of y; for decisions, the distance to zero."""
-        base, columns = self.form.inputs(eta, means, self.units)
-        return self.units.center + self.units.scale * self.form.outputs(parameters, base, columns)
+    def scores(
+        self, place: int, fold: int, eta: np.ndarray, means: np.ndarray, s: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the scores of rows at a trade-off by the coefficients of one fold, in the units of
+        y; a decision is whether they exceed its threshold.
+        """
+        if self.laws:
+            assert s is not None
+            means = self.laws[fold].moved(eta, s[:, 0])[:, None]
+        base, columns = self.family.inputs(eta, means, self.units)
+        first, part = divmod(place, MIXTURES)
+        outputs = self.family.outputs(self.parameters[first, fold], base, columns)
+        if part:
+            other = self.family.outputs(self.parameters[first + 1, fold], base, columns)
+            outputs = outputs + part / MIXTURES * (other - outputs)
+        scores = self.units.center + self.units.scale * outputs
+        return np.clip(scores, 0.0, 1.0) if self.family.decides else scores
 
     def out_of_fold(
-        self, position: float, fold: np.ndarray, eta: np.ndarray, means: np.ndarray
+        self,
+        place: int,
+        fold: np.ndarray,
+        eta: np.ndarray,
+        means: np.ndarray,
+        s: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the score of each row by the models and coefficients that were fitted on the rows
         of the other folds.
         """
         scores = np.empty(eta.shape)
-        for j, own in enumerate(self.at(position)):
-            scores[fold == j] = self.scores(own, eta[fold == j], means[fold == j])
+        for j in range(fold.max() + 1):
+            own = fold == j
+            known = None if s is None else s[own]
+            scores[own] = self.scores(place, j, eta[own], means[own], known)
         return scores
-
-
-def _path(form: Family, task: Problem) -> np.ndarray:
-    """Return the parameters for each trade-off, (G, P)."""
-    if isinstance(form, ClippedRanks):
-        return form.moves(task, GAP_SHARES)
-    assert isinstance(form, SmoothFamily)
-    return solve(form, task)

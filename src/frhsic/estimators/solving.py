@@ -5,7 +5,7 @@ Over all functions f of x, the least loss at a given gap has a closed form,
 .. math:: \partial \ell(f(x), \eta(x)) = -m_c(x), \qquad m_c(x) = \sum_k c_k m_k(x),
 
 with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). Here the
-few numbers c are found by BFGS, for each :math:`\mu` of a grid, on rows whose :math:`\eta` and
+few numbers c are found by L-BFGS, for each :math:`\mu` of a grid, on rows whose :math:`\eta` and
 :math:`m` come from models that have not seen them:
 
 .. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \sum_k r_k c_k^2 + \frac\mu2 \,
@@ -21,10 +21,12 @@ gap, projected on its functions. The :math:`t_j` are in proportion to the limits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from frhsic.estimators.constraints import GapCurve
 from frhsic.estimators.families import Problem, SmoothFamily
@@ -37,11 +39,8 @@ GAP_SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0
 # the others.
 STRICTEST = 100.0
 
-# Decrease of the objective that ends the search for its least value.
-TOLERANCE = 1e-6
-
-# First second derivatives of the objective, inverted, in the scaled parameters.
-FIRST_INVERSE = 10.0
+# Relative decrease of the objective that ends the search for its least value.
+TOLERANCE = 1e-7
 
 # ε, as a share of the gap that a trade-off aims at.
 SMOOTHNESS = 0.1
@@ -58,44 +57,43 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
     task = family.softened(task, first.parameters)
     gap = GapNorm.of(family, task, first.parameters)
 
-    def solved(
-        current: np.ndarray, inverse: np.ndarray, mu: float, target: float = 1.0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        softened = family.softened(task, current * first.scales)
+    def solved(start: np.ndarray, mu: float, target: float = 1.0, free: int | None = None) -> Any:
+        """Return the first `free` scaled parameters with the least objective; others stay."""
+        softened = family.softened(task, start * first.scales)
 
         def objective(scaled: np.ndarray) -> tuple[float, np.ndarray]:
-            parameters = scaled * first.scales
+            parameters = np.append(scaled, start[len(scaled) :]) * first.scales
             loss, sums, gradient = family.evaluate(softened, parameters, gap.functions)
             norm, pull = gap(sums, SMOOTHNESS * target)
             along = parameters[first.own :]
             ridge = float(np.sum(task.ridge * along**2))
             slope = gradient(mu * norm / gap.whole * pull)
             slope[first.own :] += 2 * task.ridge * along
-            return loss + ridge + mu * norm**2 / 2, slope * first.scales
+            return loss + ridge + mu * norm**2 / 2, (slope * first.scales)[: len(scaled)]
 
-        return descend(objective, current, inverse, family.iterations)
+        options = {"maxiter": family.iterations, "ftol": TOLERANCE}
+        found = minimize(objective, start[:free], jac=True, method="L-BFGS-B", options=options).x
+        return np.append(found, start[len(found) :])
 
     def loss_at(scaled: np.ndarray) -> float:
         return family.loss(task, scaled * first.scales)
 
     # The first trade-off has c = 0: where η is wrong, moving along m lowers the loss and can raise
     # the gap of the model. The others start from the least loss over c, too.
-    inverse = FIRST_INVERSE * np.eye(len(first.parameters))
-    recalibrates = np.arange(len(first.parameters)) < first.own
-    calibrated, _ = solved(first.parameters / first.scales, inverse * recalibrates, 0.0)
-    free, curvature = solved(calibrated, inverse, 0.0)
+    calibrated = solved(first.parameters / first.scales, 0.0, free=first.own)
+    free = solved(calibrated, 0.0)
     # a model of y without error has no loss to measure by, so a tenth of the variance of y counts
     # at least
     variance = np.average((task.y - task.mean()) ** 2, axis=0, weights=task.weights)
     unit = max(family.loss(task, first.parameters), 0.1 * float(variance.sum()))
-    strict, _ = solved(free, inverse / STRICTEST, STRICTEST * unit)
+    strict = solved(free, STRICTEST * unit)
     cost = max(loss_at(strict) - loss_at(free), 1e-4 * unit)
     path = [calibrated]
     current = free
     for target in GAP_SHARES[1:]:
         # where the cost of a share r of the gap is cost * (1 - r)², this μ leads to it
         mu = 2 * cost * (1 - target) / target
-        current, curvature = solved(current, curvature, mu, target)
+        current = solved(current, mu, target)
         path.append(current)
     return np.asarray(np.array(path) * first.scales)
 
@@ -151,45 +149,3 @@ def _parts(curves: Sequence[GapCurve], sums: np.ndarray) -> list[np.ndarray]:
     """Return the sums of each curve."""
     widths = [curve.functions.shape[1] for curve in curves]
     return np.split(sums, np.cumsum(widths)[:-1])
-
-
-def descend(
-    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
-    at: np.ndarray,
-    inverse: np.ndarray,
-    iterations: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return where an objective with its gradient is least, near a point, and the inverse of its
-    second derivatives there: BFGS, with an inverse to begin with.
-
-    Coordinates whose rows of the inverse are zero stay as they are.
-
-    Examples
-    --------
-    >>> place, inverse = descend(lambda x: (x @ x, 2 * x), np.ones(2), np.eye(2), 10)
-    >>> place.round(6).tolist()
-    [0.0, 0.0]
-    """
-    value, slope = objective(at)
-    for _ in range(iterations):
-        step = -inverse @ slope
-        gain = -float(slope @ step)
-        if gain < 2 * TOLERANCE:
-            break
-        new, new_slope = objective(at + step)
-        while new > value - 1e-4 * gain and gain > TOLERANCE:
-            # where a parabola through both values is least, but not too close
-            share = np.clip(gain / (2 * (new - value + gain)), 0.1, 0.5)
-            step = share * step
-            gain = share * gain
-            new, new_slope = objective(at + step)
-        if new >= value:
-            break
-        change = new_slope - slope
-        product = float(step @ change)
-        if product > 0:
-            across = np.eye(len(at)) - np.outer(step, change) / product
-            inverse = across @ inverse @ across.T + np.outer(step, step) / product
-        at = at + step
-        value, slope = new, new_slope
-    return at, inverse

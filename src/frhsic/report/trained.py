@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +39,7 @@ from frhsic.tables.attributes import read_sensitive
 # Limits beside the chosen one that a report shows, and how many trade-offs lie between two of them
 # at least.
 OTHER_LIMITS = (None, "50%", "25%", 0)
-APART = 0.3
+APART = 1
 
 
 def trained_report(
@@ -155,7 +154,7 @@ def trained_report(
         before = replace(before, limits=check_limits(before, stated_limits, before))
     after = replace(after, limits=check_limits(after, stated_limits, before or after, paired))
     old = rows.measure_outputs(was, settings)
-    place = float(model.choice_.position)
+    place = model.choice_.position
     new = rows.measure_outputs(now, settings) if place else old
     return Report(
         after,
@@ -165,7 +164,7 @@ def trained_report(
             before=old.point(),
             after=new.point(),
             changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
-            stops=tuple(rows.stops({0.0: (was, old), place: (now, new)}, settings, after)),
+            stops=tuple(rows.stops({0: (was, old), place: (now, new)}, settings, after)),
         ),
         changes=paired,
     )
@@ -264,7 +263,7 @@ class _HeldOut:
             yield difference(now.key, name, was, now, level, covariance(a, b, self.rows.groups))
 
     def stops(
-        self, known: dict[float, tuple[np.ndarray, _Measured]], settings: Settings, after: Audit
+        self, known: dict[int, tuple[np.ndarray, _Measured]], settings: Settings, after: Audit
     ) -> Iterator[Stop]:
         """Yield the chosen trade-off and others at some distance from it and from each other, which
         limit the attribute with the largest gap; `known` has the outputs of some positions, 0
@@ -301,7 +300,7 @@ class _HeldOut:
             yield Stop(
                 limit if place else "none",
                 replace(measured.point(), chosen=candidate is model),
-                tuple(changes(known[0.0][0], f, self.y, threshold, level, self.rows.groups)),
+                tuple(changes(known[0][0], f, self.y, threshold, level, self.rows.groups)),
                 curves,
             )
 
@@ -370,7 +369,7 @@ def _largest_gap(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.
 
 
 def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
-    """Return the trade-offs of a fit, with the chosen one at its place between two of them."""
+    """Return the trade-offs of a fit, of which one is chosen."""
     model, names = rows.model, rows.names
     frontier, choice = model.frontier_, model.choice_
     performance = frontier.performance[rows.measure]
@@ -378,13 +377,7 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         TradeOffPoint(float(value), tuple(frontier.gaps[name][i] for name in names))
         for i, value in enumerate(performance)
     ]
-    place = math.ceil(choice.position)
-    between = float(np.interp(choice.position, np.arange(len(points)), performance))
-    chosen = TradeOffPoint(between, tuple(choice.gaps[name] for name in names), chosen=True)
-    if place == choice.position:
-        points[place] = chosen
-    else:
-        points.insert(place, chosen)
+    points[choice.position] = replace(points[choice.position], chosen=True)
     gaps = []
     for name, gap in zip(names, points[0].gaps):
         interval = Interval(gap.low, gap.high, frontier.confidence, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,11 @@ from joblib import Parallel, delayed
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from frhsic.estimators.basis import ConditionalLaw, SensitiveBasis
+from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.constraints import Constraint, LabelledRows
-from frhsic.estimators.families import FamilyName
+from frhsic.estimators.deciding import Decisions
+from frhsic.estimators.families import BinaryScores, Family, NumberScores
+from frhsic.estimators.known import ConditionalLaw, KnownDecisions
 from frhsic.estimators.solution import Solution
 from frhsic_paper.crossed.bases import (
     Base,
@@ -230,39 +233,48 @@ def plain(task: Task) -> Iterator[Point]:
         center = rows[split].y.mean()
         for share in SHARES:
             yield Point(CONTRACTION, 0, share, split, center + (1 - share) * (f - center))
-        families: list[FamilyName] = ["binary", "decision"] if table.binary else ["numbers"]
+        families: list[Family] = [BinaryScores(), Decisions()] if table.binary else [NumberScores()]
         for family, way in zip(families, (CLOSED_FORM, DECISIONS)):
             one = etas[split], means[split]
             yield from solved(family, rows[split], constraints[split], *one, split, way)
 
 
 def solved(
-    family: FamilyName,
+    family: Family,
     rows: LabelledRows,
     constraint: Constraint,
     eta: Regressed,
     means: Regressed,
     split: int,
     way: str,
+    s: np.ndarray | None = None,
 ) -> Iterator[Point]:
     """Yield the path of the closed form, served by one model of y and one of S, and as the mean of
-    five, which is how the library serves it.
+    five, which is how the library serves it; `s` (n, 1) of the other rows where it is known.
     """
-    solution = Solution.fit(family, rows, (constraint,), eta.train[:, 0], means.train, {"s": ()})
-    for position in np.linspace(0, len(solution.parameters) - 1, POINTS):
-        each = solution.at(position)
-        one = solution.scores(each.mean(axis=0), eta.others[:, 0], means.others)
-        yield point(way, position, split, one, solution)
+    f = eta.train[:, 0]
+    solution = Solution.fit(family, rows, (constraint,), f, means.train, {"s": ()})
+    mean = replace(solution, parameters=solution.parameters.mean(axis=1, keepdims=True))
+    if solution.laws:
+        mean = replace(mean, laws=(ConditionalLaw.fit(f, rows.s[:, 0]),))
+    for place in places(solution):
+        one = mean.scores(place, 0, eta.others[:, 0], means.others, s)
+        yield point(way, place, split, one, solution)
         if eta.by_part and way == CLOSED_FORM:
-            parts = zip(each, eta.by_part, means.by_part)
-            all_five = [solution.scores(own, e[:, 0], m) for own, e, m in parts]
-            yield point(AVERAGED, position, split, np.mean(all_five, axis=0), solution)
+            parts = enumerate(zip(eta.by_part, means.by_part))
+            all_five = [solution.scores(place, fold, e[:, 0], m) for fold, (e, m) in parts]
+            yield point(AVERAGED, place, split, np.mean(all_five, axis=0), solution)
+
+
+def places(solution: Solution) -> list[int]:
+    """Return the trade-offs that are shown."""
+    return [round(place) for place in np.linspace(0, solution.places - 1, POINTS)]
 
 
 def point(way: str, dial: float, split: int, f: np.ndarray, solution: Solution) -> Point:
     """Return a point of the closed form: scores, or decisions."""
-    if solution.form.decides:
-        return Point(way, 0, dial, split, None, (f > 0).astype(float))
+    if solution.family.decides:
+        return Point(way, 0, dial, split, None, (f > solution.units.threshold).astype(float))
     return Point(way, 0, dial, split, f)
 
 
@@ -456,22 +468,12 @@ def with_attribute(task: Task) -> Iterator[Point]:
         known = Regressed(
             constraint.functions(rows.s), constraint.functions(table.s[others, None]), []
         )
-        yield from solved(
-            "binary" if table.binary else "numbers", rows, constraint, eta, known, split, WITH_S
-        )
-        if not table.binary:
-            continue
-        parts = training_parts(np.arange(len(train)))
-        f = eta.train[:, 0]
-        moved = np.empty(len(f))
-        for part in parts:
-            rest = np.setdiff1d(np.arange(len(train)), part)
-            law = ConditionalLaw().fit(f[rest], rows.s[rest, 0])
-            moved[part] = law.predict(f[part], rows.s[part, 0])
-        law = ConditionalLaw().fit(f, rows.s[:, 0])
-        new = law.predict(eta.others[:, 0], table.s[others])
-        laws = Regressed(moved[:, None], new[:, None], [])
-        yield from solved("clipped decision", rows, constraint, eta, laws, split, DECISIONS_WITH_S)
+        family = BinaryScores() if table.binary else NumberScores()
+        yield from solved(family, rows, constraint, eta, known, split, WITH_S)
+        if table.binary:
+            way = DECISIONS_WITH_S
+            s = table.s[others, None]
+            yield from solved(KnownDecisions(), rows, constraint, eta, known, split, way, s)
 
 
 class Known(ClassifierMixin, BaseEstimator):
