@@ -84,7 +84,7 @@ def samples() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
         "encoder": (ParityEncoder(prototypes=3, **settings), lambda model: model.transform(X)),
         "coupling": (
             ParityCoupling(**settings),
-            lambda model: model.transform(X, sensitive_features=S).to_numpy(),
+            lambda model: model.transform(X, sensitive_features=S).fillna(-1).to_numpy(),
         ),
         "network": (
             FRHSICClassifier(**small, random_state=0),
