@@ -206,8 +206,10 @@ def load(
         budget.charge(JSON_BYTES * int.from_bytes(data[:8], "little") + len(data))
         reader = Reader(safetensors.numpy.load(data), archive.read, budget, trusted)
         # the proof says more than a warning that versions differ
-        silent = warnings.catch_warnings(action="ignore", category=InconsistentVersionWarning)
-        with _naming_versions(header["versions"]), silent:
+        with (
+            _naming_versions(header["versions"]),
+            warnings.catch_warnings(action="ignore", category=InconsistentVersionWarning),
+        ):
             return _model(header, reader, given)
 
 
@@ -290,8 +292,7 @@ def _reason(error: Exception) -> str:
 
 def _header(archive: zipfile.ZipFile, budget: Budget) -> Any:
     budget.charge(JSON_BYTES * archive.getinfo(HEADER_ENTRY).file_size)
-    # int raises on NaN and Infinity
-    header = json.loads(archive.read(HEADER_ENTRY), parse_constant=int)
+    header = json.loads(archive.read(HEADER_ENTRY))
     require(header["class"] in SAVED, f"this version knows no {header['class']!r}")
     return header
 
