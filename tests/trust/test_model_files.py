@@ -254,7 +254,7 @@ def nested(depth: int) -> Any:
 def many_texts(count: int, longest: int) -> Any:
     """Arrays of text of which one is long and the others are empty."""
     texts = ["a" * longest] + [""] * 4000
-    return [{"objects": ["U", [4001], texts]}] * count
+    return [{"objects": ["U", texts]}] * count
 
 
 CLASSES = ("fitted", "classes_")
@@ -264,12 +264,7 @@ LAYERS = ("parameters", "encoder", "MLP", "hidden")
 VALUES: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "200 arrays of text": ("scores", CLASSES, many_texts(200, 4000)),
     "text as long as its longest": ("scores", CLASSES, many_texts(1, 10**5)[0]),
-    "text of text": ("scores", CLASSES, {"objects": ["U", [2], [["a"], ["b"]]]}),
-    "an array that is empty in one direction": (
-        "scores",
-        CLASSES,
-        {"objects": ["O", [0, 10**15], []]},
-    ),
+    "text of text": ("scores", CLASSES, {"objects": ["U", [["a"], ["b"]]]}),
     "10,000 nested lists": ("scores", CLASSES, nested(10_000)),
     "a class of no list": ("scores", CLASSES, {"Popen": {"args": "true"}}),
     "a field of another type": (
@@ -304,6 +299,10 @@ RAW: dict[str, tuple[str, bytes]] = {
     "numbers of no type": (ARRAYS_ENTRY, weights([2], "O64")),
     "names of 2^60 bytes": (ARRAYS_ENTRY, (2**60).to_bytes(8, "little")),
     "a pickle": (ARRAYS_ENTRY, b"\x80\x04cos\nsystem\n"),
+    "an array that is empty in one direction": (
+        ARRAYS_ENTRY,
+        safetensors.numpy.save({"0": np.zeros((0, 10**9), np.int8)}),
+    ),
     "many arrays without numbers": (
         ARRAYS_ENTRY,
         safetensors.numpy.save({str(i): np.zeros(0) for i in range(40_000)}),

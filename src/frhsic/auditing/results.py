@@ -117,10 +117,10 @@ def _convert(hint: Any, value: Any) -> Any:
 
 
 # Fields between 0 and 1 or not negative, and measures of which this holds.
-CHANCES = {"pvalue", "adjusted", "confidence"}
-COUNTS = {"rows", "given", "dropped", "used", "independent", "standard_error"}
-SHARES = {"accuracy", "true_positive_rate", "false_positive_rate", "auc", "decision_ratio"}
-SIZES = {"log_loss", "root_squared_error"}
+CHANCE_FIELDS = {"pvalue", "adjusted", "confidence"}
+COUNT_FIELDS = {"rows", "given", "dropped", "used", "independent", "standard_error"}
+SHARE_KEYS = {"accuracy", "true_positive_rate", "false_positive_rate", "auc", "decision_ratio"}
+SIZE_KEYS = {"log_loss", "root_squared_error"}
 
 
 def _require_ranges(part: Any) -> None:
@@ -142,8 +142,8 @@ def _require_ranges(part: Any) -> None:
         kind = fields.get("key", name) if name == "value" else name
         if not isinstance(value, (int, float)):
             continue
-        negative = kind in CHANCES | COUNTS | SHARES | SIZES and value < 0
-        if negative or (kind in CHANCES | SHARES and value > 1):
+        negative = kind in CHANCE_FIELDS | COUNT_FIELDS | SHARE_KEYS | SIZE_KEYS and value < 0
+        if negative or (kind in CHANCE_FIELDS | SHARE_KEYS and value > 1):
             raise ValueError(f"the document has the {kind} {value:g}")
 
 

@@ -34,7 +34,7 @@ from frhsic import estimators
 from frhsic._files import Budget, require_regular, write_whole
 from frhsic.formatting import printable
 from frhsic.persistence.boosters import require
-from frhsic.persistence.proof import TOLERANCE, difference, prove
+from frhsic.persistence.proof import LARGEST_DIFFERENCE, difference, prove
 from frhsic.persistence.values import DATA, JSON_BYTES, Reader, Writer, trusting
 
 __all__ = ["load", "save"]
@@ -55,7 +55,7 @@ FITTED = re.compile(
 # Modules of a network, which are built for their weights.
 MODULES = ("encoder_", "head_")
 # Parameters that may be the user's own code, which is passed again to `load`.
-CODE = ("estimator", "encoder", "penalty")
+USER_CODE = ("estimator", "encoder", "penalty")
 # Fitted attributes that hold it.
 PASSED = {"models_": "estimator", "penalty_": "penalty"}
 
@@ -149,7 +149,7 @@ def _written_parameters(model: Any, writer: Writer) -> dict[str, Any]:
         elif name == "cv" and not isinstance(value, int):
             value = type(model)().cv
         known = type(value).__name__ in DATA or hasattr(value, "get_params")
-        if name in CODE and callable(value) and not known:
+        if name in USER_CODE and callable(value) and not known:
             named = value if hasattr(value, "__qualname__") else type(value)
             parameters[name] = {"custom": f"{named.__module__}.{named.__qualname__}"}
         else:
@@ -206,8 +206,10 @@ def load(
         budget.charge(JSON_BYTES * int.from_bytes(data[:8], "little") + len(data))
         reader = Reader(safetensors.numpy.load(data), archive.read, budget, trusted)
         # the proof says more than a warning that versions differ
-        silent = warnings.catch_warnings(action="ignore", category=InconsistentVersionWarning)
-        with _naming_versions(header["versions"]), silent:
+        with (
+            _naming_versions(header["versions"]),
+            warnings.catch_warnings(action="ignore", category=InconsistentVersionWarning),
+        ):
             return _model(header, reader, given)
 
 
@@ -235,7 +237,7 @@ def _model(header: Mapping[str, Any], reader: Reader, given: Mapping[str, Any]) 
         networks.complete(model, weights)
     proof = reader.value(header["proof"])
     found = difference(model, proof)
-    if not found <= TOLERANCE:
+    if not found <= LARGEST_DIFFERENCE:
         raise ValueError(
             f"the scores of its made-up rows differ by {found:.2g} of the largest from those that"
             " the model had when it was saved"
@@ -290,8 +292,7 @@ def _reason(error: Exception) -> str:
 
 def _header(archive: zipfile.ZipFile, budget: Budget) -> Any:
     budget.charge(JSON_BYTES * archive.getinfo(HEADER_ENTRY).file_size)
-    # int raises on NaN and Infinity
-    header = json.loads(archive.read(HEADER_ENTRY), parse_constant=int)
+    header = json.loads(archive.read(HEADER_ENTRY))
     require(header["class"] in SAVED, f"this version knows no {header['class']!r}")
     return header
 

@@ -17,15 +17,15 @@ from frhsic.estimators.coupling import ParityCoupling
 from frhsic.tables.schema import ColumnType, Schema
 
 # Largest difference of two scores, relative to the largest score.
-TOLERANCE = 1e-6
+LARGEST_DIFFERENCE = 1e-6
 
 # Numbers of a column whose range is not known, and dates.
-NUMBERS = (0.0, 1.0, 10.0, 100.0)
-DATES = ("1970-01-01", "2000-01-01", "2020-02-29", "2030-12-31")
+PROOF_NUMBERS = (0.0, 1.0, 10.0, 100.0)
+PROOF_DATES = ("1970-01-01", "2000-01-01", "2020-02-29", "2030-12-31")
 # Text of no training row.
-UNSEEN = "a level of no training row"
+UNSEEN_LEVEL = "a level of no training row"
 # Rows: those four, one of missing values, and one of values that no training row has.
-ROWS = 6
+PROOF_ROWS = 6
 
 
 def prove(model: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def prove(model: Any) -> dict[str, Any]:
     proof = {"columns": _columns(model)}
     rows = []
     scores = [np.zeros(0)]
-    for row in range(ROWS):
+    for row in range(PROOF_ROWS):
         try:
             own = scores_of_row(model, proof, row)
         except Exception:  # of any model of the user's own
@@ -84,9 +84,11 @@ def _columns(model: Any) -> Any:
     numbers = dict(enumerate(() if engine is None else map(_rounded, engine.bins.edges)))
     if hasattr(model, "feature_names_in_"):
         types = _schema(model).columns
-        return {one.name: _values(one, numbers.get(j, NUMBERS)) for j, one in enumerate(types)}
-    columns = [numbers.get(j, NUMBERS) for j in range(model.n_features_in_)]
-    every = np.full((ROWS, len(columns)), np.nan)
+        return {
+            one.name: _values(one, numbers.get(j, PROOF_NUMBERS)) for j, one in enumerate(types)
+        }
+    columns = [numbers.get(j, PROOF_NUMBERS) for j in range(model.n_features_in_)]
+    every = np.full((PROOF_ROWS, len(columns)), np.nan)
     every[:4] = np.reshape(columns, (-1, 4)).T
     every[5] = 2 * every[3]
     return every
@@ -95,7 +97,7 @@ def _columns(model: Any) -> Any:
 def _rounded(edges: np.ndarray) -> tuple[float, ...]:
     """Return numbers near some edges, from the first to the last, which hardly a row has."""
     if not len(edges):
-        return NUMBERS
+        return PROOF_NUMBERS
     return tuple(1 / 128 + 129 / 128 * float(f"{edge:.1e}") for edge in _spread(edges))
 
 
@@ -114,9 +116,9 @@ def _values(column: ColumnType, numbers: tuple[float, ...]) -> list[Any]:
         return [True, False, True, False, None, None]
     if column.kind == "date":
         form = column.date_format or "%Y-%m-%d"
-        return [*(pd.Timestamp(day).strftime(form) for day in DATES), None, None]
+        return [*(pd.Timestamp(day).strftime(form) for day in PROOF_DATES), None, None]
     if not levels:
-        return [None] * ROWS
+        return [None] * PROOF_ROWS
     # pandas has no value outside of a category's levels
-    unseen = UNSEEN if column.kind == "text" else None
+    unseen = UNSEEN_LEVEL if column.kind == "text" else None
     return [*_spread(levels), None, unseen]

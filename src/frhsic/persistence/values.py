@@ -14,6 +14,7 @@ import re
 import zipfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from importlib import import_module
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -59,6 +60,9 @@ DATA = {
 """The library's own classes of data, each with its module. A dataclass has its fields, a penalty
 its arguments, and another class the attributes that it annotates.
 """
+
+# Annotations of a class, which take longer to read than an object.
+class_hints = cache(get_type_hints)
 
 # Bytes of Python's objects for each byte of JSON, at most.
 JSON_BYTES = 50
@@ -111,10 +115,10 @@ class Writer:
     def _array(self, values: np.ndarray) -> Any:
         if values.dtype.kind in "biuf":
             place = str(len(self.arrays))
-            self.arrays[place] = values.copy("C")
+            self.arrays[place] = values.copy()
             return {"array": place}
         kind = "U" if values.dtype.kind == "U" else "O"
-        return {"objects": [kind, list(values.shape), self.value(values.ravel().tolist())]}
+        return {"objects": [kind, self.value(values.tolist())]}
 
     def _model(self, value: Any) -> Any:
         """Return a reference to what skops makes of an object; the same one twice is one."""
@@ -170,13 +174,13 @@ class Reader:
         return values
 
     def _objects(self, content: Any) -> np.ndarray:
-        kind, shape, values = content
+        kind, values = content
         array = np.empty(len(values), dtype=object)
         array[:] = self.value(values)
         if kind == "U":  # each text takes as much memory as the longest
             self.budget.charge(4 * len(array) * max(map(len, array), default=1))
             array = array.astype(str)
-        return array.reshape(shape)
+        return array
 
     def _frame(self, content: Any) -> pd.DataFrame:
         parts = self.value(content)
@@ -243,7 +247,7 @@ def build(cls: Any, state: dict[str, Any]) -> Any:
     """
     if hasattr(cls, "arguments"):
         return cls(**state)
-    hints = get_type_hints(cls)
+    hints = class_hints(cls)
     for name, value in state.items():
         sound = name in hints and is_of(value, hints[name])
         require(sound, f"{name!r} of a {cls.__name__} is not as it should be")
