@@ -29,6 +29,7 @@ import argparse
 import json
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def split_rows(name: str, folder: str | None, most: int) -> tuple[Rows, Rows]:
     n = len(table.y)
     rows = np.random.default_rng([SEED, n]).permutation(n)[: min(n // 2, most)]
     test = len(rows) // 3
-    return table.at(rows[test:]), table.at(rows[:test])
+    return table.take(rows[test:]), table.take(rows[:test])
 
 
 def row_losses(rows: Rows, scores: np.ndarray) -> np.ndarray:
@@ -94,6 +95,14 @@ def unexplained(model: Any, train: Rows, test: Rows, means: np.ndarray) -> np.nd
     return np.asarray((functions - means @ directions.T) ** 2 / functions.var(axis=0))
 
 
+def served_path(solution: Any, parts: Sequence[Any]) -> list[np.ndarray]:
+    """Return the scores of rows along the trade-offs, from η and m by the models of each fold."""
+    return [
+        np.mean([solution.scores(at, fold, *part) for fold, part in enumerate(parts)], axis=0)
+        for at in range(solution.places)
+    ]
+
+
 def unit(name: str, seed: int, folder: str | None, most: int) -> dict[str, Any]:
     """Return the record of one table and seed."""
     train, test = split_rows(name, folder, most)
@@ -111,10 +120,7 @@ def unit(name: str, seed: int, folder: str | None, most: int) -> dict[str, Any]:
     assert solution is not None
     eta = np.mean([own for own, _ in parts], axis=0)
     means = np.mean([own for _, own in parts], axis=0)
-    path = [
-        np.mean([solution.scores(at, fold, *part) for fold, part in enumerate(parts)], axis=0)
-        for at in range(solution.places)
-    ]
+    path = served_path(solution, parts)
     path.append(np.full(len(test.y), train.y.mean()))  # a smaller gap is read towards a constant
     gaps = np.array([gap_of(test, scores) for scores in path])
     order = np.argsort(gaps)

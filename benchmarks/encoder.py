@@ -370,7 +370,7 @@ def losses(split: int, table: str) -> Record:
         gap = gdp(prediction, s[measuring], resamples=0)
         return [float(gap), loss_of(numbers, y[measuring], prediction)]
 
-    closed = [point(f) for f in served_path(model, new)]
+    closed = [point(f) for f in served_path(model.solution_, model._regressions(new))]
     encoder = ParityEncoder(limit=None, n_jobs=1, random_state=split)
     encoder.fit(X.iloc[train], y[train], sensitive_features=s[train])
     served = []

@@ -1,12 +1,17 @@
-"""Warnings that point at the caller's line."""
+"""Warnings that point at the caller's line, and calls without any."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # Packages whose frames are skipped on the way to the caller.
 INSIDE = ("frhsic.", "sklearn.")
+
+_FILTERS = threading.RLock()
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -15,3 +20,10 @@ def warn(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def ignore_warnings(category: type[Warning] = Warning) -> Iterator[None]:
+    """Ignore warnings of a kind, in one thread at a time: filters belong to the process."""
+    with _FILTERS, warnings.catch_warnings(action="ignore", category=category):
+        yield

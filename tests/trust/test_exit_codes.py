@@ -92,7 +92,7 @@ def test_bad_input_is_one_line_and_2_before_anything_is_trained_or_written(
 ):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(
-        "frhsic.estimators.fitting.fit_with_weights", lambda *a: pytest.fail("training began")
+        "frhsic.estimators.fitting.fit_engine", lambda *a: pytest.fail("training began")
     )
     before = sorted(folder.iterdir())
     command, *rest = arguments

@@ -550,7 +550,8 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     >>> @with_fields
     ... def tell(reading: Reading, *, weight: float = 1.0) -> None:
     ...     print(reading.decimal, weight)
-    >>> tell(separator=None, decimal=",", encoding=None, date_format=None, weight=2.0)
+    >>> reading = {"separator": None, "encoding": None, "date_format": None, "max_bytes": None}
+    >>> tell(decimal=",", **reading, weight=2.0)
     , 2.0
     """
     parameters = inspect.signature(command, eval_str=True).parameters.values()

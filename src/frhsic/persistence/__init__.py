@@ -32,6 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from frhsic import estimators
 from frhsic._files import Budget, require_regular, write_whole
+from frhsic._warnings import ignore_warnings
 from frhsic.formatting import printable
 from frhsic.persistence.boosters import require
 from frhsic.persistence.proof import LARGEST_DIFFERENCE, difference, prove
@@ -208,7 +209,7 @@ def load(
         # the proof says more than a warning that versions differ
         with (
             _naming_versions(header["versions"]),
-            warnings.catch_warnings(action="ignore", category=InconsistentVersionWarning),
+            ignore_warnings(InconsistentVersionWarning),
         ):
             return _model(header, reader, given)
 

@@ -6,13 +6,13 @@ little. A training row is not among them, unless by chance.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from frhsic._warnings import ignore_warnings
 from frhsic.estimators.coupling import ParityCoupling
 from frhsic.tables.schema import ColumnType, Schema
 
@@ -60,7 +60,7 @@ def scores_of_row(model: Any, proof: Mapping[str, Any], row: int) -> np.ndarray:
         X: Any = _schema(model)(frame, ".")
     else:
         X = columns[row : row + 1]
-    with warnings.catch_warnings(action="ignore"):
+    with ignore_warnings():
         if isinstance(model, ParityCoupling):
             return np.ravel(model._means(pd.DataFrame(X), np.full(1, row, np.uint64)))
         known = {}
