@@ -263,7 +263,7 @@ def test_an_interrupted_training_writes_nothing_and_exits_with_130(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("frhsic.estimators.fitting.fit_with_weights", interrupt)
+    monkeypatch.setattr("frhsic.estimators.fitting.fit_engine", interrupt)
     asked = ["train", str(folder / "people.csv"), *TRAIN, "--max-rows", "100"]
     result = done([*asked, "-o", str(tmp_path / "model"), "-r", str(tmp_path / "report.html")], 130)
     assert result.stderr == "frhsic train: interrupted.\n"
