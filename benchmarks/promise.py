@@ -6,7 +6,9 @@ and what that costs, where `confidence=0.95` keeps the limit.
     python benchmarks/promise.py --page                # the tables of the records
     PYTHONPATH=OTHER/src python benchmarks/promise.py --records before.jsonl   # other sources
 
-What is there is not run again. X has finitely many cells and the law of X given the rank of S is
+Records that the file already has are skipped.
+
+X has finitely many cells and the law of X given the rank of S is
 known, so the gap and the loss of a predictor in the population are sums over cells and a fine grid
 of ranks: they have no error. The same trade-offs are also chosen by the estimate alone, which
 promises nothing: about half of the populations should then lie beyond the limit.
