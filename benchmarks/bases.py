@@ -107,7 +107,7 @@ def served_path(solution: Any, parts: Sequence[Any]) -> list[np.ndarray]:
     """Return the scores of rows along the trade-offs, from η and m by the models of each fold."""
     return [
         np.mean([solution.scores(at, fold, *part) for fold, part in enumerate(parts)], axis=0)
-        for at in range(solution.places)
+        for at in range(len(solution.parameters))
     ]
 
 

@@ -51,7 +51,6 @@ from frhsic.estimators.frontier import (
     measure_path,
 )
 from frhsic.estimators.inputs import named_arguments, require_scores, target_column, typed_table
-from frhsic.estimators.known import KnownDecisions, KnownRanks
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.targets import log_losses
 from frhsic.parity.limits import LimitLike, limits_by_attribute, parse_limits
@@ -228,8 +227,8 @@ class ParityEstimator(ParityModel, ABC):
             served = rows.fold == 0
         measured_rows = rows.at(served)
         scores = [
-            solution.out_of_fold(place, rows.fold, eta, means, rows.s)[served]
-            for place in range(solution.places)
+            solution.out_of_fold(place, rows.fold, eta, means)[served]
+            for place in range(len(solution.parameters))
         ]
         each = [self._performance(measured_rows, one, solution) for one in scores]
         performance = {name: np.array([one[name] for one in each]) for name in each[0]}
@@ -291,15 +290,9 @@ class ParityEstimator(ParityModel, ABC):
         return limited_measure(self.aim, self.condition)
 
     def _family(self) -> Family:
-        """Return the form of the predictor; if ranks or decisions may use S, the law of η given S
-        tells the optimum.
-        """
-        one = len(self.sensitive_names_in_) == 1 and self.condition is None
-        knows = self.uses_sensitive and one
+        """Return the form of the predictor."""
         if self.aim == "decision":
-            return KnownDecisions() if knows else Decisions()
-        if self.aim == "rank" and knows:
-            return KnownRanks()
+            return Decisions()
         if not is_classifier(self):
             return NumberScores() if self.aim == "score" else NumberRanks()
         if self.aim == "rank":
@@ -414,7 +407,7 @@ class ParityEstimator(ParityModel, ABC):
             )
         s = self._sensitive(X, sensitive_features)
         scores = [
-            solution.scores(self.choice_.position, fold, eta, means, s)
+            solution.scores(self.choice_.position, fold, eta, means)
             for fold, (eta, means) in enumerate(self._regressions(X, s))
         ]
         if solution.family.averages:

@@ -43,7 +43,6 @@ DATA = {
             "BinaryScores ClassScores NumberRanks NumberScores ScoreRanks Units"
         ),
         "frhsic.estimators.frontier": "Choice Frontier Gap",
-        "frhsic.estimators.known": "ConditionalLaw KnownDecisions KnownRanks",
         "frhsic.estimators.prototypes": "Numbers Probabilities Prototypes",
         "frhsic.estimators.solution": "Solution",
         "frhsic.estimators.targets": "KeptTarget",
