@@ -46,8 +46,8 @@ from frhsic.estimators import (
     UnmetLimitWarning,
     distill,
 )
-from frhsic.estimators.coding import fold_of_rows
 from frhsic.estimators.constraints import Constraint, LabelledRows
+from frhsic.estimators.folds import fold_of_rows
 from frhsic.estimators.frontier import Frontier, Gap, measure_path
 from frhsic.parity import gdp, rank_gap
 
@@ -155,6 +155,7 @@ def test_an_interval_means_the_same_for_classes_as_for_one_score():
     s = rng.uniform(size=(300, 1))
     rows = LabelledRows(
         X=None,
+        codes=np.zeros((300, 0)),
         s=s,
         names=("age",),
         weights=None,

@@ -74,8 +74,9 @@ def scores_of_row(model: Any, proof: Mapping[str, Any], row: int) -> np.ndarray:
 
 
 def _schema(model: Any) -> Schema:
-    known: Schema | None = getattr(model, "schema_", None)
-    return known or Schema.learn(getattr(model, "_table", pd.DataFrame()))
+    name = "schema_" if hasattr(model, "schema_") else "_schema"
+    schema: Schema = getattr(model, name, Schema(()))
+    return schema
 
 
 def _columns(model: Any) -> Any:

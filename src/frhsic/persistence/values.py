@@ -33,7 +33,6 @@ DATA = {
         "frhsic.tables.encoding": "Category Quantiles RangeScale TableEncoding",
         "frhsic.estimators.additive": "Bins",
         "frhsic.estimators.basis": "SensitiveBasis",
-        "frhsic.estimators.coding": "HashedFolds TreeTable",
         "frhsic.estimators.constraints": "Constraint",
         "frhsic.estimators.coupling": "DensityRatio JointBasis",
         "frhsic.estimators.deciding": "Decisions",
@@ -42,6 +41,7 @@ DATA = {
         "frhsic.estimators.families": (
             "BinaryScores ClassScores NumberRanks NumberScores ScoreRanks Units"
         ),
+        "frhsic.estimators.folds": "HashedFolds",
         "frhsic.estimators.frontier": "Choice Frontier Gap",
         "frhsic.estimators.prototypes": "Numbers Probabilities Prototypes",
         "frhsic.estimators.solution": "Solution",
