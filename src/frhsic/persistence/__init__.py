@@ -31,12 +31,12 @@ from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from frhsic import estimators
-from frhsic._files import Budget, require_regular, write_whole
+from frhsic._files import MODEL_TIMES, Budget, require_regular, write_whole
 from frhsic._warnings import ignore_warnings
 from frhsic.formatting import printable
 from frhsic.persistence.boosters import require
 from frhsic.persistence.proof import LARGEST_DIFFERENCE, difference, prove
-from frhsic.persistence.values import DATA, JSON_BYTES, Reader, Writer, trusting
+from frhsic.persistence.values import DATA, JSON, NODES, Reader, Writer, parsed_bytes, trusting
 
 __all__ = ["load", "save"]
 
@@ -185,7 +185,7 @@ def load(
         Names of classes that skops does not trust and the file may hold, such as those of your own
         estimators. They can run any code when the model is loaded and when it predicts.
     max_bytes
-        Memory that reading the file may take. None is 200 times its size, but at least 128 MiB.
+        Memory that reading the file may take. None is 25 times its size, but at least 128 MiB.
 
     Examples
     --------
@@ -201,11 +201,12 @@ def load(
     require_regular(file, "saved model")
     passed = {"estimator": estimator, "encoder": encoder, "penalty": penalty}
     given = {name: value for name, value in passed.items() if value is not None}
-    budget = Budget(file, max_bytes)
+    budget = Budget.of_file(file, MODEL_TIMES, max_bytes)
     with _opened(file) as archive:
         header = _header(archive, budget)
         data = archive.read(ARRAYS_ENTRY)
-        budget.charge(JSON_BYTES * int.from_bytes(data[:8], "little") + len(data))
+        names = data[8 : 8 + int.from_bytes(data[:8], "little")]
+        budget.charge(parsed_bytes(names, NODES) + len(data))
         reader = Reader(safetensors.numpy.load(data), archive.read, budget, trusted)
         # the proof says more than a warning that versions differ
         with (
@@ -293,8 +294,9 @@ def _reason(error: Exception) -> str:
 
 
 def _header(archive: zipfile.ZipFile, budget: Budget) -> Any:
-    budget.charge(JSON_BYTES * archive.getinfo(HEADER_ENTRY).file_size)
-    header = json.loads(archive.read(HEADER_ENTRY))
+    text = archive.read(HEADER_ENTRY)
+    budget.charge(parsed_bytes(text, JSON))
+    header = json.loads(text)
     require(header["class"] in SAVED, f"this version knows no {header['class']!r}")
     return header
 

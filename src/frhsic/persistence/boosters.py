@@ -16,6 +16,10 @@ SPLITS = {
     "left_child": WHOLE,
     "right_child": WHOLE,
 }
+SETS = ("cat_boundaries", "cat_threshold")
+# Lines that are read.
+NAMES = "num_tree_per_iteration max_feature_idx num_leaves num_cat leaf_value"
+LINE = re.compile(rf"^({'|'.join([*NAMES.split(), *SPLITS, *SETS])})=(.*)$", re.MULTILINE)
 
 
 def require(condition: object, reason: str) -> None:
@@ -51,7 +55,7 @@ def checked_text(text: str) -> str:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    return dict(line.partition("=")[::2] for line in text.split("\n"))
+    return dict(LINE.findall(text))
 
 
 def _numbers(text: str, form: re.Pattern[str], length: int) -> np.ndarray:
@@ -86,7 +90,7 @@ def _tree_lines(tree: dict[str, str], columns: int) -> list[str]:
         starts = _numbers(tree["cat_boundaries"], WHOLE, sets + 1)
         require(starts[0] == 0 and (np.diff(starts) >= 0).all(), "categories that do not exist")
         _require_below(_numbers(tree["cat_threshold"], WHOLE, int(starts[-1])), 2**32)
-        names += ["cat_boundaries", "cat_threshold"]
+        names += SETS
     return [*(f"{name}={tree[name]}" for name in names), "is_linear=0", "shrinkage=1"]
 
 

@@ -11,10 +11,11 @@ import io
 import json
 import math
 import re
+import sys
 import zipfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -64,12 +65,17 @@ its arguments, and another class the attributes that it annotates.
 # Annotations of a class, which take longer to read than an object.
 class_hints = cache(get_type_hints)
 
-# Bytes of Python's objects for each byte of JSON, at most.
-JSON_BYTES = 50
+# Memory that text takes once it is read, at most: for each byte, and for each of some signs.
+BYTE = 8
+JSON = {b",": 100, b"[": 200, b"{": 200}
+TREES = {b" ": 100, b"=": 100}
+NODES = {b",": 100, b"{": 3000}
+"""Nodes of skops, and arrays of safetensors."""
 
 # Nodes of a skops file that can be called: functions, and what is no type of numbers or text.
+# SciPy's splines hold a function that makes an array of an array, and does nothing else.
 CALLABLE = re.compile(
-    r"(Function|Method|Partial|OperatorFunc)Node .*"
+    r"(Function|Method|Partial|OperatorFunc)Node (?!scipy\.[\w.]+\.numpy\._aliases\.asarray$).*"
     r"|TypeNode builtins\.(?!(bool|int|float|str|object)$).*"
 )
 # Classes of scikit-learn that read files or call methods by their names.
@@ -128,7 +134,7 @@ class Writer:
             cls = value if hasattr(value, "__qualname__") else type(value)
             try:
                 data = skops.io.dumps(value)
-                self.untrusted |= untrusted_names(data)
+                self.untrusted |= untrusted_names(data, Budget(sys.maxsize))
             except Exception as error:  # of whatever its attributes are
                 raise TypeError(
                     f"the model holds a {cls.__module__}.{cls.__qualname__}, which a file cannot"
@@ -167,6 +173,11 @@ class Reader:
         require(kind in KINDS, f"{kind!r} is not known to this version")
         return KINDS[kind](self, content)
 
+    def _dict(self, pairs: Any) -> dict[str, Any]:
+        # hashes of text cannot be foreseen; those of numbers can be made equal
+        require(all(isinstance(key, str) for key, _ in pairs), "a key is no text")
+        return {key: self.value(item) for key, item in pairs}
+
     def _array(self, place: str) -> np.ndarray:
         values = self.arrays.pop(place)  # so that no array is used twice
         # one that is empty in one direction may be large in another
@@ -177,20 +188,28 @@ class Reader:
         kind, values = content
         array = np.empty(len(values), dtype=object)
         array[:] = self.value(values)
-        if kind == "U":  # each text takes as much memory as the longest
-            self.budget.charge(4 * len(array) * max(map(len, array), default=1))
+        if kind == "U":
+            self._charge_texts(len(array), array)
             array = array.astype(str)
         return array
 
     def _frame(self, content: Any) -> pd.DataFrame:
-        parts = self.value(content)
-        return pd.DataFrame({name: column_of_parts(*own) for name, *own in parts})
+        columns = {}
+        for name, dtype, values, levels, ordered in self.value(content):
+            if levels is not None:
+                self._charge_texts(len(values), levels)
+            columns[name] = column_of_parts(dtype, values, levels, ordered)
+        return pd.DataFrame(columns)
+
+    def _charge_texts(self, count: int, texts: np.ndarray) -> None:
+        """Charge an array of text, in which each may take as much memory as the longest."""
+        self.budget.charge(4 * count * max((len(str(text)) for text in texts), default=1))
 
     def _booster(self, name: str) -> Any:
         import lightgbm
 
         text = self.entry(name)
-        self.budget.charge(JSON_BYTES * len(text))
+        self.budget.charge(parsed_bytes(text, TREES))
         return lightgbm.Booster(model_str=checked_text(text.decode()))
 
     def _model(self, name: str) -> Any:
@@ -201,9 +220,7 @@ class Reader:
 
         if name not in self.models:
             data = self.entry(name)
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                self.budget.charge(JSON_BYTES * sum(one.file_size for one in archive.infolist()))
-            names = untrusted_names(data)
+            names = untrusted_names(data, self.budget)
             if not names <= set(self.trusted):
                 raise ValueError(f"it holds classes that may run code. {trusting(names)}")
             self.models[name] = skops.io.loads(data, trusted=sorted(names))
@@ -213,7 +230,7 @@ class Reader:
 KINDS: dict[str, Callable[[Reader, Any], Any]] = {
     "float": lambda reader, text: float(text),
     "tuple": lambda reader, items: tuple(reader.value(items)),
-    "dict": lambda reader, pairs: dict(map(reader.value, pairs)),
+    "dict": Reader._dict,
     "array": Reader._array,
     "objects": Reader._objects,
     "frame": Reader._frame,
@@ -221,6 +238,17 @@ KINDS: dict[str, Callable[[Reader, Any], Any]] = {
     "model": Reader._model,
 }
 """How values are read that are no JSON."""
+
+
+def parsed_bytes(text: bytes, signs: Mapping[bytes, int]) -> int:
+    """Return the memory that a text takes at most once it is read.
+
+    Examples
+    --------
+    >>> parsed_bytes(b"[[1, 2], [3]]", JSON)
+    904
+    """
+    return BYTE * len(text) + sum(size * text.count(sign) for sign, size in signs.items())
 
 
 def trusting(names: Collection[str]) -> str:
@@ -285,7 +313,7 @@ def is_of(value: Any, hint: Any) -> bool:
     return all(is_of(item, parts[0]) for item in value)
 
 
-def untrusted_names(data: bytes) -> set[str]:
+def untrusted_names(data: bytes, budget: Budget) -> set[str]:
     """Return the classes of a skops file that have to be named; raise if it has anything that can
     be called, or a folder for a cache.
     """
@@ -298,15 +326,32 @@ def untrusted_names(data: bytes) -> set[str]:
         return node
 
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        json.loads(archive.read("schema.json"), object_hook=keep)
+        budget.charge(archive.getinfo("schema.json").file_size)
+        schema = archive.read("schema.json")
+        budget.charge(parsed_bytes(schema, NODES))
+        json.loads(schema, object_hook=keep)
+        size = cache(partial(unpacked_size, archive))
+        for node in nodes:  # each takes its own copy of an array
+            budget.charge(3 * size(node["file"]) if "file" in node else 0)
     names = set(skops.io.get_untrusted_types(data=data))
     for node in nodes:
         name = f"{node.get('__module__')}.{node.get('__class__')}"
         if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}"):
             raise ValueError(f"it holds {name}, a function, which files never hold")
-        cache = node.get("memory")
-        if isinstance(cache, dict) and cache["content"] != "null":
+        folder = node.get("memory")
+        if isinstance(folder, dict) and folder["content"] != "null":
             raise ValueError("it holds a folder for a cache; set memory=None")
         if NAMED.fullmatch(name):
             names.add(name)
     return names
+
+
+def unpacked_size(archive: zipfile.ZipFile, name: str) -> int:
+    """Return the size of an entry, which may be an archive itself, as those of sparse matrices
+    are.
+    """
+    size = archive.getinfo(name).file_size
+    with archive.open(name) as stream:
+        if zipfile.is_zipfile(stream):
+            size += sum(entry.file_size for entry in zipfile.ZipFile(stream).infolist())
+    return size

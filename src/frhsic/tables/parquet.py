@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from frhsic._files import Budget
+from frhsic._files import TABLE_TIMES, Budget
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class ParquetReader:
         with path.open("rb") as file:
             metadata = parquet.read_metadata(file)
         groups = map(metadata.row_group, range(metadata.num_row_groups))
-        Budget(path, max_bytes).charge(sum(group.total_byte_size for group in groups))
+        budget = Budget.of_file(path, TABLE_TIMES, max_bytes)
+        budget.charge(sum(group.total_byte_size for group in groups))
         return cls(path, metadata, max_bytes)
 
     @property
@@ -46,7 +47,7 @@ class ParquetReader:
         import pyarrow as pa
         from pyarrow import compute, parquet
 
-        budget = Budget(self.path, self.max_bytes)
+        budget = Budget.of_file(self.path, TABLE_TIMES, self.max_bytes)
         schema = self.metadata.schema.to_arrow_schema()
         text = []
         for name in columns:
