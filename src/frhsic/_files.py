@@ -23,6 +23,8 @@ from typing import BinaryIO, TextIO
 MODEL_TIMES = 25
 TABLE_TIMES = 200
 ALWAYS_BYTES = 2**27
+# Copies of a text while it is parsed; one letter may make four bytes of each.
+PARSED_TIMES = 8
 
 
 class Budget:
@@ -57,6 +59,14 @@ class Budget:
                 f"it takes more than {self.max_bytes:,} bytes of memory. If that is right, raise"
                 " max_bytes (--max-bytes)"
             )
+
+    def charge_text(self, text: bytes, signs: Mapping[bytes, int]) -> None:
+        """Count the bytes that a text takes at most once it is parsed: some for each of its own,
+        and those of the values that some signs stand for.
+        """
+        self.charge(
+            PARSED_TIMES * len(text) + sum(n * text.count(sign) for sign, n in signs.items())
+        )
 
 
 def require_regular(path: Path, kind: str) -> None:

@@ -11,11 +11,10 @@ import io
 import json
 import math
 import re
-import sys
 import zipfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -65,12 +64,11 @@ its arguments, and another class the attributes that it annotates.
 # Annotations of a class, which take longer to read than an object.
 class_hints = cache(get_type_hints)
 
-# Memory that text takes once it is read, at most: for each byte, and for each of some signs.
-BYTE = 8
+# Memory that values take, by the signs that stand for them: of JSON, of LightGBM's text, and of
+# nodes of skops and arrays of safetensors.
 JSON = {b",": 100, b"[": 200, b"{": 200}
-TREES = {b" ": 100, b"=": 100}
+TREES = {b" ": 100, b"=": 200}
 NODES = {b",": 100, b"{": 3000}
-"""Nodes of skops, and arrays of safetensors."""
 
 # Nodes of a skops file that can be called: functions, and what is no type of numbers or text.
 # SciPy's splines hold a function that makes an array of an array, and does nothing else.
@@ -104,7 +102,7 @@ class Writer:
         if isinstance(value, tuple):
             return {"tuple": [self.value(item) for item in value]}
         if isinstance(value, Mapping):
-            return {"dict": [[self.value(key), self.value(item)] for key, item in value.items()]}
+            return {"dict": {key: self.value(item) for key, item in value.items()}}
         if isinstance(value, np.ndarray):
             return self._array(value)
         if isinstance(value, pd.DataFrame):
@@ -134,7 +132,7 @@ class Writer:
             cls = value if hasattr(value, "__qualname__") else type(value)
             try:
                 data = skops.io.dumps(value)
-                self.untrusted |= untrusted_names(data, Budget(sys.maxsize))
+                self.untrusted |= untrusted_names(data, Budget(2**63))
             except Exception as error:  # of whatever its attributes are
                 raise TypeError(
                     f"the model holds a {cls.__module__}.{cls.__qualname__}, which a file cannot"
@@ -173,11 +171,6 @@ class Reader:
         require(kind in KINDS, f"{kind!r} is not known to this version")
         return KINDS[kind](self, content)
 
-    def _dict(self, pairs: Any) -> dict[str, Any]:
-        # hashes of text cannot be foreseen; those of numbers can be made equal
-        require(all(isinstance(key, str) for key, _ in pairs), "a key is no text")
-        return {key: self.value(item) for key, item in pairs}
-
     def _array(self, place: str) -> np.ndarray:
         values = self.arrays.pop(place)  # so that no array is used twice
         # one that is empty in one direction may be large in another
@@ -194,22 +187,20 @@ class Reader:
         return array
 
     def _frame(self, content: Any) -> pd.DataFrame:
-        columns = {}
-        for name, dtype, values, levels, ordered in self.value(content):
-            if levels is not None:
-                self._charge_texts(len(values), levels)
-            columns[name] = column_of_parts(dtype, values, levels, ordered)
-        return pd.DataFrame(columns)
+        parts = self.value(content)
+        for _, _, values, levels, _ in parts:
+            self._charge_texts(len(values), np.ravel(levels))
+        return pd.DataFrame({name: column_of_parts(*own) for name, *own in parts})
 
-    def _charge_texts(self, count: int, texts: np.ndarray) -> None:
+    def _charge_texts(self, count: int, texts: Iterable[object]) -> None:
         """Charge an array of text, in which each may take as much memory as the longest."""
-        self.budget.charge(4 * count * max((len(str(text)) for text in texts), default=1))
+        self.budget.charge(4 * count * max(map(len, map(str, texts)), default=1))
 
     def _booster(self, name: str) -> Any:
         import lightgbm
 
         text = self.entry(name)
-        self.budget.charge(parsed_bytes(text, TREES))
+        self.budget.charge_text(text, TREES)
         return lightgbm.Booster(model_str=checked_text(text.decode()))
 
     def _model(self, name: str) -> Any:
@@ -230,7 +221,7 @@ class Reader:
 KINDS: dict[str, Callable[[Reader, Any], Any]] = {
     "float": lambda reader, text: float(text),
     "tuple": lambda reader, items: tuple(reader.value(items)),
-    "dict": Reader._dict,
+    "dict": lambda reader, items: {key: reader.value(item) for key, item in items.items()},
     "array": Reader._array,
     "objects": Reader._objects,
     "frame": Reader._frame,
@@ -238,17 +229,6 @@ KINDS: dict[str, Callable[[Reader, Any], Any]] = {
     "model": Reader._model,
 }
 """How values are read that are no JSON."""
-
-
-def parsed_bytes(text: bytes, signs: Mapping[bytes, int]) -> int:
-    """Return the memory that a text takes at most once it is read.
-
-    Examples
-    --------
-    >>> parsed_bytes(b"[[1, 2], [3]]", JSON)
-    904
-    """
-    return BYTE * len(text) + sum(size * text.count(sign) for sign, size in signs.items())
 
 
 def trusting(names: Collection[str]) -> str:
@@ -326,13 +306,13 @@ def untrusted_names(data: bytes, budget: Budget) -> set[str]:
         return node
 
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        budget.charge(archive.getinfo("schema.json").file_size)
+        budget.charge(sum(entry.file_size for entry in archive.infolist()))
         schema = archive.read("schema.json")
-        budget.charge(parsed_bytes(schema, NODES))
+        budget.charge_text(schema, NODES)
         json.loads(schema, object_hook=keep)
-        size = cache(partial(unpacked_size, archive))
-        for node in nodes:  # each takes its own copy of an array
-            budget.charge(3 * size(node["file"]) if "file" in node else 0)
+        sizes = {name: unpacked_size(archive, name) for name in archive.namelist()}
+    for node in nodes:  # each has its own copies of an array
+        budget.charge(3 * sizes.get(node.get("file"), 0))
     names = set(skops.io.get_untrusted_types(data=data))
     for node in nodes:
         name = f"{node.get('__module__')}.{node.get('__class__')}"
