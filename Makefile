@@ -76,7 +76,7 @@ $(STAMP): pyproject.toml paper/pyproject.toml constraints.txt
 $(LOWEST)/.ready: pyproject.toml tests/trust/lowest.py | $(STAMP)
 	$(PYTHON) -m venv $(LOWEST)
 	$(PYTHON) tests/trust/lowest.py >$(LOWEST)/pins.txt
-	$(LOWEST)/bin/python -m pip install -q -c $(LOWEST)/pins.txt -e '.[dev]' -e paper
+	$(LOWEST)/bin/python -m pip install -q -c $(LOWEST)/pins.txt -e '.[test]' -e paper
 	@touch $@
 
 $(TRITON)/.ready: kernels.txt | $(STAMP)

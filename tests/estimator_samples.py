@@ -5,7 +5,6 @@ else.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ def saved_and_read(value: Any) -> Any:
     """Return a value once it was written to a file as JSON and read from it."""
     writer = Writer()
     text = json.dumps(writer.value(value), allow_nan=False)
-    budget = Budget(Path(__file__), max_bytes=2**20)
+    budget = Budget(2**20)
     return Reader(writer.arrays, writer.entries.__getitem__, budget).value(json.loads(text))
 
 

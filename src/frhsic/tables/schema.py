@@ -343,12 +343,13 @@ def _learn_from_text(
 def _factorize(column: pd.Series[Any]) -> tuple[Any, Any]:
     """Return the position of each value among the distinct ones, and these."""
     try:
-        return pd.factorize(np.asarray(column, dtype=object))
+        codes, values = pd.factorize(column)
     except TypeError as error:
         raise TypeError(
             f"column {str(column.name)!r} holds lists or records ({error}); take it apart or drop"
             " it."
         ) from error
+    return codes, np.asarray(values, dtype=object)
 
 
 def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
