@@ -1,4 +1,6 @@
-"""Names of a package that are imported on first use, since what they need takes long to import."""
+"""Names of a package that are imported on first use: what they need takes long to import, or is not
+installed.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
+
+TORCH = "torch, which is not installed: pip install 'frhsic[torch]'"
 
 
 def lazy_attributes(
@@ -18,7 +22,7 @@ def lazy_attributes(
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        value = attribute(f"{package}.{homes[name]}", name)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -26,3 +30,13 @@ def lazy_attributes(
         return sorted({*vars(sys.modules[package]), *homes})
 
     return get, names
+
+
+def attribute(module: str, name: str) -> Any:
+    """Return a name of a module; one that needs torch says how to install it."""
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ModuleNotFoundError(f"{name} needs {TORCH}.", name="torch") from error

@@ -28,10 +28,10 @@ from frhsic.auditing.results import (
     Setting,
     are_chances,
 )
-from frhsic.dependence.inputs import column_scales
+from frhsic.dependence.columns import column_scales
 from frhsic.independence import gamma
 from frhsic.independence.effects import hsic_effect, normalized_effect
-from frhsic.independence.pairs import gram_pair_from_rows
+from frhsic.independence.grams import law_pair_from_rows
 from frhsic.intervals import Interval
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import ParityCurve, ParityResult
@@ -365,7 +365,7 @@ def audit_kernels(z: Tensor, s: Tensor) -> tuple[Gaussian, Kernel, str, str]:
 
 def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]:
     kernel_z, kernel_s, rule_z, rule_s = audit_kernels(z, s)
-    pair = gram_pair_from_rows(z, s, kernel_z, kernel_s, third=True)
+    pair = law_pair_from_rows(z, s, kernel_z, kernel_s)
     test = gamma.gamma_test_from_pair(pair, 1 - settings.confidence)
     if test.null_standard_deviation == 0:
         raise ValueError("z or s is constant under its kernel.")
@@ -381,9 +381,7 @@ def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]
     normalized = normalized_effect(pair, settings.confidence)
     del pair  # and the matrices that it holds
     half = HalfDistance()
-    distances = normalized_effect(
-        gram_pair_from_rows(z, s, half, half, third=True), settings.confidence
-    )
+    distances = normalized_effect(law_pair_from_rows(z, s, half, half), settings.confidence)
     interval, scaled = (
         number.interval.agree_with(number.value, test.pvalue) for number in (effect, normalized)
     )

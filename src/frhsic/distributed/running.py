@@ -48,8 +48,8 @@ from frhsic.auditing.running import (
     require_enough_rows,
     with_threshold,
 )
+from frhsic.dependence.columns import column_scales
 from frhsic.dependence.features import FeatureEstimate, FeatureMaps, draw_feature_maps
-from frhsic.dependence.inputs import column_scales
 from frhsic.distributed.frames import (
     KeyedRows,
     Roles,
