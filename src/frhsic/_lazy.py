@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 TORCH = "torch, which is not installed: pip install 'frhsic[torch]'"
@@ -30,6 +31,11 @@ def lazy_attributes(
         return sorted({*vars(sys.modules[package]), *homes})
 
     return get, names
+
+
+def has_torch() -> bool:
+    """Return whether torch is installed, without importing it."""
+    return find_spec("torch") is not None
 
 
 def attribute(module: str, name: str) -> Any:
