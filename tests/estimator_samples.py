@@ -12,7 +12,6 @@ import pandas as pd
 
 from frhsic._files import Budget
 from frhsic.persistence.values import Reader, Writer
-from frhsic.training import MLP, Training
 
 
 def saved_and_read(value: Any) -> Any:
@@ -27,6 +26,8 @@ def quick(*, hidden: tuple[int, ...] = (16,), size: int = 8, **training: Any) ->
     """Return the parameters of a small model that is trained as the paper's are, with some fields
     of its training.
     """
+    from frhsic.training import MLP, Training
+
     return {
         "encoder": MLP(hidden, size),
         "training": Training(**{"epochs": 25, "batch_size": 64, "learning_rate": 0.02, **training}),
@@ -34,10 +35,6 @@ def quick(*, hidden: tuple[int, ...] = (16,), size: int = 8, **training: Any) ->
         "random_state": 0,
         "device": "cpu",
     }
-
-
-QUICK = quick()
-"""A small model for tests of training itself; tests of the defaults do not use it."""
 
 
 def biased(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import torch
 from scipy import stats
-from torch import Tensor
 
-from frhsic import _arrays
+from frhsic import _arrays, _lazy
 from frhsic.auditing.comparing import difference
 from frhsic.auditing.results import (
     GAPS,
@@ -25,15 +23,12 @@ from frhsic.auditing.results import (
     Number,
     Population,
     Quality,
-    Setting,
     are_chances,
 )
-from frhsic.dependence.inputs import column_scales
-from frhsic.independence import gamma
-from frhsic.independence.effects import hsic_effect, normalized_effect
-from frhsic.independence.pairs import gram_pair_from_rows
+from frhsic.dependence.columns import column_scales
+from frhsic.independence.effects import normalized_effect
+from frhsic.independence.pairs import ColumnPair, Pair
 from frhsic.intervals import Interval
-from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import ParityCurve, ParityResult
 from frhsic.parity.column import ColumnGap, GapOptions, column_gaps
 from frhsic.parity.curve import curve_from_sums
@@ -335,63 +330,41 @@ def _explained_variance(rows: Rows, settings: Settings) -> Iterator[Number]:
 
 def dependence(rows: Rows, settings: Settings, *, probed: bool) -> Iterator[Number]:
     """Yield HSIC with its test, distance correlation and, if asked, the probes, on independent
-    rows.
+    rows. Without torch, HSIC is left out, and distances of several columns.
     """
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
     if rows.count < LEAST_ROWS or float(np.ptp(rows.s[chosen], axis=0).max()) == 0:
         return
-    z, s = torch.from_numpy(unit_columns(rows.z[chosen])), torch.from_numpy(rows.s[chosen])
+    z = unit_columns(rows.z[chosen])
+    s = rows.s[chosen]
     settings.tell("HSIC and its test")
     with contextlib.suppress(ValueError):  # z or s is constant, under its kernel or by itself
-        yield from _kernel_statistics(z, s, settings)
+        if _lazy.has_torch():
+            from frhsic.auditing.kernels import hsic_numbers
+
+            yield from hsic_numbers(z, s, settings.confidence)
+        yield from _distance_correlation(z, s, settings.confidence)
     if probed:
         yield from _probes(rows, settings)
+
+
+def _distance_correlation(z: np.ndarray, s: np.ndarray, confidence: float) -> Iterator[Number]:
+    pair: Pair
+    if z.shape[1] == s.shape[1] == 1:
+        pair = ColumnPair.from_values(z[:, 0], s[:, 0])
+    elif _lazy.has_torch():
+        from frhsic.auditing.kernels import distance_pair
+
+        pair = distance_pair(z, s)
+    else:
+        return
+    effect = normalized_effect(pair, confidence)
+    yield Number("squared_distance_correlation", effect.value, effect.n, effect.interval, 0.0)
 
 
 def unit_columns(z: np.ndarray) -> np.ndarray:
     """Return z with each of several columns divided by its spread, so that units do not matter."""
     return z if z.shape[1] == 1 else z / column_scales(z)
-
-
-def audit_kernels(z: Tensor, s: Tensor) -> tuple[Gaussian, Kernel, str, str]:
-    """Return Gaussians on z and s at the median distance, for several S one for each, and the rules
-    of bandwidths.
-    """
-    kernel_z, rule_z = default_gaussian(z)
-    columns = [default_gaussian(column) for column in s.T]
-    kernel_s = columns[0][0] if len(columns) == 1 else PerColumn(tuple(part for part, _ in columns))
-    return kernel_z, kernel_s, rule_z, "; ".join(dict.fromkeys(rule for _, rule in columns))
-
-
-def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]:
-    kernel_z, kernel_s, rule_z, rule_s = audit_kernels(z, s)
-    pair = gram_pair_from_rows(z, s, kernel_z, kernel_s, third=True)
-    test = gamma.gamma_test_from_pair(pair, 1 - settings.confidence)
-    if test.null_standard_deviation == 0:
-        raise ValueError("z or s is constant under its kernel.")
-    details: dict[str, Setting] = {
-        "test": test.method,
-        "kernel on z": test.kernels[0],
-        "kernel on s": test.kernels[1],
-        "bandwidth on z": rule_z,
-        "bandwidth on s": rule_s,
-        "biased": test.statistic,
-    }
-    effect = hsic_effect(pair, settings.confidence)
-    normalized = normalized_effect(pair, settings.confidence)
-    del pair  # and the matrices that it holds
-    half = HalfDistance()
-    distances = normalized_effect(
-        gram_pair_from_rows(z, s, half, half, third=True), settings.confidence
-    )
-    interval, scaled = (
-        number.interval.agree_with(number.value, test.pvalue) for number in (effect, normalized)
-    )
-    return [
-        Number("hsic", effect.value, test.n, interval, 0.0, test.pvalue, details),
-        Number("hsic_effect", normalized.value, test.n, scaled, 0.0),
-        Number("squared_distance_correlation", distances.value, test.n, distances.interval, 0.0),
-    ]
 
 
 def _probes(rows: Rows, settings: Settings) -> Iterator[Number]:

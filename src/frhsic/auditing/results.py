@@ -21,6 +21,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from frhsic._lazy import has_torch
 from frhsic._pictures import Line, card, curve_svg
 from frhsic.formatting import figure, format_exact, format_interval
 from frhsic.intervals import Interval
@@ -29,7 +30,7 @@ from frhsic.parity.limits import measure_name, rows_to_settle
 # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes
 # away
 FORMAT = 12
-PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
+PACKAGES = ("frhsic", "numpy", "scikit-learn")
 POINTS = 200  # values at which the distribution of a variable is kept, at most
 
 RATIOS = ("decision_ratio",)  # numbers whose limit is a least value
@@ -636,9 +637,10 @@ class Context:
         """Return the context with the present time, the installed versions, and the fingerprint of
         each file.
         """
+        packages = (*PACKAGES, "torch") if has_torch() else PACKAGES
         versions = [
             f"Python {platform.python_version()}",
-            *(f"{name} {metadata.version(name)}" for name in PACKAGES),
+            *(f"{name} {metadata.version(name)}" for name in packages),
         ]
         time = datetime.now(UTC).strftime("%Y-%m-%d %H:%M, universal time")
         prints = {name: _sha256(path) for name, path in files.items() if path is not None}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic import _arrays
+from frhsic import _arrays, _lazy
 from frhsic._warnings import warn
 from frhsic.auditing.comparing import check_limits, holm, parse_audit_limits
 from frhsic.auditing.measures import (
@@ -189,6 +189,9 @@ def audit_inputs(
     if f is not None and rows.y is not None:
         quality = tuple(qualities(f, rows.y, subject.threshold, rows.weights, rows.groups))
     dropped = inputs.lost + context.dropped
+    remarks = [*context.remarks, *inputs.notes]
+    if not (_lazy.has_torch() or settings.fast):
+        remarks.append(f"HSIC and its test were left out: they need {_lazy.TORCH}.")
     return Audit(
         subject=subject,
         rows=RowCounts(
@@ -203,11 +206,7 @@ def audit_inputs(
         joint=joint,
         quality=quality,
         settings={name: value for name, value in vars(settings).items() if name != "watch"},
-        context=replace(
-            context,
-            name=name,
-            remarks=(*context.remarks, *inputs.notes),
-        ),
+        context=replace(context, name=name, remarks=tuple(remarks)),
     )
 
 
