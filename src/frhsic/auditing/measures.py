@@ -35,7 +35,7 @@ from frhsic.independence.effects import hsic_effect, normalized_effect
 from frhsic.independence.pairs import gram_pair_from_rows
 from frhsic.intervals import Interval
 from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
-from frhsic.parity import ParityResult
+from frhsic.parity import ParityCurve, ParityResult
 from frhsic.parity.column import (
     GapOptions,
     column_from_sums,
@@ -256,7 +256,8 @@ def gaps_from_sums(
             gaps["standardized_gdp"] = column.standardized_gap()
         for name, gap in gaps.items():
             numbers.append(gap_number(name, largest_gap([gap], settings.options)))
-        curves[key] = _shown_curve(score_sums.pooled(), cells, settings)
+        curve = curve_from_sums(score_sums.pooled(), cells, settings.confidence)
+        curves[key] = shown_curve(curve, *score_sums.ends)
         if controls is not None:
             within = column_from_sums(score_sums, cells)
             equal.append(gap_number(key, largest_gap([within], settings.options)))
@@ -266,16 +267,16 @@ def gaps_from_sums(
             change = difference(key, "", number, equal[-1], level, shared)
             differences.append(replace(change, reduction=None))  # no gap was lowered
     numbers += decision_ratio(curves)
-    population = Population(round(sums["gdp"].rows.sum()), tuple(numbers), curves)
+    population = Population(numbers[0].rows, tuple(numbers), curves)
     if controls is None:
         return population
-    strata = _strata(sums["gdp"], cells, names, settings)
+    strata = _stratum_populations(sums["gdp"], cells, names, settings)
     return replace(
         population, within=Within(controls.label, tuple(equal), tuple(differences), strata)
     )
 
 
-def _strata(
+def _stratum_populations(
     sums: ScoreSums, cells: Cells, names: Sequence[str], settings: Settings
 ) -> dict[str, Population]:
     """Return the gap and the curve of the score in each stratum."""
@@ -286,8 +287,8 @@ def _strata(
         if len(own.nodes) > 1:
             gap = largest_gap([column_from_sums(part, own)], settings.options)
             numbers.append(gap_number("gdp", gap))
-        curve = _shown_curve(part, own, settings)
-        strata[name] = Population(round(part.rows.sum()), tuple(numbers), {"gdp": curve})
+        curve = shown_curve(curve_from_sums(part, own, settings.confidence), *part.ends)
+        strata[name] = Population(round(sum(curve.rows)), tuple(numbers), {"gdp": curve})
     return dict(zip(strata, adjust_pvalues([*strata.values()])))
 
 
@@ -328,14 +329,12 @@ def gap_number(key: str, gap: ParityResult) -> Number:
     )
 
 
-def _shown_curve(sums: ScoreSums, cells: Cells, settings: Settings) -> Curve:
+def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
     """Return a curve as plain data; ends of its band that are infinite become the smallest and
     largest value.
 
     Means of numbers between 0 and 1 lie there too.
     """
-    curve = curve_from_sums(sums, cells, settings.confidence)
-    least, most = sums.ends
     bounds = (0.0, 1.0) if are_chances(least, most) else (-np.inf, np.inf)
     low, high = np.nan_to_num(curve.lower, neginf=least), np.nan_to_num(curve.upper, posinf=most)
     return Curve(

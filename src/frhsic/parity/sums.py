@@ -352,7 +352,7 @@ class ScoreSums:
             low=self.low[cells],
             high=self.high[cells],
             at_ends=self.at_ends[cells],
-            effective=effective_rows(self.powers[:, :, cells], clusters),
+            effective=summed_effective_rows(self.powers[:, :, cells], clusters),
             clusters=clusters,
             strata=len(strata),
         )
@@ -432,7 +432,7 @@ class CenteredSums:
         if len(self.blocks) == 1:
             return self.effective
         clusters = None if self.clusters is None else tuple(part[ranges] for part in self.clusters)
-        return effective_rows(self.powers[:, :, ranges], clusters)
+        return summed_effective_rows(self.powers[:, :, ranges], clusters)
 
     @property
     def counts(self) -> Array:
@@ -523,7 +523,7 @@ class CenteredSums:
         return bessel * float(square.sum()) / n**2, float(cube.sum()) / n**3
 
 
-def effective_rows(powers: Array, clusters: tuple[sparse.csr_matrix, ...] | None) -> float:
+def summed_effective_rows(powers: Array, clusters: tuple[sparse.csr_matrix, ...] | None) -> float:
     """Return the effective number of rows, or of clusters, that are summed."""
     squares = float(powers[1, 0].sum())
     if clusters is not None:
