@@ -415,7 +415,7 @@ def test_sums_over_cells_are_the_powers_of_the_scores():
     np.testing.assert_allclose(sums.powers, [expected] * 4, rtol=1e-12)
     assert sums.low.tolist() == [-2, 1, 3]
     assert sums.high.tolist() == [0, 1, 3]
-    assert sums.at_ends == 2
+    assert sums.at_ends.sum() == 2
 
 
 def test_an_estimate_below_zero_of_the_correlation_ratio_has_the_interval_of_zero():

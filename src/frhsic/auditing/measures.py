@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from frhsic import _arrays, _lazy
-from frhsic.auditing.comparing import difference
+from frhsic.auditing.comparing import difference, holm
 from frhsic.auditing.results import (
     GAPS,
     Change,
@@ -23,6 +23,7 @@ from frhsic.auditing.results import (
     Number,
     Population,
     Quality,
+    Within,
     are_chances,
 )
 from frhsic.dependence.columns import column_scales
@@ -30,13 +31,18 @@ from frhsic.independence.effects import normalized_effect
 from frhsic.independence.pairs import ColumnPair, Pair
 from frhsic.intervals import Interval
 from frhsic.parity import ParityCurve, ParityResult
-from frhsic.parity.column import ColumnGap, GapOptions, column_gaps
+from frhsic.parity.column import (
+    GapOptions,
+    column_from_sums,
+    column_gaps,
+    stratified_covariance,
+)
 from frhsic.parity.curve import curve_from_sums
 from frhsic.parity.explained import ratio_from_rows
 from frhsic.parity.gap import largest_gap
-from frhsic.parity.local_means import Windows
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import ScoreRows, score_rows
+from frhsic.parity.strata import Strata
 from frhsic.parity.sums import Cells, ScoreSums
 from frhsic.probes import ProbeKind, probe
 from frhsic.scoring import auc_and_influence
@@ -56,6 +62,7 @@ class Rows:
     `y` is a target whose errors are looked at; among rows with one outcome it is None. `favoured`
     marks the rows with the favourable outcome; None if the target does not say which these are.
     `weights` and `groups` are used by the gaps; other measures use :meth:`independent` rows.
+    `strata` has the stratum of each row by its number in `controls`.
     """
 
     z: np.ndarray
@@ -66,6 +73,8 @@ class Rows:
     weights: np.ndarray | None = None
     groups: np.ndarray | None = None
     threshold: float | None = None
+    strata: np.ndarray | None = None
+    controls: Strata | None = None
 
     @property
     def count(self) -> int:
@@ -95,7 +104,7 @@ class Rows:
 
     def score_rows(self, columns: np.ndarray) -> ScoreRows:
         """Return columns of numbers of these rows, of shape (n, k), as gaps take them."""
-        return score_rows(columns, self.s[:, 0], self.weights, self.groups)
+        return score_rows(columns, self.s[:, 0], self.weights, self.groups, self.strata)
 
     def independent_rows(self, random: np.random.Generator) -> Self:
         """Return independent rows of the weighted population: one of each group, kept in proportion
@@ -204,7 +213,7 @@ def gap_column(
     return np.asarray(decided != y, dtype=np.float64) if key == "error_gdp" else decided
 
 
-def gaps_and_curves(rows: Rows, settings: Settings) -> tuple[list[Number], dict[str, Curve]]:
+def gaps_and_curves(rows: Rows, settings: Settings) -> Population:
     """Return the gaps of rows in memory, which are sorted once, and their curves."""
     assert rows.scores is not None
     f, y = rows.scores, rows.y
@@ -213,27 +222,92 @@ def gaps_and_curves(rows: Rows, settings: Settings) -> tuple[list[Number], dict[
     columns = {key: gap_column(key, f, y, rows.threshold) for key in keys}
     together = rows.score_rows(np.column_stack(list(columns.values())))
     cells = Cells.from_rows(together)
-    return gaps_from_sums(dict(zip(keys, cells.score_sums(together))), cells, settings)
+    sums = dict(zip(keys, cells.score_sums(together)))
+    names: tuple[str, ...] = ()
+    if rows.controls is not None and rows.strata is not None:
+        weighted = rows.strata if rows.weights is None else rows.strata[rows.weights > 0]
+        names = tuple(rows.controls.names[code] for code in np.unique(weighted))
+    return gaps_from_sums(sums, cells, settings, rows.controls, names)
 
 
 def gaps_from_sums(
-    sums: dict[str, ScoreSums], cells: Cells, settings: Settings
-) -> tuple[list[Number], dict[str, Curve]]:
-    """Return the gaps of rows that are known by their sums, and their curves."""
+    sums: dict[str, ScoreSums],
+    cells: Cells,
+    settings: Settings,
+    controls: Strata | None = None,
+    names: Sequence[str] = (),
+) -> Population:
+    """Return the gaps of rows that are known by their sums, and their curves; `names` are those of
+    their strata.
+    """
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
+    equal: list[Number] = []
+    differences: list[Change] = []
     for key, score_sums in sums.items():
-        nodes = score_sums.group_sums(cells.nodes)
-        column = ColumnGap(nodes, Windows(nodes))
+        column = column_from_sums(score_sums.pooled(), cells)
         gaps = {key: column}
         if key == "gdp" and score_sums.ends[0] < score_sums.ends[1]:
             gaps["standardized_gdp"] = column.standardized_gap()
         for name, gap in gaps.items():
             numbers.append(gap_number(name, largest_gap([gap], settings.options)))
-        curves[key] = shown_curve(
-            curve_from_sums(score_sums, cells, settings.confidence), *score_sums.ends
+        curve = curve_from_sums(score_sums.pooled(), cells, settings.confidence)
+        curves[key] = shown_curve(curve, *score_sums.ends)
+        if controls is not None:
+            within = column_from_sums(score_sums, cells)
+            equal.append(gap_number(key, largest_gap([within], settings.options)))
+            (number,) = (number for number in numbers if number.key == key)
+            shared = stratified_covariance(score_sums, cells, column, within)
+            level = round(1 - settings.confidence, 12)
+            change = difference(key, "", number, equal[-1], level, shared)
+            differences.append(replace(change, reduction=None))  # no gap was lowered
+    numbers += decision_ratio(curves)
+    population = Population(numbers[0].rows, tuple(numbers), curves)
+    if controls is None:
+        return population
+    strata = _stratum_populations(sums["gdp"], cells, names, settings)
+    return replace(
+        population, within=Within(controls.label, tuple(equal), tuple(differences), strata)
+    )
+
+
+def _stratum_populations(
+    sums: ScoreSums, cells: Cells, names: Sequence[str], settings: Settings
+) -> dict[str, Population]:
+    """Return the gap and the curve of the score in each stratum."""
+    strata = {}
+    for i, (name, own) in enumerate(zip(names, cells.strata)):
+        part = sums.take([i])
+        numbers = []
+        if len(own.nodes) > 1:
+            gap = largest_gap([column_from_sums(part, own)], settings.options)
+            numbers.append(gap_number("gdp", gap))
+        curve = shown_curve(curve_from_sums(part, own, settings.confidence), *part.ends)
+        strata[name] = Population(round(sum(curve.rows)), tuple(numbers), {"gdp": curve})
+    return dict(zip(strata, adjust_pvalues([*strata.values()])))
+
+
+def adjust_pvalues(populations: Sequence[Population | None]) -> list[Any]:
+    """Return populations with p-values adjusted for their number (Holm) beside their own, those of
+    each key by themselves.
+    """
+    tested: dict[str, dict[int, float]] = {}
+    for i, population in enumerate(populations):
+        for number in () if population is None else population.numbers:
+            if number.pvalue is not None:
+                tested.setdefault(number.key, {})[i] = number.pvalue
+    several = {key: each for key, each in tested.items() if len(each) > 1}
+    adjusted = {key: dict(zip(each, holm([*each.values()]))) for key, each in several.items()}
+    return [
+        population
+        and replace(
+            population,
+            numbers=tuple(
+                replace(n, adjusted=adjusted.get(n.key, {}).get(i)) for n in population.numbers
+            ),
         )
-    return [*numbers, *decision_ratio(curves)], curves
+        for i, population in enumerate(populations)
+    ]
 
 
 def gap_number(key: str, gap: ParityResult) -> Number:
@@ -276,18 +350,18 @@ def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Populatio
     """Measure one attribute on one set of rows; what is constant or has too few rows is left
     out.
     """
+    population = Population(rows.count, ())
     numbers: list[Number] = []
-    curves: dict[str, Curve] = {}
     independent = rows.independent_rows(settings.generator(8))
     if rows.scores is not None:
         settings.tell("gaps")
-        numbers, curves = gaps_and_curves(rows, settings)
+        population = gaps_and_curves(rows, settings)
         if np.ptp(rows.scores) > 0 and not settings.fast:
             numbers.append(_rank_gap(rows, settings))
             numbers += _explained_variance(independent, settings)
     if not settings.fast:
         numbers += dependence(independent, settings, probed=probed)
-    return Population(rows.count, tuple(numbers), curves)
+    return replace(population, rows=rows.count, numbers=(*population.numbers, *numbers))
 
 
 def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
@@ -312,7 +386,7 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
 
 
 def _rank_gap(rows: Rows, settings: Settings) -> Number:
-    rows = rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9)))
+    rows = replace(rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9))), strata=None)
     assert rows.scores is not None
     gap = RankGap(rows.score_rows(rows.scores[:, None]))
     return gap_number("rank_gap", largest_gap([gap], settings.options))

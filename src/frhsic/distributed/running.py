@@ -532,8 +532,9 @@ def _replaced(
     column_sums = None if sums is None else sums[i]
     cells = None if plan is None else plan.cells[i]
     if plan is not None and column_sums is not None and cells is not None:
-        summed, curves = gaps_from_sums(dict(zip(plan.columns, column_sums)), cells, settings)
-        numbers = [*numbers, *summed]
+        summed = gaps_from_sums(dict(zip(plan.columns, column_sums)), cells, settings)
+        curves = summed.curves
+        numbers = [*numbers, *summed.numbers]
     new = {number.key: number for number in numbers}
     kept = tuple(new.pop(number.key, number) for number in population.numbers)
     return replace(population, rows=rows, numbers=(*kept, *new.values()), curves=curves)
