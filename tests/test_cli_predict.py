@@ -32,7 +32,7 @@ from frhsic.estimators import (
 from frhsic.parity import gdp
 from frhsic.tables.columns import MOST_ENCODED_LEVELS
 from frhsic.tables.schema import ColumnType, Schema
-from frhsic.tables.suspicions import SuspiciousColumnWarning
+from frhsic.tables.problems import SuspiciousColumnWarning
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 

@@ -27,7 +27,7 @@ from frhsic.tables.attributes import BandedAttributeWarning, read_sensitive
 from frhsic.tables.columns import numbers, to_pandas
 from frhsic.tables.files import TableFile, read_rows
 from frhsic.tables.schema import Schema
-from frhsic.tables.suspicions import SuspiciousColumnWarning, identifiers, suspicions
+from frhsic.tables.problems import SuspiciousColumnWarning, identifiers, suspicions
 from frhsic.tables.targets import read_target
 from frhsic.tables.text import shield
 from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table

@@ -476,7 +476,12 @@ def covariance(
 
 
 def gap_terms(
-    f: np.ndarray, s: np.ndarray, groups: np.ndarray | None = None, *, ranks: bool = False
+    f: np.ndarray,
+    s: np.ndarray,
+    groups: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+    *,
+    ranks: bool = False,
 ) -> np.ndarray:
     r"""Return what each row adds to the gap of a column, :math:`(g(s) - \bar g) (f - \bar f) / n`
     less its mean, with g the estimated sign of the mean of f at s.
@@ -484,17 +489,20 @@ def gap_terms(
     Of the rank gap, over its decisions: there :math:`\bar g` is the mean of the rows near the
     decile, which moves with them.
     """
-    rows = score_rows(f[:, None], s, None, groups)
+    rows = score_rows(f[:, None], s, weights, groups)
+    shares = np.ones(len(f)) if weights is None else weights
+    shares = shares / shares.sum()
     if ranks:
         gap = RankGap(rows)
-        order = np.lexsort((f, s))
-        terms = np.empty(len(f))
+        order = np.lexsort((shares, f, s))
+        order = order[shares[order] > 0]
+        terms = np.zeros(len(f))
         terms[order] = gap.terms([column.signs for column in gap.columns])
     else:
         cells = Cells.from_rows(rows)
         node = np.searchsorted(cells.nodes, cells.place(s), side="right") - 1
-        terms = column_gaps(rows)[0].signs.slope[node] * (f - f.mean()) / len(f)
-    return np.asarray(terms - terms.mean())
+        terms = column_gaps(rows)[0].signs.slope[node] * (f - shares @ f) * shares
+    return np.asarray(terms - terms.sum() * shares)
 
 
 class Performance(NamedTuple):
@@ -572,15 +580,16 @@ def changes(
     threshold: float | None,
     level: float,
     groups: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
 ) -> Iterator[Change]:
     """Yield by how much the performance of other scores of the same rows differs."""
-    old, new = (performance(scores, y, threshold) for scores in (was, now))
+    old, new = (performance(scores, y, threshold, weights) for scores in (was, now))
     for key in [key for key in old if key in new]:
         numbers = []
         for result in (old[key], new[key]):
-            error = math.sqrt(covariance(result.terms, result.terms, groups))
+            error = math.sqrt(covariance(result.terms, result.terms, groups, weights))
             numbers.append(Number(key, result.value, len(y), standard_error=error))
-        shared = covariance(old[key].terms, new[key].terms, groups)
+        shared = covariance(old[key].terms, new[key].terms, groups, weights)
         yield difference(key, "", numbers[0], numbers[1], level, shared)
 
 

@@ -204,8 +204,9 @@ def train(
 
 def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> TrainingTable:
     """Read the columns of a table that are trained on, as the options name them."""
+    from frhsic.tables.checking import ColumnRoles
     from frhsic.tables.files import TableFile
-    from frhsic.tables.training import ColumnRoles, read_training_table
+    from frhsic.tables.training import read_training_table
 
     roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
     file = TableFile.open(columns.table, **vars(reading))
@@ -240,24 +241,29 @@ def fit_and_report(
 
     from frhsic.estimators import UnlabelledRowsWarning, UnmetLimitWarning
     from frhsic.report import trained_report
+    from frhsic.tables.problems import SuspiciousColumnWarning
 
     estimator = recipe.estimator(data)
     train, test = data.split(held_out, recipe.seed)
     groups = [None if data.groups is None else data.groups[rows] for rows in (train, test)]
+    weights = [None if data.weights is None else data.weights[rows] for rows in (train, test)]
     with (
         warnings.catch_warnings(record=True, action="always") as caught,
         _terminal.progress() as watch,
     ):
         watch(f"fitting on {len(train):,} rows")
         X, y, s = data.X.iloc[train], data.y[train], data.s.iloc[train]
-        y = y if data.classes is None else (y == data.classes[1]).astype(int)
-        model = estimator.fit(X, y, sensitive_features=s, groups=groups[0])
+        if data.classes is not None:
+            y = pd.Index(data.classes).get_indexer(y)
+        model = estimator.fit(
+            X, y, sensitive_features=s, groups=groups[0], sample_weight=weights[0]
+        )
     if data.classes is not None:
         model.classes_ = data.classes
     rest = data.s.drop(index=data.s.index[[*train, *test]])
     lacking, given = int(rest.isna().any(axis=1).sum()), data.given or len(data.y) + data.dropped
-    # that a limit is not met is told at the end, and the table counts the rows that lack attributes
-    told = (UnmetLimitWarning, UnlabelledRowsWarning)
+    # that a limit is not met is told at the end, and the other problems by the check of the table
+    told = (UnmetLimitWarning, UnlabelledRowsWarning, SuspiciousColumnWarning)
     warned = [str(warning.message) for warning in caught if not issubclass(warning.category, told)]
     notes = [
         *dict.fromkeys([*data.notes, *warned]),
@@ -272,6 +278,7 @@ def fit_and_report(
             settings=replace(settings, watch=watch),
             favourable=data.favourable,
             groups=groups[1],
+            sample_weight=weights[1],
             limit=required,
             threshold=statements.threshold,
             context=replace(
