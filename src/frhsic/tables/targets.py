@@ -19,17 +19,9 @@ from frhsic.tables.columns import (
     unify_spelling,
 )
 
-# Affirmative answers, and the negative one that goes with each.
-YES = {
-    "ja": "nein",
-    "yes": "no",
-    "y": "n",
-    "true": "false",
-    "oui": "non",
-    "sí": "no",
-    "si": "no",
-    "1": "0",
-}
+# Affirmative and negative answers.
+YES = {"ja", "yes", "y", "true", "oui", "sí", "si", "1"}
+NO = {"nein", "no", "n", "false", "non", "0"}
 # Classes of text that a target has at most.
 MOST_CLASSES = 20
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
@@ -79,10 +71,9 @@ def read_target(
             f"target {name!r} is {values[0]!r} in every row; there is nothing to predict."
         )
     if positive is None and amounts is None:
-        answers = {fold_text(value): value for value in values}
-        positive = next(
-            (answers[yes] for yes, no in YES.items() if answers.keys() == {yes, no}), None
-        )
+        answers = {_sense(value): value for value in values}
+        if answers.keys() == {"yes", "no"}:
+            positive = answers["yes"]
     if positive is not None:
         codes = is_positive(column, _merged_answer(positive, values), name)
         if not codes.any():
@@ -127,14 +118,12 @@ def _merge_answers(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     if column_kind(column) != "category":
         return column, []
     counts = column.dropna().value_counts()
-    senses: dict[str, list[Any]] = {"yes": [], "no": []}
+    senses: dict[str | None, list[Any]] = {"yes": [], "no": []}
     for label in counts.index:
-        if fold_text(label) in YES:
-            senses["yes"].append(label)
-        elif fold_text(label) in YES.values():
-            senses["no"].append(label)
-    several = [labels for labels in senses.values() if len(labels) > 1]
-    if not several or not all(senses.values()):
+        senses.setdefault(_sense(label), []).append(label)
+    answers = [senses["yes"], senses["no"]]
+    several = [labels for labels in answers if len(labels) > 1]
+    if not several or not all(answers):
         return column, []
     first = {label: labels[0] for labels in several for label in labels}
     shown = "; ".join(f"{quote_names(labels[1:])} as {labels[0]!r}" for labels in several)
@@ -144,14 +133,19 @@ def _merge_answers(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     return merged, [f"{note} ({format_count(rows, 'row')})."]
 
 
+def _sense(label: object) -> str | None:
+    """Return whether a label is an affirmative or a negative answer; None if it is neither."""
+    if fold_text(label) in YES:
+        return "yes"
+    return "no" if fold_text(label) in NO else None
+
+
 def _merged_answer(positive: object, values: list[Any]) -> object:
-    """Return the value that has the meaning of an answer where the answer itself does not occur."""
-    folded = {fold_text(value): value for value in values}
-    word = fold_text(positive)
-    for answers in (set(YES), set(YES.values())):
-        if word in answers and word not in folded:
-            return next((folded[other] for other in folded if other in answers), positive)
-    return positive
+    """Return the value that has the meaning of an answer, where the answer itself was merged."""
+    sense = _sense(positive)
+    if sense is None or fold_text(positive) in map(fold_text, values):
+        return positive
+    return next((value for value in values if _sense(value) == sense), positive)
 
 
 def _class_sentence(column: pd.Series[Any], codes: np.ndarray) -> str:
