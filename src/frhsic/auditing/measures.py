@@ -50,6 +50,7 @@ from frhsic.splits import subsample
 LEAST_ROWS = 20
 SPARSE = 30  # rows below which a group of a curve is not to be trusted
 RANK_ROWS = 50_000  # rows of the rank gap at most, which looks at nine decisions
+SHARE_METHOD = "Clopper and Pearson"  # of the intervals of shares
 PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 
 
@@ -439,7 +440,7 @@ def rate_number(
     if binary:
         if 0 < mean < 1 and error > 0:  # rows of a group that are alike count as fewer
             effective = min(effective, mean * (1 - mean) / error**2)
-        count, method = mean * effective, "Clopper and Pearson"
+        count, method = mean * effective, SHARE_METHOD
         low = float(stats.beta.ppf(tail, count, effective - count + 1)) if mean > 0 else 0.0
         high = float(stats.beta.ppf(1 - tail, count + 1, effective - count)) if mean < 1 else 1.0
     return Number(

@@ -394,11 +394,6 @@ Seed = Annotated[int, Option(min=0, help="Seed of every random draw.")]
 AsJson = Annotated[bool, Option("--json", help="Print summary, files and report as JSON.")]
 
 
-def positive_note(value: str, target: str) -> str:
-    """Return a sentence on which of two answers was taken as positive."""
-    return f"--positive was not given: {value!r} counts as 1 in {target!r}."
-
-
 @dataclass(frozen=True)
 class Columns:
     """A table to train on, and which of its columns are what."""

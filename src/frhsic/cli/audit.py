@@ -392,9 +392,6 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
         check.problems.append(Problem("target", said, (target,), None, "error", "--positive VALUE"))
         return None
     check.table[target], _ = merge_labels(column)
-    if positive is None:
-        said = _terminal.positive_note(classes[1], target)
-        check.problems.append(Problem("target", said, (target,), None, "certain"))
     return str(classes[1])
 
 
@@ -432,6 +429,8 @@ def _audit_table(
                 " rows it may do worse."
             )
         notes += served.unseen_notes(len(table.cells))
+        options, said = _with_base_rate(options, served)
+        notes += said
     z, f = scores
     if z is None:
         z, f, name = f, None, score_name
@@ -457,6 +456,32 @@ def _audit_table(
         ),
         **_audit_arguments(replace(options, positive=table.positive), statements, watch),
     )
+
+
+def _with_base_rate(options: _Options, served: Served) -> tuple[_Options, list[str]]:
+    """Return options whose shares of the base rate are numbers, by the base rate that the model was
+    trained with, and a sentence on each.
+    """
+    from frhsic.auditing.results import LIMITABLE
+    from frhsic.formatting import format_estimate, percent
+    from frhsic.parity.limits import parse_limits
+
+    rate = getattr(getattr(served.model, "frontier_", None), "base_rate", None)
+    limits = []
+    notes = []
+    for text in options.limit or ():
+        stated = _terminal.parse_limit([text], options.sensitive, LIMITABLE)
+        for limit in parse_limits(stated, LIMITABLE):
+            if limit.base == "base rate" and rate is not None:
+                bound = float(f"{limit.bound(0.0, rate):.3g}")
+                notes.append(
+                    f"The limit of {format_estimate(bound)} is {percent(limit.value)} of the base"
+                    f" rate of the rows that {served.path.name} was trained on, {percent(rate)}."
+                )
+                head, _, _ = text.rpartition("=")
+                text = f"{head}={bound}" if head else str(bound)
+        limits.append(text)
+    return replace(options, limit=limits), notes
 
 
 def _scheduled(

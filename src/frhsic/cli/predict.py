@@ -126,7 +126,7 @@ def predict(
                 if file.decimal == ",":  # the file of scores has one decimal sign
                     copies = copies.map(with_points)
                 lines = copies.join(outputs)
-                lines = lines if formulas else _shielded(lines)
+                lines = lines if formulas else shielded(lines)
                 lines.to_csv(stream, index=False, header=rows == 0)
                 rows += len(frame)
                 _progress.tell(rows, total, "rows")
@@ -138,7 +138,7 @@ def predict(
     _terminal.show(notes, {"scores": out})
 
 
-def _shielded(lines: pd.DataFrame) -> pd.DataFrame:
+def shielded(lines: pd.DataFrame) -> pd.DataFrame:
     """Return lines whose text a spreadsheet shows as text."""
     from frhsic.tables.columns import column_kind
     from frhsic.tables.text import shield

@@ -16,8 +16,11 @@ from typer import Option
 from frhsic._files import require_writable, write_together
 from frhsic.cli import _terminal
 from frhsic.cli._terminal import DEFAULT_REPORT
+from frhsic.cli.predict import shielded
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from frhsic.auditing import Settings
     from frhsic.parity.limits import LimitLike
     from frhsic.report import Report
@@ -111,6 +114,13 @@ def train(
     test_share: Annotated[
         float, Option(min=0, max=1, help="Share of the rows kept for the report alone.")
     ] = 0.2,
+    held_out: Annotated[
+        Path | None,
+        Option(
+            help="CSV file for the rows of the report: target, attributes and scores, from which"
+            " `frhsic audit` computes the same numbers."
+        ),
+    ] = None,
     fast: Annotated[
         bool,
         Option(
@@ -182,6 +192,8 @@ def train(
             )
         page = {} if as_json and report is None else {"report": report or DEFAULT_REPORT}
         files = {"model": out} | page
+        if held_out is not None:
+            files["held-out rows"] = held_out
         require_writable(files, {"table": columns.table})
         data = read(columns, reading, recipe.seed)
         if (
@@ -199,7 +211,34 @@ def train(
         model, result = fit_and_report(
             data, recipe, test_share, settings, title, statements, columns.table, required
         )
-        finish(model, result, files, [columns.table], as_json=as_json)
+        rows = None if held_out is None else held_out_rows(model, data, test_share, recipe.seed)
+        finish(model, result, files, [columns.table], as_json=as_json, held_out=rows)
+
+
+def held_out_rows(model: Any, data: TrainingTable, share: float, seed: int) -> pd.DataFrame:
+    """Return the rows that a report was made on, as they were read, with the scores of the model
+    and of the one without a limit.
+    """
+    import pandas as pd
+
+    from frhsic.scoring import model_scores
+
+    _, test = data.split(share, seed)
+    columns: dict[str, Any] = {data.target_name: data.y[test]}
+    if data.places is not None:
+        columns = {"row": data.places[test] + 1} | columns
+    columns |= {str(name): data.s[name].to_numpy()[test] for name in data.s}
+    for name, values in (("groups", data.groups), ("weights", data.weights)):
+        if values is not None:
+            columns[name] = values[test]
+    s = data.s.iloc[test].to_numpy()
+    for name, fitted in (("score_without_limit", model.at(None)), ("score", model)):
+        scores = model_scores(fitted, data.X.iloc[test], s)
+        if scores.ndim == 1:
+            columns[name] = scores
+        else:
+            columns |= {f"{name}_{label}": scores[:, i] for i, label in enumerate(model.classes_)}
+    return pd.DataFrame(columns)
 
 
 def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> TrainingTable:
@@ -212,16 +251,7 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
     file = TableFile.open(columns.table, **vars(reading))
     with _terminal.progress() as watch, file.name_in_errors():
         watch(f"reading {columns.table.name}")
-        table = read_training_table(file, roles, seed=seed)
-    if (
-        columns.positive is not None
-        or table.classes is None
-        or not isinstance(table.classes[1], str)
-    ):
-        return table
-    return replace(
-        table, notes=(*table.notes, _terminal.positive_note(table.classes[1], columns.target))
-    )
+        return read_training_table(file, roles, seed=seed)
 
 
 def fit_and_report(
@@ -330,6 +360,7 @@ def finish(
     inputs: Sequence[Path] = (),
     *,
     as_json: bool,
+    held_out: pd.DataFrame | None = None,
 ) -> None:
     """Write model and report, all of them or none; print what was found; exit with code 1 if a
     limit is not met in the fit, or missed on the rows of the report.
@@ -347,6 +378,8 @@ def finish(
         report = replace(report, audit=replace(report.audit, context=context))
     if "report" in files:
         contents[files["report"]] = render(report).encode()
+    if held_out is not None:
+        contents[files["held-out rows"]] = shielded(held_out).to_csv(index=False).encode()
     write_together(contents, inputs)
     met = report.tradeoff is not None and report.tradeoff.met
     lines = closing_lines(report)

@@ -407,14 +407,20 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         gaps.append(Gap(gap.value, *interval.agree_with(gap.value, frontier.pvalues[name])))
     points[0] = replace(points[0], gaps=tuple(gaps))
     parsed = frontier.limits(choice.limit)
-    limits = []
+    limits: list[float | None] = []
     shares = []
+    base_shares: list[float | None] = []
     for name in names:
         gap = frontier.gaps[name][0].value
-        bounds = [
-            limit.bound(gap, frontier.base_rate) for limit in parsed[name] if limit.base != "gap"
-        ]
-        limits.append(min(bounds, default=None))
+        bounds = {
+            limit.bound(gap, frontier.base_rate): limit
+            for limit in parsed[name]
+            if limit.base != "gap"
+        }
+        least = min(bounds, default=None)
+        limits.append(least)
+        of_rate = least is not None and bounds[least].base == "base rate"
+        base_shares.append(bounds[least].value if least is not None and of_rate else None)
         shares.append(
             min((limit.value for limit in parsed[name] if limit.base == "gap"), default=None)
         )
@@ -427,5 +433,7 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         shares=tuple(shares),
         met=choice.met,
         points=tuple(points),
+        base_shares=tuple(base_shares),
+        base_rate=frontier.base_rate,
         **measured,
     )

@@ -212,6 +212,7 @@ class TableCheck:
         """Return the codes and classes of a target, or None if it cannot be used."""
         if name not in self.table:
             return None
+        self.problems += text_problems(self.cells, self.schema.select([name]), self.decimal)
         column = self.table[name]
         present = column.notna()
         with self.errors("target", name, "--positive VALUE" if is_text(column) else ""):
@@ -239,6 +240,7 @@ class TableCheck:
             if (kinds[name] == "identifier" or name in counting) and name not in asked
         ]
         kept = [name for name in names if name not in {*empty, *ids}]
+        self.problems += text_problems(self.cells, self.schema.select(names), self.decimal)
         self.problems += clipped_problems(self.table[kept])
         self.problems += weight_problems(self.table[kept])
         for name in kept:
@@ -273,8 +275,6 @@ class TableCheck:
                 clean[name] = mask_codes(clean[name], problem.values)
         outcome = self.find_target(roles.target, roles.positive) if roles.target else None
         codes, classes = (None, None) if outcome is None else outcome
-        text = [name for name in (roles.target, *names) if name in self.table]
-        self.problems += text_problems(self.cells, self.schema.select(text), self.decimal)
         kept = self.find_features(names, roles.features or ())
         if codes is not None and len(codes) == len(self.table):
             count = 0 if classes is None else len(classes)

@@ -58,6 +58,8 @@ class TrainingTable:
         Column to split rows by, such as a date, or None.
     weights
         Column of weights of rows, or None.
+    places
+        Position of each row in the file, or None.
     schema
         What the features hold in the file; None if there was none.
     """
@@ -75,6 +77,7 @@ class TrainingTable:
     groups: np.ndarray | None = None
     order: np.ndarray | None = None
     weights: np.ndarray | None = None
+    places: np.ndarray | None = None
     schema: Schema | None = None
     sensitive_schema: Schema | None = None
 
@@ -170,6 +173,7 @@ def read_training_table(
         groups=groups,
         order=None if roles.order is None else table[roles.order].to_numpy(),
         weights=None if roles.weights is None else table[roles.weights].to_numpy(),
+        places=rows.frame.index.to_numpy(),
         schema=check.schema.select(examined.features),
         sensitive_schema=check.schema.select(list(roles.sensitive)),
     )
