@@ -142,7 +142,7 @@ def test_a_network_comes_back_bit_for_bit(name: str, tmp_path: Path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
-@pytest.mark.filterwarnings("ignore::frhsic.tables.suspicions.SuspiciousColumnWarning")
+@pytest.mark.filterwarnings("ignore::frhsic.tables.problems.SuspiciousColumnWarning")
 def test_frames_text_labels_and_several_attributes_come_back(tmp_path: Path):
     labels = np.where(PAID, "high", "low")
     both = np.column_stack([AGE, np.random.default_rng(0).normal(size=len(AGE))])

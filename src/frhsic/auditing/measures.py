@@ -51,6 +51,7 @@ from frhsic.splits import subsample
 LEAST_ROWS = 20
 SPARSE = 30  # rows below which a group of a curve is not to be trusted
 RANK_ROWS = 50_000  # rows of the rank gap at most, which looks at nine decisions
+SHARE_METHOD = "Clopper and Pearson"  # of the intervals of shares
 PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 
 
@@ -486,7 +487,7 @@ def rate_number(
     if binary:
         if 0 < mean < 1 and error > 0:  # rows of a group that are alike count as fewer
             effective = min(effective, mean * (1 - mean) / error**2)
-        count, method = mean * effective, "Clopper and Pearson"
+        count, method = mean * effective, SHARE_METHOD
         low = float(stats.beta.ppf(tail, count, effective - count + 1)) if mean > 0 else 0.0
         high = float(stats.beta.ppf(1 - tail, count + 1, effective - count)) if mean < 1 else 1.0
     return Number(
@@ -523,7 +524,12 @@ def covariance(
 
 
 def gap_terms(
-    f: np.ndarray, s: np.ndarray, groups: np.ndarray | None = None, *, ranks: bool = False
+    f: np.ndarray,
+    s: np.ndarray,
+    groups: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+    *,
+    ranks: bool = False,
 ) -> np.ndarray:
     r"""Return what each row adds to the gap of a column, :math:`(g(s) - \bar g) (f - \bar f) / n`
     less its mean, with g the estimated sign of the mean of f at s.
@@ -531,17 +537,20 @@ def gap_terms(
     Of the rank gap, over its decisions: there :math:`\bar g` is the mean of the rows near the
     decile, which moves with them.
     """
-    rows = score_rows(f[:, None], s, None, groups)
+    rows = score_rows(f[:, None], s, weights, groups)
+    shares = np.ones(len(f)) if weights is None else weights
+    shares = shares / shares.sum()
     if ranks:
         gap = RankGap(rows)
-        order = np.lexsort((f, s))
-        terms = np.empty(len(f))
+        order = np.lexsort((shares, f, s))
+        order = order[shares[order] > 0]
+        terms = np.zeros(len(f))
         terms[order] = gap.terms([column.signs for column in gap.columns])
     else:
         cells = Cells.from_rows(rows)
         node = np.searchsorted(cells.nodes, cells.place(s), side="right") - 1
-        terms = column_gaps(rows)[0].signs.slope[node] * (f - f.mean()) / len(f)
-    return np.asarray(terms - terms.mean())
+        terms = column_gaps(rows)[0].signs.slope[node] * (f - shares @ f) * shares
+    return np.asarray(terms - terms.sum() * shares)
 
 
 class Performance(NamedTuple):
@@ -619,15 +628,16 @@ def changes(
     threshold: float | None,
     level: float,
     groups: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
 ) -> Iterator[Change]:
     """Yield by how much the performance of other scores of the same rows differs."""
-    old, new = (performance(scores, y, threshold) for scores in (was, now))
+    old, new = (performance(scores, y, threshold, weights) for scores in (was, now))
     for key in [key for key in old if key in new]:
         numbers = []
         for result in (old[key], new[key]):
-            error = math.sqrt(covariance(result.terms, result.terms, groups))
+            error = math.sqrt(covariance(result.terms, result.terms, groups, weights))
             numbers.append(Number(key, result.value, len(y), standard_error=error))
-        shared = covariance(old[key].terms, new[key].terms, groups)
+        shared = covariance(old[key].terms, new[key].terms, groups, weights)
         yield difference(key, "", numbers[0], numbers[1], level, shared)
 
 

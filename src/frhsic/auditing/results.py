@@ -33,6 +33,7 @@ FORMAT = 13
 PACKAGES = ("frhsic", "numpy", "scikit-learn")
 POINTS = 200  # values at which the distribution of a variable is kept, at most
 
+ROUNDING = 0.005  # an aim is a whole number of percent, and so is what is compared with it
 RATIOS = ("decision_ratio",)  # numbers whose limit is a least value
 
 Setting = str | int | float | bool
@@ -556,14 +557,17 @@ class LimitCheck:
         ``"unclear"``.
 
         A ratio has a least value in place of a largest one, so that above and below change places.
-        A share of the gap before is judged by the interval of the reduction. A share c of the base
-        rate r is judged by the interval of the difference g − c r, whose ends lie at
+        A share of the gap before is an aim: ``"kept"`` if the estimate reaches it and the interval
+        of the reduction excludes none, ``"not kept"`` if that interval misses it. A share c of the
+        base rate r is judged by the interval of the difference g − c r, whose ends lie at
         :math:`g - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and Donner, 2008).
         """
         judged = self._comparison()
         if judged is None:
             return "unclear"
-        _, ends, limit, at_least = judged
+        value, ends, limit, at_least = judged
+        if self.base == "gap" and limit > 0 and value >= limit - ROUNDING and ends.low > 0:
+            return "kept"
         if ends.low >= limit if at_least else ends.high <= limit:
             return "kept"
         if ends.high < limit if at_least else ends.low > limit:

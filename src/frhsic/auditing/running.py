@@ -16,6 +16,7 @@ from frhsic._warnings import warn
 from frhsic.auditing.comparing import check_limits, parse_audit_limits
 from frhsic.auditing.measures import (
     LEAST_ROWS,
+    SHARE_METHOD,
     Rows,
     Settings,
     adjust_pvalues,
@@ -45,6 +46,9 @@ from frhsic.tables.columns import level_text, row_number
 from frhsic.tables.targets import is_positive
 
 LEAST_POSITIVES = 50
+# Base rate below which decisions are judged at the base rate where no threshold is stated: few
+# scores of so rare an outcome exceed one half.
+RARE = 0.2
 BINS = 40
 LARGEST_LOGIT = 20.0
 SHOWN_ROWS = 5  # rows without a value that a message names at most
@@ -117,8 +121,8 @@ def audit(
         attribute over the highest (four-fifths rule); ``error_gdp`` limits wrong decisions. The
         interval decides whether a limit is kept.
     threshold
-        Score above which the decision is yes. By default 0.5 for scores between 0 and 1; other
-        scores have none.
+        Score above which the decision is yes. By default 0.5 for scores between 0 and 1, or the
+        base rate of an outcome of less than 20 %; other scores have none.
     settings
         How the audit is computed; see :class:`Settings`. Costly statistics use a subsample of
         `max_rows` rows.
@@ -240,11 +244,17 @@ def finish_audit(audit: Audit, limits: Sequence[Limit]) -> Audit:
 
 
 def with_threshold(subject: Subject, threshold: float | None) -> Subject:
-    """Return the subject with a threshold of decisions, by default 0.5 for scores between 0 and
-    1.
+    """Return the subject with a threshold of decisions, by default 0.5 for scores between 0 and 1,
+    or the base rate of a rare outcome.
     """
     if threshold is None:
-        return replace(subject, threshold=0.5 if subject.chances else None)
+        rate = subject.base_rate
+        decided = subject.law is not None and subject.law.values == (0.0, 1.0)
+        usual = 0.5
+        if subject.target is not None and rate is not None and not decided:
+            share = rate.interval is not None and rate.interval.method == SHARE_METHOD
+            usual = float(f"{rate.value:.2g}") if share and 0 < rate.value < RARE else usual
+        return replace(subject, threshold=usual if subject.chances else None)
     low, high = subject.span or (threshold, threshold)
     # probabilities may all lie on one side: a month without approvals is no mistake
     if not (0 <= threshold <= 1 if subject.chances else low <= threshold <= high):

@@ -22,8 +22,8 @@ from frhsic.tables.columns import (
     numbers,
     to_pandas,
 )
+from frhsic.tables.problems import SuspiciousColumnWarning, feature_problems
 from frhsic.tables.schema import Schema
-from frhsic.tables.suspicions import SuspiciousColumnWarning, suspicions
 
 
 class MissingSensitiveFeaturesWarning(UserWarning):
@@ -268,10 +268,9 @@ def warn_of_suspicions(
         attributes = pd.DataFrame(
             {name: s[:, j] for j, name in enumerate(names)} if s is not None else {}
         )
-        for line in suspicions(
-            to_pandas(X), y, len(getattr(estimator, "classes_", ())), attributes
-        ):
-            warn(line, SuspiciousColumnWarning)
+        classes = len(getattr(estimator, "classes_", ()))
+        for problem in feature_problems(to_pandas(X), y, classes, attributes):
+            warn(problem.text, SuspiciousColumnWarning)
 
 
 def estimator_seed(random_state: Any) -> int:
