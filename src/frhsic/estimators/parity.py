@@ -376,13 +376,13 @@ class ParityEstimator(ParityModel, ABC):
         return np.column_stack([constraint.known_means(s, eta) for constraint in constraints])
 
     def _regressions(
-        self, X: Any, s: np.ndarray | None = None
+        self, X: Any, s: np.ndarray | None = None, codes: np.ndarray | None = None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return η and m of rows by the models of each fold; s is needed where predictions use
-        it.
+        it, and the codes of the table can be given.
         """
         assert self.solution_ is not None
-        predicted = self._predictions(X, s, self._classes)
+        predicted = self._predictions(X, s, self._classes, codes)
         parts = []
         for j in range(self.solution_.parameters.shape[1]):
             # one, of a model that was given, serves all folds
@@ -418,15 +418,16 @@ class ParityEstimator(ParityModel, ABC):
             predicted = self._predictions(X, None, self._classes)
             return self._eta_and_means(predicted.mean(axis=0))[0]
         s = self._sensitive(X, sensitive_features)
+        codes = None if self.folds_ is None else self._coded(X, s)
         scores = [
             solution.scores(self.choice_.position, fold, eta, means, s)
-            for fold, (eta, means) in enumerate(self._regressions(X, s))
+            for fold, (eta, means) in enumerate(self._regressions(X, s, codes))
         ]
         if solution.family.averages:
             return np.asarray(np.mean(scores, axis=0))
-        if self.folds_ is None:
+        if self.folds_ is None or codes is None:
             return scores[0]
-        fold = self.folds_(self._coded(X, s))
+        fold = self.folds_(codes)
         return np.asarray(np.stack(scores)[fold, np.arange(len(fold))])
 
 

@@ -343,7 +343,7 @@ def _learn_from_text(
 def _factorize(column: pd.Series[Any]) -> tuple[Any, Any]:
     """Return the position of each value among the distinct ones, and these."""
     try:
-        return pd.factorize(np.asarray(column, dtype=object))
+        return pd.factorize(column.to_numpy(dtype=object))
     except TypeError as error:
         raise TypeError(
             f"column {str(column.name)!r} holds lists or records ({error}); take it apart or drop"
