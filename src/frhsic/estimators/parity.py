@@ -189,7 +189,7 @@ class ParityEstimator(ParityModel, ABC):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._served_folds(cv, table, strata, groups, weights),
+            fold=self._served_folds(cv, X, table, strata, groups, weights),
             seed=self.random_seed_,
             y=codes,
             labels=labels,
@@ -309,6 +309,7 @@ class ParityEstimator(ParityModel, ABC):
     def _served_folds(
         self,
         cv: Any,
+        X: Any,
         table: np.ndarray,
         strata: np.ndarray | None,
         groups: np.ndarray | None,
@@ -323,7 +324,7 @@ class ParityEstimator(ParityModel, ABC):
         """
         self.folds_ = None
         if self.aim == "score" or groups is not None or not isinstance(cv, Integral):
-            return self._folds(cv, table, strata, groups)
+            return self._folds(cv, X, strata, groups)
         mass = np.ones(len(table)) if weights is None else weights
         distinct = len(np.unique(row_hashes(table)))
         for count in range(min(int(cv), distinct), 1, -1):
@@ -336,7 +337,7 @@ class ParityEstimator(ParityModel, ABC):
             if sizes.sum(axis=1).min() > 0 and (sizes.sum(axis=0) - sizes).min() > 1:
                 self.folds_ = folds
                 return fold
-        return self._folds(cv, table, strata, groups)
+        return self._folds(cv, X, strata, groups)
 
     def _warn_if_leaking(self, sample: LabelledRows, eta: np.ndarray) -> None:
         """Warn if a frozen model is better on a fold than its clone that was fitted on the others,
