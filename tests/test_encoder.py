@@ -233,7 +233,7 @@ def test_repeated_rows_share_a_prototype_and_hide_the_attribute():
     frame = pd.DataFrame(new).assign(z=z[:, 0])
     assert (frame.groupby([0, 1])["z"].nunique() == 1).all()
     nearest = encoder.solution_.path[-1]
-    targets, means = zip(*encoder._predict_folds(new, None))
+    targets, means = zip(*encoder._predict_folds(new, None, new))
     choice = nearest.nearest(np.mean(targets, axis=0), np.mean(means, axis=0))
     assert told(z, new_s).gap().value < told(choice[:, None], new_s).gap().value
 

@@ -23,6 +23,7 @@ from frhsic.estimators import additive, engine
 from frhsic.estimators.additive import (
     RIDGE_GRID,
     Basis,
+    Design,
     Grams,
     RidgePath,
     column_functions,
@@ -74,10 +75,10 @@ def scaled(design: np.ndarray, train: np.ndarray, weights: np.ndarray) -> np.nda
 def test_least_squares_of_each_fold_are_those_of_scikit_learn():
     x, fold, weights = made_up()
     y = np.column_stack([np.sin(x[:, 5]), x[:, 0] - 1e6 + (x[:, 1] == 2)])
-    basis = Basis.fit(x, [2], weights)
-    grams = Grams.of(basis, basis.bins.incidence(x), y, fold, weights)
+    rows = Design.fit(x, [2], fold, weights)
+    grams = Grams.of(rows, y)
     path = RidgePath.fit(grams, 2)
-    design = design_of(basis, x)
+    design = design_of(rows.basis, x)
     errors = np.zeros((len(RIDGE_GRID), 2))
     for j in range(3):
         train = fold != j
@@ -96,13 +97,10 @@ def test_combinations_of_targets_have_the_combined_paths():
     x, fold, weights = made_up()
     y = np.column_stack([x[:, 5], np.cos(x[:, 5]), x[:, 3]])
     turn = np.array([[0.6, 0.0], [0.0, 1.0], [0.8, 0.5]])
-    basis = Basis.fit(x, [2], weights)
-    incidence = basis.bins.incidence(x)
-    grams = Grams.of(basis, incidence, y, fold, weights).along(turn)
-    combined = Grams.of(basis, incidence, y @ turn, fold, weights)
-    assert grams.sums == approx(combined.sums, abs=1e-9)
-    path = RidgePath.fit(Grams.of(basis, incidence, y, fold, weights), 3).along(turn, grams)
-    expected = RidgePath.fit(combined, 2)
+    design = Design.fit(x, [2], fold, weights)
+    path = RidgePath.fit(Grams.of(design, y), 3).along(turn)
+    expected = RidgePath.fit(Grams.of(design, y @ turn), 2)
+    assert path.grams.sums == approx(expected.grams.sums, abs=1e-9)
     assert path.coefficients == approx(expected.coefficients, abs=1e-8)
     assert path.errors == approx(expected.errors, rel=1e-9)
 
@@ -114,14 +112,11 @@ def test_logistic_regressions_of_each_fold_are_those_of_scikit_learn(classes, mo
     rng = np.random.default_rng(1)
     odds = np.column_stack([np.zeros(len(x)), 2 * np.sin(x[:, 5]), x[:, 3]])[:, :classes]
     labels = np.array([rng.choice(classes, p=own) for own in softmax(odds, axis=1)])
-    basis = Basis.fit(x, [2], weights)
-    incidence = basis.bins.incidence(x)
-    grams = Grams.of(basis, incidence, np.zeros((len(x), 0)), fold, weights)
+    rows = Design.fit(x, [2], fold, weights)
+    grams = Grams.of(rows, np.zeros((len(x), 0)))
     ridge = 0.01
-    coefficients, intercepts = fit_logistic(
-        basis, incidence, labels, classes, fold, weights, grams, ridge
-    )
-    design = design_of(basis, x)
+    coefficients, intercepts = fit_logistic(rows, labels, classes, grams, ridge)
+    design = design_of(rows.basis, x)
     for j in range(3):
         train = fold != j
         columns = scaled(design, train, weights)
@@ -138,8 +133,7 @@ def test_a_large_constant_in_a_column_costs_no_digits():
     near = x - np.array([1e6, 0, 0, 0, 0, 0])
     errors = []
     for table in (x, near):
-        basis = Basis.fit(table, [2], weights)
-        grams = Grams.of(basis, basis.bins.incidence(table), y, fold, weights)
+        grams = Grams.of(Design.fit(table, [2], fold, weights), y)
         errors.append(RidgePath.fit(grams, 1).errors)
     assert errors[0] == approx(errors[1], rel=1e-8)
 

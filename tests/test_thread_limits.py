@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from lightgbm import LGBMClassifier, LGBMRegressor
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -45,7 +45,7 @@ class Watched(ClassifierMixin, BaseEstimator):
         return np.full((len(X), 2), 0.5)
 
 
-class WatchedMeans(RegressorMixin, BaseEstimator):
+class WatchedMeans(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """A regression of several columns that does the same."""
 
     def fit(self, X: Any, y: np.ndarray, sample_weight: Any = None) -> WatchedMeans:

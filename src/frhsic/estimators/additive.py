@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,56 @@ class Basis:
 
 
 @dataclass(frozen=True, eq=False)
+class Design:
+    """Rows of a fit: functions of the columns, the bins that the rows are in, folds, weights."""
+
+    basis: Basis
+    incidence: csr_array
+    fold: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def fit(
+        cls, x: np.ndarray, categorical: Sequence[int], fold: np.ndarray, weights: np.ndarray
+    ) -> Design:
+        """Learn the functions from a table of numbers, (n, d)."""
+        basis = Basis.fit(x, categorical, weights)
+        return cls(basis, basis.bins.incidence(x), fold, weights)
+
+    def at(self, rows: np.ndarray) -> Design:
+        """Return some of the rows."""
+        return Design(self.basis, self.incidence[rows], self.fold[rows], self.weights[rows])
+
+    @property
+    def folds(self) -> int:
+        """Number of folds."""
+        return int(self.fold.max()) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class AdditivePart:
+    """What each bin adds, (bins, folds, outputs), and constants, (folds, outputs)."""
+
+    table: np.ndarray
+    constants: np.ndarray
+
+    @classmethod
+    def of(cls, basis: Basis, coefficients: np.ndarray, constants: np.ndarray) -> AdditivePart:
+        """Return what functions add, by their coefficients (folds, q, outputs)."""
+        folds, q, outputs = coefficients.shape
+        table = basis.functions @ coefficients.transpose(1, 0, 2).reshape(q, folds * outputs)
+        return cls(table.reshape(-1, folds, outputs), constants)
+
+    def out_of_fold(self, design: Design) -> np.ndarray:
+        """Return the margins of each row by the model without it, (n, outputs)."""
+        margins = np.empty((len(design.fold), self.table.shape[2]))
+        for j in range(design.folds):
+            own = np.flatnonzero(design.fold == j)
+            margins[own] = design.incidence[own] @ self.table[:, j] + self.constants[j]
+        return margins
+
+
+@dataclass(frozen=True, eq=False)
 class Grams:
     """Weighted Gram matrices of each fold of [1, functions, targets], less the means of all rows.
 
@@ -197,26 +248,20 @@ class Grams:
     means: np.ndarray
 
     @classmethod
-    def of(
-        cls,
-        basis: Basis,
-        incidence: csr_array,
-        targets: np.ndarray,
-        fold: np.ndarray,
-        weights: np.ndarray,
-    ) -> Grams:
+    def of(cls, design: Design, targets: np.ndarray) -> Grams:
         """Sum up the rows of each fold in blocks."""
-        mass = weights / weights.sum()
-        means = np.r_[basis.functions.T @ (incidence.T @ mass), mass @ targets]
-        sums = np.zeros((fold.max() + 1, 1 + len(means), 1 + len(means)))
+        functions = design.basis.functions
+        mass = design.weights / design.weights.sum()
+        means = np.r_[functions.T @ (design.incidence.T @ mass), mass @ targets]
+        sums = np.zeros((design.folds, 1 + len(means), 1 + len(means)))
         for j in range(len(sums)):
-            rows = np.flatnonzero(fold == j)
+            rows = np.flatnonzero(design.fold == j)
             for start in range(0, len(rows), ROWS_OF_A_BLOCK):
                 some = rows[start : start + ROWS_OF_A_BLOCK]
-                design = (incidence[some] @ basis.functions).toarray()
-                block = np.column_stack([design, targets[some]]) - means
+                values = (design.incidence[some] @ functions).toarray()
+                block = np.column_stack([values, targets[some]]) - means
                 block = np.column_stack([np.ones(len(some)), block])
-                block *= np.sqrt(weights[some])[:, None]
+                block *= np.sqrt(design.weights[some])[:, None]
                 sums[j] += block.T @ block
         return cls(sums, means)
 
@@ -227,76 +272,77 @@ class Grams:
         sums = np.stack([turn.T @ (turn.T @ own).T for own in self.sums])
         return Grams(sums, self.means @ turn[1:, 1:])
 
-    def covariance(self, fold: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means without a fold, (q + t,), and the covariance about them."""
+    def without(self, fold: int, q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return of the rows outside of a fold the means, (q + t,), what the q functions are
+        multiplied by before the ridge, and the covariance after that.
+
+        Functions are divided by the root of their standard deviation, between none and all of it:
+        indicators of rare levels are shrunk more than others, but not as much as their own size
+        would. Those that hardly vary are multiplied by 0, so that they have no coefficient.
+        """
         total = self.sums.sum(axis=0) - self.sums[fold]
         means = total[0, 1:] / total[0, 0]
-        return means, total[1:, 1:] / total[0, 0] - np.outer(means, means)
+        covariance = total[1:, 1:] / total[0, 0] - np.outer(means, means)
+        variance = np.diag(covariance)[:q]
+        factors = np.zeros(q)
+        factors[variance > 1e-9] = variance[variance > 1e-9] ** -0.25
+        every = np.append(factors, np.ones(len(means) - q))
+        return means, factors, covariance * np.outer(every, every)
 
 
 @dataclass(frozen=True, eq=False)
 class RidgePath:
     """Coefficients of each fold, ridge and target, (folds, ridges, q, t), and intercepts, (folds,
-    ridges, t), for functions less `Grams.means`; squared error of each ridge and target in the
-    folds, (ridges, t).
+    ridges, t), for functions less the means of the Gram matrices.
     """
 
+    grams: Grams
     coefficients: np.ndarray
     intercepts: np.ndarray
-    errors: np.ndarray
 
     @classmethod
     def fit(cls, grams: Grams, outputs: int) -> RidgePath:
-        """Solve for the last `outputs` columns of the Gram matrices.
-
-        Functions without variance in a training fold have no coefficient there.
-        """
+        """Solve for the last `outputs` columns of the Gram matrices."""
         folds = len(grams.sums)
         q = len(grams.means) - outputs
         coefficients = np.zeros((folds, len(RIDGE_GRID), q, outputs))
         intercepts = np.zeros((folds, len(RIDGE_GRID), outputs))
         for j in range(folds):
-            means, covariance = grams.covariance(j)
-            scales = function_scales(covariance, q)
-            kept = np.flatnonzero(scales)
-            own = covariance[np.ix_(kept, kept)] / np.outer(scales[kept], scales[kept])
-            right = covariance[kept, q:] / scales[kept, None]
+            means, factors, covariance = grams.without(j, q)
             for i, ridge in enumerate(RIDGE_GRID):
-                if len(kept):
-                    factor = cho_factor(own + ridge * np.eye(len(kept)), lower=True)
-                    coefficients[j, i, kept] = cho_solve(factor, right) / scales[kept, None]
+                if q:
+                    root = cho_factor(covariance[:q, :q] + ridge * np.eye(q), lower=True)
+                    coefficients[j, i] = factors[:, None] * cho_solve(root, covariance[:q, q:])
                 intercepts[j, i] = means[q:] - means[:q] @ coefficients[j, i]
-        return cls(coefficients, intercepts, _squared_errors(coefficients, intercepts, grams))
+        return cls(grams, coefficients, intercepts)
 
-    def along(self, directions: np.ndarray, grams: Grams) -> RidgePath:
-        """Return the path of combinations (t, r) of the targets, whose Gram matrices are given."""
-        coefficients = self.coefficients @ directions
-        intercepts = self.intercepts @ directions
-        errors = _squared_errors(coefficients, intercepts, grams)
-        return RidgePath(coefficients, intercepts, errors)
+    def along(self, directions: np.ndarray) -> RidgePath:
+        """Return the path of combinations (t, r) of the targets."""
+        grams = self.grams.along(directions)
+        return RidgePath(grams, self.coefficients @ directions, self.intercepts @ directions)
 
+    @cached_property
+    def errors(self) -> np.ndarray:
+        """The mean squared error of each ridge and target in the folds, (ridges, t)."""
+        sums = self.grams.sums
+        outputs = self.intercepts.shape[2]
+        errors = np.zeros(self.intercepts.shape[1:])
+        for own, slopes, intercepts in zip(sums, self.coefficients, self.intercepts):
+            for i in range(len(errors)):
+                # the residual is [−b, −coefficients, 1] times [1, functions, target]
+                along = np.vstack([-intercepts[i : i + 1], -slopes[i], np.eye(outputs)])
+                errors[i] += (along * (own @ along)).sum(axis=0)
+        return np.asarray(errors / sums[:, 0, 0].sum())
 
-def _squared_errors(coefficients: np.ndarray, intercepts: np.ndarray, grams: Grams) -> np.ndarray:
-    """Return the mean squared error of each ridge and target in the folds, (ridges, t)."""
-    folds, ridges, _, outputs = coefficients.shape
-    errors = np.zeros((ridges, outputs))
-    for j in range(folds):
-        for i in range(ridges):
-            # the residual is [−b, −coefficients, 1] times [1, functions, target]
-            along = np.vstack([-intercepts[j, i : i + 1], -coefficients[j, i], np.eye(outputs)])
-            errors[i] += (along * (grams.sums[j] @ along)).sum(axis=0)
-    return np.asarray(errors / grams.sums[:, 0, 0].sum())
-
-
-def function_scales(covariance: np.ndarray, q: int) -> np.ndarray:
-    """Return what the first q columns are divided by before the ridge: the root of their standard
-    deviation, 0 where they hardly vary.
-
-    Between none and the standard deviation itself: indicators of rare levels are shrunk more than
-    others, but not as much as their own size would.
-    """
-    variance = np.diag(covariance)[:q]
-    return np.where(variance > 1e-9, np.maximum(variance, 0) ** 0.25, 0.0)
+    def best(self, basis: Basis) -> AdditivePart:
+        """Return the additive part of each target by the ridge with the least error."""
+        ridges = self.errors.argmin(axis=0)
+        outputs = np.arange(len(ridges))
+        own = self.coefficients[:, ridges, :, outputs].transpose(1, 2, 0)  # (folds, q, outputs)
+        means = self.grams.means
+        constants = self.intercepts[:, ridges, outputs] + means[basis.count :]
+        constants -= np.einsum("jqk,q->jk", own, means[: basis.count])
+        return AdditivePart.of(basis, own, constants)
 
 
 def margin_probabilities(margins: np.ndarray) -> np.ndarray:
@@ -307,14 +353,7 @@ def margin_probabilities(margins: np.ndarray) -> np.ndarray:
 
 
 def fit_logistic(
-    basis: Basis,
-    incidence: csr_array,
-    labels: np.ndarray,
-    classes: int,
-    fold: np.ndarray,
-    weights: np.ndarray,
-    grams: Grams,
-    ridge: float,
+    design: Design, labels: np.ndarray, classes: int, grams: Grams, ridge: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients, (folds, q, outputs), and intercepts, (folds, outputs), of logistic
     regressions without each fold, with a ridge on scaled functions.
@@ -323,23 +362,21 @@ def fit_logistic(
     that each step passes the rows once. L-BFGS gets a quarter of the Gram matrix and the ridge,
     which bound the curvature, as metric.
     """
-    folds = len(grams.sums)
-    q = basis.count
+    folds = design.folds
+    q = design.basis.count
     outputs = 1 if classes == 2 else classes
     ones = np.eye(classes)[labels][:, -outputs:]
-    trains = (fold[:, None] != np.arange(folds)) * weights[:, None]
+    trains = (design.fold[:, None] != np.arange(folds)) * design.weights[:, None]
     trains = trains / trains.sum(axis=0)
     start = np.zeros((folds, 1 + q, outputs))
-    metrics = []
-    scales = np.zeros((folds, q))
-    centers = np.zeros((folds, q))
+    centers = np.zeros((folds, q, 1))
+    factors = np.zeros((folds, q, 1))
+    roots = np.zeros((folds, q, q))  # of the inverse of the metric
     for j in range(folds):
-        means, covariance = grams.covariance(j)
-        centers[j] = grams.means[:q] + means[:q]
-        scales[j] = function_scales(covariance, q)
-        kept = np.flatnonzero(scales[j])
-        own = covariance[np.ix_(kept, kept)] / np.outer(scales[j, kept], scales[j, kept])
-        metrics.append((kept, cholesky(own / 4 + ridge * np.eye(len(kept)), lower=True)))
+        means, factors[j, :, 0], covariance = grams.without(j, q)
+        centers[j, :, 0] = grams.means[:q] + means[:q]
+        metric = covariance[:q, :q] / 4 + ridge * np.eye(q)
+        roots[j] = solve_triangular(cholesky(metric, lower=True), np.eye(q), lower=True).T
         rates = np.clip(trains[:, j] @ ones, 1e-6, 1 - 1e-6)
         odds = np.log(rates) if outputs > 1 else np.log(rates / (1 - rates))
         start[j, 0] = odds / 2
@@ -347,39 +384,25 @@ def fit_logistic(
     def original(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return scaled coefficients, those of the functions, and intercepts."""
         u = u.reshape(start.shape)
-        standard = np.zeros((folds, q, outputs))
-        for j, (kept, factor) in enumerate(metrics):
-            if len(kept):
-                standard[j, kept] = solve_triangular(
-                    factor, u[j, 1:][kept], lower=True, trans="T", check_finite=False
-                )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            plain = np.where(scales[..., None] > 0, standard / scales[..., None], 0.0)
-        intercepts = 2 * u[:, 0] - np.einsum("jq,jqc->jc", centers, plain)
-        return standard, plain, intercepts
+        standard = roots @ u[:, 1:]
+        plain = factors * standard
+        return standard, plain, 2 * u[:, 0] - (centers * plain).sum(axis=1)
 
     def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
         standard, plain, intercepts = original(u)
-        table = basis.functions @ plain.transpose(1, 0, 2).reshape(q, -1)
-        margins = (incidence @ table).reshape(-1, folds, outputs) + intercepts
+        table = design.basis.functions @ plain.transpose(1, 0, 2).reshape(q, -1)
+        margins = (design.incidence @ table).reshape(-1, folds, outputs) + intercepts
         if outputs == 1:
-            signs = 1 - 2 * ones[:, None, :]
-            losses = np.logaddexp(0, signs * margins)[..., 0]
+            losses = np.logaddexp(0, (1 - 2 * ones[:, None, :]) * margins)[..., 0]
         else:
             losses = logsumexp(margins, axis=2) - margins[np.arange(len(labels)), :, labels]
         value = (trains * losses).sum() + ridge / 2 * (standard**2).sum()
         residuals = trains[..., None] * (margin_probabilities(margins) - ones[:, None, :])
-        sums = incidence.T @ residuals.reshape(len(labels), -1)
-        moments = (basis.functions.T @ sums).reshape(q, folds, outputs)
-        gradient = np.zeros_like(start)
-        for j, (kept, factor) in enumerate(metrics):
-            whole = residuals[:, j].sum(axis=0)
-            gradient[j, 0] = 2 * whole
-            if not len(kept):
-                continue
-            centered = moments[kept, j] - centers[j, kept, None] * whole
-            slope = centered / scales[j, kept, None] + ridge * standard[j, kept]
-            gradient[j, 1 + kept] = solve_triangular(factor, slope, lower=True, check_finite=False)
+        sums = design.incidence.T @ residuals.reshape(len(labels), -1)
+        moments = (design.basis.functions.T @ sums).reshape(q, folds, outputs).transpose(1, 0, 2)
+        whole = residuals.sum(axis=0)[:, None]
+        slopes = factors * (moments - centers * whole) + ridge * standard
+        gradient = np.concatenate([2 * whole, roots.transpose(0, 2, 1) @ slopes], axis=1)
         return float(value), gradient.ravel()
 
     solved: Any = minimize(

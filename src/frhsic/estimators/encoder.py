@@ -272,10 +272,11 @@ class ParityEncoder(TransformerMixin, ParityModel):
         check_is_fitted(self)
         X = known_table(self, X, first=False, sensitive_features=sensitive_features)
         s = self._sensitive(X, sensitive_features)
-        keys = row_hashes(self._coded(X, s))
+        codes = self._coded(X, s)
+        keys = row_hashes(codes)
         prototypes = self.solution_.path[self._position]
         choice = np.empty(len(keys), dtype=np.int64)
-        folds = self._predict_folds(X, s)
+        folds = self._predict_folds(X, s, codes)
         for j, (targets, means) in enumerate(folds):
             own = np.flatnonzero(keys % np.uint64(len(folds)) == j)
             choice[own] = prototypes.nearest(targets[own], means[own])
@@ -490,14 +491,16 @@ class ParityEncoder(TransformerMixin, ParityModel):
         columns = self.solution_.coordinates[self._position if at is None else at]
         return np.asarray(np.column_stack([*columns.values()])[z])
 
-    def _predict_folds(self, X: Any, s: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _predict_folds(
+        self, X: Any, s: np.ndarray | None, codes: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return what the models of each fold say of rows: what Z should keep of them, (n, T), and
         m, (n, K); functions of S themselves, where Z may use it.
         """
         targets = self.solution_.targets
         none = np.zeros((_num_samples(X), 0))
         result = []
-        for values in self._predictions(X, s, [target.classes for target in targets]):
+        for values in self._predictions(X, s, [one.classes for one in targets], codes):
             kept, means = split_targets(targets, values)
             directions = self.solution_.directions
             if s is not None:

@@ -18,7 +18,6 @@ from typing import Any
 
 import lightgbm
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.special import logit, logsumexp
 
 from frhsic import _progress
@@ -26,8 +25,9 @@ from frhsic._threads import thread_count
 from frhsic.estimators.additive import (
     GRAM_ROWS,
     RIDGE_GRID,
-    Basis,
+    AdditivePart,
     Bins,
+    Design,
     Grams,
     RidgePath,
     fit_logistic,
@@ -121,7 +121,7 @@ class _Column:
     numbers, with what was subtracted from these and what they were divided by.
     """
 
-    target: Response
+    response: Response
     values: np.ndarray
     classes: int = 0
     center: float = 0.0
@@ -247,7 +247,7 @@ class FittedEngine:
 def fit_engine(
     x: np.ndarray,
     categorical: Sequence[int],
-    targets: Sequence[Response],
+    responses: Sequence[Response],
     fold: np.ndarray,
     weights: np.ndarray,
     seed: int,
@@ -272,39 +272,33 @@ def fit_engine(
     """
     rows = _Rows.of(x, categorical, fold, weights / weights.mean(), seed, thread_count(n_jobs))
     columns: list[_Column] = []
-    additive: list[_Additive] = []
+    additive = []
     directions = []
-    for target in targets:
-        along = np.eye(1)
-        if target.classes is not None:
-            codes = np.searchsorted(target.classes, target.values)
-            columns.append(_Column(target, codes, len(target.classes)))
-            additive.append(_fit_logistic(rows, columns[-1]))
-        else:
-            own, parts, along = _fit_numbers(rows, target)
-            columns.extend(own)
-            additive.extend(parts)
+    for response in responses:
+        own, part, along = _fit_additive(rows, response)
+        columns.extend(own)
+        additive.append(part)
         directions.append(along)
+    margins = np.column_stack([part.out_of_fold(rows.design) for part in additive])
+    stops = np.cumsum([column.outputs for column in columns])[:-1]
     trees = []
-    for number, (column, part) in enumerate(zip(columns, additive)):
-        trees.append(_boost(rows, column, part.out_of_fold(rows), number))
+    for number, (column, own_margins) in enumerate(zip(columns, np.split(margins, stops, axis=1))):
+        trees.append(_boost(rows, column, own_margins, number))
         _progress.tell(number + 1, len(columns), "regressions")
     outputs = [column.outputs for column in columns]
     shares = np.repeat([one.share for one in trees], outputs)
-    bins = rows.basis.bins
+    bins = rows.design.basis.bins
     table = np.concatenate([part.table for part in additive], axis=2) * shares
-    table = table.reshape(len(table), rows.folds * len(shares))
+    table = table.reshape(len(table), rows.design.folds * len(shares))
     if not shares.any():
         bins = Bins(())
         table = table[:0]
-    constants = [
-        one.share * part.constants + (1 - one.share) * one.constants
-        for one, part in zip(trees, additive)
-    ]
+    constants = shares * np.column_stack([part.constants for part in additive])
+    constants += (1 - shares) * np.column_stack([one.constants for one in trees])
     engine = Engine(
         bins=bins,
         table=table,
-        constants=np.concatenate(constants, axis=1).ravel(),
+        constants=constants.ravel(),
         booster=merge_boosters(
             [one.boosters for one in trees], outputs, [one.rounds for one in trees]
         ),
@@ -319,13 +313,10 @@ def fit_engine(
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The rows of a fit: which bins they are in, and the same rows binned for LightGBM."""
+    """The rows of a fit, for the additive part and for LightGBM, and those of each fold."""
 
-    basis: Basis
-    incidence: csr_array
+    design: Design
     data: lightgbm.Dataset
-    fold: np.ndarray
-    weights: np.ndarray
     held_out: list[lightgbm.Dataset]
     settings: dict[str, Any]
     seed: int
@@ -346,140 +337,72 @@ class _Rows:
         ).construct()
         parts: list[Any] = [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
         held_out = [data.subset(part).construct() for part in parts]
-        basis = Basis.fit(x, categorical, weights)
-        incidence = basis.bins.incidence(x)
-        return cls(basis, incidence, data, fold, weights, held_out, settings, seed)
+        return cls(Design.fit(x, categorical, fold, weights), data, held_out, settings, seed)
 
-    @property
-    def folds(self) -> int:
-        return len(self.held_out)
-
-
-@dataclass(frozen=True, eq=False)
-class _Additive:
-    """Additive part of some outputs: what each bin adds, (bins, folds, outputs), and constants,
-    (folds, outputs).
-    """
-
-    table: np.ndarray
-    constants: np.ndarray
-
-    def out_of_fold(self, rows: _Rows) -> np.ndarray:
-        """Return the margins of each row by the model without it, (n, outputs)."""
-        margins = np.empty((len(rows.fold), self.table.shape[2]))
-        for j in range(rows.folds):
-            own = np.flatnonzero(rows.fold == j)
-            margins[own] = rows.incidence[own] @ self.table[:, j] + self.constants[j]
-        return margins
+    def sample(self, known: np.ndarray, most: int) -> np.ndarray:
+        """Return known rows, of many a part."""
+        rows = np.flatnonzero(known)
+        chosen = subsample(len(rows), most, np.random.default_rng(self.seed))
+        return np.asarray(rows[chosen])
 
 
-@dataclass(frozen=True, eq=False)
-class _Path:
-    """Additive least squares of some numbers over all ridges."""
-
-    rows: _Rows
-    grams: Grams
-    path: RidgePath
-
-    def along(self, directions: np.ndarray) -> _Path:
-        """Return the path of combinations of the numbers, (K, R)."""
-        grams = self.grams.along(directions)
-        return _Path(self.rows, grams, self.path.along(directions, grams))
-
-    def best(self, output: int | None = None) -> _Additive:
-        """Return the additive part of all numbers or one, each by the ridge with the least error
-        in the folds.
-        """
-        count = self.path.errors.shape[1]
-        outputs = np.arange(count) if output is None else np.array([output])
-        ridges = self.path.errors.argmin(axis=0)[outputs]
-        q = self.rows.basis.count
-        own = self.path.coefficients[:, ridges, :, outputs]  # (outputs, folds, q)
-        intercepts = self.path.intercepts[:, ridges, outputs]
-        shift = intercepts - np.einsum("kjq,q->jk", own, self.grams.means[:q])
-        table = self.rows.basis.functions @ own.transpose(2, 1, 0).reshape(q, -1)
-        table = table.reshape(-1, self.rows.folds, len(outputs))
-        return _Additive(table, shift + self.grams.means[q:][outputs])
-
-
-def _fit_path(rows: _Rows, values: np.ndarray, known: np.ndarray) -> _Path:
-    """Solve for numbers (n, t) of the rows in which they are known, of a part of many."""
-    some = np.flatnonzero(known)
-    some = some[subsample(len(some), GRAM_ROWS, np.random.default_rng(rows.seed))]
-    grams = Grams.of(
-        rows.basis, rows.incidence[some], values[some], rows.fold[some], rows.weights[some]
-    )
-    return _Path(rows, grams, RidgePath.fit(grams, values.shape[1]))
-
-
-def _fit_numbers(
-    rows: _Rows, target: Response
-) -> tuple[list[_Column], list[_Additive], np.ndarray]:
-    """Return the columns of numbers that are modelled, the additive part of each, and how they are
-    combined of the numbers, (K, R): those of a reduced target, others in units of their own.
-    """
-    values = target.values
-    center = np.zeros(values.shape[1])
-    scale = np.ones(values.shape[1])
-    along = np.eye(values.shape[1])
-    if not target.reduced:
-        mass = np.where(target.rows, rows.weights, 0.0)
-        center = np.average(values, axis=0, weights=mass)
-        scale = np.sqrt(np.average((values - center) ** 2, axis=0, weights=mass))
-        scale[scale == 0] = 1.0
-        values = (values - center) / scale
-    path = _fit_path(rows, values, target.rows)
-    if target.reduced:
-        along = _directions(rows, target, path.best().out_of_fold(rows))
-        path = path.along(along)
-        values = values @ along
-    columns = [
-        _Column(target, values[:, k], 0, float(center[k]), float(scale[k]))
-        for k in range(along.shape[1])
-    ]
-    return columns, [path.best(k) for k in range(len(columns))], along
-
-
-def _fit_logistic(rows: _Rows, column: _Column) -> _Additive:
-    """Fit the additive part of classes.
+def _fit_additive(
+    rows: _Rows, response: Response
+) -> tuple[list[_Column], AdditivePart, np.ndarray]:
+    """Return the columns that are modelled, their additive part, and how they are combined of the
+    numbers of the response, (K, R).
 
     The ridge of a logistic regression is that of least squares for the indicators of its classes,
     times their variance, which both have as curvature of the loss.
     """
-    ones = np.eye(column.classes)[column.values][:, -column.outputs :]
-    linear = _fit_path(rows, ones, column.target.rows)
-    ridge = RIDGE_GRID[linear.path.errors.sum(axis=1).argmin()]
-    rates = linear.grams.means[rows.basis.count :]
-    some = subsample(len(ones), GRAM_ROWS, np.random.default_rng(rows.seed))
-    coefficients, intercepts = fit_logistic(
-        rows.basis,
-        rows.incidence[some],
-        column.values[some],
-        column.classes,
-        rows.fold[some],
-        rows.weights[some],
-        linear.grams,
-        ridge * float(np.mean(rates * (1 - rates))),
-    )
-    q = rows.basis.count
-    table = rows.basis.functions @ coefficients.transpose(1, 0, 2).reshape(q, -1)
-    return _Additive(table.reshape(-1, rows.folds, column.outputs), intercepts)
+    basis = rows.design.basis
+    some = rows.sample(response.rows, GRAM_ROWS)
+    design = rows.design.at(some)
+    if response.classes is not None:
+        codes = np.searchsorted(response.classes, response.values)
+        column = _Column(response, codes, len(response.classes))
+        ones = np.eye(column.classes)[codes[some]][:, -column.outputs :]
+        path = RidgePath.fit(Grams.of(design, ones), column.outputs)
+        ridge = RIDGE_GRID[path.errors.sum(axis=1).argmin()]
+        rates = path.grams.means[basis.count :]
+        ridge *= float(np.mean(rates * (1 - rates)))
+        solved = fit_logistic(design, codes[some], column.classes, path.grams, ridge)
+        return [column], AdditivePart.of(basis, *solved), np.eye(1)
+    values = response.values
+    center = np.zeros(values.shape[1])
+    scale = np.ones(values.shape[1])
+    along = np.eye(values.shape[1])
+    if not response.reduced:
+        mass = np.where(response.rows, rows.design.weights, 0.0)
+        center = np.average(values, axis=0, weights=mass)
+        scale = np.sqrt(np.average((values - center) ** 2, axis=0, weights=mass))
+        scale[scale == 0] = 1.0
+        values = (values - center) / scale
+    path = RidgePath.fit(Grams.of(design, values[some]), values.shape[1])
+    if response.reduced:
+        along = _directions(rows, response, path.best(basis).out_of_fold(rows.design))
+        path = path.along(along)
+        values = values @ along
+    columns = [
+        _Column(response, values[:, k], 0, float(center[k]), float(scale[k]))
+        for k in range(along.shape[1])
+    ]
+    return columns, path.best(basis), along
 
 
-def _directions(rows: _Rows, target: Response, additive: np.ndarray) -> np.ndarray:
+def _directions(rows: _Rows, response: Response, additive: np.ndarray) -> np.ndarray:
     """Return the directions of functions that X predicts, (K, R): by the mean of the additive part
     and of a few small trees, for which even and odd folds predict each other.
     """
-    some = np.flatnonzero(target.rows)
-    some = some[subsample(len(some), PILOT_ROWS, np.random.default_rng(rows.seed))]
+    some = rows.sample(response.rows, PILOT_ROWS)
     means = additive[some]
-    values = target.values[some]
+    values = response.values[some]
     settings = rows.settings | PILOT_SETTINGS | {"seed": rows.seed % 2**31}
-    even = rows.fold[some] % 2 == 0
+    even = rows.design.fold[some] % 2 == 0
     for part in (even, ~even):
         data = rows.data.subset(some[~part]).construct()
         held_out = rows.data.subset(some[part]).construct()
-        data.set_weight(rows.weights[some[~part]])
+        data.set_weight(rows.design.weights[some[~part]])
         for k in range(values.shape[1]):
             data.set_label(values[~part, k])
             booster = lightgbm.Booster(settings, data)
@@ -487,7 +410,7 @@ def _directions(rows: _Rows, target: Response, additive: np.ndarray) -> np.ndarr
             for _ in range(PILOT_ROUNDS):
                 booster.update()
             means[part, k] = (means[part, k] + _held_out_values(booster)) / 2
-    return predictable_directions(means, values, rows.weights[some])
+    return predictable_directions(means, values, rows.design.weights[some])
 
 
 @dataclass(frozen=True, eq=False)
@@ -508,8 +431,8 @@ def _boost(rows: _Rows, column: _Column, additive: np.ndarray, number: int) -> _
     """Boost trees for each fold in step, until neither their own loss on the held-out rows of all
     folds nor that of their mixture with the additive part has fallen for a while.
     """
-    fold = rows.fold
-    mass = np.where(column.target.rows, rows.weights, 0.0)
+    fold = rows.design.fold
+    mass = np.where(column.response.rows, rows.design.weights, 0.0)
     constants = column.constants(fold, mass)
     boosters = _boosters(rows, column, number)
     some = subsample(len(fold), CHOICE_ROWS, np.random.default_rng(rows.seed))
@@ -560,16 +483,16 @@ def _boost(rows: _Rows, column: _Column, additive: np.ndarray, number: int) -> _
 def _boosters(rows: _Rows, column: _Column, number: int) -> list[lightgbm.Booster]:
     """Return a booster without trees for each fold."""
     objective = {0: "regression", 2: "binary"}.get(column.classes, "multiclass")
-    seeds = np.random.SeedSequence([rows.seed, number]).generate_state(rows.folds) % 2**31
+    seeds = np.random.SeedSequence([rows.seed, number]).generate_state(rows.design.folds) % 2**31
     boosters = []
-    for j in range(rows.folds):
-        train: Any = np.flatnonzero(column.target.rows & (rows.fold != j))
+    for j in range(rows.design.folds):
+        train: Any = np.flatnonzero(column.response.rows & (rows.design.fold != j))
         data = rows.data.subset(train).construct()
         data.set_label(column.values[train])
-        data.set_weight(rows.weights[train])
+        data.set_weight(rows.design.weights[train])
         settings = rows.settings | {
             "num_leaves": leaf_count(len(train)),
-            "learning_rate": step_length(len(rows.fold)),
+            "learning_rate": step_length(len(rows.design.fold)),
             "objective": objective,
             "num_class": column.outputs,
             "seed": int(seeds[j]),

@@ -315,16 +315,24 @@ class ParityModel(BaseEstimator):
             return codes
         return np.column_stack([codes, s])
 
-    def _predictions(self, X: Any, s: np.ndarray | None, classes: Sequence[Any]) -> np.ndarray:
+    def _predictions(
+        self,
+        X: Any,
+        s: np.ndarray | None,
+        classes: Sequence[Any],
+        codes: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Return what the regressions of each fold say of new rows, (folds, n, outputs): of
-        outcomes with some classes each, or None for numbers, and of functions of S.
+        outcomes with some classes each, or None for numbers, and of functions of S. The codes of
+        the table can be given.
         """
         parts = []
         if self.models_:
             table = self._with_sensitive(X, s)
             parts.append(np.stack([predict_models(own, table, classes) for own in self.models_]))
         if self.engine_ is not None:
-            parts.append(self.engine_.predict(self._coded(X, s), self.n_jobs))
+            codes = self._coded(X, s) if codes is None else codes
+            parts.append(self.engine_.predict(codes, self.n_jobs))
         if self.attribute_models_:
             table = typed_table(self, X) if self.estimator is None else X
             each = [predict_models(own, table, [None] * len(own)) for own in self.attribute_models_]

@@ -101,12 +101,12 @@ def known_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
         X = pd.DataFrame(X, columns=estimator.schema_.names)
     if not is_frame(X) or not (first or hasattr(estimator, "schema_")):
         return X
-    frame = to_pandas(X, "X")
     if first:
-        estimator.schema_ = Schema.learn(frame)
-    elif list(frame) != estimator.schema_.names:  # scikit-learn compares names of text only
+        estimator.schema_ = Schema.learn(to_pandas(X, "X"))
+    names = [str(name) for name in X.columns]
+    if names != estimator.schema_.names:  # scikit-learn compares names of text only
         raise ValueError(
-            f"X has the columns {list(frame)}; this model was fitted on {estimator.schema_.names}."
+            f"X has the columns {names}; this model was fitted on {estimator.schema_.names}."
         )
     return X
 

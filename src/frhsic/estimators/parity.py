@@ -188,7 +188,7 @@ class ParityEstimator(ParityModel, ABC):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._served_folds(cv, table, strata, groups, weights),
+            fold=self._served_folds(cv, X, table, strata, groups, weights),
             seed=self.random_seed_,
             y=codes,
             labels=labels,
@@ -302,6 +302,7 @@ class ParityEstimator(ParityModel, ABC):
     def _served_folds(
         self,
         cv: Any,
+        X: Any,
         table: np.ndarray,
         strata: np.ndarray | None,
         groups: np.ndarray | None,
@@ -316,7 +317,7 @@ class ParityEstimator(ParityModel, ABC):
         """
         self.folds_ = None
         if self.aim == "score" or groups is not None or not isinstance(cv, Integral):
-            return self._folds(cv, table, strata, groups)
+            return self._folds(cv, X, strata, groups)
         mass = np.ones(len(table)) if weights is None else weights
         distinct = len(np.unique(row_hashes(table)))
         for count in range(min(int(cv), distinct), 1, -1):
@@ -329,7 +330,7 @@ class ParityEstimator(ParityModel, ABC):
             if sizes.sum(axis=1).min() > 0 and (sizes.sum(axis=0) - sizes).min() > 1:
                 self.folds_ = folds
                 return fold
-        return self._folds(cv, table, strata, groups)
+        return self._folds(cv, X, strata, groups)
 
     def _warn_if_leaking(self, sample: LabelledRows, eta: np.ndarray) -> None:
         """Warn if a frozen model is better on a fold than its clone that was fitted on the others,
@@ -369,13 +370,13 @@ class ParityEstimator(ParityModel, ABC):
         return np.column_stack([constraint.known_means(s, eta) for constraint in constraints])
 
     def _regressions(
-        self, X: Any, s: np.ndarray | None = None
+        self, X: Any, s: np.ndarray | None = None, codes: np.ndarray | None = None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return η and m of rows by the models of each fold; s is needed where predictions use
-        it.
+        it, and the codes of the table can be given.
         """
         assert self.solution_ is not None
-        predicted = self._predictions(X, s, self._classes)
+        predicted = self._predictions(X, s, self._classes, codes)
         parts = []
         for j in range(self.solution_.parameters.shape[1]):
             # one, of a model that was given, serves all folds
@@ -411,15 +412,16 @@ class ParityEstimator(ParityModel, ABC):
             predicted = self._predictions(X, None, self._classes)
             return self._eta_and_means(predicted.mean(axis=0))[0]
         s = self._sensitive(X, sensitive_features)
+        codes = None if self.folds_ is None else self._coded(X, s)
         scores = [
             solution.scores(self.choice_.position, fold, eta, means)
-            for fold, (eta, means) in enumerate(self._regressions(X, s))
+            for fold, (eta, means) in enumerate(self._regressions(X, s, codes))
         ]
         if solution.family.averages:
             return np.asarray(np.mean(scores, axis=0))
-        if self.folds_ is None:
+        if self.folds_ is None or codes is None:
             return scores[0]
-        fold = self.folds_(self._coded(X, s))
+        fold = self.folds_(codes)
         return np.asarray(np.stack(scores)[fold, np.arange(len(fold))])
 
 

@@ -223,8 +223,11 @@ class ColumnGap:
         if key not in self.drawn:
             near = np.abs(signs.mean) <= UNCERTAIN * signs.error
             middle = np.where(near, 0, signs.mean)[:, None]
-            random = np.random.default_rng((options.seed, self.number))
-            mean, wide = self.means.draw(random, min(options.resamples, ENOUGH))
+            noise = "noise", options
+            if noise not in self.drawn:
+                random = np.random.default_rng((options.seed, self.number))
+                self.drawn[noise] = self.means.draw(random, min(options.resamples, ENOUGH))
+            mean, wide = self.drawn[noise]
             values = self.statistic(middle + mean, middle + wide, signs.shrinkage)
             linear = (self.shares * np.where(near, signs.soft, np.sign(signs.mean))) @ mean
             self.drawn[key] = max(float(values.var() - linear.var()), 0.0)
