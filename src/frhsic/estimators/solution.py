@@ -95,7 +95,8 @@ class Solution:
     @property
     def constant(self) -> np.ndarray:
         """Which trade-offs decide the same for everybody, as booleans; scores keep some spread."""
-        return self.family.decides & ~self.parameters[..., 3:].any(axis=(1, 2))
+        same = ~self.parameters[..., 3:].any(axis=(1, 2))
+        return np.asarray(same & self.family.decides)
 
     def interpolated(self) -> Self:
         """Return the trade-offs with more of them between two neighbours."""
