@@ -166,10 +166,13 @@ def worst_head(z: np.ndarray, s: np.ndarray) -> float:
     return float(np.abs(heads @ moved).sum(axis=1).max())
 
 
-def windows_of(s: np.ndarray, count: int) -> np.ndarray:
-    """Return the window of each row, of so many with equal shares of the rows, or its level."""
-    values, level = np.unique(s, return_inverse=True)
-    return level if len(values) <= count else (s.argsort().argsort() * count) // len(s)
+def windows_of(fresh: np.ndarray, s: np.ndarray, count: int) -> np.ndarray:
+    """Return the window of each fresh row, of so many with equal shares of the rows of a fit, or
+    its level.
+    """
+    values, level = np.unique(fresh, return_inverse=True)
+    edges = np.quantile(s, np.arange(1, count) / count)
+    return level if len(values) <= count else np.searchsorted(edges, fresh)
 
 
 def bound(seed: int, rows: int, law: str, limit: Any) -> Record:
@@ -186,8 +189,8 @@ def bound(seed: int, rows: int, law: str, limit: Any) -> Record:
     z = encoder.transform(fresh_x)[:, 0]
     cell = np.unique(z, return_inverse=True)[1]
     count = round(1 / choice.resolution)
-    window = windows_of(fresh_s, count)
-    fine = windows_of(fresh_s, FINER * count)
+    window = windows_of(fresh_s, s, count)
+    fine = windows_of(fresh_s, s, FINER * count)
     functions = SensitiveBasis.fit(fresh_s)(fresh_s), np.eye(window.max() + 1)[window]
     bounds = [HeadsTest.from_rows(cell, phi, np.ones(len(cell))).gap().value for phi in functions]
     return {
