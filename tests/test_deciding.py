@@ -285,3 +285,24 @@ def test_decisions_of_rare_outcomes_without_a_gap_are_the_same_for_everybody(noi
     assert by_estimate.choice_.met
     assert by_estimate.choice_.gaps["sensitive"].value == 0
     assert model.at(least).choice_.gaps["sensitive"].value <= least
+
+
+@pytest.mark.usefixtures("few_trees")
+def test_decisions_are_the_same_with_one_thread_and_with_two():
+    rng = np.random.default_rng(0)
+    s = rng.uniform(size=600)
+    X = np.column_stack([s + 0.4 * rng.normal(size=600), rng.normal(size=600)])
+    y = rng.uniform(size=600) < expit(4 * X[:, 0] - 2 + X[:, 1])
+    fresh = rng.normal(size=(500, 2))
+    models = [
+        ParityClassifier(aim="decision", n_jobs=n_jobs, random_state=0).fit(
+            X, y, sensitive_features=s
+        )
+        for n_jobs in (1, 2)
+    ]
+    for limit in (None, "70%", "30%", 0.1):
+        one, two = (model.set_params(confidence=None).at(limit) for model in models)
+        assert one.choice_.position == two.choice_.position
+        assert (one.predict(fresh) == two.predict(fresh)).all()
+        gaps = (model.choice_.gaps["sensitive"].value for model in (one, two))
+        assert next(gaps) == approx(next(gaps), abs=1e-12)
