@@ -31,8 +31,8 @@ from frhsic.estimators import (
 )
 from frhsic.parity import gdp
 from frhsic.tables.columns import MOST_ENCODED_LEVELS
+from frhsic.tables.problems import SuspiciousColumnWarning
 from frhsic.tables.schema import ColumnType, Schema
-from frhsic.tables.suspicions import SuspiciousColumnWarning
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 

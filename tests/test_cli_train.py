@@ -27,8 +27,9 @@ from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, render, trained_report
 from frhsic.report.first_page import closing_lines, verdict
+from frhsic.tables.checking import ColumnRoles
 from frhsic.tables.files import TableFile
-from frhsic.tables.training import ColumnRoles, TrainingTable, read_training_table
+from frhsic.tables.training import TrainingTable, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 

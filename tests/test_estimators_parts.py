@@ -18,9 +18,9 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import ncx2
 
 from frhsic.estimators.basis import ranges
-from frhsic.estimators.coding import TreeTable
 from frhsic.estimators.constraints import Constraint, FitRows, GapCurves, LabelledRows
 from frhsic.estimators.describing import _attribute_means, cell_means, describe_prototypes
+from frhsic.estimators.distilling import coded_frame
 from frhsic.estimators.encoder import _affordable, _strata
 from frhsic.estimators.families import (
     BinaryScores,
@@ -44,6 +44,7 @@ from frhsic.estimators.targets import (
 from frhsic.parity import gdp, rank_gap
 from frhsic.parity.limits import Limit, parse_limits
 from frhsic.tables.columns import LARGEST_FEATURE
+from frhsic.tables.schema import Schema
 
 
 def labelled(
@@ -54,7 +55,7 @@ def labelled(
     names = ("age", "hours")[: s.shape[1]]
     fold = np.arange(len(y)) % folds
     X = np.zeros((len(y), 1))
-    return LabelledRows(X, s, names, weights, None, fold, 0, y, y, numeric)
+    return LabelledRows(X, X, s, names, weights, None, fold, 0, y, y, numeric)
 
 
 # Units and trade-offs
@@ -248,10 +249,10 @@ def test_a_description_has_means_with_intervals_and_typical_rows():
     values = np.arange(5.0)[:, None]
     assert cell_means(z, values, weights, otherwise)[:, 0] == approx([13 / 9, 9, 3.5])
     frame = pd.DataFrame({"hours": [1.0, 2.0, 9.0, 5.0, 7.0], "job": list("aabcc")})
-    rows = FitRows(frame, s[:, None], ("age",), weights, None, np.zeros(5, int), 0)
-    (table,) = describe_prototypes(
-        TreeTable().fit(frame), rows, [z], [{"score": np.array([0.1, 0.2, 0.3])}]
-    )
+    schema = Schema.learn(frame)
+    codes = schema.codes(frame)
+    rows = FitRows(frame, codes, s[:, None], ("age",), weights, None, np.zeros(5, int), 0)
+    (table,) = describe_prototypes(rows, schema, [z], [{"score": np.array([0.1, 0.2, 0.3])}])
     assert table["share"] == approx([9 / 13, 0, 4 / 13])
     assert table["score"] == [0.1, 0.2, 0.3]
     assert table["typical hours"] == [2.0, None, 6.0]
@@ -332,17 +333,18 @@ def test_tables_for_trees_have_codes_days_and_numbers():
             "pay": [1.5, 1e300, np.nan],
         }
     )
-    table = TreeTable().fit(frame)
-    codes = table.codes(frame)
+    schema = Schema.learn(frame)
+    codes = schema.codes(frame)
     assert codes[:, 0] == approx([1, 0, np.nan], nan_ok=True)
     assert np.diff(codes[:2, 1]) == approx(9)
     assert np.isnan(codes[2, 1])
     assert codes[:, 2] == approx([1.5, LARGEST_FEATURE, np.nan], nan_ok=True)
-    shown = table.transform(frame.iloc[:1])
+    shown = coded_frame(frame.iloc[:1], schema)
     assert shown["x0"].cat.categories.tolist() == [0, 1]
-    assert table.categorical == [0]
-    array = np.arange(6.0).reshape(3, 2)
-    assert np.array_equal(TreeTable().fit(array).transform(array), array)
+    assert schema.categorical == [0]
+    days_and_pay = schema.select(["since", "pay"])
+    plain = coded_frame(frame[["since", "pay"]], days_and_pay)
+    assert np.array_equal(plain, codes[:, 1:], equal_nan=True)
 
 
 def test_ranges_have_equal_mass_and_frequent_values_stay_apart():

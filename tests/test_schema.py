@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +17,14 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
+import frhsic
 from estimator_samples import quick, saved_and_read
 from frhsic import ParityClassifier, load, save
 from frhsic.cli import app
-from frhsic.estimators import FRHSICClassifier
+from frhsic.tables.checking import ColumnRoles
 from frhsic.tables.files import TableFile
 from frhsic.tables.schema import NUMBER_MARKS, Schema, parse_numbers
-from frhsic.tables.training import ColumnRoles, read_training_table
+from frhsic.tables.training import read_training_table
 
 run = CliRunner().invoke
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -245,9 +247,9 @@ def test_numbers_keep_their_rows(cells):
 
 def test_values_that_no_training_row_has_are_counted_and_named():
     schema = Schema.learn(pd.DataFrame({"job": ["cook", "clerk ", "", "7"]}), decimal=".")
-    new = pd.DataFrame({"job": ["cook ", "COOK", "COOK", "", "NA", "7.0"]})
-    assert schema.count_unseen(new) == {"job": {"COOK": 2, "7.0": 1}}
-    assert schema(new)["job"].tolist()[:3] == ["cook", "COOK", "COOK"]
+    new = pd.DataFrame({"job": ["cook ", "COOK", "KOCH", "", "NA", "7.0"]})
+    assert schema.count_unseen(new) == {"job": {"KOCH": 1, "7.0": 1}}
+    assert schema(new)["job"].tolist()[:3] == ["cook", "cook", "KOCH"]
     assert schema(new)["job"].isna().tolist() == [False, False, False, True, True, False]
     assert schema(pd.DataFrame({"job": [7.0]}))["job"].tolist() == [
         "7"
@@ -308,8 +310,10 @@ def served(tmp_path_factory) -> Path:
     file = TableFile.open(write(messy(400), folder / "train.csv"))
     data = read_training_table(file, ColumnRoles("y", ("age",), features=tuple(FEATURES)))
     closed = ParityClassifier(limit=0.05, cv=2, n_jobs=1, random_state=0)
-    network = FRHSICClassifier(**quick(epochs=2))
-    for name, model in (("closed", closed), ("network", network)):
+    models = {"closed": closed}
+    if find_spec("torch"):
+        models["network"] = frhsic.FRHSICClassifier(**quick(epochs=2))
+    for name, model in models.items():
         model.fit(data.X, data.y, sensitive_features=data.s)
         model.schema_ = data.schema
         save(model, folder / name)
@@ -327,6 +331,8 @@ def predicted(model: Path, table: Path, note: str = "") -> list[str]:
 @pytest.mark.parametrize("name", ["closed", "network"])
 def test_a_score_does_not_depend_on_the_other_rows(served, name, tmp_path):
     """Files whose codes are all digits, whose numbers have no decimals, or which have one row."""
+    if name == "network":
+        pytest.importorskip("torch")
     frame = messy(90, seed=1)
     whole = predicted(served / name, write(frame, tmp_path / "whole.csv"))
     assert [row[0] for row in whole] == frame["id"].tolist()
@@ -452,14 +458,14 @@ def test_in_python_too_a_score_does_not_depend_on_the_other_rows(aim):
 @pytest.mark.parametrize("command", ["predict", "audit"])
 def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, command):
     path = tmp_path / "t.csv"
-    table = write(half_new := messy(80).assign(job=["KOCH", "none"] * 40), path)
+    table = write(half_new := messy(80).assign(job=["KOCHEN", "none"] * 40), path)
     audit = [
         "audit",
         str(table),
         "-s",
         "age",
         "--model",
-        str(served / "network"),
+        str(served / "closed"),
         "--max-rows",
         "100",
         "--json",
@@ -468,14 +474,14 @@ def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, comm
     asked = audit if command == "audit" else predict
     result = run(app, asked)
     assert result.exit_code == 0, result.output
-    assert "40 rows have a value of 'job' that no training row has: 'KOCH' (40)" in result.output
+    assert "40 rows have a value of 'job' that no training row has: 'KOCHEN' (40)" in result.output
     half_new.loc[1, "job"] = "Köchin"
     write(half_new, path)
     (tmp_path / "s.csv").unlink(missing_ok=True)
     result = run(app, asked)
     assert result.exit_code == 2
     refusal = " ".join(result.output.split())
-    assert "41 of 80 rows have a value of 'job' that no training row has: 'KOCH' (40)" in refusal
+    assert "41 of 80 rows have a value of 'job' that no training row has: 'KOCHEN' (40)" in refusal
     assert "In training it held 'Koch', 'a" in refusal
     assert not (tmp_path / "s.csv").exists()
     write(half_new.head(19).assign(job="KOCH"), path)

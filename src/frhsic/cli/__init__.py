@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 import typer
 
 from frhsic import __version__
-from frhsic.cli import _terminal, audit, datasets, demo, predict, train
+from frhsic.cli import _terminal, audit, check, datasets, demo, predict, train
 
 __all__ = ["app", "main"]
 
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 app.add_typer(datasets.datasets_app, name="datasets")
 app.command()(demo.demo)
+app.command()(check.check)
 app.command()(audit.audit)
 app.command()(train.train)
 app.command()(predict.predict)

@@ -373,7 +373,10 @@ def exit_over_limits(lines: Sequence[str], shown: Iterable[str] = ()) -> None:
 Positive = Annotated[
     str | None,
     Option(
-        help="Value of the target that counts as 1; any other is 0. Needed for text but yes and no."
+        help=(
+            "Value of the target that counts as 1; any other is 0. Without it, yes/no and two"
+            " numbers are two classes, and other text has a class for each value."
+        )
     ),
 ]
 Favourable = Annotated[
@@ -391,11 +394,6 @@ Seed = Annotated[int, Option(min=0, help="Seed of every random draw.")]
 AsJson = Annotated[bool, Option("--json", help="Print summary, files and report as JSON.")]
 
 
-def positive_note(value: str, target: str) -> str:
-    """Return a sentence on which of two answers was taken as positive."""
-    return f"--positive was not given: {value!r} counts as 1 in {target!r}."
-
-
 @dataclass(frozen=True)
 class Columns:
     """A table to train on, and which of its columns are what."""
@@ -409,7 +407,7 @@ class Columns:
         Option(
             "--target",
             "-t",
-            help="Column to predict. Two values are classes, other numbers a regression.",
+            help="Column to predict. Text and two numbers are classes, others a regression.",
         ),
     ]
     sensitive: Annotated[
@@ -457,6 +455,9 @@ class Columns:
     groups: Annotated[
         str | None,
         Option(help="Column of groups, such as persons: no group is split between the parts."),
+    ] = None
+    weights: Annotated[
+        str | None, Option("--row-weights", help="Column of weights of rows, zero or more.")
     ] = None
 
 
@@ -513,6 +514,15 @@ class Reading:
             )
         ),
     ] = None
+    missing: Annotated[
+        list[str] | None,
+        Option(
+            help=(
+                "Values that mean missing, such as -9,unknown; age=-9 for one column. May be"
+                " repeated; a saved model remembers it."
+            )
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -550,8 +560,8 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     >>> @with_fields
     ... def tell(reading: Reading, *, weight: float = 1.0) -> None:
     ...     print(reading.decimal, weight)
-    >>> reading = {"separator": None, "encoding": None, "date_format": None, "max_bytes": None}
-    >>> tell(decimal=",", **reading, weight=2.0)
+    >>> others = ("separator", "encoding", "date_format", "max_bytes", "missing")
+    >>> tell(decimal=",", **dict.fromkeys(others), weight=2.0)
     , 2.0
     """
     parameters = inspect.signature(command, eval_str=True).parameters.values()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from frhsic.auditing import Audit
     from frhsic.parity.limits import LimitLike
+    from frhsic.tables.checking import TableCheck
     from frhsic.tables.files import TableFile
 
 
@@ -334,9 +335,10 @@ def _read_table(
     options: _Options, file: TableFile, features: Sequence[str], watch: Watch
 ) -> _Table:
     """Read the columns that are named and the features of a model; each cell is converted once."""
-    from frhsic.tables.columns import column_kind, numbers, require_moderate
-    from frhsic.tables.files import read_rows
-    from frhsic.tables.schema import Schema
+    from frhsic.tables.checking import TableCheck
+    from frhsic.tables.columns import numbers, require_moderate
+    from frhsic.tables.files import read_rows, totals_sentence
+    from frhsic.tables.problems import number_problems, require_none
 
     parts = _embedding_columns(options, file.names, options.table.name)
     named = (*options.sensitive, options.target, options.score)
@@ -345,38 +347,52 @@ def _read_table(
     watch(f"reading {options.table.name}")
     rows = read_rows(file, [*needed, *design, *features], required=needed, seed=options.seed)
     numeric = [*parts, *filter(None, (options.score, options.row_weights))]
-    measured = list(dict.fromkeys([*needed, *numeric]))
-    schema = Schema.learn(rows.frame[measured], decimal=file.decimal, date_format=file.date_format)
-    columns = schema(rows.frame)
-    for name in dict.fromkeys([*options.sensitive, *numeric]):
-        if name in numeric or column_kind(columns[name]) == "number":
-            values = numbers(columns[name], f"column {name!r}")
-            require_moderate(columns[name], values, f"column {name!r}")
-            columns[name] = values
+    measured = rows.frame[list(dict.fromkeys([*needed, *numeric]))]
+    check = TableCheck.from_cells(measured, decimal=file.decimal, date_format=file.date_format)
+    attributes = check.find_attributes(options.sensitive)
+    columns = check.table
+    for name in dict.fromkeys(numeric):
+        if name in columns:
+            with check.errors("not numbers", name):
+                values = numbers(columns[name], f"column {name!r}")
+                require_moderate(columns[name], values, f"column {name!r}")
+                columns[name] = values
+                check.problems += number_problems(columns[name])
     positive = options.positive
+    if options.target is not None and options.target in columns:
+        positive = _outcome(check, options.target, positive)
+    require_none(check.problems, options.table.name)
     notes = [*file.notes, *rows.note("audited")]
-    if options.target is not None:
-        positive, said = _outcome(columns[options.target], positive)
-        notes += said
+    if rows.totals:
+        notes.append(totals_sentence(rows.totals))
+    notes += map(str, check.sorted_problems)
+    columns = columns.assign(**attributes)
     return _Table(rows.frame, columns, parts, positive, notes, rows.given, rows.dropped)
 
 
-def _outcome(column: pd.Series[Any], positive: str | None) -> tuple[str | None, list[str]]:
-    """Return the value of a target that counts as 1, and sentences on its classes; numbers other
-    than 0 and 1 are taken as they are.
+def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None:
+    """Return the value of a target that counts as 1, and merge the spellings of its labels; numbers
+    other than 0 and 1 are taken as they are.
     """
     from frhsic.tables.columns import column_kind
-    from frhsic.tables.targets import read_target
+    from frhsic.tables.problems import Problem
+    from frhsic.tables.targets import merge_labels
 
+    column = check.table[target]
     text = column_kind(column) == "category"
     if positive is None and not text and set(column.unique()) != {0, 1}:
-        return None, []
-    _, classes, notes = read_target(column, positive)
-    if positive is None and text:
-        assert classes is not None  # of text
-        positive = classes[1]
-        notes = [*notes, _terminal.positive_note(positive, str(column.name))]
-    return positive, notes
+        return None
+    outcome = check.find_target(target, positive)
+    if outcome is None or not text:
+        return positive
+    _, classes = outcome
+    assert classes is not None  # of text
+    if len(classes) > 2:
+        said = f"target {target!r} has {len(classes)} classes; say which of them counts as 1."
+        check.problems.append(Problem("target", said, (target,), None, "error", "--positive VALUE"))
+        return None
+    check.table[target], _ = merge_labels(column)
+    return str(classes[1])
 
 
 def _table_scores(options: _Options, table: _Table) -> tuple[Any, Any]:
@@ -413,6 +429,8 @@ def _audit_table(
                 " rows it may do worse."
             )
         notes += served.unseen_notes(len(table.cells))
+        options, said = _with_base_rate(options, served)
+        notes += said
     z, f = scores
     if z is None:
         z, f, name = f, None, score_name
@@ -438,6 +456,32 @@ def _audit_table(
         ),
         **_audit_arguments(replace(options, positive=table.positive), statements, watch),
     )
+
+
+def _with_base_rate(options: _Options, served: Served) -> tuple[_Options, list[str]]:
+    """Return options whose shares of the base rate are numbers, by the base rate that the model was
+    trained with, and a sentence on each.
+    """
+    from frhsic.auditing.results import LIMITABLE
+    from frhsic.formatting import format_estimate, percent
+    from frhsic.parity.limits import parse_limits
+
+    rate = getattr(getattr(served.model, "frontier_", None), "base_rate", None)
+    limits = []
+    notes = []
+    for text in options.limit or ():
+        stated = _terminal.parse_limit([text], options.sensitive, LIMITABLE)
+        for limit in parse_limits(stated, LIMITABLE):
+            if limit.base == "base rate" and rate is not None:
+                bound = float(f"{limit.bound(0.0, rate):.3g}")
+                notes.append(
+                    f"The limit of {format_estimate(bound)} is {percent(limit.value)} of the base"
+                    f" rate of the rows that {served.path.name} was trained on, {percent(rate)}."
+                )
+                head, _, _ = text.rpartition("=")
+                text = f"{head}={bound}" if head else str(bound)
+        limits.append(text)
+    return replace(options, limit=limits), notes
 
 
 def _scheduled(

@@ -90,7 +90,7 @@ def predict(
     from threadpoolctl import threadpool_limits
 
     with _terminal.one_thread(), threadpool_limits(1, "blas"):
-        from frhsic.tables.files import TableFile
+        from frhsic.tables.files import TableFile, totals_sentence, without_totals
         from frhsic.tables.text import with_points
 
         require_writable({"scores": out}, {"table": table, "model": model})
@@ -106,10 +106,13 @@ def predict(
         file = served.reopen(file, reading)
         kept = list(dict.fromkeys(file.find(name) for name in keep or ()))
         rows = 0
+        totals: list[int] = []
+        read = list(dict.fromkeys([*served.columns, *kept, *file.label_columns]))
         with _terminal.progress() as watch, open_whole(out, [table, model]) as stream:
             watch(f"predicting {table.name}")
             total = file.row_count() if _progress.has_listener() else None
-            for frame in file.pieces(list(dict.fromkeys([*served.columns, *kept]))):
+            for piece in file.pieces(read):
+                frame = without_totals(piece, totals)
                 if frame.empty:
                     continue
                 with file.name_in_errors(), served.name_in_errors():
@@ -123,7 +126,7 @@ def predict(
                 if file.decimal == ",":  # the file of scores has one decimal sign
                     copies = copies.map(with_points)
                 lines = copies.join(outputs)
-                lines = lines if formulas else _shielded(lines)
+                lines = lines if formulas else shielded(lines)
                 lines.to_csv(stream, index=False, header=rows == 0)
                 rows += len(frame)
                 _progress.tell(rows, total, "rows")
@@ -131,10 +134,11 @@ def predict(
                 raise ValueError(f"{table.name} has a header and no rows.")
             with file.name_in_errors():
                 unseen = served.unseen_notes(rows)
-    _terminal.show([*file.notes, *unseen], {"scores": out})
+    notes = [*file.notes, *([totals_sentence(totals)] if totals else []), *unseen]
+    _terminal.show(notes, {"scores": out})
 
 
-def _shielded(lines: pd.DataFrame) -> pd.DataFrame:
+def shielded(lines: pd.DataFrame) -> pd.DataFrame:
     """Return lines whose text a spreadsheet shows as text."""
     from frhsic.tables.columns import column_kind
     from frhsic.tables.text import shield
@@ -193,6 +197,7 @@ class Served:
         other = file.decimal not in (None, self.schema.decimal)
         if other and not reading.decimal and file.separator == self.schema.separator:
             file = TableFile.open(table, **vars(replace(reading, decimal=self.schema.decimal)))
+        file = replace(file, missing=self.schema.missing | file.missing)
         missing = [name for name in self.columns if name not in file.names]
         if missing:
             shown = ", ".join(map(repr, missing[:10])) + ", ..." * (len(missing) > 10)

@@ -16,8 +16,11 @@ from typer import Option
 from frhsic._files import require_writable, write_together
 from frhsic.cli import _terminal
 from frhsic.cli._terminal import DEFAULT_REPORT
+from frhsic.cli.predict import shielded
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from frhsic.auditing import Settings
     from frhsic.parity.limits import LimitLike
     from frhsic.report import Report
@@ -111,6 +114,13 @@ def train(
     test_share: Annotated[
         float, Option(min=0, max=1, help="Share of the rows kept for the report alone.")
     ] = 0.2,
+    held_out: Annotated[
+        Path | None,
+        Option(
+            help="CSV file for the rows of the report: target, attributes and scores, from which"
+            " `frhsic audit` computes the same numbers."
+        ),
+    ] = None,
     fast: Annotated[
         bool,
         Option(
@@ -182,6 +192,8 @@ def train(
             )
         page = {} if as_json and report is None else {"report": report or DEFAULT_REPORT}
         files = {"model": out} | page
+        if held_out is not None:
+            files["held-out rows"] = held_out
         require_writable(files, {"table": columns.table})
         data = read(columns, reading, recipe.seed)
         if (
@@ -199,28 +211,47 @@ def train(
         model, result = fit_and_report(
             data, recipe, test_share, settings, title, statements, columns.table, required
         )
-        finish(model, result, files, [columns.table], as_json=as_json)
+        rows = None if held_out is None else held_out_rows(model, data, test_share, recipe.seed)
+        finish(model, result, files, [columns.table], as_json=as_json, held_out=rows)
+
+
+def held_out_rows(model: Any, data: TrainingTable, share: float, seed: int) -> pd.DataFrame:
+    """Return the rows that a report was made on, as they were read, with the scores of the model
+    and of the one without a limit.
+    """
+    import pandas as pd
+
+    from frhsic.scoring import model_scores
+
+    _, test = data.split(share, seed)
+    columns: dict[str, Any] = {data.target_name: data.y[test]}
+    if data.places is not None:
+        columns = {"row": data.places[test] + 1} | columns
+    columns |= {str(name): data.s[name].to_numpy()[test] for name in data.s}
+    for name, values in (("groups", data.groups), ("weights", data.weights)):
+        if values is not None:
+            columns[name] = values[test]
+    s = data.s.iloc[test].to_numpy()
+    for name, fitted in (("score_without_limit", model.at(None)), ("score", model)):
+        scores = model_scores(fitted, data.X.iloc[test], s)
+        if scores.ndim == 1:
+            columns[name] = scores
+        else:
+            columns |= {f"{name}_{label}": scores[:, i] for i, label in enumerate(model.classes_)}
+    return pd.DataFrame(columns)
 
 
 def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> TrainingTable:
     """Read the columns of a table that are trained on, as the options name them."""
+    from frhsic.tables.checking import ColumnRoles
     from frhsic.tables.files import TableFile
-    from frhsic.tables.training import ColumnRoles, read_training_table
+    from frhsic.tables.training import read_training_table
 
     roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
     file = TableFile.open(columns.table, **vars(reading))
     with _terminal.progress() as watch, file.name_in_errors():
         watch(f"reading {columns.table.name}")
-        table = read_training_table(file, roles, seed=seed)
-    if (
-        columns.positive is not None
-        or table.classes is None
-        or not isinstance(table.classes[1], str)
-    ):
-        return table
-    return replace(
-        table, notes=(*table.notes, _terminal.positive_note(table.classes[1], columns.target))
-    )
+        return read_training_table(file, roles, seed=seed)
 
 
 def fit_and_report(
@@ -240,24 +271,29 @@ def fit_and_report(
 
     from frhsic.estimators import UnlabelledRowsWarning, UnmetLimitWarning
     from frhsic.report import trained_report
+    from frhsic.tables.problems import SuspiciousColumnWarning
 
     estimator = recipe.estimator(data)
     train, test = data.split(held_out, recipe.seed)
     groups = [None if data.groups is None else data.groups[rows] for rows in (train, test)]
+    weights = [None if data.weights is None else data.weights[rows] for rows in (train, test)]
     with (
         warnings.catch_warnings(record=True, action="always") as caught,
         _terminal.progress() as watch,
     ):
         watch(f"fitting on {len(train):,} rows")
         X, y, s = data.X.iloc[train], data.y[train], data.s.iloc[train]
-        y = y if data.classes is None else (y == data.classes[1]).astype(int)
-        model = estimator.fit(X, y, sensitive_features=s, groups=groups[0])
+        if data.classes is not None:
+            y = pd.Index(data.classes).get_indexer(y)
+        model = estimator.fit(
+            X, y, sensitive_features=s, groups=groups[0], sample_weight=weights[0]
+        )
     if data.classes is not None:
         model.classes_ = data.classes
     rest = data.s.drop(index=data.s.index[[*train, *test]])
     lacking, given = int(rest.isna().any(axis=1).sum()), data.given or len(data.y) + data.dropped
-    # that a limit is not met is told at the end, and the table counts the rows that lack attributes
-    told = (UnmetLimitWarning, UnlabelledRowsWarning)
+    # that a limit is not met is told at the end, and the other problems by the check of the table
+    told = (UnmetLimitWarning, UnlabelledRowsWarning, SuspiciousColumnWarning)
     warned = [str(warning.message) for warning in caught if not issubclass(warning.category, told)]
     notes = [
         *dict.fromkeys([*data.notes, *warned]),
@@ -272,6 +308,7 @@ def fit_and_report(
             settings=replace(settings, watch=watch),
             favourable=data.favourable,
             groups=groups[1],
+            sample_weight=weights[1],
             limit=required,
             threshold=statements.threshold,
             context=replace(
@@ -285,7 +322,9 @@ def fit_and_report(
         )
     if data.schema is not None:  # by which later files are read
         fingerprint = report.audit.context.origin.get("data", "")
-        model.schema_ = replace(data.schema, fingerprint=fingerprint)
+        levels = {column.name: column.levels for column in model.schema_.columns}
+        columns = (replace(one, levels=levels[one.name]) for one in data.schema.columns)
+        model.schema_ = replace(data.schema, columns=tuple(columns), fingerprint=fingerprint)
         if recipe.uses_sensitive:
             model.sensitive_schema_ = data.sensitive_schema
     if data.classes is not None and statements.threshold is not None:
@@ -323,6 +362,7 @@ def finish(
     inputs: Sequence[Path] = (),
     *,
     as_json: bool,
+    held_out: pd.DataFrame | None = None,
 ) -> None:
     """Write model and report, all of them or none; print what was found; exit with code 1 if a
     limit is not met in the fit, or missed on the rows of the report.
@@ -340,6 +380,8 @@ def finish(
         report = replace(report, audit=replace(report.audit, context=context))
     if "report" in files:
         contents[files["report"]] = render(report).encode()
+    if held_out is not None:
+        contents[files["held-out rows"]] = shielded(held_out).to_csv(index=False).encode()
     write_together(contents, inputs)
     met = report.tradeoff is not None and report.tradeoff.met
     lines = closing_lines(report)

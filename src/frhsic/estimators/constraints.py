@@ -26,11 +26,12 @@ CHANCES: dict[Among, tuple[float, float]] = {
 
 @dataclass(frozen=True, eq=False)
 class FitRows:
-    """Checked rows of a call of fit: the table, attributes (n, q) with their names, weights and
-    groups or None, the fold of each row, and the seed.
+    """Checked rows of a call of fit: the table, also as numbers, attributes (n, q) with their
+    names, weights and groups or None, the fold of each row, and the seed.
     """
 
     X: Any
+    codes: np.ndarray
     s: np.ndarray
     names: tuple[str, ...]
     weights: np.ndarray | None
@@ -65,6 +66,7 @@ class LabelledRows(FitRows):
         return replace(
             self,
             X=None,
+            codes=self.codes[rows],
             s=self.s[rows],
             weights=self.row_weights(rows),
             groups=self.row_groups(rows),

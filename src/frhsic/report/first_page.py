@@ -6,7 +6,7 @@ The words stand in ``assets/words.toml``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy.special import ndtri
 
@@ -23,6 +23,7 @@ from frhsic.estimators.frontier import AIM_MEASURES
 from frhsic.formatting import (
     capitalize,
     figure,
+    format_count,
     format_difference,
     format_estimate,
     format_exact,
@@ -38,7 +39,7 @@ from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.people import people_phrase, score_noun
 from frhsic.report.words import (
     WORDS,
-    asked_reduction,
+    aim_sentence,
     condition_phrase,
     dependence_lines,
     drift_line,
@@ -126,8 +127,15 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
         gap, share, limit = tradeoff.after.gaps[i], tradeoff.shares[i], tradeoff.limits[i]
         interval = Interval(gap.low, gap.high, confidence, "")
         if limit:
-            bound = float(f"{limit:.3g}")
-            limit_checks.append(LimitCheck(name, key, among, bound, gap.value, interval, rows=rows))
+            check = LimitCheck(
+                name, key, among, float(f"{limit:.3g}"), gap.value, interval, rows=rows
+            )
+            if tradeoff.base_shares and tradeoff.base_shares[i] is not None:
+                assert tradeoff.base_rate is not None
+                rate = Number("base_rate", tradeoff.base_rate, 0)
+                part = tradeoff.base_shares[i]
+                check = replace(check, share=part, base="base rate", reference=rate)
+            limit_checks.append(check)
         if share is not None and tradeoff.changes:
             change = tradeoff.changes[i]
             old = Number(key, change.before, rows)
@@ -148,8 +156,10 @@ def verdict(report: Report) -> Headline:
     )
     if judged:
         first, *others = judged
-        remarks = []
-        if first.rows_needed is not None:
+        remarks: list[str] = []
+        if first.base == "gap":
+            remarks += _aim_remarks(first)
+        elif first.rows_needed is not None:
             settled = say("hardly_settled")
             if first.rows_needed < FAR * first.rows:
                 settled = capitalize(rows_needed_phrase(first.rows_needed, people_phrase(audit)))
@@ -204,6 +214,14 @@ def verdict(report: Report) -> Headline:
     )
 
 
+def _aim_remarks(check: LimitCheck) -> Iterator[str]:
+    """Yield what is not certain of an aim that the estimate reaches."""
+    ends, share = check.reduction, check.share
+    sure = ends is None or share is None or ends.low >= 1 - share
+    if check.verdict == "kept" and not sure:
+        yield say("aim_unsure", ends=ends)
+
+
 def _unlimited_reasons(report: Report) -> Iterator[str]:
     """Yield why no limit is judged."""
     tradeoff = report.tradeoff
@@ -234,9 +252,7 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     what = gap_phrase(check.key, check.attribute) + condition_phrase(check.among, audit)
     kind = verdict_phrase(check)
     if check.base == "gap":
-        unclear = "not_judged" if check.reduction is None else "unsettled"
-        key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, unclear)
-        return say(key, what=what, reduced=asked_reduction(check))
+        return aim_sentence(check, what)
     least = check.key in RATIOS
     value, low, high = (format_estimate(x, check.limit) for x in (check.value, *check.interval))
     if check.value == 0:
@@ -245,8 +261,10 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     if check.verdict != "unclear":
         bound = f"at least {low}" if (kind == "kept") == least else f"at most {high}"
     limit = format_exact(check.limit)
-    if check.share is not None:
-        limit = say("limit_as_share", check=check)
+    if check.share is not None and check.reference is not None:
+        of_fit = check.reference.interval is None
+        whose = say("of_training" if of_fit else "of_these_rows")
+        limit = say("limit_as_share", check=check, whose=whose)
     passed = say("under" if least else "over")
     return say(kind, limit=limit, what=what, value=value, bound=bound, passed=passed)
 
@@ -278,8 +296,12 @@ def surety(report: Report) -> str:
     """Return how sure the verdict is, and on how many people it rests."""
     audit = report.audit
     key = "sure" if report.tradeoff is None else "sure_held_out"
-    noun = audit.context.people or "rows"
-    text = say(key, confidence=audit.subject.confidence, rows=audit.rows.used, people=noun)
+    counted = format_count(audit.rows.used, "row")
+    if audit.context.people:
+        counted = f"{audit.rows.used:,} {audit.context.people}"
+    if audit.rows.groups is not None:
+        counted = f"{audit.rows.groups:,} {people_phrase(audit)} ({audit.rows.used:,} rows)"
+    text = say(key, confidence=audit.subject.confidence, counted=counted)
     if report.earlier is not None:
         text += say("sure_earlier", rows=report.earlier.rows.used)
     names = [attribute.name for attribute in audit.attributes]
@@ -291,10 +313,8 @@ def unanswered_questions(report: Report) -> list[str]:
     """Return what these data cannot answer."""
     lines = []
     for quality in report.audit.quality:  # better than a constant by two standard errors
-        sign = {"auc": 1, "root_squared_error": -1}.get(quality.key, 0)
-        if sign and sign * (quality.value - quality.constant) <= 2 * (
-            quality.standard_error or 0.0
-        ):
+        gain = quality.value - quality.constant
+        if quality.key in ("auc", "explained") and gain <= 2 * (quality.standard_error or 0.0):
             lines.append(say("poor"))
     names = " or ".join(attribute.name for attribute in report.audit.attributes)
     return [*lines, say("no_cause", noun=score_noun(report.audit), names=names)]

@@ -57,6 +57,10 @@ class TradeOff:
         For each attribute the largest gap that is allowed, as a number; None: any.
     shares
         The same as a share of the gap without a limit; None: any.
+    base_shares
+        The share of the base rate of the training rows that each of `limits` is; None: it is none.
+    base_rate
+        That base rate; None for numbers.
     met
         Whether the fit keeps them.
     points
@@ -84,6 +88,8 @@ class TradeOff:
     after: TradeOffPoint
     changes: tuple[Change, ...] = ()
     stops: tuple[Stop, ...] = ()
+    base_shares: tuple[float | None, ...] = ()
+    base_rate: float | None = None
 
     @property
     def worst(self) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from scipy.special import ndtr
+
 from frhsic._pictures import Frame, Line, curve_svg, padded_range
 from frhsic.auditing.results import AttributeAudit, Audit, Curve, Law
 from frhsic.formatting import format_interval
@@ -52,7 +54,7 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
     curve = attribute.all_rows.curves["gdp"]
 
     def weight(i: int) -> tuple[int, float]:
-        error = _error(attribute, i)
+        error = _error(attribute, i, audit)
         if error is None:
             return 0, abs(curve.mean[i] - curve.overall)
         return 2 if _is_favourable(error, audit) is False else 1, abs(error)
@@ -60,14 +62,29 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
     return sorted(curve.trusted_groups, key=weight, reverse=True)
 
 
-def _error(attribute: AttributeAudit, i: int) -> float | None:
+def _error(attribute: AttributeAudit, i: int, audit: Audit) -> float | None:
     """Return by how much the mean score of a group is above its mean outcome, where the band of all
-    groups leaves out 0.
+    groups leaves out 0 and scores are wrong on average, or more along the attribute than chance
+    explains.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
-    if rest is None or rest.low[i] <= 0 <= rest.high[i]:
+    if rest is None or rest.low[i] <= 0 <= rest.high[i] or not _are_wrong(attribute, audit):
         return None
     return -rest.mean[i]
+
+
+def _are_wrong(attribute: AttributeAudit, audit: Audit) -> bool:
+    """Whether chance does not explain that scores differ from outcomes, overall or along the
+    attribute; the two tests share the level.
+    """
+    gap = attribute.all_rows.get("calibration_gdp")
+    pvalues = []
+    if gap is not None and gap.pvalue is not None:
+        pvalues.append(gap.pvalue if gap.adjusted is None else gap.adjusted)
+    for quality in audit.quality:
+        if quality.key == "mean_error" and quality.standard_error:
+            pvalues.append(2 * float(ndtr(-abs(quality.value) / quality.standard_error)))
+    return bool(pvalues) and len(pvalues) * min(pvalues) <= audit.subject.level
 
 
 def _is_favourable(error: float, audit: Audit) -> bool | None:
@@ -121,7 +138,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         dots=actual,
         level=(curve.overall, say("average", mean=curve.overall)),
         marks=marks,
-        neutral=_error(attribute, worst) is None,
+        neutral=_error(attribute, worst, audit) is None,
         tips=() if small else _tips(curve, s),
     )
 
@@ -239,7 +256,7 @@ def groups(report: Report, s: str) -> list[Group]:
         was = before.mean[i] if before and before.grid == curve.grid else None
         where = group_phrase(curve, i, s)
         apart = not curve.low[i] <= curve.overall <= curve.high[i]
-        outcome = _actual(attribute, i), _error(attribute, i)
+        outcome = _actual(attribute, i), _error(attribute, i, report.audit)
         worst_groups.append(Group(where, curve.rows[i], was, curve.mean[i], apart, *outcome))
     return worst_groups
 

@@ -49,6 +49,7 @@ def trained_report(
     *,
     sensitive_features: Any,
     favourable: object = None,
+    sample_weight: Any = None,
     groups: Any = None,
     limit: LimitLike = None,
     threshold: float | None = None,
@@ -69,8 +70,8 @@ def trained_report(
         Rows that had no part in the fit; those without an attribute are left out and counted.
     favourable
         Label of y that is good for a person; by default the second class.
-    groups
-        Rows that belong together.
+    sample_weight, groups
+        Weights of the rows, and rows that belong together.
     limit, threshold, settings, context
         As in :func:`frhsic.audit`; `limit` is checked on these rows, and is not that of the model.
         A share is one of the gap of ``model.at(None)`` on these rows.
@@ -106,9 +107,8 @@ def trained_report(
             f"the model predicts {len(labels)} classes; a report takes one score. Train one class"
             " against the rest."
         )
-    _arrays.require_same_rows(
-        (X, "X"), (y, "y"), (sensitive_features, "sensitive_features"), (groups, "groups")
-    )
+    rest = (sample_weight, "sample_weight"), (groups, "groups")
+    _arrays.require_same_rows((X, "X"), (y, "y"), (sensitive_features, "sensitive_features"), *rest)
     settings = settings or Settings()
     context = context or Context()
     s = read_sensitive(sensitive_features, allow_missing=True).values
@@ -119,6 +119,7 @@ def trained_report(
         X = take_rows(X, known)
         target = target.iloc[known].reset_index(drop=True)
         groups = None if groups is None else np.asarray(groups)[known]
+        sample_weight = None if sample_weight is None else np.asarray(sample_weight)[known]
         given = context.given or len(s) + context.dropped
         context = replace(context, given=given, dropped=context.dropped + lost)
         s = s[known]
@@ -132,7 +133,7 @@ def trained_report(
         None,
         positive=None if labels is None or labels.tolist() == [0, 1] else labels[1],
         favourable=favourable,
-        weights=None,
+        weights=sample_weight,
         groups=groups,
     )
     rows = _HeldOut(model, X, inputs.rows)
@@ -242,25 +243,27 @@ class _HeldOut:
             kept = block.rows(self.rows.s, self.y)
             s = self.rows.s[kept, block.attribute]
             groups = None if self.rows.groups is None else self.rows.groups[kept]
+            weights = None if self.rows.weights is None else self.rows.weights[kept]
             gap = aimed_gap(
                 self.model.aim,
                 f[kept],
                 s,
-                None,
+                weights,
                 groups,
                 confidence=settings.confidence,
                 resamples=settings.resamples,
                 random_state=settings.seed,
             )
             terms = np.zeros(len(f))
-            terms[kept] = gap_terms(f[kept], s, groups, ranks=self.model.aim == "rank")
+            terms[kept] = gap_terms(f[kept], s, groups, weights, ranks=self.model.aim == "rank")
             gaps.setdefault(block.attribute, []).append((gap_number(key, gap), terms))
         return _Measured(self.performance(f), [_largest_gap(each) for each in gaps.values()])
 
     def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
         """Yield how the limit changed the gap along each attribute."""
         for name, (was, a), (now, b) in zip(self.names, old.gaps, new.gaps):
-            yield difference(now.key, name, was, now, level, covariance(a, b, self.rows.groups))
+            shared = covariance(a, b, self.rows.groups, self.rows.weights)
+            yield difference(now.key, name, was, now, level, shared)
 
     def stops(
         self, known: dict[int, tuple[np.ndarray, _Measured]], settings: Settings, after: Audit
@@ -291,7 +294,13 @@ class _HeldOut:
             f, measured = known[place]
             curves = {
                 name: shown_curve(
-                    gdp_curve(f, s, groups=self.rows.groups, confidence=settings.confidence),
+                    gdp_curve(
+                        f,
+                        s,
+                        sample_weight=self.rows.weights,
+                        groups=self.rows.groups,
+                        confidence=settings.confidence,
+                    ),
                     f.min(),
                     f.max(),
                 )
@@ -300,7 +309,17 @@ class _HeldOut:
             yield Stop(
                 limit if place else "none",
                 replace(measured.point(), chosen=candidate is model),
-                tuple(changes(known[0][0], f, self.y, threshold, level, self.rows.groups)),
+                tuple(
+                    changes(
+                        known[0][0],
+                        f,
+                        self.y,
+                        threshold,
+                        level,
+                        self.rows.groups,
+                        self.rows.weights,
+                    )
+                ),
                 curves,
             )
 
@@ -329,6 +348,7 @@ class _HeldOut:
                     if ranks and len(rows) > RANK_ROWS:
                         rows = rows[subsample(len(rows), RANK_ROWS, settings.generator(9))]
                     groups = None if self.rows.groups is None else self.rows.groups[rows]
+                    weights = None if self.rows.weights is None else self.rows.weights[rows]
                     a, b = (
                         gap_terms(
                             f[rows]
@@ -336,18 +356,21 @@ class _HeldOut:
                             else gap_column(number.key, f[rows], self.y[rows], threshold),
                             self.rows.s[rows, i],
                             groups,
+                            weights,
                             ranks=ranks,
                         )
                         for f in (was, now)
                     )
                     key = measure_name(number.key, among)
-                    yield difference(key, name, known, number, level, covariance(a, b, groups))
+                    shared = covariance(a, b, groups, weights)
+                    yield difference(key, name, known, number, level, shared)
 
     def performance(self, f: np.ndarray) -> float:
         """Return the performance of outputs."""
         if self.measure == "squared_error":
-            return float(np.mean((f - self.y) ** 2))
-        quality = {key: result.value for key, result in performance(f, self.y, 0.5).items()}
+            return float(np.average((f - self.y) ** 2, weights=self.rows.weights))
+        results = performance(f, self.y, 0.5, self.rows.weights)
+        quality = {key: result.value for key, result in results.items()}
         if self.measure in quality:
             return quality[self.measure]
         if "true_positive_rate" not in quality:  # rows of one outcome
@@ -384,14 +407,20 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         gaps.append(Gap(gap.value, *interval.agree_with(gap.value, frontier.pvalues[name])))
     points[0] = replace(points[0], gaps=tuple(gaps))
     parsed = frontier.limits(choice.limit)
-    limits = []
+    limits: list[float | None] = []
     shares = []
+    base_shares: list[float | None] = []
     for name in names:
         gap = frontier.gaps[name][0].value
-        bounds = [
-            limit.bound(gap, frontier.base_rate) for limit in parsed[name] if limit.base != "gap"
-        ]
-        limits.append(min(bounds, default=None))
+        bounds = {
+            limit.bound(gap, frontier.base_rate): limit
+            for limit in parsed[name]
+            if limit.base != "gap"
+        }
+        least = min(bounds, default=None)
+        limits.append(least)
+        of_rate = least is not None and bounds[least].base == "base rate"
+        base_shares.append(bounds[least].value if least is not None and of_rate else None)
         shares.append(
             min((limit.value for limit in parsed[name] if limit.base == "gap"), default=None)
         )
@@ -404,5 +433,7 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         shares=tuple(shares),
         met=choice.met,
         points=tuple(points),
+        base_shares=tuple(base_shares),
+        base_rate=frontier.base_rate,
         **measured,
     )

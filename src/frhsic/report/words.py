@@ -5,15 +5,19 @@ The words stand in ``assets/words.toml``. Here is decided which of them are true
 
 from __future__ import annotations
 
+import math
 import string
 import tomllib
 from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
+import numpy as np
+
 from frhsic import formatting
 from frhsic.auditing.measures import LEAST_ROWS, SPARSE
 from frhsic.auditing.results import (
+    GAPS,
     RATIOS,
     AttributeAudit,
     Audit,
@@ -31,6 +35,8 @@ WORDS = tomllib.loads(
     resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8")
 )
 LABELS: dict[str, str] = WORDS["labels"]
+# Numbers that are 0 where they are not above what chance makes them.
+GAP_LABELS = (*GAPS, "rank_gap", "standardized_gdp")
 SENTENCES: dict[str, str] = WORDS["sentences"]
 MEASURES: dict[str, str] = WORDS["measures"]
 FORMS: dict[str, Callable[[Any], str]] = {
@@ -46,6 +52,10 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "rows": lambda n: formatting.format_count(n, "row"),
     "whole": lambda share: f"{100 * share:,.0f}".replace("-", "−"),
 }
+
+
+# Bands of an attribute that a spreadsheet would have.
+BANDS = 10
 
 
 class _Filler(string.Formatter):
@@ -145,6 +155,8 @@ def resolution_sentence(number: Number, s: str) -> str:
 
 def sentence(number: Number, subject: Subject, s: str) -> str:
     """Return the sentence of a number about `subject` and the attribute named `s`."""
+    if number.value == 0 and number.key in GAP_LABELS:
+        return say("is_zero", name=measure_label(number.key)) + resolution_sentence(number, s)
     null, pvalue = number.under_independence, number.pvalue
     tails = {
         "shuffled": null is not None and say("shuffled", s=s, null=null),
@@ -203,17 +215,34 @@ def reduced_phrase(was: float, now: float, reduction: Interval | None) -> str:
     """Return by which share a gap was reduced, with its interval."""
     if reduction is None:
         return say("unknown_share", was=was, now=now)
-    return say("reduced", was=was, now=now, share=1 - now / was, ends=reduction)
+    if now > was:
+        return say("increased", more=now / was - 1, ends=reduction)
+    return say("reduced", share=1 - now / was, ends=reduction)
 
 
-def asked_reduction(check: LimitCheck) -> str:
-    """Return by which share a gap was reduced, and which share was asked."""
+def aim_sentence(check: LimitCheck, what: str) -> str:
+    """Return by which share a gap was reduced, and whether that reaches the share that was
+    asked.
+    """
     assert check.reference is not None
     assert check.share is not None
-    phrase = reduced_phrase(check.reference.value, check.value, check.reduction)
+    was, now, asked = check.reference.value, check.value, 1 - check.share
+    values = {"what": what, "reduced": reduced_phrase(was, now, check.reduction)}
+    if check.reduction is None:
+        return say("not_judged", **values)
     if check.share > 1:
-        return phrase + say("asked_most", share=check.share)
-    return phrase + say("asked_share", asked=1 - check.share)
+        key = {"kept": "growth_kept", "not kept": "growth_missed"}.get(check.verdict, "unsettled")
+        return say(key, **values, asked=say("asked_most", share=check.share))
+    aim = say("half") if asked == 0.5 else percent(asked)
+    if check.verdict == "kept":
+        more = round(100 * (1 - now / was)) > round(100 * asked)
+        return say("reached_more" if more else "reached", **values, aim=aim)
+    key = "unsettled"
+    if check.verdict == "not kept":
+        key = "missed"
+    elif check.reduction.low > 0:
+        key = "short"
+    return say(key, **values, asked=say("asked_share", asked=asked))
 
 
 def drift_verdict(change: Change) -> str:
@@ -252,7 +281,7 @@ def warnings(audit: Audit) -> list[str]:
     """Return what a careful reader should know about the data: the remarks of the caller, then
     those of the audit.
     """
-    rows = audit.rows
+    rows, subject = audit.rows, audit.subject
     remarks = {
         "grouped": rows.groups is not None,
         "weighted": rows.weighted,
@@ -260,22 +289,46 @@ def warnings(audit: Audit) -> list[str]:
         "sampled": rows.sample is not None,
         "dropped": rows.dropped > 0,
         "few_rows": rows.used < 500,
+        "rare": subject.threshold not in (None, 0.5) and not subject.threshold_stated,
     }
-    share = rows.dropped / max(rows.given, 1)
+    values = {"rows": rows, "share": rows.dropped / max(rows.given, 1), "subject": subject}
     lines = [
         *audit.context.remarks,
-        *(say(key, rows=rows, share=share) for key, true in remarks.items() if true),
+        *(say(key, **values) for key, true in remarks.items() if true),
     ]
     for attribute in audit.attributes:
         curve, positives = attribute.all_rows.curves.get("gdp"), attribute.positives
         few = zip(curve.rows, curve.sparse) if curve else ()
         hidden = sum(n for n, sparse in few if sparse)
         if hidden:
-            values = {"least": SPARSE, "hidden": hidden, "share": hidden / rows.used}
-            lines.append(say("sparse", s=attribute.name, **values))
+            few_people = {"least": SPARSE, "hidden": hidden, "share": hidden / rows.used}
+            lines.append(say("sparse", s=attribute.name, **few_people))
         if positives is not None and positives.rows < 500:
             lines.append(say("few_favoured", positives=positives))
     return list(dict.fromkeys(lines))
+
+
+def banded_sentence(attribute: AttributeAudit, audit: Audit) -> str:
+    r"""Return what bands of an attribute show, as a spreadsheet would compute it, and what chance
+    alone shows there, :math:`\sqrt{2 / \pi} \, \sigma \sum_b \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}`
+    for scores with standard deviation :math:`\sigma`; nothing for weighted or grouped rows.
+    """
+    curve, law = attribute.all_rows.curves.get("gdp"), audit.subject.law
+    gap = attribute.all_rows.get("gdp")
+    if curve is None or gap is None or law is None or audit.rows.weighted or audit.rows.groups:
+        return ""
+    rows = np.array(curve.rows)
+    total = rows.sum()
+    band = np.minimum(BANDS * (np.cumsum(rows) - rows / 2) / total, BANDS - 1).astype(int)
+    sizes = np.bincount(band, rows)
+    sums = np.bincount(band, rows * np.array(curve.mean))[sizes > 0]
+    sizes = sizes[sizes > 0]
+    shown = float((np.abs(sums - sizes * curve.overall)).sum() / total)
+    shares = np.diff(law.shares, prepend=0.0)
+    spread = math.sqrt(shares @ (np.array(law.values) - law.mean) ** 2)
+    errors = np.sqrt(np.maximum(1 / sizes - 1 / total, 0.0))
+    chance = math.sqrt(2 / math.pi) * spread * float(sizes @ errors) / total
+    return say("banded", s=attribute.name, bands=len(sizes), shown=shown, chance=chance, gap=gap)
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -3,3 +3,8 @@
 Estimators, datasets and the command line read tables by these functions. The default models of
 :mod:`frhsic.estimators` code the columns of a schema for LightGBM themselves.
 """
+
+from frhsic._lazy import lazy_attributes
+
+__all__ = ["check"]
+__getattr__, __dir__ = lazy_attributes(__name__, {"check": "checking"})

@@ -146,6 +146,52 @@ def is_missing(column: pd.Series[Any]) -> pd.Series[Any]:
     return column.isna() | column.str.strip().isin(MARKS) if is_text(column) else column.isna()
 
 
+def mask_codes(column: pd.Series[Any], codes: Sequence[str]) -> pd.Series[Any]:
+    """Return a column in which codes for missing values are missing; numbers are compared as
+    numbers, text without regard to case.
+
+    Examples
+    --------
+    >>> mask_codes(pd.Series(["31", "-9.0", "Unknown"]), ["-9", "unknown"]).tolist()
+    ['31', nan, nan]
+    """
+    if not codes:
+        return column
+    known = {_code_key(code) for code in codes}
+    values = [value for value in column.dropna().unique() if _code_key(level_text(value)) in known]
+    return column.mask(column.isin(values)) if values else column
+
+
+def _code_key(text: str) -> str | float:
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        return text.strip().casefold()
+
+
+def missing_codes(texts: Sequence[str], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the codes for missing values of each column that has some.
+
+    Each text is a list of codes for all columns, or for one of them after its name.
+
+    Examples
+    --------
+    >>> missing_codes(["-9", "job=unknown,none"], ["age", "job"])
+    {'age': ('-9',), 'job': ('-9', 'unknown', 'none')}
+    """
+    codes: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, sign, listed = text.rpartition("=")
+        if sign and name not in names:
+            raise ValueError(
+                f"--missing {text}: there is no column {name!r}.{did_you_mean(name, names)}"
+            )
+        parts = tuple(part.strip() for part in listed.split(",") if part.strip())
+        for column in [name] if sign else names:
+            codes[column] = (*codes.get(column, ()), *parts)
+    return codes
+
+
 def identifies_rows(levels: int, rows: int) -> bool:
     """Return whether text has more than 64 levels and at least nine tenths of its values are
     distinct.
@@ -290,6 +336,35 @@ def level_text(value: object) -> str:
     ('3', 'cook')
     """
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def unify_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
+    """Return labels of text, each in the most frequent of the spellings that differ only in case or
+    blanks, and a sentence if some do.
+    """
+    if column_kind(column) != "category":
+        return column, []
+    counts = column.dropna().astype(str).value_counts()
+    spellings: dict[str, list[str]] = {}
+    for text in sorted(counts.index, key=lambda text: (-counts[text], text)):
+        spellings.setdefault(fold_text(text), []).append(text)
+    several = [texts for texts in spellings.values() if len(texts) > 1]
+    if not several:
+        return column, []
+    shown = "; ".join(f"{quote_names(texts[1:6])} as {texts[0].strip()!r}" for texts in several[:3])
+    more = "; ..." if len(several) > 3 else ""
+    note = (
+        f"Labels of {str(column.name)!r} that differ only in case or blanks are merged:"
+        f" {shown}{more}."
+    )
+    merged = column.astype(object).map(
+        lambda value: spellings[fold_text(value)][0].strip(), na_action="ignore"
+    )
+    return merged, [note]
+
+
+def fold_text(text: object) -> str:
+    return str(text).strip().casefold()
 
 
 def quote_names(names: Sequence[str]) -> str:

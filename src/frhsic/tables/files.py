@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,15 @@ import pandas as pd
 
 from frhsic import _progress
 from frhsic.formatting import did_you_mean, printable
-from frhsic.tables.columns import MOST_TABLE_COLUMNS, check_distinct, is_missing, quote_names
+from frhsic.tables.columns import (
+    MOST_TABLE_COLUMNS,
+    check_distinct,
+    is_missing,
+    is_text,
+    mask_codes,
+    missing_codes,
+    quote_names,
+)
 from frhsic.tables.parquet import ParquetReader
 from frhsic.tables.text import COMPRESSED, TextReader
 
@@ -29,6 +37,25 @@ KEPT_BYTES = 256 * 2**20
 KEY: Any = object()
 # Characters of a reader's error that a message repeats at most.
 LONGEST_ERROR = 300
+
+# Labels of a row that holds totals, as people write them.
+_TOTALS = (
+    "total",
+    "totals",
+    "grand total",
+    "subtotal",
+    "sum",
+    "summe",
+    "gesamt",
+    "gesamtsumme",
+    "insgesamt",
+)
+TOTALS = {
+    form + end
+    for word in _TOTALS
+    for form in (word, word.capitalize(), word.title(), word.upper())
+    for end in ("", ":")
+}
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -44,11 +71,14 @@ class TableFile:
         What reads its batches.
     date_format
         How dates are written in text; empty if that was not said.
+    missing
+        Codes for missing values of columns, which are read as missing.
     """
 
     path: Path
     reader: TextReader | ParquetReader
     date_format: str = ""
+    missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -59,6 +89,7 @@ class TableFile:
         encoding: str | None = None,
         date_format: str | None = None,
         max_bytes: int | None = None,
+        missing: Sequence[str] | None = None,
     ) -> TableFile:
         """Read the header of a file and check that two columns never have one name.
 
@@ -81,17 +112,19 @@ class TableFile:
         max_bytes
             Memory that the whole table may take, were it not read in pieces. None is 200 times the
             size of the file, but at least 128 MiB.
+        missing
+            Codes for missing values, as in :func:`frhsic.tables.columns.missing_codes`.
         """
         separator = "\t" if separator == "\\t" else separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
             raise ValueError(f"the delimiter is {separator!r}; pass one character, such as ';'.")
         if decimal not in (None, ".", ","):
             raise ValueError(f"the decimal sign is {decimal!r}; pass '.' or ','.")
-        is_text = _is_text(path)
+        text = _is_text(path)
         with _readable(path):
             if path.stat().st_size == 0:
                 raise ValueError("it is empty and has not even a header")
-            if is_text:
+            if text:
                 reader: Any = TextReader.open(path, separator, decimal, encoding, max_bytes)
             else:
                 reader = ParquetReader.open(path, max_bytes)
@@ -102,7 +135,7 @@ class TableFile:
                 f" {MOST_TABLE_COLUMNS:,}."
             )
         check_distinct(names, path.name)
-        return cls(path, reader, date_format or "")
+        return cls(path, reader, date_format or "", missing_codes(missing or (), names))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,6 +151,13 @@ class TableFile:
     def separator(self) -> str:
         """Character between the fields of a text file, else empty."""
         return self.reader.separator
+
+    @property
+    def label_columns(self) -> list[str]:
+        """The column that may say that a row of a text file holds totals, beside those that are
+        read anyway.
+        """
+        return list(self.names[:1]) if self.decimal else []
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -165,6 +205,9 @@ class TableFile:
                         integer_object_nulls=True, ignore_metadata=True
                     )[columns]
                     piece.index = pd.RangeIndex(place, place + len(piece))
+                    for name in columns:
+                        if name in self.missing:
+                            piece[name] = mask_codes(piece[name], self.missing[name])
                     place += len(piece)
                     yield piece
 
@@ -173,13 +216,14 @@ class TableFile:
 class FileRows:
     """Rows of a file, indexed by their place in it.
 
-    `dropped` of its `given` rows lack a value where one is required. `frame` holds the others, or
-    if `is_sample` a uniform sample of them.
+    `dropped` of its `given` rows lack a value where one is required, or are `totals`. `frame` holds
+    the others, or if `is_sample` a uniform sample of them.
     """
 
     frame: pd.DataFrame
     given: int
     dropped: int
+    totals: tuple[int, ...] = ()
 
     @property
     def is_sample(self) -> bool:
@@ -222,12 +266,14 @@ def read_rows(
     keep = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * len(columns))))
     rng = np.random.default_rng(seed)
     parts: list[pd.DataFrame] = []
+    totals: list[int] = []
     given = 0
     complete = 0
     present = pd.Series(0, index=required)
     total = file.row_count() if _progress.has_listener() else None
-    for piece in file.pieces(columns):
+    for piece in file.pieces(list(dict.fromkeys([*columns, *file.label_columns]))):
         given += len(piece)
+        piece = without_totals(piece, totals)[columns]
         has = pd.DataFrame({name: ~is_missing(piece[name]) for name in required}, index=piece.index)
         present += has.sum()
         rows = piece[has.all(axis=1)].copy()
@@ -251,7 +297,30 @@ def read_rows(
             " is left."
         )
     frame = _sample_rows(parts, keep).sort_index().drop(columns=KEY)
-    return FileRows(frame, given, given - complete)
+    return FileRows(frame, given, given - complete, tuple(totals))
+
+
+def without_totals(piece: pd.DataFrame, totals: list[int]) -> pd.DataFrame:
+    """Return the rows that do not hold totals of the others, and append the positions of those that
+    do: a cell says so, such as "Total", and another is empty.
+    """
+    text = piece[[name for name in piece if is_text(piece[name])]]
+    labelled = text[text.isin(TOTALS).any(axis=1)]
+    if labelled.empty:
+        return piece
+    empty = piece.loc[labelled.index].apply(is_missing).any(axis=1)
+    rows = labelled.index[empty]
+    totals += rows.tolist()
+    return piece.drop(index=rows)
+
+
+def totals_sentence(totals: Sequence[int]) -> str:
+    """Return which rows hold totals."""
+    numbers = ", ".join(f"{row + 1:,}" for row in totals[:5])
+    more = ", ..." if len(totals) > 5 else ""
+    if len(totals) == 1:
+        return f"Row {numbers} holds totals of the others and is left out."
+    return f"Rows {numbers}{more} hold totals of the others and are left out."
 
 
 def _sample_rows(parts: list[pd.DataFrame], keep: int) -> pd.DataFrame:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -18,12 +19,16 @@ import pandas as pd
 
 from frhsic.tables.columns import (
     DURATIONS,
+    LARGEST_FEATURE,
     MARKS,
     column_kind,
+    days,
     examples,
+    fold_text,
     identifies_rows,
     is_text,
     level_text,
+    mask_codes,
     numbers,
     plain_level,
 )
@@ -38,6 +43,9 @@ ColumnKind = Literal[
 NUMBER_MARKS = (*MARKS, "na", "None", "none", "-", ".")
 TRUTH = {"true": 1.0, "false": 0.0}
 NUMBER = r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
+# Units before or after a number: money and percent.
+_UNIT = r"(?:[$€£¥₹%]|(?:USD|EUR|GBP|CHF|JPY|Fr\.|kr)\b)"
+UNITS = rf"^([-+]?)\s*{_UNIT}\s*|\s*{_UNIT}$"
 # Digits that would be lost in a number: a column that has such a cell holds codes.
 CODE = r"^[-+]?(?:0[0-9]|[0-9]{16,}$)"
 # Share of the different values that look like dates from which on a column holds dates.
@@ -58,7 +66,8 @@ DOTTED_DATE = r"^([0-9]+)\.([0-9]+)\.([0-9]{4})$"
 class ColumnType:
     """One column: its kind, its levels as far as it has some, and how its values are written in
     text: dates in a format of strptime, or if that is empty, as 2024-05-31 or 31.05.2024; numbers,
-    if `grouped`, also as 1,234.5 (with decimal commas, 1.234,5).
+    if `grouped`, also as 1,234.5 (with decimal commas, 1.234,5) and with a unit, such as $1,234.5.
+    `decimal` is the decimal sign of a column where it is not that of the file.
     """
 
     name: str
@@ -67,6 +76,7 @@ class ColumnType:
     date_format: str = ""
     ordered: bool = False
     grouped: bool = False
+    decimal: str = ""
 
     def __post_init__(self) -> None:
         if self.date_format:
@@ -79,7 +89,7 @@ class ColumnType:
         elif self.kind in LEVELLED:
             values = self._to_levels(column)
         elif is_text(column):
-            values = self._from_text(column, decimal)
+            values = self._from_text(column, self.decimal or decimal)
         elif self.kind in ("number", "boolean") and column_kind(column) != "boolean":
             values = numbers(column, f"column {self.name!r}")
         else:
@@ -118,6 +128,40 @@ class ColumnType:
         held = {"number": "numbers", "boolean": "true and false", "duration": "durations"}
         return ValueError(f"column {self.name!r} held {held[self.kind]} in training; {shown}.")
 
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        """The position of each level, by its text."""
+        return {level_text(level): position for position, level in enumerate(self.levels)}
+
+    @cached_property
+    def _spellings(self) -> dict[str, int]:
+        """The position of each level, by its text without regard to case, where only one has it."""
+        folds = [fold_text(text) for text in self._positions]
+        counts = Counter(folds)
+        return {fold: place for place, fold in enumerate(folds) if counts[fold] == 1}
+
+    def _position(self, text: str) -> int | None:
+        """Return the position of the level that a text stands for."""
+        for key in (text, text.strip()):
+            if key in self._positions:
+                return self._positions[key]
+        return self._spellings.get(fold_text(text))
+
+    def codes(self, column: pd.Series[Any]) -> np.ndarray:
+        """Return the values as float64: levels by their positions, dates and durations in days, NaN
+        where they are missing or no level of training.
+        """
+        name = f"column {self.name!r}"
+        if self.kind in LEVELLED:
+            rows, values = _factorize(column)
+            places = [self._position(level_text(value)) for value in values]
+            return np.asarray(np.array([*places, None], dtype=np.float64)[rows])
+        if self.kind in ("date", "duration"):
+            return days(self(column), name)[0]
+        if self.kind == "empty" or is_text(column):
+            column = self(column)
+        return numbers(column, name)
+
     def count_unseen(self, column: pd.Series[Any]) -> Counter[str]:
         """Count the values that are no level of training."""
         if self.kind not in ("text", "category"):
@@ -132,20 +176,22 @@ class ColumnType:
         these.
         """
         codes, values = _factorize(column)
-        known = {level_text(level): level for level in self.levels}
-        levels = []
+        levels: list[Any] = []
         for text in map(level_text, values):
+            place = self._position(text)
             bare = text.strip()
-            unknown = None if bare in MARKS and self.kind != "identifier" else bare
-            levels.append(known[text] if text in known else known.get(bare, unknown))
+            if place is not None:
+                levels.append(self.levels[place])
+            else:
+                levels.append(None if bare in MARKS and self.kind != "identifier" else bare)
         return codes, levels
 
     def _parse(self, cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
         """Return text without marks as values, NaN where it cannot be read."""
         if self.kind == "number":
-            return parse_numbers(
-                remove_grouping(cells, decimal) if self.grouped else cells, decimal
-            )
+            if self.grouped:
+                cells = remove_grouping(remove_units(cells), decimal)
+            return parse_numbers(cells, decimal)
         if self.kind == "boolean":
             return cells.str.lower().map(TRUTH).astype(np.float64)
         if self.kind == "duration":
@@ -167,6 +213,8 @@ class Schema:
         file.
     fingerprint : str
         SHA-256 of that file, empty if it is not known.
+    missing : dict
+        Codes for missing values of columns, not only those of the schema.
 
     Examples
     --------
@@ -183,6 +231,7 @@ class Schema:
     decimal: str = "."
     separator: str = ""
     fingerprint: str = ""
+    missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def learn(
@@ -241,12 +290,30 @@ class Schema:
         for column in self.columns:
             if date_format and (column.date_format or not learned):
                 column = replace(column, date_format=date_format)
-            values[column.name] = column(table[column.name], sign)
+            values[column.name] = column(self._cells(table, column.name), sign)
         return pd.DataFrame(values, table.index)
+
+    def codes(self, table: pd.DataFrame) -> np.ndarray:
+        """Return a table with these columns, in their order, as numbers that trees take, (n, d)."""
+        codes = np.empty((len(table), len(self.columns)))
+        for j, (column, (name, values)) in enumerate(zip(self.columns, table.items())):
+            codes[:, j] = column.codes(mask_codes(values, self.missing.get(str(name), ())))
+        return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
+
+    @property
+    def categorical(self) -> list[int]:
+        """Positions of the columns with levels."""
+        return [j for j, column in enumerate(self.columns) if column.levels]
+
+    def _cells(self, table: pd.DataFrame, name: str) -> pd.Series[Any]:
+        return mask_codes(table[name], self.missing.get(name, ()))
 
     def count_unseen(self, table: pd.DataFrame) -> dict[str, Counter[str]]:
         """Count the values of each column that are no level of training."""
-        return {column.name: column.count_unseen(table[column.name]) for column in self.columns}
+        return {
+            column.name: column.count_unseen(self._cells(table, column.name))
+            for column in self.columns
+        }
 
 
 def _learn_column(
@@ -278,7 +345,12 @@ def _learn_column(
             missing = cells.isin(MARKS).to_numpy()
     if missing.all():
         return ColumnType(name, "empty")
-    levels = tuple(sorted({level_text(plain_level(value)) for value in values[~missing]}))
+    counts = Counter[str]()
+    for value, rows in zip(values[~missing], np.bincount(codes[codes >= 0])[~missing]):
+        counts[level_text(plain_level(value))] += int(rows)
+    if decimal is not None:
+        counts = _merge_spellings(counts)
+    levels = tuple(sorted(counts))
     identifier = identifies_rows(len(levels), int((~missing)[codes[codes >= 0]].sum()))
     return ColumnType(name, "identifier") if identifier else ColumnType(name, "text", levels)
 
@@ -292,26 +364,41 @@ def _learn_from_text(
     if decimal is not None and len(cells):
         if cells.str.lower().isin(TRUTH).all():
             return ColumnType(name, "boolean")
-        plain = remove_grouping(cells, decimal)
+        bare = remove_units(cells)
+        money = bool((bare != cells).any())
+        sign = _money_sign(bare, decimal) if money else decimal
+        plain = remove_grouping(bare, sign)
         # 1.234 alone may be a little more than 1; 1.234,5 and 1.234.567 may not
-        grouped = bool((cells[plain != cells].str.count("[.,]") > 1).any())
+        grouped = money or bool((cells[plain != cells].str.count("[.,]") > 1).any())
         digits = plain if grouped else cells
-        if parse_numbers(digits, decimal).notna().all() and not digits.str.contains(CODE).any():
-            return ColumnType(name, "number", grouped=grouped)
+        if parse_numbers(digits, sign).notna().all() and not digits.str.contains(CODE).any():
+            own = sign if sign != decimal else ""
+            return ColumnType(name, "number", grouped=grouped, decimal=own)
     if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
         return ColumnType(name, "date")
     return None
 
 
+def _merge_spellings(counts: Counter[str]) -> Counter[str]:
+    """Return levels of which none differ only in case: each in its most frequent spelling."""
+    merged: dict[str, Counter[str]] = {}
+    for level, rows in counts.items():
+        merged.setdefault(fold_text(level), Counter())[level] = rows
+    return Counter(
+        {max(sorted(each), key=each.__getitem__): each.total() for each in merged.values()}
+    )
+
+
 def _factorize(column: pd.Series[Any]) -> tuple[Any, Any]:
     """Return the position of each value among the distinct ones, and these."""
     try:
-        return pd.factorize(np.asarray(column, dtype=object))
+        codes, values = pd.factorize(column)
     except TypeError as error:
         raise TypeError(
             f"column {str(column.name)!r} holds lists or records ({error}); take it apart or drop"
             " it."
         ) from error
+    return codes, np.asarray(values, dtype=object)
 
 
 def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
@@ -331,6 +418,31 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
         raise ValueError(
             f"the date format {date_format!r} cannot be used: {error}. Pass one such as %d/%m/%Y."
         ) from error
+
+
+def _money_sign(cells: pd.Series[Any], decimal: str) -> str:
+    """Return the decimal sign of amounts of money: the one before one or two digits at the end, or
+    not the one before three.
+    """
+    cents = cells.str.extract(r"([.,])[0-9]{1,2}$")[0].dropna()
+    if len(cents):
+        return str(cents.iloc[0])
+    thousands = cells.str.extract(r"([.,])[0-9]{3}$")[0].dropna()
+    if len(thousands):
+        return "." if thousands.iloc[0] == "," else ","
+    return decimal
+
+
+def remove_units(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Return text without units of money and percent.
+
+    Examples
+    --------
+    >>> remove_units(pd.Series(["$40,000.00", "310.000,00 €", "-$5", "a$"])).tolist()
+    ['40,000.00', '310.000,00', '-5', 'a$']
+    """
+    bare = cells.str.replace(UNITS, r"\1", regex=True)
+    return bare.where(bare.str.fullmatch(r"[-+]?[0-9.,]*[0-9]", na=False), cells)
 
 
 def remove_grouping(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:

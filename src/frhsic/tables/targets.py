@@ -1,4 +1,4 @@
-"""Targets: two values as classes, other numbers as they are."""
+"""Targets: text and two numbers as classes, other numbers as they are."""
 
 from __future__ import annotations
 
@@ -9,29 +9,32 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import did_you_mean, format_count
-from frhsic.tables.columns import column_kind, distinct_values, level_text, numbers, quote_names
+from frhsic.tables.columns import (
+    column_kind,
+    distinct_values,
+    fold_text,
+    level_text,
+    numbers,
+    quote_names,
+    unify_spelling,
+)
 
-# Affirmative answers, and the negative one that goes with each.
-YES = {
-    "ja": "nein",
-    "yes": "no",
-    "y": "n",
-    "true": "false",
-    "oui": "non",
-    "sí": "no",
-    "si": "no",
-    "1": "0",
-}
+# Affirmative and negative answers.
+YES = {"ja", "yes", "y", "true", "oui", "sí", "si", "1"}
+NO = {"nein", "no", "n", "false", "non", "0"}
+# Classes of text that a target has at most.
+MOST_CLASSES = 20
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
 def read_target(
     column: pd.Series[Any], positive: object = None
 ) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
-    """Read a target without missing values: two different values are classes, other numbers a
-    regression.
+    """Read a target without missing values: text and two different numbers are classes, other
+    numbers a regression.
 
-    Labels that differ only in case or in blanks around them are one.
+    Labels that differ only in case or in blanks around them are merged, and so are answers of the
+    same meaning, such as yes and y.
 
     Parameters
     ----------
@@ -44,9 +47,9 @@ def read_target(
     Returns
     -------
     codes
-        0 or 1 for each row, or its number for a regression.
+        0, 1, ... for each row, or its number for a regression.
     classes
-        What 0 and 1 stand for, as text, booleans or numbers; None for a regression. Where a value
+        What the codes stand for, as text, booleans or numbers; None for a regression. Where a value
         stands against several others, the first class is "not" and this value.
     notes
         Sentences on labels that were taken as one, and on the rows of each class.
@@ -59,24 +62,20 @@ def read_target(
     >>> notes
     ["Target 'paid': 1 is 'yes' (2 rows); 0 is 'no' (1 row)."]
     """
-    column, notes = unify_spelling(column)
+    column, notes = merge_labels(column)
     name = str(column.name)
     values = distinct_values(column)
     amounts = numbers(column, f"target {name!r}") if pd.api.types.is_numeric_dtype(column) else None
-    shown = ", ".join(repr(str(value)[:30]) for value in values[:5])
-    if len(values) > 5:
-        shown += ", ..."
     if len(values) < 2:
         raise ValueError(
             f"target {name!r} is {values[0]!r} in every row; there is nothing to predict."
         )
     if positive is None and amounts is None:
-        answers = {_fold_text(value): value for value in values}
-        positive = next(
-            (answers[yes] for yes, no in YES.items() if answers.keys() == {yes, no}), None
-        )
+        answers = {_sense(value): value for value in values}
+        if answers.keys() == {"yes", "no"}:
+            positive = answers["yes"]
     if positive is not None:
-        codes = is_positive(column, positive, name)
+        codes = is_positive(column, _merged_answer(positive, values), name)
         if not codes.any():
             hint = did_you_mean(str(positive), (str(value)[:30] for value in values[:500]))
             raise ValueError(f"{positive!r} is not a value of {name!r}.{hint}")
@@ -85,42 +84,68 @@ def read_target(
         classes = _class_pair(others[0] if len(others) == 1 else f"not {level_text(value)}", value)
         return codes, classes, [*notes, _class_sentence(column, codes)]
     if amounts is None:
-        raise ValueError(
-            f"the target {name!r} is text with {len(values)} different values: {shown}. Say which"
-            " of them counts as 1 (--positive VALUE), against the others."
-        )
+        if not 2 < len(values) <= MOST_CLASSES:
+            shown = ", ".join(repr(str(value)[:30]) for value in values[:5])
+            more = ", ..." if len(values) > 5 else ""
+            raise ValueError(
+                f"target {name!r} is text with {len(values)} different values: {shown}{more}. Say"
+                " which of them counts as 1 (--positive VALUE), against the others."
+            )
+        classes = np.array([level_text(value) for value in values], dtype=object)
+        codes = column.map(dict(zip(values, range(len(values))))).to_numpy(dtype=np.float64)
+        counts = column.astype(object).map(level_text).value_counts()
+        shown = ", ".join(f"{text!r} ({format_count(n, 'row')})" for text, n in counts.items())
+        return codes, classes, [*notes, f"Target {name!r} has {len(values)} classes: {shown}."]
     if len(values) == 2:
         codes = (column == values[1]).to_numpy(dtype=np.float64)
         return codes, _class_pair(*values), [_class_sentence(column, codes)]
     return amounts, None, []
 
 
-def unify_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
-    """Return labels of text, each in the most frequent of the spellings that differ only in case or
-    blanks, and a sentence if some do.
+def merge_labels(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
+    """Return labels of which none differ only in case or blanks, or are answers of the same
+    meaning, and sentences on those that were merged.
+    """
+    column, notes = unify_spelling(column)
+    column, more = _merge_answers(column)
+    return column, [*notes, *more]
+
+
+def _merge_answers(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
+    """Return labels in which answers of the same meaning are one, each as the most frequent of
+    them, and a sentence if there are some; only where both meanings occur.
     """
     if column_kind(column) != "category":
         return column, []
-    counts = column.dropna().astype(str).value_counts()
-    spellings: dict[str, list[str]] = {}
-    for text in sorted(counts.index, key=lambda text: (-counts[text], text)):
-        spellings.setdefault(_fold_text(text), []).append(text)
-    several = [texts for texts in spellings.values() if len(texts) > 1]
-    if not several:
+    counts = column.dropna().value_counts()
+    senses: dict[str | None, list[Any]] = {"yes": [], "no": []}
+    for label in counts.index:
+        senses.setdefault(_sense(label), []).append(label)
+    answers = [senses["yes"], senses["no"]]
+    several = [labels for labels in answers if len(labels) > 1]
+    if not several or not all(answers):
         return column, []
-    shown = "; ".join(f"{quote_names(texts[1:6])} as {texts[0].strip()!r}" for texts in several[:3])
-    more = "; ..." if len(several) > 3 else ""
-    note = (
-        f"Labels of {str(column.name)!r} that differ only in case or blanks are one: {shown}{more}."
-    )
-    merged = column.astype(object).map(
-        lambda value: spellings[_fold_text(value)][0].strip(), na_action="ignore"
-    )
-    return merged, [note]
+    first = {label: labels[0] for labels in several for label in labels}
+    shown = "; ".join(f"{quote_names(labels[1:])} as {labels[0]!r}" for labels in several)
+    rows = sum(int(counts[label]) for labels in several for label in labels[1:])
+    merged = column.astype(object).map(lambda label: first.get(label, label), na_action="ignore")
+    note = f"Answers of {str(column.name)!r} with the same meaning are merged: {shown}"
+    return merged, [f"{note} ({format_count(rows, 'row')})."]
 
 
-def _fold_text(text: object) -> str:
-    return str(text).strip().casefold()
+def _sense(label: object) -> str | None:
+    """Return whether a label is an affirmative or a negative answer; None if it is neither."""
+    if fold_text(label) in YES:
+        return "yes"
+    return "no" if fold_text(label) in NO else None
+
+
+def _merged_answer(positive: object, values: list[Any]) -> object:
+    """Return the value that has the meaning of an answer, where the answer itself was merged."""
+    sense = _sense(positive)
+    if sense is None or fold_text(positive) in map(fold_text, values):
+        return positive
+    return next((value for value in values if _sense(value) == sense), positive)
 
 
 def _class_sentence(column: pd.Series[Any], codes: np.ndarray) -> str:
@@ -159,7 +184,7 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
     [1.0, 0.0, nan]
     """
     if pd.api.types.is_bool_dtype(column):
-        if (word := _fold_text(positive)) not in _TRUTH:
+        if (word := fold_text(positive)) not in _TRUTH:
             raise ValueError(
                 f"{positive!r} is not a value of {name!r}, which holds True and False; pass one of"
                 " them."
@@ -177,5 +202,5 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
         values = equal.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         text = column.astype(str).str.strip().str.casefold()
-        values = (text == _fold_text(positive)).to_numpy(dtype=np.float64)
+        values = (text == fold_text(positive)).to_numpy(dtype=np.float64)
     return np.where(column.isna().to_numpy(), np.nan, values)

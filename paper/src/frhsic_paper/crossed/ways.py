@@ -201,6 +201,7 @@ def labelled_rows(task: Task, train: np.ndarray) -> LabelledRows:
     y = task.table.y[train]
     return LabelledRows(
         X=None,
+        codes=np.zeros((len(train), 0)),
         s=task.table.s[train, None],
         names=("s",),
         weights=None,

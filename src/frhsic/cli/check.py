@@ -1,0 +1,103 @@
+"""`frhsic check`: every problem of a table at once, and the command to run next."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING
+
+import typer
+
+from frhsic.cli import _terminal
+
+if TYPE_CHECKING:
+    from frhsic.tables.problems import Problem
+
+
+@_terminal.with_fields
+def check(
+    columns: _terminal.Columns,
+    reading: _terminal.Reading,
+    *,
+    seed: _terminal.Seed = 0,
+    as_json: _terminal.AsJson = False,
+) -> None:
+    """List every problem of a table that is to be trained on, and the command to run next.
+
+    Nothing is fitted. Each problem comes with the option that settles it: codes for missing values,
+    text among numbers, total rows, labels spelled in several ways, identifiers, people with several
+    rows, features that repeat the attribute or give the target away, outliers, weights, repeated
+    rows. `frhsic train` runs the same check first.
+
+    [bold]Examples[/bold]
+
+    [cyan]frhsic check people.csv --target approved --sensitive age[/cyan]
+
+    [bold]Exit codes[/bold]
+
+    0 the table can be used; 2 it cannot, or any other error.
+    """
+    from frhsic.tables.checking import ColumnRoles
+    from frhsic.tables.files import TableFile
+    from frhsic.tables.training import check_file
+
+    roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
+    file = TableFile.open(columns.table, **vars(reading))
+    with _terminal.progress() as watch, file.name_in_errors():
+        watch(f"reading {columns.table.name}")
+        rows, found, _ = check_file(file, roles, seed=seed)
+    problems = found.sorted_problems
+    command = next_command(columns, reading, problems)
+    notes = [*file.notes, *rows.note("checked")]
+    if as_json:
+        document = {
+            "problems": [asdict(problem) for problem in problems],
+            "notes": notes,
+            "command": command,
+        }
+        typer.echo(json.dumps(document, indent=1))
+    else:
+        _show(problems, notes, command)
+    if any(problem.certainty == "error" for problem in problems):
+        raise typer.Exit(_terminal.BAD_INPUT)
+
+
+def next_command(
+    columns: _terminal.Columns, reading: _terminal.Reading, problems: Sequence[Problem]
+) -> str:
+    """Return the command that trains on the table, with the options that settle its problems."""
+    words = ["frhsic", "train", str(columns.table)]
+    names = {"order": "split-by", "weights": "row-weights", "separator": "delimiter"}
+    for name, value in (vars(columns) | vars(reading)).items():
+        if name != "table" and value is not None:
+            for each in value if isinstance(value, list) else [value]:
+                words += [f"--{names.get(name, name).replace('_', '-')}", str(each)]
+    command = shlex.join(words)
+    options = dict.fromkeys(problem.option for problem in problems if problem.option)
+    return " ".join([command, *options])
+
+
+def _show(problems: Sequence[Problem], notes: Sequence[str], command: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    terminal = _terminal.console()
+    styles = {"error": "bold red", "likely": "bold yellow", "certain": "dim"}
+    table = Table("", "rows", "problem", "option", box=None, padding=(0, 2, 0, 0))
+    for problem in problems:
+        table.add_row(
+            Text(problem.certainty, style=styles[problem.certainty]),
+            "" if problem.rows is None else f"{problem.rows:,}",
+            Text(problem.text),
+            Text(problem.option),
+        )
+    for note in notes:
+        terminal.print(Text(f"note: {note}", style="dim"))
+    if problems:
+        terminal.print(table)
+    else:
+        terminal.print("No problems found.")
+    terminal.print(Text("Run next:", style="bold"))
+    terminal.print(Text(command), soft_wrap=True)

@@ -1,0 +1,374 @@
+"""Check a table before anything is fitted: which columns are what, their types, and all problems at
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from frhsic.tables.attributes import attribute
+from frhsic.tables.columns import (
+    check_distinct,
+    expand,
+    is_text,
+    level_text,
+    mask_codes,
+    missing_codes,
+    quote_names,
+    require_moderate,
+    to_pandas,
+)
+from frhsic.tables.problems import (
+    FEW_WORDS,
+    Problem,
+    class_problems,
+    clipped_problems,
+    feature_problems,
+    identifier_problem,
+    identifiers,
+    number_problems,
+    text_problems,
+    weight_problems,
+    words_as_missing,
+)
+from frhsic.tables.schema import ColumnType, Schema
+from frhsic.tables.targets import read_target
+
+# Different whole numbers of a target up to which it may have been meant as classes.
+FEW_NUMBERS = 10
+
+
+@dataclass(frozen=True)
+class ColumnRoles:
+    """Names of the target, of the sensitive attributes and of the features.
+
+    `features` and `drop` may hold patterns such as ``x_*``; without `features`, all other columns
+    are features. `positive` is the value of the target that counts as 1, `favourable` the value
+    that is good for a person, on which Equal Opportunity is measured; left out, it is the positive
+    one. `groups` and `order` are columns to split rows by, `weights` has the weights of rows; they
+    are no features.
+    """
+
+    target: str | None
+    sensitive: Sequence[str]
+    positive: object = None
+    features: Sequence[str] | None = None
+    drop: Sequence[str] | None = None
+    favourable: object = None
+    groups: str | None = None
+    order: str | None = None
+    weights: str | None = None
+
+    @property
+    def required(self) -> list[str]:
+        """The columns without which a row cannot be used: the target, and those that split or weigh
+        rows.
+        """
+        names = (self.target, self.groups, self.order, self.weights)
+        return [name for name in names if name is not None]
+
+    def columns(self, features: Sequence[str]) -> list[str]:
+        """Return all columns that are read."""
+        return list(dict.fromkeys([*self.required, *self.sensitive, *features]))
+
+    def find_features(self, names: Sequence[str], table: str) -> list[str]:
+        """Return the features among the columns of a table; raise if the roles do not fit the
+        table.
+        """
+        check_distinct(names, table)
+        taken = [*self.required, *self.sensitive]
+        for name in taken:
+            if [name] != expand(name, names, table) or name in (self.drop or ()):
+                raise ValueError(
+                    f"{name!r} is to be dropped but is the target, an attribute, or what rows are"
+                    " split or weighted by."
+                )
+        if self.target in self.sensitive:
+            raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
+        if len(set(self.sensitive)) < len(self.sensitive):
+            raise ValueError(
+                f"a sensitive attribute is named twice among {', '.join(self.sensitive)}."
+            )
+        chosen = [
+            name for pattern in self.features or ("*",) for name in expand(pattern, names, table)
+        ]
+        excluded = {name for pattern in self.drop or () for name in expand(pattern, names, table)}
+        excluded |= {*taken}
+        features = [name for name in dict.fromkeys(chosen) if name not in excluded]
+        if not features:
+            raise ValueError(
+                f"no column is left to predict from in {table}, beside the target and the"
+                " attributes."
+            )
+        if named := [name for name in taken if name in (self.features or ())]:
+            raise ValueError(
+                f"{named[0]!r} is named as a feature but is the target, an attribute, or what rows"
+                " are split or weighted by."
+            )
+        return features
+
+
+@dataclass(eq=False)
+class TableCheck:
+    """The columns of a table with their types, and the problems that reading them has met.
+
+    Columns that cannot be read are an error, and missing from `table` and `schema`.
+
+    Attributes
+    ----------
+    cells
+        Values as they came.
+    decimal
+        Decimal sign of a text file, None for a table whose columns have types.
+    """
+
+    cells: pd.DataFrame
+    decimal: str | None
+    table: pd.DataFrame
+    schema: Schema
+    problems: list[Problem] = field(default_factory=list)
+
+    @classmethod
+    def from_cells(
+        cls,
+        cells: pd.DataFrame,
+        *,
+        decimal: str | None = None,
+        separator: str = "",
+        date_format: str = "",
+        missing: dict[str, tuple[str, ...]] | None = None,
+    ) -> TableCheck:
+        """Learn the schema of a table and read its columns by it."""
+        whole = Schema((), decimal or ".", separator, missing=missing or {})
+        check = cls(cells, decimal, pd.DataFrame(index=cells.index), whole)
+        columns = {}
+        types: list[ColumnType] = []
+        for name in cells.columns.astype(str):
+            with check.errors("unreadable", name):
+                learned = Schema.learn(cells[[name]], decimal=decimal, date_format=date_format)
+                columns[name] = replace(whole, columns=learned.columns)(cells)[name]
+                types += learned.columns
+        check.table = pd.DataFrame(columns, cells.index)
+        check.schema = replace(whole, columns=tuple(types))
+        return check
+
+    @contextmanager
+    def errors(self, kind: str, name: str, option: str = "") -> Iterator[None]:
+        """Add an error of a column to the problems, and go on."""
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            self.problems.append(Problem(kind, str(error), (name,), None, "error", option))
+
+    @property
+    def sorted_problems(self) -> list[Problem]:
+        """The problems, errors first and what was dealt with last."""
+        order = ("error", "likely", "certain")
+        return sorted(self.problems, key=lambda problem: order.index(problem.certainty))
+
+    def find_attributes(self, names: Sequence[str]) -> pd.DataFrame:
+        """Return sensitive attributes as numbers, without those that cannot be used."""
+        attributes = {}
+        for name in [name for name in names if name in self.table]:
+            words = f"sensitive attribute {name!r}"
+            with self.errors("attribute", name, self._words_option(name)):
+                values, note = attribute(self.table[name], words)
+                require_moderate(self.table[name], values, words)
+                column = pd.DataFrame({name: values}, self.table.index)
+                check_varies(column, "every row, so nothing can depend on it")
+                attributes[name] = column[name]
+                if note is None:
+                    self.problems += number_problems(column[name])
+                else:
+                    self.problems.append(Problem("bands", note, (name,), certainty="certain"))
+                if missing := int(column[name].isna().sum()):
+                    text = (
+                        f"{missing:,} of {len(column):,} rows lack {name}; they may train the model"
+                        " and are not measured on."
+                    )
+                    self.problems.append(Problem("missing", text, (name,), missing, "certain"))
+        return pd.DataFrame(attributes, self.table.index)
+
+    def _words_option(self, name: str) -> str:
+        """Return the option that reads the words among the numbers of a column as missing, if they
+        are few.
+        """
+        column = self.table[name].dropna()
+        if not is_text(column) or column.empty:
+            return ""
+        wrong = column[pd.to_numeric(column, errors="coerce").isna()]
+        few = len(wrong) <= FEW_WORDS * len(column)
+        return words_as_missing(name, wrong) if few else ""
+
+    def find_target(
+        self, name: str, positive: object = None
+    ) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Return the codes and classes of a target, or None if it cannot be used."""
+        if name not in self.table:
+            return None
+        self.problems += text_problems(self.cells, self.schema.select([name]), self.decimal)
+        column = self.table[name]
+        present = column.notna()
+        with self.errors("target", name, "--positive VALUE" if is_text(column) else ""):
+            codes, classes, notes = read_target(column[present], positive)
+            require_moderate(column[present], codes, f"target {name!r}")
+            self.problems += [Problem("target", note, (name,), None, "certain") for note in notes]
+            if classes is None:
+                self.problems += [*number_problems(column), *_number_target(column)]
+            else:
+                self.problems += class_problems(codes, classes, name)
+            return codes, classes
+        return None
+
+    def find_features(self, names: Sequence[str], asked: Sequence[str] = ()) -> list[str]:
+        """Return the features that are trained on: identifiers that are not asked for, and columns
+        without values, are left out.
+        """
+        kinds = self.schema.kinds
+        names = [name for name in names if name in kinds]
+        counting = identifiers(self.table[names])
+        empty = [name for name in names if kinds[name] == "empty"]
+        ids = [
+            name
+            for name in names
+            if (kinds[name] == "identifier" or name in counting) and name not in asked
+        ]
+        kept = [name for name in names if name not in {*empty, *ids}]
+        self.problems += text_problems(self.cells, self.schema.select(names), self.decimal)
+        self.problems += clipped_problems(self.table[kept])
+        self.problems += weight_problems(self.table[kept])
+        for name in kept:
+            if kinds[name] == "number":
+                self.problems += number_problems(self.table[name])
+        if empty:
+            text = f"{quote_names(empty)} has no value in any row and is left out."
+            self.problems.append(Problem("empty", text, tuple(empty), None, "certain"))
+        for name in ids:
+            self.problems.append(identifier_problem(self.table[name], left_out=True))
+        if ids:
+            alike = self.table[self.table.duplicated(ids, keep=False)]
+            if repeated := int(alike.duplicated().sum()):
+                text = (
+                    f"{repeated:,} of {len(self.table):,} rows repeat an earlier one in every"
+                    f" column, {quote_names(ids)} included; drop them, or rows that measure the"
+                    " model have also trained it."
+                )
+                self.problems.append(Problem("repeated rows", text, tuple(ids), repeated))
+        if not kept:
+            text = "no column is left to predict from, beside the target and the attributes."
+            self.problems.append(Problem("no features", text, (), None, "error"))
+        return kept
+
+    def examine(self, roles: ColumnRoles, names: Sequence[str]) -> Examined:
+        """Read attributes, target and features, and look for problems of all of them."""
+        s = self.find_attributes(roles.sensitive)
+        clean = s.copy()
+        for problem in self.problems:  # codes that are read as numbers hide what repeats them
+            if problem.values:
+                name = problem.columns[0]
+                clean[name] = mask_codes(clean[name], problem.values)
+        outcome = self.find_target(roles.target, roles.positive) if roles.target else None
+        codes, classes = (None, None) if outcome is None else outcome
+        kept = self.find_features(names, roles.features or ())
+        if codes is not None and len(codes) == len(self.table):
+            count = 0 if classes is None else len(classes)
+            for problem in feature_problems(self.table[kept], codes, count, clean):
+                if "identifier" not in problem.kind:  # these are asked for
+                    self.problems.append(problem)
+        return Examined(s, codes, classes, kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """Sensitive attributes as numbers, codes and classes of the target, and the features to train
+    on, as far as they can be used.
+    """
+
+    s: pd.DataFrame
+    codes: np.ndarray | None
+    classes: np.ndarray | None
+    features: list[str]
+
+
+def check(
+    frame: Any,
+    target: str | None = None,
+    sensitive: str | Sequence[str] = (),
+    *,
+    positive: object = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    groups: str | None = None,
+    weights: str | None = None,
+    missing: Sequence[str] = (),
+) -> tuple[Problem, ...]:
+    """Return every problem of a table that is to be trained on, the errors first. Nothing is
+    fitted.
+
+    Parameters
+    ----------
+    frame
+        Frame of pandas or polars, table of pyarrow, or mapping of columns.
+    target, sensitive
+        Names of the target and of the sensitive attributes.
+    positive
+        Value of the target that counts as 1.
+    features, drop
+        Names or patterns of columns to predict from, and of those to leave out.
+    groups, weights
+        Names of the columns of groups of rows, and of weights.
+    missing
+        Codes for missing values, ``"-9"`` for all columns or ``"age=-9"`` for one.
+
+    Returns
+    -------
+    tuple of Problem
+        Each with its `kind`, a `text`, the `columns` and number of `rows` concerned, how sure it is
+        (`certainty`) and the `option` of the command line that settles it.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"age": [-9.0] * 4 + [*range(20, 80)] * 2, "paid": [0, 1] * 62})
+    >>> people["town"] = ["Bern", "Basel", "Biel", "Genf"] * 31
+    >>> [problem] = check(people, "paid", "age")
+    >>> problem.text, problem.option
+    ("−9 occurs 4 times in 'age' (next value: 20). ...", '--missing age=-9')
+    """
+    table = to_pandas(frame)
+    sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    roles = ColumnRoles(target, sensitive, positive, features, drop, groups=groups, weights=weights)
+    names = roles.find_features(list(table.columns), "the table")
+    used = table[roles.columns(names)]
+    codes = missing_codes(missing, list(used.columns))
+    found = TableCheck.from_cells(used, missing=codes)
+    found.examine(roles, names)
+    return tuple(found.sorted_problems)
+
+
+def _number_target(column: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield what is odd in a target that is predicted as a number."""
+    name = str(column.name)
+    if identifiers(column.to_frame()):
+        text = f"The target {name!r} seems to identify rows; is it what is to be predicted?"
+        yield Problem("target", text, (name,))
+    values = np.unique(column.dropna().to_numpy(dtype=np.float64))
+    if len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
+        text = (
+            f"The target {name!r} has {len(values)} different values and is predicted as a number;"
+            " say which of them is positive to predict it against the others."
+        )
+        yield Problem("target", text, (name,), option=f"--positive {level_text(float(values[-1]))}")
+
+
+def check_varies(s: pd.DataFrame, where: str) -> None:
+    """Raise if a sensitive attribute has no value, or the same in all rows."""
+    for name in s:
+        if s[name].nunique() < 2:
+            value = "missing" if s[name].isna().all() else f"{s[name].min():g}"
+            raise ValueError(f"sensitive attribute {name!r} is {value} in {where}.")

@@ -1,0 +1,498 @@
+"""What is wrong or odd in a table: columns that should not be features, codes for missing values,
+outliers, repeated rows and people, and cells that cannot be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from frhsic.formatting import capitalize, format_count
+from frhsic.tables.columns import (
+    LARGEST_FEATURE,
+    MOST_ENCODED_LEVELS,
+    column_kind,
+    examples,
+    feature,
+    fold_text,
+    identifies_rows,
+    is_text,
+    level_text,
+    quote_names,
+    row_number,
+    unify_spelling,
+)
+from frhsic.tables.schema import Schema, parse_numbers, remove_grouping
+
+# Rows below which nothing is suspected, and those that are looked at, at even distances.
+LEAST_SUSPECTED_ROWS = 50
+LOOKED_AT_ROWS = 10_000
+# Rows that the rarer class needs, and each value of a column on average.
+LEAST_IN_CLASS = 10
+# Rows of the rarer class below which its scarcity is a problem of its own.
+FEW_IN_CLASS = 50
+# Rank correlation with S, or share of the target's errors or of its variance that one column takes
+# away.
+ALIKE = 0.99
+NAMED_ID = re.compile(
+    r"((.*[^a-zA-Z])?(?i:id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number))\W*"
+)
+NAMED_WEIGHT = re.compile(
+    r"(.*[^a-zA-Z])?(weights?|wt|wgt|fnlwgt|perwt|pweight|gewicht)([^a-zA-Z].*)?", re.IGNORECASE
+)
+# Pairs of equal values that chance alone would make, on average, from which on a column without any
+# holds keys: as many draws all differ with a probability of at most exp(-10).
+EXPECTED_PAIRS = 10
+# Rows of each value, on average, from which on an identifier is one of people with several rows.
+LEAST_REPEATED = 1.5
+# Numbers that people write for a missing value, and words.
+CODE = re.compile(r"-?(9+|8+|7+)|-1|-2|0")
+MISSING_WORDS = {
+    "unknown",
+    "missing",
+    "not known",
+    "not stated",
+    "not available",
+    "no answer",
+    "refused",
+    "don't know",
+    "unbekannt",
+    "k.a.",
+    "keine angabe",
+}
+# Different values of a column of numbers from which on codes and outliers are looked for; the
+# nearest of the others that a code is compared with; how many times as far from them it lies as
+# they from each other, and an outlier from the median as the next value.
+LEAST_VALUES = 10
+NEIGHBOURS = 11
+FAR_CODE = 3
+FAR_OUTLIER = 10
+LEAST_CODED_ROWS = 3
+MOST_CODES = 3
+MOST_ZEROS = 0.1
+# Share of a column's cells that may be no numbers if it seems to have been meant as numbers.
+FEW_WORDS = 0.1
+# Cells that look like numbers, and the share of them above which a column of text is remarked on.
+LIKE_NUMBER = r"[-+]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?"
+MOST_ALIKE = 0.5
+
+Certainty = Literal["error", "certain", "likely"]
+
+
+class SuspiciousColumnWarning(UserWarning):
+    """A feature has no values, identifies rows, repeats a sensitive attribute, or gives the target
+    away.
+    """
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of a table.
+
+    Attributes
+    ----------
+    kind
+        Key of the kind of problem, such as ``"missing code"``.
+    text
+        What is the matter, with an example.
+    columns
+        The columns concerned.
+    rows
+        Number of rows concerned; None where that is all of them or not known.
+    certainty
+        ``"error"`` if the table cannot be used so, ``"certain"`` if it was dealt with as the text
+        says, ``"likely"`` if it is for the user to judge.
+    option
+        Option of the command line that settles it; empty if there is none.
+    values
+        Values of the column that the problem is about, as text: codes or outliers.
+    """
+
+    kind: str
+    text: str
+    columns: tuple[str, ...] = ()
+    rows: int | None = None
+    certainty: Certainty = "likely"
+    option: str = ""
+    values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.option:
+            return self.text
+        return f"{self.text.removesuffix('.')} ({self.option})."
+
+
+def identifiers(X: pd.DataFrame) -> list[str]:
+    """Return the columns that seem to identify rows or persons.
+
+    All of their values differ and are whole numbers, and they only rise along the table, or lie so
+    close together that draws by chance would repeat some; or the column, of whole numbers or text,
+    is named so, such as customer_id or CustomerNo, and has more than 64 values.
+
+    Examples
+    --------
+    >>> identifiers(
+    ...     pd.DataFrame({"row": range(100), "customer_id": [i // 1.25 // 1 for i in range(100)]})
+    ... )
+    ['row', 'customer_id']
+    """
+    rows = _examined_rows(X)
+    return [
+        str(name)
+        for name in X
+        if len(X) >= LEAST_SUSPECTED_ROWS and _identifies(str(name), X[name].iloc[rows])
+    ]
+
+
+def feature_problems(
+    X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFrame
+) -> Iterator[Problem]:
+    """Yield what is odd in features.
+
+    - A column has no values at all.
+    - A column of numbers identifies rows or people by the rules of :func:`identifiers`.
+    - A column repeats a sensitive attribute if it has its name, or if their rank correlation is at
+      least 0.99 in absolute value.
+    - A column gives the target away if it takes away 99 % of the errors of the constant prediction:
+      the area under its ROC curve is at least 0.995 or at most 0.005, or with at most 64 different
+      values, their most frequent class is right; for a number, if the squared rank correlation is
+      at least 0.99.
+    - At least 1 % of the rows, and ten, repeat an earlier row in all columns but identifiers, and
+      hardly any repeats one in all but the target: persons that came twice, not coarse columns.
+
+    Parameters
+    ----------
+    X, s
+        Features and sensitive attributes.
+    y, classes
+        Target: codes 0, 1, ... of so many classes, or numbers if `classes` is 0.
+
+    Examples
+    --------
+    >>> age = np.arange(100.0) ** 2
+    >>> X = pd.DataFrame({"x": np.sin(age), "born": 2000 - age})
+    >>> [problem.text for problem in feature_problems(X, None, 0, pd.DataFrame({"age": age}))]
+    ["'born' repeats the sensitive attribute 'age', which the prediction must not depend on; ..."]
+    """
+    rows = _examined_rows(X)
+    columns = {str(name): feature(X[name].iloc[rows], str(name))[0] for name in X}
+    if empty := [str(name) for name in X if X[name].isna().all()]:
+        text = f"{quote_names(empty)} has no value in any row; drop it."
+        yield Problem("empty", text, tuple(empty))
+    for name in identifiers(X):
+        yield identifier_problem(X[name], left_out=False)
+    for attribute in map(str, s):
+        known = s[attribute].to_numpy()[rows]
+        for name, values in columns.items():
+            if name == attribute or _correlation(values, known) >= ALIKE:
+                yield Problem(
+                    "attribute repeated",
+                    f"{name!r} repeats the sensitive attribute {attribute!r}, which the prediction"
+                    " must not depend on; drop it.",
+                    (name, attribute),
+                    option=f"--drop {name}",
+                )
+    if y is None or len(X) < LEAST_SUSPECTED_ROWS:
+        return
+    for name, values in columns.items():
+        if _gives_away(values, y[rows], classes):
+            yield Problem(
+                "leak",
+                f"{name!r} alone predicts the target nearly without error. If it is known only"
+                " after the target, drop it.",
+                (name,),
+                option=f"--drop {name}",
+            )
+    if repeated := _repeated_rows(X, y, s):
+        yield Problem(
+            "repeated rows",
+            f"{repeated:,} of {len(X):,} rows repeat an earlier one in every column but"
+            " identifiers. If these are the same persons, drop them or pass the persons as"
+            " groups; otherwise rows that measure the model have also trained it.",
+            rows=repeated,
+        )
+
+
+def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
+    """Return what an identifier is one of: rows, or people with several rows each."""
+    name = str(column.name)
+    present = column.dropna()
+    people = present.nunique()
+    each = len(present) / max(people, 1)
+    remedy = " and is left out. Pass it" if left_out else ". Drop it and pass it"
+    if each >= LEAST_REPEATED:
+        return Problem(
+            "repeated identifier",
+            f"{name!r} seems to identify {people:,} people with {each:.2g} rows each{remedy} as"
+            " groups, so that nobody both trains and measures the model.",
+            (name,),
+            len(present),
+            option=f"--groups {name}",
+        )
+    text = f"{name!r} seems to identify rows; drop it."
+    if left_out:
+        text = (
+            f"{name!r} seems to identify rows and is left out; name it with --features to use it."
+        )
+    return Problem("identifier", text, (name,), certainty="certain" if left_out else "likely")
+
+
+def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield values of a column of numbers that lie far from all others: codes for missing values if
+    they repeat, else outliers.
+
+    A code lies at an end, in at least three rows, and from the next value three times as far as the
+    values there from each other; it looks like one (-9, 99, -1, 0), or lies further away than all
+    others together reach. An outlier lies ten times as far from the median as the next value.
+    """
+    name = str(column.name)
+    present = column.dropna()
+    values, counts = np.unique(present.to_numpy(dtype=np.float64), return_counts=True)
+    if len(values) <= LEAST_VALUES:
+        return
+    middle = float(np.median(present))
+    for sign in (1, -1):
+        ends, rows = (values, counts) if sign == 1 else (-values[::-1], counts[::-1])
+        number = _far_values(ends, rows, sign * middle, sign)
+        if not number:
+            continue
+        far = sign * ends[:number]
+        shown = ", ".join(map(_plain_number, far))
+        total = int(rows[:number].sum())
+        times = "once" if total == 1 else f"{total:,} times"
+        occurs = f"{shown} {'occurs' if number == 1 else 'occur'} {times} in {name!r}"
+        next_value = _plain_number(sign * ends[number])
+        kind = "missing code"
+        text = f"{occurs} (next value: {next_value}). If it means missing, read it so."
+        if (rows[:number] < LEAST_CODED_ROWS).any():
+            kind = "outlier"
+            first = row_number(present[present.isin(far)], 0)
+            text = (
+                f"{occurs}, first in row {first:,}, far from the next value, {next_value}. If it is"
+                " a mistake, correct it or read it as missing."
+            )
+        codes = tuple(level_text(float(value)) for value in far)
+        option = f"--missing {name}={','.join(codes)}"
+        yield Problem(kind, text, (name,), total, option=option, values=codes)
+
+
+def _plain_number(value: float) -> str:
+    return f"{value:,.10g}".replace("-", "−")
+
+
+def _far_values(values: np.ndarray, rows: np.ndarray, middle: float, sign: int) -> int:
+    """Return how many of the smallest values are codes or outliers; `sign` is -1 if the values were
+    negated.
+    """
+    for number in range(1, MOST_CODES + 1):
+        head = values[:number]
+        rest = values[number:]
+        share = rows[:number].sum() / rows.sum()
+        gap = rest[0] - head[-1]
+        named = all(CODE.fullmatch(level_text(sign * value)) for value in head.tolist())
+        nearby = np.diff(rest[:NEIGHBOURS]).max()
+        apart = gap >= FAR_CODE * nearby and (named or gap >= np.ptp(rest))
+        negative = named and sign == 1 and head[-1] < 0 <= rest[0]
+        if (rows[:number] >= LEAST_CODED_ROWS).all():
+            usual = 0 in head and share > MOST_ZEROS  # many columns are zero in most rows
+            if (apart or negative) and not usual:
+                return number
+        elif middle > rest[0] and middle - head[-1] >= FAR_OUTLIER * (middle - rest[0]):
+            return number
+    return 0
+
+
+def _repeated_rows(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
+    """Return how many rows repeat an earlier one in X, y and s but for identifiers; 0 if they are
+    few, or if rows are often alike in X and s alone.
+    """
+    ids = identifiers(X)
+    ids += [
+        str(name)
+        for name in X
+        if column_kind(X[name]) == "category" and identifies_rows(X[name].nunique(), len(X))
+    ]
+    known = pd.concat([X.drop(columns=ids), s.set_axis(X.index)], axis=1)
+    if known.shape[1] == 0:
+        return 0
+    keys = pd.util.hash_pandas_object(known, index=False)
+    alike = int(keys.duplicated().sum())
+    repeated = int(pd.DataFrame({"known": keys, "y": y}).duplicated().sum())
+    least = max(LEAST_IN_CLASS, (1 - ALIKE) * len(X))
+    clear = repeated >= ALIKE * alike and len(X) - alike > MOST_ENCODED_LEVELS
+    return repeated if repeated >= least and clear else 0
+
+
+def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> Iterator[Problem]:
+    """Yield columns of text with spellings that are merged, words for missing values, and cells
+    that keep the column from being numbers; `decimal` is None for a table whose columns have types.
+    """
+    words: dict[str, list[str]] = {}
+    for column in schema.columns:
+        name = column.name
+        present = cells[name].dropna()
+        if column.kind not in ("text", "identifier") or not is_text(present) or present.empty:
+            continue
+        if column.kind == "text":
+            if decimal is not None:
+                _, notes = unify_spelling(present.str.strip())
+                for note in notes:
+                    yield Problem("spelling", note, (name,), certainty="certain")
+            for level in column.levels:
+                if fold_text(level) in MISSING_WORDS:
+                    words.setdefault(fold_text(level), []).append(name)
+        if decimal is not None:
+            yield from _nearly_numbers(present, decimal)
+    for word, names in words.items():
+        yield Problem(
+            "missing code",
+            f"{word!r} is a value of {quote_names(names)}. If it means missing, read it so.",
+            tuple(names),
+            option=f"--missing {word!r}" if " " in word else f"--missing {word}",
+        )
+
+
+def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
+    """Yield a problem if a few cells, or the way in which they are written, keep a column from
+    being numbers.
+    """
+    name = str(cells.name)
+    bare = cells.str.strip()
+    wrong = parse_numbers(remove_grouping(bare, decimal), decimal).isna()
+    alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
+    if 0 < wrong.mean() <= FEW_WORDS:
+        yield Problem(
+            "text in numbers",
+            f"{name!r} is read as text, since some cells are not numbers:"
+            f" {examples(cells[wrong])}. To read it as numbers, treat them as missing.",
+            (name,),
+            int(wrong.sum()),
+            option=words_as_missing(name, bare[wrong]),
+        )
+    elif alike.mean() > MOST_ALIKE:
+        yield Problem(
+            "text in numbers",
+            f"{name!r} is read as text, though most cells look like numbers:"
+            f" {examples(cells[alike])}. To read it as numbers, write them as 1234{decimal}5.",
+            (name,),
+            int(alike.sum()),
+        )
+
+
+def words_as_missing(name: str, cells: pd.Series[Any]) -> str:
+    """Return the option by which some cells of a column are read as missing."""
+    words = ",".join(cells.str.strip().unique()[:MOST_CODES])
+    return f'--missing "{name}={words}"' if " " in name + words else f"--missing {name}={words}"
+
+
+def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
+    """Yield columns of numbers that are too large to be taken as they are."""
+    for name, column in features.select_dtypes("number").items():
+        large = column.abs() > LARGEST_FEATURE
+        if large.any():
+            yield Problem(
+                "too large",
+                f"{str(name)!r} has numbers beyond {LARGEST_FEATURE:g}, which are taken as this"
+                f" one: {examples(column[large])}.",
+                (str(name),),
+                int(large.sum()),
+                "certain",
+            )
+
+
+def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
+    """Yield columns of numbers that are named like weights of rows."""
+    for name, column in features.select_dtypes("number").items():
+        text = str(name)
+        if NAMED_WEIGHT.fullmatch(text) and column.min() >= 0 and column.nunique() > LEAST_VALUES:
+            yield Problem(
+                "weights",
+                f"{text!r} may hold weights of rows. If so, pass it as weights; it is a feature"
+                " otherwise.",
+                (text,),
+                option=f"--row-weights {text}",
+            )
+
+
+def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterator[Problem]:
+    """Yield classes with few rows."""
+    for label, rows in zip(classes, np.bincount(codes.astype(int), minlength=len(classes))):
+        if rows < FEW_IN_CLASS:
+            yield Problem(
+                "few rows",
+                f"Only {format_count(rows, 'row')} of {name!r} {'has' if rows == 1 else 'have'}"
+                f" {level_text(label)!r}, so intervals will be wide.",
+                (name,),
+                int(rows),
+            )
+
+
+def require_none(problems: Sequence[Problem], table: str) -> None:
+    """Raise one error with all problems because of which a table cannot be used."""
+    errors = [str(problem) for problem in problems if problem.certainty == "error"]
+    if len(errors) == 1:
+        raise ValueError(f"{table}: {errors[0]}")
+    if errors:
+        listed = " ".join(f"({i}) {capitalize(text)}" for i, text in enumerate(errors, 1))
+        raise ValueError(f"{table} has {len(errors)} problems: {listed}")
+
+
+def _examined_rows(X: pd.DataFrame) -> np.ndarray:
+    return np.linspace(0, len(X) - 1, min(len(X), LOOKED_AT_ROWS)).astype(int)
+
+
+def _identifies(name: str, column: pd.Series[Any]) -> bool:
+    named = NAMED_ID.fullmatch(name) and column.nunique() > MOST_ENCODED_LEVELS
+    if not pd.api.types.is_numeric_dtype(column):
+        return bool(named) and column_kind(column) == "category"
+    values = feature(column, name)[0]
+    values = values[~np.isnan(values)]
+    if not np.array_equal(values, np.round(values)):
+        return False
+    if named:
+        return True
+    different = len(np.unique(values))
+    if different < len(values) or different < LEAST_SUSPECTED_ROWS:
+        return False
+    pairs = different * (different - 1) / 2
+    # of all laws on a range, the uniform one repeats least
+    return bool(pairs >= EXPECTED_PAIRS * (np.ptp(values) + 1) or (np.diff(values) > 0).all())
+
+
+def _correlation(values: np.ndarray, other: np.ndarray) -> float:
+    """Return the absolute rank correlation on the rows that have both; 0 for categories."""
+    if values.dtype == object:
+        return 0.0
+    table = (
+        pd.DataFrame({"values": values, "other": other})
+        .corr("spearman", min_periods=LEAST_SUSPECTED_ROWS)
+        .to_numpy()
+    )
+    return float(np.nan_to_num(abs(table[0, 1])))
+
+
+def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
+    if not classes:
+        return _correlation(values, codes) ** 2 >= ALIKE
+    levels: Any = pd.factorize(values, use_na_sentinel=False)[0]
+    if levels.max() < min(MOST_ENCODED_LEVELS, len(codes) / LEAST_IN_CLASS):
+        cells = levels * classes + codes.astype(np.int64)
+        counts = np.bincount(cells, minlength=(levels.max() + 1) * classes).reshape(-1, classes)
+        errors = len(codes) - counts.max(axis=1).sum()
+        constant = len(codes) - counts.sum(axis=0).max()
+        return bool(constant >= LEAST_IN_CLASS and errors <= (1 - ALIKE) * constant)
+    if values.dtype == object or classes > 2:
+        return False
+    known = ~np.isnan(values)
+    positive = codes[known] == 1
+    if min(positive.sum(), (~positive).sum()) < LEAST_IN_CLASS:
+        return False
+    # the area under the ROC curve, from ranks
+    ranks = pd.Series(values[known]).rank().to_numpy()
+    area = (ranks[positive].mean() - (positive.sum() + 1) / 2) / (~positive).sum()
+    return bool(abs(2 * area - 1) >= ALIKE)
