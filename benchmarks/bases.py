@@ -7,6 +7,9 @@ explains of the functions of S, loss at half of the gap, and time; and η beside
     python benchmarks/bases.py show before.jsonl after.jsonl
     python benchmarks/bases.py run --whole --tables adult,bank --out large.jsonl
     python benchmarks/bases.py show large.jsonl
+    PYTHONPATH=OLD/src python benchmarks/bases.py decisions --data DIR --out was.jsonl --jobs 16
+    python benchmarks/bases.py decisions --data DIR --out is.jsonl --jobs 16
+    python benchmarks/bases.py costs was.jsonl is.jsonl
 
 The first command keeps the tables in a folder, for a machine without network; without `--data` they
 are loaded where they are needed. Ten tables were seen while the default was chosen: only the half
@@ -26,6 +29,14 @@ over tables. The spread is the standard deviation over seeds, its root mean squa
 With one file, it prints the loss of η less that of LightGBM at its defaults. `--whole` takes all
 rows of a table, for sizes that the halves don't reach; it is meant for comparisons that choose
 nothing.
+
+`decisions` takes the tables with two classes, each third of whose rows tests in turn (five random
+ones), and two bases: the default, and splines. Served decisions of `aim="decision"`, and those of
+`aim="score"` at the same threshold, are compared on test rows where their gap is 70, 50, 30 and
+15 % of that of the decisions of LightGBM, or of the splines themselves. The cost is the loss above
+theirs, in % of what they gain over a constant; the loss is the error rate, or the balanced one
+where a class has less than 20 % of the rows. `costs` prints costs of both files by table and base,
+with the error of their difference.
 """
 
 from __future__ import annotations
@@ -42,6 +53,11 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from lightgbm import LGBMClassifier, LGBMRegressor
+from sklearn.base import clone
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from frhsic import ParityClassifier, ParityRegressor
@@ -59,14 +75,18 @@ SEEDS = 5
 MEASURES = {"loss": "η", "unexplained": "m", "half": "at half of the gap"}
 
 
-def split_rows(name: str, folder: str | None, most: int | None) -> tuple[Rows, Rows]:
+def split_rows(
+    name: str, folder: str | None, most: int | None, split: int | None = None
+) -> tuple[Rows, Rows]:
     """Return the training and the test rows of a table, of the half that tunes or, where `most` is
-    None, of all rows.
+    None, of all rows; a number splits the same rows otherwise.
     """
     table = load(name, folder)
     n = len(table.y)
     kept = n if most is None else min(n // 2, most)
     rows = np.random.default_rng([SEED, n]).permutation(n)[:kept]
+    if split is not None:
+        rows = np.random.default_rng([SEED, n, split]).permutation(rows)
     test = len(rows) // 3
     return table.take(rows[test:]), table.take(rows[:test])
 
@@ -153,9 +173,89 @@ def unit(name: str, seed: int, folder: str | None, most: int | None) -> dict[str
     }
 
 
+SHARES = (0.7, 0.5, 0.3, 0.15)
+RARE = 0.2
+LIMITS = [None, *(f"{percent}%" for percent in range(95, 0, -5)), "2%", 0]
+
+
+def decision_unit(name: str, seed: int, folder: str | None, most: int | None) -> dict[str, Any]:
+    """Return what decisions of two bases cost at equal served gaps, on one split of a table."""
+    train, test = split_rows(name, folder, most, seed)
+    rate = train.y.mean()
+    threshold = 0.5 if RARE <= rate <= 1 - RARE else rate
+
+    def point(taken: np.ndarray) -> tuple[float, float]:
+        wrong = taken != test.y
+        if threshold != 0.5:
+            return gap_of(test, taken * 1.0), np.mean([wrong[test.y == k].mean() for k in (0, 1)])
+        return gap_of(test, taken * 1.0), wrong.mean()
+
+    costs: dict[str, list[float]] = {}
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        splines = make_pipeline(StandardScaler(), SplineTransformer(), LogisticRegression(C=0.1))
+        boosted = LGBMClassifier(n_jobs=1, verbose=-1)
+        for base, wrapped, own in (("default", None, boosted), ("splines", splines, splines)):
+            plain = clone(own).fit(train.X, train.y).predict_proba(test.X)[:, 1]
+            whole, least = point(plain > threshold)
+            constant = (0.0, 0.5 if threshold != 0.5 else min(test.y.mean(), 1 - test.y.mean()))
+            for aim in ("decision", "score"):
+                model = ParityClassifier(
+                    wrapped, aim=aim, limit=None, confidence=None, n_jobs=1, random_state=seed
+                ).fit(train.X, train.y, sensitive_features=train.s)
+                path = [constant]
+                for limit in LIMITS:
+                    scores = model.at(limit).predict_proba(test.X)[:, 1]
+                    path.append(point(scores > threshold))
+                gaps, losses = np.transpose(path)
+                line = IsotonicRegression(increasing=False, out_of_bounds="clip").fit(gaps, losses)
+                excess = line.predict(whole * np.array(SHARES)) - least
+                costs[f"{base}, {aim}"] = (100 * excess / (constant[1] - least)).tolist()
+    return {"table": name, "seed": seed, "rows": len(train.y), "costs": costs}
+
+
+def show_costs(files: list[str]) -> None:
+    """Print the costs of both files: decisions of each, and scores of the second."""
+    before, after = (pd.read_json(name, lines=True).sort_values("seed") for name in files)
+    print("| table | base | share | before | after | after less before | less scores |")
+    print("|---|---|---|---|---|---|---|")
+    differences = []
+    for base in ("default", "splines"):
+        for name in dict.fromkeys(after.table):
+            was, now = (part[part.table == name].costs for part in (before, after))
+            old, new, scores = (
+                np.array([each[f"{base}, {aim}"] for each in part])
+                for part, aim in ((was, "decision"), (now, "decision"), (now, "score"))
+            )
+            for k, share in enumerate(SHARES):
+                cells = []
+                for other in (old, scores):
+                    each = (new - other)[:, k]
+                    error = each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else np.nan
+                    cells.append((each.mean(), error))
+                differences.append(cells)
+                texts = [f"{mean:+.1f} ± {error:.1f}" for mean, error in cells]
+                print(
+                    f"| {name} | {base} | {share:.0%} | {old[:, k].mean():.1f} |"
+                    f" {new[:, k].mean():.1f} | {' | '.join(texts)} |"
+                )
+    pooled = np.array(differences)  # (cells, before or scores, mean and error)
+    means = pooled[:, :, 0].mean(axis=0)
+    errors = np.sqrt((pooled[:, :, 1] ** 2).sum(axis=0)) / len(pooled)
+    above = (pooled[:, 0, 0] > pooled[:, 0, 1]).mean()
+    print(
+        f"pooled: {means[0]:+.2f} ± {errors[0]:.2f} than before, {means[1]:+.2f} ± {errors[1]:.2f}"
+        f" than scores; above before by more than one error in {above:.0%} of the cells"
+    )
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Write a record for each table and seed, those of many rows first."""
     names = arguments.tables.split(",")
+    measure = unit
+    if arguments.command == "decisions":
+        measure = decision_unit
+        names = [name for name in names if load(name, arguments.data).binary]
     most = None if arguments.whole else arguments.most
     size = {name: split_rows(name, arguments.data, most)[0].X.size for name in names}
     work = [
@@ -165,7 +265,7 @@ def run(arguments: argparse.Namespace) -> None:
     ]
     parallel = Parallel(arguments.jobs, return_as="generator_unordered", batch_size=1)
     with Path(arguments.out).open("a") as file:
-        for record in parallel(delayed(unit)(*one) for one in work):
+        for record in parallel(delayed(measure)(*one) for one in work):
             file.write(json.dumps(record) + "\n")
             file.flush()
 
@@ -245,28 +345,29 @@ def main() -> None:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     keeping = commands.add_parser("tables")
-    running = commands.add_parser("run")
-    running.add_argument("--out", required=True)
-    running.add_argument("--seeds", type=int, default=SEEDS)
-    running.add_argument("--most", type=int, default=6_000, help="rows of a table, at most")
-    running.add_argument("--whole", action="store_true", help="all rows of a table")
-    running.add_argument("--jobs", type=int, default=1)
-    for each in (keeping, running):
+    running = [commands.add_parser(name) for name in ("run", "decisions")]
+    for each in running:
+        each.add_argument("--out", required=True)
+        each.add_argument("--seeds", type=int, default=SEEDS)
+        each.add_argument("--most", type=int, default=6_000, help="rows of a table, at most")
+        each.add_argument("--whole", action="store_true", help="all rows of a table")
+        each.add_argument("--jobs", type=int, default=1)
+    for each in (keeping, *running):
         each.add_argument("--tables", default=",".join(TABLES))
         each.add_argument("--data", help="folder with NAME.npz, written by `tables`")
-    showing = commands.add_parser("show")
-    showing.add_argument("files", nargs="+")
+    for name in ("show", "costs"):
+        commands.add_parser(name).add_argument("files", nargs="+")
     arguments = parser.parse_args()
     if arguments.command == "tables":
         Path(arguments.data).mkdir(parents=True, exist_ok=True)
         for name in arguments.tables.split(","):
             load(name, arguments.data)
-    elif arguments.command == "run":
+    elif arguments.command in ("run", "decisions"):
         run(arguments)
     elif len(arguments.files) == 1:
         beside_lightgbm(*arguments.files)
     else:
-        show(arguments.files)
+        {"show": show, "costs": show_costs}[arguments.command](arguments.files)
 
 
 if __name__ == "__main__":

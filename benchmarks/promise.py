@@ -216,13 +216,13 @@ def record(name: str, aim: Any, rows: int, table: int) -> dict[str, Any]:
 def spread(model: Any, law: Law) -> float:
     """Return the largest standard deviation of scores by a fold's predictor over the smallest."""
     solution = model.solution_
-    earlier = not hasattr(model, "_regressions")  # other sources
+    earlier = not hasattr(model, "_regressions")
     parts = (model.regressions if earlier else model._regressions)(law.cells)
     place = model.choice_.position
-    if hasattr(solution, "places"):
-        scores = [solution.scores(place, fold, *part) for fold, part in enumerate(parts)]
-    else:  # sources in which each place has its own coefficients
+    if hasattr(solution, "at"):  # other sources
         scores = [solution.scores(own, *part) for own, part in zip(solution.at(place), parts)]
+    else:
+        scores = [solution.scores(place, fold, *part) for fold, part in enumerate(parts)]
     deviations = np.std(scores, axis=1)
     return float(deviations.max() / max(deviations.min(), 1e-12))
 

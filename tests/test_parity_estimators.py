@@ -149,6 +149,23 @@ def test_the_stated_gap_is_not_too_low_because_folds_are_small(fresh):
     assert np.mean(values) == approx(truth, rel=0.25)
 
 
+def test_with_few_positives_the_gap_among_them_is_that_of_all_folds_together():
+    """About 15 positives in each of five folds; their own gaps would be mostly noise."""
+    rng = np.random.default_rng(1)
+    s = rng.uniform(size=600)
+    X = np.column_stack([s + 0.3 * rng.normal(size=600), rng.normal(size=600)])
+    y = rng.uniform(size=600) < expit(-2.6 + 0.8 * X[:, 0] + X[:, 1])
+    assert 60 < y.sum() < 90
+    model = classifier(condition="positive", limit=None, cv=5)
+    rows, eta, means = model._fit(X, y, s, None, None)
+    for place in (0, -1):
+        scores = model.solution_.out_of_fold(place, rows.fold, eta, means)
+        expected = gdp(scores, s, where=y, resamples=0)
+        gap = model.frontier_.gaps["sensitive"][place]
+        assert gap.value == approx(expected.value, abs=1e-12)
+        assert gap.low <= gap.value < 0.8 * gap.high
+
+
 def test_an_interval_means_the_same_for_classes_as_for_one_score():
     rng = np.random.default_rng(2)
     s = rng.uniform(size=(300, 1))

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
 from frhsic.estimators.constraints import GapCurves, LabelledRows
 from frhsic.estimators.families import Family, Problem, Units, combine, log_odds
@@ -27,8 +27,8 @@ from frhsic.estimators.families import Family, Problem, Units, combine, log_odds
 # Losses of decisions that differ by less are equal but for rounding.
 TIED = 1e-9
 
-# Weight of the square of what a recalibration of η changes.
-CALIBRATION_RIDGE = 1e-5
+# Weight of the loss beside half of the squared slope where η is recalibrated.
+CALIBRATION_WEIGHT = 5e4
 
 # Gap of decisions without limits that shares are taken of, at least.
 LEAST_WHOLE = 1e-3
@@ -76,9 +76,10 @@ class Decisions(Family):
         return np.asarray(intercept + factor * eta - combine(columns, parameters[4:]))
 
     def loss(self, task: Problem, parameters: np.ndarray) -> float:
-        """Return the loss of hard decisions."""
+        """Return the mean loss of hard decisions."""
         taken = self.outputs(parameters, task.base, task.columns) > 0
-        return decision_loss(taken, task)
+        costs = np.where(task.y == 1, (1 - task.threshold) * ~taken, task.threshold * taken)
+        return float(task.weights @ costs)
 
     def constant(self, task: Problem) -> np.ndarray:
         """Return the one decision for everybody that loses less."""
@@ -92,7 +93,9 @@ class Decisions(Family):
         """
         curves = task.curves
         assert curves is not None
-        calibration = recalibrated(task.base, task.y, task.weights)
+        line = LogisticRegression(C=CALIBRATION_WEIGHT, solver="newton-cholesky", tol=1e-10)
+        line.fit(task.base[:, None], task.y, sample_weight=task.weights)
+        calibration = [line.intercept_[0], line.coef_[0, 0]]
         eta = expit(calibration[0] + calibration[1] * task.base)
         gains = eta - task.threshold
         # less a multiple of the chance of the condition, so that constants have no gap
@@ -110,29 +113,6 @@ class Decisions(Family):
             intercept, factor = curves.chance @ (c * offset)
             path.append([*calibration, intercept - task.threshold, 1 + factor, *c])
         return np.array(path)
-
-
-def decision_loss(taken: np.ndarray, task: Problem) -> float:
-    """Return the mean loss of decisions: τ for a wrong positive, 1 - τ for a wrong negative one."""
-    costs = np.where(task.y == 1, (1 - task.threshold) * ~taken, task.threshold * taken)
-    return float(task.weights @ costs)
-
-
-def recalibrated(base: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return intercept and slope of the log-odds of y along some log-odds, near 0 and 1 where rows
-    say little.
-    """
-
-    def objective(line: np.ndarray) -> tuple[float, np.ndarray]:
-        margin = line[0] + line[1] * base
-        loss = weights @ (np.logaddexp(0.0, margin) - y * margin)
-        away = line - [0.0, 1.0]
-        slope = weights * (expit(margin) - y)
-        gradient = np.array([slope.sum(), slope @ base]) + 2 * CALIBRATION_RIDGE * away
-        return float(loss + CALIBRATION_RIDGE * away @ away), gradient
-
-    solved = minimize(objective, np.array([0.0, 1.0]), jac=True, options={"gtol": 1e-10})
-    return np.asarray(solved.x)
 
 
 def solve_dual(

@@ -415,10 +415,8 @@ class ScoreRanks(LogLossFamily, NumberRanks):
         return np.asarray(expit(NumberRanks.outputs(self, parameters, base, columns)))
 
     def task_loss(self, task: Problem, score: np.ndarray) -> tuple[float, np.ndarray]:
-        small = np.exp(-np.abs(score))
-        loss = task.weights @ (np.maximum(score, 0) + np.log1p(small) - task.y * score)
-        chance = np.where(score >= 0, 1.0, small) / (1 + small)
-        return float(loss), task.weights * (chance - task.y)
+        loss = task.weights @ (np.logaddexp(0.0, score) - task.y * score)
+        return float(loss), task.weights * (expit(score) - task.y)
 
 
 def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:

@@ -505,5 +505,4 @@ def _best_place(
     for kept in (keeps & ~constant, keeps & ~likely.any()):
         if kept.any():
             return int(np.argmax(kept)), True
-    places = np.flatnonzero(likely) if likely.any() else np.arange(len(excess))
-    return int(places[np.argmin(excess[places])]), False
+    return int(np.argmin(np.where(likely | ~likely.any(), excess, np.inf))), False

@@ -46,6 +46,7 @@ from frhsic.estimators.frontier import (
     Choice,
     Condition,
     Frontier,
+    Gap,
     limited_measure,
     measure_path,
 )
@@ -241,6 +242,11 @@ class ParityEstimator(ParityModel, ABC):
             path = (path > solution.units.threshold).astype(np.float64)
         confidence = self.confidence or 0.95
         gaps, pvalues = measure_path(self.aim, path, measured_rows, constraints, confidence)
+        none = Gap(0.0, 0.0, 0.0)
+        gaps = {
+            name: tuple(none if same else gap for gap, same in zip(every, solution.constant))
+            for name, every in gaps.items()
+        }
         self.frontier_ = Frontier(
             aim=self.aim,
             measure=self._measure,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from scipy.interpolate import make_interp_spline
 
 from frhsic.estimators.constraints import Constraint, GapCurves, LabelledRows
 from frhsic.estimators.deciding import TIED, Decisions
@@ -91,12 +92,17 @@ class Solution:
             solution = solution.above_constant(whole, sample.fold)
         return solution.interpolated()
 
+    @property
+    def constant(self) -> np.ndarray:
+        """Which trade-offs decide the same for everybody, as booleans; scores keep some spread."""
+        same = ~self.parameters[..., 3:].any(axis=(1, 2))
+        return np.asarray(same & self.family.decides)
+
     def interpolated(self) -> Self:
         """Return the trade-offs with more of them between two neighbours."""
-        steps = np.arange(BETWEEN)[:, None, None, None] / BETWEEN
-        between = self.parameters[:-1] + steps * np.diff(self.parameters, axis=0)
-        path = np.concatenate(np.swapaxes(between, 0, 1))
-        return replace(self, parameters=np.append(path, self.parameters[-1:], axis=0))
+        last = len(self.parameters) - 1
+        line = make_interp_spline(np.arange(last + 1), self.parameters, k=1)
+        return replace(self, parameters=line(np.linspace(0, last, BETWEEN * last + 1)))
 
     def above_constant(self, task: Problem, fold: np.ndarray) -> Self:
         """Return the trade-offs without those that lose to a constant at the same gap, out of fold;
@@ -116,7 +122,7 @@ class Solution:
         parameters = self.parameters.copy()
         count = len(parameters)
         gains = np.zeros(count)
-        predictions = [np.empty_like(np.column_stack([task.base])) for _ in range(count)]
+        predictions = np.empty((count, *np.column_stack([task.base]).shape))
         for j in range(parameters.shape[1]):
             held_out = np.flatnonzero(fold == j)
             part = task.at(held_out)
@@ -125,7 +131,7 @@ class Solution:
                 own = parameters[i, j]
                 gains[i] -= family.loss(part, own)
                 scores = family.outputs(own, part.base, part.columns)
-                predictions[i][held_out] = np.reshape(scores, (len(held_out), -1))
+                predictions[i, held_out] = np.reshape(scores, (len(held_out), -1))
         if family.decides:
             same = parameters[-1:].copy()
             same[..., 2:] = constant[2:]  # η as it was recalibrated does not count
