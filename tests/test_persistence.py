@@ -24,7 +24,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import PredefinedSplit
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    SplineTransformer,
+    StandardScaler,
+)
 from torch import Tensor, nn
 
 import frhsic.persistence
@@ -279,6 +284,8 @@ def test_other_scores_or_an_error_name_both_versions_and_what_to_do(
 # Models of other libraries
 
 
+# Splines of newer versions of SciPy hold a function.
+SPLINES = SplineTransformer(3).fit(FRAME[["hours"]])
 WRAPPED = {
     "a frozen regression": (FrozenEstimator(one_hot(LogisticRegression()).fit(FRAME, PAID)), []),
     "a pipeline": (one_hot(LogisticRegression()), []),
@@ -287,6 +294,10 @@ WRAPPED = {
     "LightGBM": (
         one_hot(lightgbm.LGBMClassifier(n_estimators=3, verbose=-1)),
         ["OrderedDict", "Booster", "LGBMClassifier"],
+    ),
+    "splines": (
+        make_pipeline(make_column_transformer((SPLINES, ["hours"])), LogisticRegression()),
+        ["asarray"] * hasattr(SPLINES.bsplines_[0], "_asarray") + ["BSpline"],
     ),
     "XGBoost": (one_hot(xgboost.XGBClassifier(n_estimators=3)), ["Booster", "XGBClassifier"]),
 }

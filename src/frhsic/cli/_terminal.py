@@ -509,8 +509,8 @@ class Reading:
         int | None,
         Option(
             help=(
-                "Memory that the table, and a model, may take; 200 times the size of the file, but"
-                " at least 128 MiB, if not given."
+                "Memory that the table, and a model, may take; 200 and 25 times the size of the"
+                " file, but at least 128 MiB, if not given."
             )
         ),
     ] = None
