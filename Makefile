@@ -1,8 +1,10 @@
-# Two commands: `make demo` and `make test`. Each builds .venv once and is quick the second time.
+# Two commands: `make demo` and `make test`. The first builds .venv without torch, the second adds torch and the tools to
+# it; both are quick the second time.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+TOOLS  := $(VENV)/.tools
 TRITON := $(VENV)/triton
 LOWEST := $(VENV)/lowest
 
@@ -17,10 +19,10 @@ demo: $(STAMP)
 	$(BIN)/frhsic demo
 
 # One torch thread per worker: batches are small, and two workers already fill two cores.
-test: $(STAMP)
+test: $(TOOLS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-test-all: $(STAMP)
+test-all: $(TOOLS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m ''
 
 # The tests with the oldest versions that pyproject.toml allows. What these deprecate or warn about is not this library's:
@@ -40,46 +42,50 @@ kernels: $(TRITON)/.ready
 	$(INTERPRETED)
 
 # The same packages, each file compared with its hash before it is installed (torch apart).
-verified: $(STAMP)
+verified: $(TOOLS)
 	$(BIN)/python -m pip install -q --require-hashes --no-deps --force-reinstall -r hashes.txt
 
 # The site, in docs/_build/html; a warning is an error.
-docs: $(STAMP)
+docs: $(TOOLS)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 # Lines and branches that the tests and the interpreted kernels reach.
-coverage: $(STAMP) $(TRITON)/.ready
+coverage: $(TOOLS) $(TRITON)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q --cov --cov-report= tests src/frhsic
 	$(INTERPRETED) --cov --cov-append --cov-report=term
 
-lint: $(STAMP)
+lint: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP)
+types: $(TOOLS)
 	$(BIN)/mypy
 
-contract: $(STAMP)
+contract: $(TOOLS)
 	$(BIN)/lint-imports
 
-benchmark: $(STAMP)
+benchmark: $(TOOLS)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[benchmark]'
 
-$(STAMP): pyproject.toml paper/pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "frhsic needs Python 3.11 or newer; set PYTHON=... to one")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	@touch $@
+
+$(TOOLS): paper/pyproject.toml $(STAMP)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]' -e paper
 	@touch $@
 
 # 6 GB, since that torch comes with the libraries of a GPU, and with Triton.
-$(LOWEST)/.ready: pyproject.toml tests/trust/lowest.py | $(STAMP)
+$(LOWEST)/.ready: pyproject.toml tests/trust/lowest.py | $(TOOLS)
 	$(PYTHON) -m venv $(LOWEST)
 	$(PYTHON) tests/trust/lowest.py >$(LOWEST)/pins.txt
-	$(LOWEST)/bin/python -m pip install -q -c $(LOWEST)/pins.txt -e '.[dev]' -e paper
+	$(LOWEST)/bin/python -m pip install -q -c $(LOWEST)/pins.txt -e '.[test]' -e paper
 	@touch $@
 
-$(TRITON)/.ready: kernels.txt | $(STAMP)
+$(TRITON)/.ready: kernels.txt | $(TOOLS)
 	@rm -rf $(TRITON)
 	@$(BIN)/python -m pip install -q --require-hashes --no-deps --target $(TRITON) -r kernels.txt 2>$(TRITON).log || \
 		{ echo "Triton cannot be installed here: $$(tail -n 1 $(TRITON).log)" >&2; exit 1; }

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
-import torch
+
+MISSING = re.compile(r"ModuleNotFoundError: (No module named 'torch'|\w+ needs torch)")
 
 
-@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
-def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+@pytest.fixture(params=["float32", "float64"])
+def dtype(request: pytest.FixtureRequest) -> Any:
     """Every statistic is tested in both widths."""
-    return request.param
+    return getattr(pytest.importorskip("torch"), request.param)
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +65,21 @@ def without_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Without torch, leave out the examples of modules that need it."""
+    config.option.doctest_ignore_import_errors = find_spec("torch") is None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Any:
+    """Skip modules that import torch where it is not installed."""
+    report = yield
+    if report.failed and find_spec("torch") is None and MISSING.search(str(report.longrepr)):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, "Skipped: needs torch")
+    return report
 
 
 def pytest_collection_finish() -> None:

@@ -46,7 +46,6 @@ from frhsic.auditing.results import (
     LIMITABLE,
     AttributeAudit,
     Histogram,
-    Population,
     RowCounts,
     Subject,
 )
@@ -54,7 +53,9 @@ from frhsic.auditing.running import finish_audit
 from frhsic.independence import hsic_interval
 from frhsic.kernels import Gaussian
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
+from frhsic.parity.column import column_gaps
 from frhsic.parity.limits import parse_limits
+from frhsic.parity.strata import Strata
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "laws"
@@ -518,7 +519,143 @@ def generator_of(word: str, number: int) -> Random:
     return np.random.default_rng(list(digest))
 
 
+@dataclass(frozen=True)
+class StratifiedLaw:
+    """A law of S and of the score in each stratum of a control. `warps` give the u of a row from
+    its rank in its stratum; the curves of `parts` are of this rank. Rows of a cluster are in the
+    same stratum if `alike`.
+    """
+
+    whole: Law
+    shares: Array
+    parts: tuple[Law, ...]
+    warps: tuple[Callable[[Array], Array], ...]
+    alike: bool
+
+    @classmethod
+    def random(cls, rng: Random) -> StratifiedLaw:
+        """Draw a law of up to twelve strata, each of 60 rows or more in expectation."""
+        whole = Law.random(rng)
+        most = min(whole.n // 60, 12)
+        count = int(rng.integers(1, most + 1))
+        shares = 60 / whole.n + (1 - 60 * count / whole.n) * rng.dirichlet(np.ones(count))
+        apart = rng.uniform(0, 0.8)  # what strata differ in, of what scores can differ
+        flat_law = rng.random() < 0.3
+        parts = []
+        warps = []
+        for _ in range(count):
+            warp = partial(betaincinv, log_uniform(rng, 0.5, 2), log_uniform(rng, 0.5, 2))
+            _, curve = flat(rng) if flat_law else CURVES[rng.integers(len(CURVES))](rng)
+            shape = Law._scaled(Law._along(whole.attribute, curve, by_rank=rng.random() < 0.5))
+            shift = apart * rng.uniform(-1, 1)
+            mixed = partial(mixed_curve, shape, warp, 1 - apart, shift)
+            parts.append(replace(whole, shape=mixed))
+            warps.append(warp)
+        return cls(whole, shares, tuple(parts), tuple(warps), bool(rng.random() < 0.5))
+
+    def sample(self, rng: Random) -> tuple[Sample, Array]:
+        """Draw scores, S, the weights or clusters, and the stratum of each row."""
+        v, noise, options = self.whole.rows(rng)
+        strata = rng.choice(len(self.shares), len(v), p=self.shares)
+        if self.alike and "groups" in options:
+            strata = strata[options["groups"]]
+        f = np.empty(len(v))
+        u = np.empty(len(v))
+        for number, (part, warp) in enumerate(zip(self.parts, self.warps)):
+            rows = strata == number
+            f[rows] = part.scored(v[rows], noise[rows])
+            u[rows] = warp(v[rows])
+        s = self.whole.attribute.value(u)
+        if np.ptp(s) == 0:
+            return self.sample(rng)
+        return (f, s, options), strata
+
+    def gap(self, resolutions: Any = 0.0) -> float:
+        """Return the gap within strata, at a resolution of each."""
+        each = np.broadcast_to(resolutions, len(self.parts))
+        gaps = [part.gap(resolution) for part, resolution in zip(self.parts, each)]
+        return float(self.shares @ gaps)
+
+    def whole_gap(self, resolution: float) -> float:
+        """Return the gap of all people: means over 4,000 ranges of S of equal mass."""
+        v = middles(20_000)
+        values = np.concatenate([self.whole.attribute.value(warp(v)) for warp in self.warps])
+        means = np.concatenate([part.mean(v) for part in self.parts])
+        mass = np.repeat(self.shares / len(v), len(v))
+        _, level = np.unique(values, return_inverse=True)
+        total = np.bincount(level, mass)
+        mean = np.bincount(level, mass * means) / total
+        places = np.searchsorted(np.cumsum(total), middles(GRID) * total.sum())
+        grid = mean[np.minimum(places, len(mean) - 1)]
+        if len(total) > 1_000:  # neighbouring values belong to single strata
+            grid = np.repeat(grid.reshape(4_000, -1).mean(axis=1), GRID // 4_000)
+        return gap_of(grid, resolution)
+
+    @property
+    def ingredients(self) -> Record:
+        """What the law is made of, in words."""
+        count = len(self.parts)
+        return {
+            **self.whole.ingredients,
+            "curve": "flat" if self.gap() < FLAT else "not flat",
+            "strata": next(f"up to {most}" for most in (1, 4, 12) if count <= most),
+        }
+
+
+def mixed_curve(shape: Curve, warp: Curve, share: float, shift: float, v: Array) -> Array:
+    """Return a curve along S, as a function of the rank in a stratum, with the stratum's shift."""
+    return share * shape(warp(v)) + shift
+
+
 # --- what is measured on a law
+
+
+def within_strata(law: StratifiedLaw, rng: Random, number: int) -> Record:
+    """Return the interval of the gap within strata, and that of its difference from the gap of all
+    people.
+    """
+    (f, s, options), strata = law.sample(rng)
+    start = time.process_time()
+    rows = Rows(
+        f[:, None],
+        s[:, None],
+        f,
+        weights=options.get("sample_weight"),
+        groups=options.get("groups"),
+        strata=strata,
+        controls=Strata.fit(strata.astype(str), least=1),
+    )
+    settings = Settings(resamples=RESAMPLES, seed=number)
+    population = gaps_and_curves(rows, settings)
+    seconds = time.process_time() - start
+    within = population.within["gdp"]
+    change = population.within.differences[0]
+    (column,) = column_gaps(rows.score_rows(f[:, None]))
+    shares = np.zeros(len(law.parts))
+    shares[np.unique(strata)] = column.windows.shares
+    truth = law.gap(shares)
+    other = law.whole_gap(float(population["gdp"].settings["resolution"]))
+    return {
+        "gap": law.gap(),
+        "gap_at": truth,
+        "resolution": float(within.settings["resolution"]),
+        "value": within.value,
+        "low": within.interval.low,
+        "high": within.interval.high,
+        "error": within.standard_error,
+        "pvalue": within.pvalue,
+        "difference": truth - other,
+        "difference_low": change.interval.low,
+        "difference_high": change.interval.high,
+        "seconds": seconds,
+    }
+
+
+def difference_of(one: Record) -> Record:
+    """Return the interval of a difference of gaps in place of that of the gap."""
+    truth = one["difference"]
+    low, high = one["difference_low"], one["difference_high"]
+    return {"gap": truth, "gap_at": truth, "low": low, "high": high}
 
 
 def interval_of(
@@ -634,8 +771,7 @@ def audit_of_gaps(f: Array, s: Array, options: dict[str, Array]) -> Audit:
     )
     attributes = []
     for i in range(s.shape[1]):
-        numbers, curves = gaps_and_curves(rows.select_attribute(i), Settings())
-        population = Population(rows.count, tuple(numbers), curves)
+        population = gaps_and_curves(rows.select_attribute(i), Settings())
         law = rows.law(s[:, i])
         attributes.append(AttributeAudit(f"s{i}", Histogram((), ()), law, population))
     span = float(f.min()), float(f.max())
@@ -877,6 +1013,11 @@ INTERVAL = (
     Rate("flat laws excluded", below, lambda one: is_stated(one) and is_flat(one), most=LEVEL),
 )
 TESTED = (Rate("contradicts its p-value", contradicts, most=0.0), *INTERVAL)
+DIFFERENCE = (
+    Rate("difference covered", lambda one: covers(difference_of(one)), least=0.94),
+    Rate("difference above", lambda one: above(difference_of(one)), most=LEVEL),
+    Rate("difference below", lambda one: below(difference_of(one)), most=LEVEL),
+)
 CLAIMS = {
     "gdp": Claim(partial(interval_of, gdp, Law.gap), TESTED),
     "standardized_gdp": Claim(partial(interval_of, standardized_gdp, standardized_gap), TESTED),
@@ -885,6 +1026,7 @@ CLAIMS = {
         explained_share, INTERVAL, lambda rng: Law.random(rng).without(clusters=True)
     ),
     "band": Claim(band, INTERVAL),
+    "within": Claim(within_strata, (*TESTED, *DIFFERENCE), StratifiedLaw.random),
     "hsic": Claim(hsic_of, INTERVAL, NormalPair.random),
     "drift": Claim(no_drift, (Rate("change called", lambda one: one["called"], most=LEVEL),)),
     "doubled": Claim(

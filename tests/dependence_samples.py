@@ -7,14 +7,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from scipy.special import digamma
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def _polars(x: np.ndarray) -> Any:
@@ -27,7 +28,7 @@ KINDS: dict[str, Callable[[np.ndarray], Any]] = {
     "numpy": lambda x: x,
     "pandas": lambda x: pd.DataFrame(x) if x.ndim == 2 else pd.Series(x, name="age"),
     "polars": _polars,
-    "torch": torch.from_numpy,
+    "torch": lambda x: pytest.importorskip("torch").from_numpy(x),
 }
 
 
@@ -35,6 +36,8 @@ def gaussian_pair(n: int, rho: float, seed: int, columns: int = 1) -> tuple[Tens
     """Return standard normal z, of some columns, and s with correlation rho to the first of
     them.
     """
+    import torch
+
     g = torch.Generator().manual_seed(seed)
     z = torch.randn(n, columns, generator=g, dtype=torch.float64)
     s = rho * z[:, :1] + (1 - rho**2) ** 0.5 * torch.randn(n, 1, generator=g, dtype=torch.float64)
@@ -138,9 +141,11 @@ def binned_by_definition(z, s, kernel, edges):
 
 
 def batch(
-    m: int = 8, d: int = 3, q: int = 1, dtype: torch.dtype = torch.float64, seed: int = 0
-) -> tuple[torch.Tensor, ...]:
+    m: int = 8, d: int = 3, q: int = 1, dtype: Any = None, seed: int = 0
+) -> tuple[Tensor, ...]:
     """A batch of representations, attributes and scores that depend on them."""
+    import torch
+
     source = torch.Generator().manual_seed(seed)
     s = torch.rand(m, q, generator=source, dtype=torch.float64)
     z = torch.randn(m, d, generator=source, dtype=torch.float64) + 2 * s[:, :1]

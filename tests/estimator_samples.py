@@ -5,7 +5,6 @@ else.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,13 @@ import pandas as pd
 
 from frhsic._files import Budget
 from frhsic.persistence.values import Reader, Writer
-from frhsic.training import MLP, Training
 
 
 def saved_and_read(value: Any) -> Any:
     """Return a value once it was written to a file as JSON and read from it."""
     writer = Writer()
     text = json.dumps(writer.value(value), allow_nan=False)
-    budget = Budget(Path(__file__), max_bytes=2**20)
+    budget = Budget(2**20)
     return Reader(writer.arrays, writer.entries.__getitem__, budget).value(json.loads(text))
 
 
@@ -28,6 +26,8 @@ def quick(*, hidden: tuple[int, ...] = (16,), size: int = 8, **training: Any) ->
     """Return the parameters of a small model that is trained as the paper's are, with some fields
     of its training.
     """
+    from frhsic.training import MLP, Training
+
     return {
         "encoder": MLP(hidden, size),
         "training": Training(**{"epochs": 25, "batch_size": 64, "learning_rate": 0.02, **training}),
@@ -35,10 +35,6 @@ def quick(*, hidden: tuple[int, ...] = (16,), size: int = 8, **training: Any) ->
         "random_state": 0,
         "device": "cpu",
     }
-
-
-QUICK = quick()
-"""A small model for tests of training itself; tests of the defaults do not use it."""
 
 
 def biased(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import torch
 from scipy import stats
 from scipy.special import expit
 from sklearn.metrics import log_loss, roc_auc_score
@@ -36,11 +36,8 @@ from frhsic.auditing.measures import (
 from frhsic.auditing.results import Law, LimitCheck, Number, Quality, Subject, are_chances
 from frhsic.auditing.running import Inputs, outcome
 from frhsic.cli import app
-from frhsic.dependence import distance_correlation, hsic, hsic_unbiased
-from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
 from frhsic.independence.effects import METHOD
 from frhsic.intervals import Interval
-from frhsic.kernels import HalfDistance, gaussian_at_median
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
 from frhsic.probes import cross_fitted_scores, probe
 from frhsic.report import render, words
@@ -115,6 +112,25 @@ def test_every_number_is_the_one_that_the_library_gives(scored):
         number.key for number in numbers.numbers
     }  # these scores are no chances
     assert numbers["correlation_ratio"].value == float(correlation_ratio(f, age))
+    left_out = {"calibration_gdp"}
+    if find_spec("torch") is None:
+        left_out |= {"hsic", "hsic_effect"}
+    assert {number.key for number in numbers.numbers} == set(words.LABELS) - left_out
+    rows = subsample(len(z), 200, QUICK.generator(4))
+    for kind in PROBES:
+        number, expected = numbers[f"probe_{kind}"], probe(z[rows], age.to_numpy()[rows], kind)
+        assert (number.value, number.rows) == (expected.r2, 200)
+        assert number.under_independence == expected.shuffled_r2
+
+
+def test_hsic_in_an_audit_is_the_one_that_the_library_gives(scored):
+    torch = pytest.importorskip("torch")
+    from frhsic.dependence import distance_correlation, hsic, hsic_unbiased
+    from frhsic.independence import gamma_test, hsic_interval, normalized_hsic_interval
+    from frhsic.kernels import HalfDistance, gaussian_at_median
+
+    z, age, _, result = scored
+    numbers = result["age"].all_rows
     rows = subsample(len(z), 400, QUICK.generator(1))
     a, b = torch.from_numpy(z[rows]), torch.from_numpy(age.to_numpy()[rows])[:, None]
     k, l = gaussian_at_median(a), gaussian_at_median(b)
@@ -128,12 +144,21 @@ def test_every_number_is_the_one_that_the_library_gives(scored):
     squared = numbers["squared_distance_correlation"].value
     assert squared == normalized_hsic_interval(a, b, half, half).value
     assert squared == pytest.approx(float(distance_correlation(a, b)) ** 2, abs=0.01)
-    assert {number.key for number in numbers.numbers} == set(words.LABELS) - {"calibration_gdp"}
-    rows = subsample(len(z), 200, QUICK.generator(4))
-    for kind in PROBES:
-        number, expected = numbers[f"probe_{kind}"], probe(z[rows], age.to_numpy()[rows], kind)
-        assert (number.value, number.rows) == (expected.r2, 200)
-        assert number.under_independence == expected.shuffled_r2
+
+
+def test_without_torch_an_audit_leaves_hsic_out_and_says_how_to_install_it(scored, monkeypatch):
+    z, age, y, result = scored
+    monkeypatch.setattr("frhsic._lazy.find_spec", lambda name: None)
+    light = audit(z, age, y, threshold=0.5, settings=QUICK, context=Context(name="risk"))
+    assert light.context.remarks == (
+        "HSIC and its test were left out: they need torch, which is not installed; install it with"
+        " pip install torch.",
+    )
+    kept = [n for n in result["age"].all_rows.numbers if n.key not in ("hsic", "hsic_effect")]
+    assert list(light["age"].all_rows.numbers) == kept
+    several = audit(np.column_stack([z, y]), age, settings=replace(SMALL, resamples=20))
+    assert "squared_distance_correlation" not in {n.key for n in several["age"].all_rows.numbers}
+    assert audit(z, age, settings=replace(SMALL, fast=True)).context.remarks == ()
 
 
 def test_each_number_says_how_it_was_computed(scored):
@@ -731,7 +756,6 @@ def test_the_names_of_groups_change_nothing():
         audit(data["risk"], data["age"], groups=groups, settings=SMALL)
         for groups in (
             number,
-            torch.from_numpy(number),
             named,
             named.map("{:03d}".format),
             named.astype("category"),

@@ -20,7 +20,7 @@ from sklearn.preprocessing import SplineTransformer
 from frhsic import ParityClassifier, ParityRegressor
 from frhsic.estimators import families
 from frhsic.estimators.basis import MOST_LEVELS, SensitiveBasis
-from frhsic.estimators.constraints import GapCurve
+from frhsic.estimators.constraints import Constraint, GapCurves
 from frhsic.estimators.deciding import Decisions
 from frhsic.estimators.families import (
     BinaryScores,
@@ -30,14 +30,13 @@ from frhsic.estimators.families import (
     NumberScores,
     Problem,
     ScoreRanks,
-    SoftRanks,
     Units,
     expanded,
     log_loss_root,
+    soft_deciles,
 )
-from frhsic.estimators.known import ConditionalLaw
 from frhsic.estimators.solution import Solution
-from frhsic.estimators.solving import SMOOTHNESS, GapNorm, solve
+from frhsic.estimators.solving import SMOOTHNESS, gap_norm, solve
 from frhsic.scoring import auc_and_influence
 
 
@@ -90,9 +89,10 @@ class Law:
         """One row for each x, s and y, with its probability as weight."""
         x, s, y = (index.ravel() for index in np.indices(self.table.shape))
         weights = self.table.ravel()
-        counted = weights * y if self.positive else weights
-        curve = GapCurve.from_rows(self.basis, self.basis(s * 1.0), counted)
-        return Problem(self.base(family)[x], self.means[x], y * 1.0, weights, [curve])
+        among = "positive" if self.positive else "all"
+        constraint = Constraint(0, among, self.basis, 1.0)
+        curves = GapCurves.of([constraint], s[:, None] * 1.0, y, weights)
+        return Problem(self.base(family)[x], self.means[x], y * 1.0, weights, curves)
 
 
 def laws() -> dict[str, Law]:
@@ -186,7 +186,7 @@ def test_the_functions_of_s_give_the_gap_by_its_definition(name):
     law, rows = LAWS[name], LAWS[name].rows(NumberScores())
     f = np.random.default_rng(1).uniform(size=len(law.mass))
     x = np.indices(law.table.shape)[0].ravel()
-    assert rows.curves[0].gap(f[x][:, None]) == approx(law.gap(f), rel=1e-12)
+    assert rows.curves.largest(f[x][:, None]) == approx(law.gap(f), rel=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["squared", "log"])
@@ -283,7 +283,7 @@ def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
     best = family.constant(rows)
     if family.decides:
         start = np.array([0.0, 1.0, -0.5, 1.0, *np.zeros(3)])
-        wrong = -best
+        wrong = np.append(start[:2], -best[2:])
     else:
         start = family.first(rows).parameters
         wrong = start * 0.5 - best
@@ -298,10 +298,11 @@ def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
     assert family.loss(rows, wrong) > constant
     if family.decides:
         assert family.loss(rows, new) == approx(constant)
+        assert (solution.parameters[2] == new).all()  # and it ends the path
         return
     assert family.loss(rows, new) < constant
     gaps = [
-        rows.curves[0].gap(family.outputs(own, rows.base, rows.columns)[:, None])
+        rows.curves.largest(family.outputs(own, rows.base, rows.columns)[:, None])
         for own in (wrong, new)
     ]
     assert gaps[1] == approx(gaps[0], rel=0.1)
@@ -419,9 +420,8 @@ def test_gradients_are_those_of_loss_and_outputs(family):
 
 
 @pytest.mark.parametrize("family", [ScoreRanks(), NumberRanks()])
-def test_sums_and_gradients_of_ranks_are_those_of_soft_deciles_up_to_the_cells(family, monkeypatch):
-    monkeypatch.setattr(families, "CELLS", 400)
-    monkeypatch.setattr(families, "MOST_CELLS", 100_000)
+def test_sums_and_gradients_of_ranks_are_those_of_soft_deciles(family, monkeypatch):
+    monkeypatch.setattr(families, "NEWTON_STEPS", 8)
     rows, at = sample_rows(family)
     evaluation = family.evaluate(rows, at, FUNCTIONS_OF_ROWS)
     pull = np.random.default_rng(1).normal(size=evaluation.sums.shape)
@@ -438,51 +438,46 @@ def test_sums_and_gradients_of_ranks_are_those_of_soft_deciles_up_to_the_cells(f
     def value(parameters: np.ndarray) -> float:
         return family.loss(rows, parameters) + float((pull * sums(parameters)).sum())
 
-    assert evaluation.sums == approx(sums(at), abs=1e-5)
-    # slopes are constant in a cell, so that those of 40 rows are wrong by half a cell each
-    assert evaluation.gradient(pull) == approx(difference(value, at), abs=4e-3)
-    monkeypatch.undo()
-    assert family.evaluate(rows, at, FUNCTIONS_OF_ROWS).sums == approx(sums(at), abs=0.01)
+    assert evaluation.sums == approx(sums(at), abs=1e-9)
+    assert evaluation.gradient(pull) == approx(difference(value, at), rel=1e-5, abs=1e-6)
 
 
-def test_deciles_of_tied_scores_have_the_shares_of_deciles_once_softened():
-    """Three values, far apart, with 60, 25 and 15 % of the weight."""
-    score = np.array([0.0, 10.0, 20.0])
-    weights = np.array([0.6, 0.25, 0.15])
-    ranks = SoftRanks.of(score, weights, 1.0)
-    above = ranks.starts[ranks.cell] + ranks.along[:, None] * ranks.slopes[ranks.cell]
-    assert weights @ above == approx(np.arange(9, 0, -1) / 10, abs=1e-3)
-
-
-def test_the_gradient_of_the_gap_is_its_own():
+def test_soft_deciles_have_nearly_the_shares_of_deciles():
     rng = np.random.default_rng(0)
-    s, weights, f = rng.uniform(size=60), rng.uniform(size=60), rng.normal(size=(60, 2))
-    basis = SensitiveBasis.fit(s, weights)
-    curve = GapCurve.from_rows(basis, basis(s), weights)
-    sums = curve.functions.T @ f
-    numeric = difference(lambda flat: curve.norm(flat.reshape(sums.shape), 0.05)[0], sums.ravel())
-    assert curve.norm(sums, 0.05)[1].ravel() == approx(numeric, rel=1e-5, abs=1e-9)
-    assert curve.gap(f) == curve.norm(sums, 0.0)[0]
+    score = rng.normal(size=400) + rng.integers(3, size=400)
+    weights = rng.dirichlet(np.full(400, 10.0))
+    above = weights @ soft_deciles(score, weights, 0.1 * score.std())
+    assert above == approx(np.arange(9, 0, -1) / 10, abs=1e-3)
 
 
-def test_the_norm_over_attributes_is_close_to_the_largest_share_and_has_its_gradient():
+def test_the_norm_over_gaps_is_close_to_the_largest_share_and_has_its_gradient():
+    """Each gap is that of its own curve, Σ p |φ · E[f φ]|, by its definition."""
     rng = np.random.default_rng(0)
-    weights, f = np.full(60, 1 / 60), rng.normal(size=(60, 1))
-    curves = []
-    for scale in (1.0, 0.5):
-        s = rng.uniform(size=60)
-        basis = SensitiveBasis.fit(s, weights)
-        curves.append(GapCurve.from_rows(basis, basis(s), weights, scale))
-    functions = np.column_stack([curve.functions for curve in curves])
-    norm = GapNorm(curves, [0.3, 0.4], 0.8, functions)
-    shares = [curve.gap(f) / curve.scale / 0.8 for curve in curves]
-    sums = functions.T @ f
-    assert max(shares) < norm(sums, 0.0)[0] < 1.2 * max(shares)
+    s, weights, f = rng.uniform(size=(60, 2)), rng.uniform(size=60), rng.normal(size=(60, 2))
+    y = rng.integers(2, size=60)
+    constraints = [
+        Constraint(j, among, SensitiveBasis.fit(s[:, j], weights), 1.0)
+        for j, among in enumerate(["all", "negative"])
+    ]
+    curves = GapCurves.of(constraints, s, y, weights, [1.0, 0.5])
+    sums = curves.functions.T @ f
+    expected = []
+    for j, kept in enumerate((weights, weights * (y == 0))):
+        basis = constraints[j].basis
+        p = kept / kept.sum()
+        curve = basis.values @ (basis(s[:, j]).T @ (p[:, None] * (f - p @ f)))
+        expected.append(basis.mass @ np.abs(curve).mean(axis=1))
+    assert curves.gaps(sums) == approx(np.array(expected), rel=1e-12)
+    shares = curves.gaps(sums) / [1.0, 0.5]
+    assert curves.largest(f) == approx(shares.max())
+    assert shares.max() < gap_norm(curves, sums, np.zeros(2))[0] < 1.2 * shares.max()
+    smoothness = np.array([0.05, 0.1])
 
     def value(flat: np.ndarray) -> float:
-        return norm(flat[:, None], 0.1)[0]
+        return gap_norm(curves, flat.reshape(sums.shape), smoothness)[0]
 
-    assert norm(sums, 0.1)[1].ravel() / 0.8 == approx(difference(value, sums.ravel()), rel=1e-5)
+    gradient = gap_norm(curves, sums, smoothness)[1].ravel()
+    assert gradient == approx(difference(value, sums.ravel()), rel=1e-5, abs=1e-9)
 
 
 # Functions of S
@@ -554,39 +549,6 @@ def test_the_expansion_for_ranks_is_linear_in_the_rank():
     low, high = np.split(expanded(means, np.array([0.0, 0.25, 1.0])), 2, axis=1)
     assert low + high == approx(means)
     assert high == approx(means * [[0.0], [0.25], [1.0]])
-
-
-@pytest.fixture(scope="module")
-def known_levels():
-    """Three levels of S with their shares, and 120 equally likely values of η at each."""
-    rng = np.random.default_rng(0)
-    shares, shift = np.array([0.5, 0.3, 0.2]), np.array([0.05, 0.2, 0.35])
-    eta = (0.6 * rng.beta(2, 3, (3, 120)) + shift[:, None]).ravel()
-    s = np.repeat(np.arange(3.0), 120)
-    weights = np.repeat(shares / 120, 120)
-    return eta, s, weights, ConditionalLaw.fit(eta, s, weights)
-
-
-def test_scores_are_moved_to_one_law_whatever_the_attribute(known_levels):
-    eta, s, _, law = known_levels
-    moved = law.moved(eta, s)
-    quantiles = [np.quantile(moved[s == level], np.linspace(0.05, 0.95, 19)) for level in range(3)]
-    spread = np.ptp(quantiles, axis=0).max()
-    before = np.ptp(
-        [np.quantile(eta[s == level], np.linspace(0.05, 0.95, 19)) for level in range(3)], axis=0
-    ).max()
-    assert before > 0.25
-    assert spread < 0.03  # 120 values of a level lie about 1/120 apart, and the law has 200 cells
-
-
-def test_scores_that_do_not_follow_the_attribute_hardly_move():
-    """Eight rows at each of 256 nodes tell nothing alone: their neighbours count, too."""
-    rng = np.random.default_rng(0)
-    law = ConditionalLaw.fit(rng.uniform(size=2000), rng.uniform(size=2000), None)
-    score = rng.uniform(size=2000)
-    moved = np.abs(law.moved(score, rng.uniform(size=2000)) - score)
-    # a rank among 200 rows, as many as a window of two standard deviations holds, errs by 0.03
-    assert moved.mean() < 0.04
 
 
 def test_only_directions_of_an_attribute_that_x_predicts_are_modelled() -> None:

@@ -13,10 +13,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from frhsic import ParityClassifier
 from frhsic.estimators.basis import SensitiveBasis
-from frhsic.estimators.constraints import GapCurve, condition_probability
+from frhsic.estimators.constraints import CHANCES, Constraint, GapCurves
 from frhsic.estimators.deciding import Decisions, solve_dual
 from frhsic.estimators.families import Problem
-from frhsic.estimators.known import ConditionalLaw, KnownDecisions
 from frhsic.estimators.solving import GAP_SHARES
 
 
@@ -57,6 +56,18 @@ class Law:
             SensitiveBasis.fit(np.arange(joint.shape[1]) * 1.0, joint.sum(axis=0))
             for joint in (self.joint(*pair) for pair in self.limited)
         ]
+
+    @property
+    def constraints(self) -> list[Constraint]:
+        pairs = zip(self.limited, self.bases())
+        return [Constraint(attribute, among, basis, 1.0) for (attribute, among), basis in pairs]
+
+    def curves_of_rows(self) -> tuple[GapCurves, np.ndarray, np.ndarray, np.ndarray]:
+        """One row for each x, s, r and y: the curves, x, y and weights."""
+        x, *s, y = (index.ravel() for index in np.indices(self.table.shape))
+        attributes = np.column_stack(s) * 1.0
+        weights = self.table.ravel()
+        return GapCurves.of(self.constraints, attributes, y, weights), x, y * 1.0, weights
 
     def means(self) -> list[np.ndarray]:
         """E[φ(S) 1{row counts} | x] / P(row counts), less a multiple of the chance that it does."""
@@ -137,7 +148,7 @@ def test_the_dual_and_its_decisions_have_the_value_of_the_linear_program(name):
             gains,
             np.column_stack(means),
             law.mass,
-            bases,
+            law.curves_of_rows()[0],
             limits,
             ridge=1e-7,
             narrowest=1e-4,
@@ -164,15 +175,12 @@ def test_the_path_of_decisions_is_that_of_the_dual_for_shares_of_the_gap(among):
     p /= p.sum()
     rate = np.repeat(expit(2 * x + rng.normal(size=400))[:, None], 4, axis=1)
     law = Law(np.stack([p * (1 - rate), p * rate], axis=2)[:, :, None], ((0, among),))
-    cell, level, _, y = (index.ravel() for index in np.indices(law.table.shape))
-    weights = law.table.ravel()
-    counted = weights * condition_probability(among, y * 1.0)
-    basis = law.bases()[0]
-    curve = GapCurve.from_rows(basis, basis(level * 1.0), counted, among=among)
+    curves, cell, y, weights = law.curves_of_rows()
     family = Decisions()
-    moved = law.means()[0] + 0.3 * condition_probability(among, law.eta)[:, None]  # not centred
+    intercept, slope = CHANCES[among]
+    moved = law.means()[0] + 0.3 * (intercept + slope * law.eta)[:, None]  # not centred
     base, columns = family.inputs(law.eta, moved, None)
-    task = Problem(base[cell], columns[cell], y * 1.0, weights, [curve])
+    task = Problem(base[cell], columns[cell], y, weights, curves)
     path = family.path(task, GAP_SHARES)
     gains = law.eta - 0.5
     for share, parameters in zip(GAP_SHARES[1:], path[1:]):
@@ -195,14 +203,14 @@ def test_decisions_do_not_depend_on_the_last_digits_of_eta_and_m():
     basis = basis.along(np.eye(basis.values.shape[1])[:, :2])
     y = (rng.random(n) < eta) * 1.0
     weights = np.full(n, 1 / n)
-    curve = GapCurve.from_rows(basis, basis(s), weights)
+    curves = GapCurves.of([Constraint(0, "all", basis, 1.0)], s[:, None], y, weights)
     family = Decisions()
 
     def margins(noise: float) -> np.ndarray:
         shaken = eta * (1 + noise * rng.normal(size=n))
         columns = means * (1 + noise * rng.normal(size=means.shape))
         base, columns = family.inputs(shaken, columns, None)
-        path = family.path(Problem(base, columns, y, weights, [curve]), GAP_SHARES)
+        path = family.path(Problem(base, columns, y, weights, curves), GAP_SHARES)
         return np.array([family.outputs(own, base, columns) for own in path])
 
     exact = margins(0.0)
@@ -213,67 +221,43 @@ def test_decisions_do_not_depend_on_the_last_digits_of_eta_and_m():
         assert np.abs(shaken - exact).max() < 1e-6
 
 
-@pytest.mark.parametrize("move", [0.01, 0.05, 0.15, 0.3])
-def test_decisions_that_know_s_are_optimal(move):
-    """Against a linear program over randomised decisions with the gap of ours, on random laws of η
-    given three levels.
+@pytest.mark.parametrize("share", [0.8, 0.5, 0.2, 0.05])
+def test_decisions_that_know_s_are_optimal_and_have_thresholds_by_two_numbers(share):
+    """Against a linear program, and against t(s) = clip(Q_s, t₀ ± μ) with E t(S) = τ, where the
+    same share of all people and of those of s is above Q_s; three levels, 300 values of η at each.
     """
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        count = 300
         shares = rng.dirichlet(np.full(3, 5.0))
         shift = np.sort(rng.uniform(0, 0.4, size=3))
-        eta = (0.6 * rng.beta(2, 3, (3, count)) + shift[:, None]).ravel()
-        s = np.repeat(np.arange(3.0), count)
-        weights = np.repeat(shares / count, count)
-        conditional = ConditionalLaw.fit(eta, s, weights)
-        task = Problem(eta, eta[:, None], eta, weights, threshold=0.5)
-        family = KnownDecisions()
-        parameters = family.parameters(move, task, conditional)
-        columns = conditional.moved(eta, s)[:, None] - 0.5
-        taken = (family.outputs(parameters, eta - 0.5, columns) > 0) * 1.0
-        level = (s == np.arange(3)[:, None]) * weights
-        curve = level / shares[:, None] - weights
-        gap = shares @ np.abs(curve @ taken)
-        program = linprog(
-            np.append(weights * (0.5 - eta), np.zeros(3)),
-            np.block([[curve, -np.eye(3)], [-curve, -np.eye(3)], [np.zeros(len(eta)), shares]]),
-            np.append(np.zeros(6), gap),
-            bounds=[(0, 1)] * len(eta) + [(0, None)] * 3,
+        eta = 0.6 * rng.beta(2, 3, (3, 300)) + shift[:, None]
+        rate = np.zeros((3, 300, 3))
+        rate[np.arange(3), :, np.arange(3)] = shares[:, None] / 300
+        table = np.stack([rate * (1 - eta[..., None]), rate * eta[..., None]], axis=-1)
+        law = Law(table.reshape(900, 3, 1, 2), ((0, "all"),))
+        limit = share * law.gaps(law.eta > 0.5)
+        means = law.means()[0]
+        c, width = solve_dual(
+            law.eta - 0.5,
+            means,
+            law.mass,
+            law.curves_of_rows()[0],
+            limit,
+            ridge=1e-7,
+            narrowest=1e-4,
+            agreement=0.0,
         )
-        loss = weights @ (taken * (0.5 - eta))
-        assert program.fun - 1e-9 <= loss <= program.fun + 5e-4
-
-
-@pytest.mark.parametrize("levels", [3, 40])
-def test_a_law_given_s_is_that_of_its_people_and_of_a_hundred_like_those_near_it(levels):
-    rng = np.random.default_rng(levels)
-    n = 400
-    s = rng.integers(levels, size=n) * 1.0
-    score = rng.normal(size=n) + s / levels
-    weights = rng.integers(1, 4, n) / 2
-    law = ConditionalLaw.fit(score, s, weights)
-    w = weights * n / weights.sum()
-    grid = np.quantile(score, np.linspace(0, 1, 201))
-    cell = np.minimum(np.searchsorted(grid, score, side="right") - 1, 199)
-    values = np.unique(s)
-    table = np.array([np.bincount(cell, w * (s == value), 200) for value in values])
-    mass = table.sum(axis=1) / n
-    rank = np.cumsum(mass) - mass / 2
-    for i in range(len(values)):
-        near = np.exp(-((rank - rank[i]) ** 2) / (2 * 0.02**2)) if levels > 16 else np.eye(3)[i]
-        people = near @ table
-        share = (table[i] + 100 * people / people.sum()) / (table[i].sum() + 100)
-        assert law.shares[i] == approx(np.append(0, np.cumsum(share)), abs=1e-12)
-    pooled = np.append(0, np.cumsum(table.sum(axis=0)) / n)
-    at = (score[0] - grid[cell[0]]) / (grid[cell[0] + 1] - grid[cell[0]])
-    row = law.shares[np.searchsorted(values, s[0])]
-    expected = np.interp(row[cell[0]] + at * (row[cell[0] + 1] - row[cell[0]]), pooled, grid)
-    moved = law.moved(score, s)
-    assert moved[0] == approx(expected)
-    ends = law.moved(np.array([-99.0, 99.0, 0.1]), np.array([-5.0, 999.0, np.nan]))
-    assert ends == approx([grid[0], grid[-1], 0.1])
-    assert ConditionalLaw.fit(np.ones(n), s).moved(score, s) is score
+        margin = law.eta - 0.5 - means @ c
+        taken = expit(margin / width)
+        best = law.optimum(law.eta - 0.5, law.gaps(taken))
+        assert law.mass @ (taken * (law.eta - 0.5)) == approx(best, abs=3e-6)
+        thresholds = (law.eta - margin).reshape(3, 300)[:, 0]
+        assert shares @ thresholds == approx(0.5, abs=1e-9)
+        accepted = taken.reshape(3, 300).mean(axis=1)
+        away = np.abs(accepted - shares @ accepted)
+        ends = np.abs(thresholds - (thresholds.max() + thresholds.min()) / 2)
+        # a level that is accepted more or less often than all people is at an end of the interval
+        assert ends[away > 0.02] == approx(np.ptp(thresholds) / 2, abs=0.01)
 
 
 def test_rare_decisions_without_a_gap_are_one_for_everybody_where_x_is_nearly_s():

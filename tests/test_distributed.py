@@ -20,8 +20,8 @@ from frhsic.auditing.results import Number
 from frhsic.cli import app
 from frhsic.dependence import hsic_features
 from frhsic.dependence.features import draw_feature_maps
+from frhsic.distributed.features import FeaturePlan
 from frhsic.distributed.frames import file_columns, hash_numbers, read_files, table_files
-from frhsic.distributed.running import hsic_number
 from frhsic.estimators.network import FitArguments
 from frhsic.independence import hsic_interval
 from frhsic.independence.features import feature_moments, feature_test
@@ -187,7 +187,8 @@ def test_the_interval_of_hsic_by_features_holds_the_population_value(strength):
         maps = draw_feature_maps(Gaussian(1.0), Gaussian(1.0), 1, 1, features=64, random_state=draw)
         effect = hsic_interval(rows[0][:150], rows[1][:150], Gaussian(1.0), Gaussian(1.0))
         sample = Number("hsic", effect.value, 150, effect.interval)
-        number = hsic_number(sample, maps, feature_moments(maps, *rows), QUICK)
+        plan = FeaturePlan(maps, np.ones(1))
+        number = plan.number(sample, feature_moments(maps, *rows), QUICK.confidence)
         held += number.interval.low <= truth <= number.interval.high
         assert number.interval.high - number.interval.low < 8 * number.standard_error
     assert held >= 70  # 95 % of 80 less three standard errors

@@ -23,6 +23,10 @@ from frhsic.independence import (
     normalized_hsic_interval,
     permutation_test,
 )
+from frhsic.independence.effects import hsic_effect, normalized_effect
+from frhsic.independence.gamma import gamma_test_from_pair
+from frhsic.independence.grams import law_pair_from_rows
+from frhsic.independence.pairs import ColumnPair
 from frhsic.kernels import Gaussian, HalfDistance, Linear, default_gaussian
 
 ONE = Gaussian(1.0)
@@ -202,9 +206,7 @@ def test_the_trace_of_a_cube_by_random_vectors_is_close_to_the_exact_one(kind):
     for of_s in (other, Gram.from_rows(s, Gaussian(1.0))):  # without and with a thin factor
         prepared = pair_sums(gram, of_s, signs=random_signs(gram)).k
         assert prepared.signed is not None
-        torch.testing.assert_close(
-            torch.stack([*own_sums(gram, prepared).cubes]), torch.stack([*estimated])
-        )
+        assert own_sums(gram, prepared).cubes == approx(estimated, rel=1e-7)
 
 
 def test_the_trace_of_a_projection_needs_no_luck():
@@ -258,3 +260,27 @@ def test_the_interval_of_hsic_follows_the_unit_of_its_kernels():
         other = hsic_interval(unit * z, s, Linear(), Linear()).interval
         ends = unit**2 * one.interval.low, unit**2 * one.interval.high
         assert (other.low, other.high) == approx(ends, rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize("n", [8, 300])
+def test_distances_of_two_columns_by_sorting_have_the_law_of_their_gram_matrices(n):
+    z, s = correlated(n, 0.4, 3, 1)
+    s[: n // 3] = s[0]
+    half = HalfDistance()
+    by_sorting = law_pair_from_rows(z, s, half, half)
+    assert isinstance(by_sorting, ColumnPair)
+    # a column of zeros changes no distance, but is no longer sorted
+    by_tiles = law_pair_from_rows(torch.cat([z, torch.zeros(n, 1)], 1), s, half, half)
+    for effect in (hsic_effect, normalized_effect):
+        one, other = effect(by_sorting, 0.9), effect(by_tiles, 0.9)
+        assert (one.value, one.interval.low, one.interval.high) == approx(
+            (other.value, other.interval.low, other.interval.high), rel=1e-9
+        )
+        assert (one.n, one.kernels, one.bandwidth_rules) == (
+            other.n,
+            other.kernels,
+            other.bandwidth_rules,
+        )
+    assert gamma_test_from_pair(by_sorting, 0.05).pvalue == approx(
+        gamma_test_from_pair(by_tiles, 0.05).pvalue, rel=1e-7
+    )

@@ -30,9 +30,7 @@ from frhsic.estimators.additive import (
     spline_functions,
 )
 from frhsic.estimators.basis import predictable_directions
-from frhsic.estimators.coding import HashedFolds, TreeTable, fold_of_rows, row_hashes
 from frhsic.estimators.engine import (
-    Functions,
     Response,
     fit_engine,
     leaf_count,
@@ -40,6 +38,8 @@ from frhsic.estimators.engine import (
     table_settings,
 )
 from frhsic.estimators.fitting import limit_boosters, with_seed
+from frhsic.estimators.folds import HashedFolds, fold_of_rows, row_hashes
+from frhsic.tables.schema import Schema
 
 
 def made_up(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -190,25 +190,19 @@ def test_bins_of_new_rows_are_those_of_the_fitted_ones():
     assert rows.tolist() == [0, 0, 1, 2, 3]
 
 
-def numbers(values: np.ndarray) -> Functions:
-    return Functions(values, ~np.isnan(values).any(axis=1), reduced=False)
-
-
 def fitted(x: np.ndarray, fold: np.ndarray, weights: np.ndarray, seed: int = 0) -> Any:
     rng = np.random.default_rng(5)
-    binary = Response(
-        (x[:, 5] + rng.normal(size=len(x)) > 0) * 1.0, 2, np.full(len(x), True), "outcome"
-    )
-    three = Response(rng.integers(0, 3, len(x)) * 1.0, 3, np.full(len(x), True), "outcome")
-    functions = numbers(np.column_stack([np.sin(2 * x[:, 5]) * x[:, 3], x[:, 5] ** 2]))
-    return fit_engine(x, [2], [binary, three], [functions], fold, weights, seed)
+    binary = Response(x[:, 5] + rng.normal(size=len(x)) > 0, np.array([False, True]))
+    three = Response(rng.integers(0, 3, len(x)), np.arange(3))
+    functions = Response(np.column_stack([np.sin(2 * x[:, 5]) * x[:, 3], x[:, 5] ** 2]))
+    return fit_engine(x, [2], [binary, three, functions], fold, weights, seed)
 
 
 def test_a_row_is_predicted_by_the_models_without_its_fold(monkeypatch):
     """With one candidate for rounds and share, nothing is chosen by halves."""
     monkeypatch.setattr(engine, "ADDITIVE_SHARES", np.array([0.3]))
     monkeypatch.setattr(engine, "PATIENCE", 99)
-    monkeypatch.setattr(engine, "MOST_ROUNDS", {"outcome": 0, "function": 0})
+    monkeypatch.setattr(engine, "MOST_ROUNDS", 0)
     x, fold, weights = made_up()
     fit = fitted(x, fold, weights)
     assert fit.engine.booster is None
@@ -221,13 +215,13 @@ def test_what_is_measured_on_a_row_was_chosen_on_folds_of_the_other_half(monkeyp
     """An additive part that is right in even folds and wrong in odd ones: odd folds leave it out
     for even ones, and these want it for odd ones.
     """
-    monkeypatch.setattr(engine, "MOST_ROUNDS", {"outcome": 0, "function": 0})
+    monkeypatch.setattr(engine, "MOST_ROUNDS", 0)
     x, _, weights = made_up()
     fold = np.arange(len(x)) % 4
     y = x[:, 5] - x[:, 5].mean()
     rows = engine._Rows.of(x, [2], fold, weights, 0, 1)
     additive_part = np.where(fold % 2 == 0, y, -y)[:, None]
-    target = Response(y, 0, np.full(len(x), True), "outcome")
+    target = engine._Column(Response(y[:, None]), y)
     trees = engine._boost(rows, target, additive_part, 0)
     even = fold % 2 == 0
     assert trees.out_of_fold[~even, 0] == approx(-y[~even])
@@ -310,8 +304,7 @@ def test_rows_of_one_person_do_not_stop_the_trees_late():
     fold = np.empty(3000, dtype=int)
     for j, (_, held_out) in enumerate(GroupKFold(5).split(x, y, person)):
         fold[held_out] = j
-    target = Response(y, 2, np.full(3000, True), "outcome")
-    fit = fit_engine(x, [], [target], [], fold, np.ones(3000), 0)
+    fit = fit_engine(x, [], [Response(y, np.arange(2))], fold, np.ones(3000), 0)
     constant = log_loss(y, np.full(3000, y.mean()))
     assert log_loss(y, fit.out_of_fold[:, 0]) < constant + 0.02
 
@@ -321,7 +314,7 @@ def test_trees_find_what_is_not_additive_and_splines_what_is():
     x = rng.normal(size=(2000, 3))
     values = np.column_stack([np.sign(x[:, 0] * x[:, 1]), np.sin(2 * x[:, 2])])
     fold = np.arange(2000) % 5
-    fit = fit_engine(x, [], [], [numbers(values)], fold, np.ones(2000), 0)
+    fit = fit_engine(x, [], [Response(values)], fold, np.ones(2000), 0)
     error = ((fit.out_of_fold - values) ** 2).mean(axis=0) / values.var(axis=0)
     assert error[0] < 0.3
     assert error[1] < 0.01
@@ -334,8 +327,8 @@ def test_directions_are_those_that_x_predicts():
     functions = rng.normal(size=(1500, 4))
     functions[:, 2] = 0.8 * x[:, 0] + 0.6 * functions[:, 2]
     fold = np.arange(1500) % 5
-    known = rng.random(1500) < 0.8
-    fit = fit_engine(x, [], [], [Functions(functions, known)], fold, np.ones(1500), 0)
+    target = Response(functions, known=rng.random(1500) < 0.8, reduced=True)
+    fit = fit_engine(x, [], [target], fold, np.ones(1500), 0)
     (along,) = fit.directions
     assert along.shape == (4, 1)
     assert abs(along[2, 0]) > 0.98
@@ -349,8 +342,8 @@ def test_rows_without_a_value_do_not_count_and_are_predicted():
     results = []
     for filler in (0.0, 1e9):
         own = np.where(known[:, None], values, filler)
-        group = Functions(own, known, reduced=False)
-        results.append(fit_engine(x, [2], [], [group], fold, weights, 0).out_of_fold)
+        target = Response(own, known=known)
+        results.append(fit_engine(x, [2], [target], fold, weights, 0).out_of_fold)
     assert np.array_equal(results[0], results[1])
     assert np.isfinite(results[0]).all()
 
@@ -358,9 +351,8 @@ def test_rows_without_a_value_do_not_count_and_are_predicted():
 def test_numbers_in_any_unit_have_predictions_in_that_unit():
     x, fold, weights = made_up()
     y = np.sin(x[:, 5]) + 0.1 * x[:, 3]
-    known = np.full(len(x), True)
     plain, scaled = (
-        fit_engine(x, [2], [Response(own, 0, known, "outcome")], [], fold, weights, 0).out_of_fold
+        fit_engine(x, [2], [Response(own[:, None])], fold, weights, 0).out_of_fold
         for own in (y, 1e12 + 1e6 * y)
     )
     assert scaled == approx(1e12 + 1e6 * plain, abs=1.0)
@@ -426,9 +418,8 @@ def test_directions_of_an_interaction_are_found_by_trees():
     x = rng.normal(size=(4_000, 3))
     predictable = np.column_stack([x[:, 0], x[:, 0] * x[:, 1]])
     functions = predictable @ truth.T + rng.normal(size=(4_000, 5))
-    known = np.full(4_000, True)
     fold = np.arange(4_000) % 4
-    fit = fit_engine(x, [], [], [Functions(functions, known)], fold, np.ones(4_000), 0)
+    fit = fit_engine(x, [], [Response(functions, reduced=True)], fold, np.ones(4_000), 0)
     (found,) = fit.directions
     assert found.shape == (5, 2)
     assert found.T @ found == approx(np.eye(2), abs=1e-12)
@@ -445,11 +436,11 @@ def test_few_rows_of_a_smooth_sum_are_followed_better_than_by_trees_alone(classe
     if classes:
         y = (y > 0) * 1.0
         truth = expit(truth)
-    target = Response(y, classes, np.full(600, True), "outcome")
+    target = Response(y, np.arange(2)) if classes else Response(y[:, None])
     errors = []
     for shares in (engine.ADDITIVE_SHARES, np.zeros(1)):
         monkeypatch.setattr(engine, "ADDITIVE_SHARES", shares)
-        fit = fit_engine(x[:600], [], [target], [], np.arange(600) % 5, np.ones(600), 0)
+        fit = fit_engine(x[:600], [], [target], np.arange(600) % 5, np.ones(600), 0)
         predicted = fit.engine.predict(x[600:]).mean(axis=0)[:, 0]
         errors.append(np.mean((predicted - truth[600:]) ** 2))
     # least squares on four splines of eight columns has an error of about 32/600 of the noise
@@ -459,13 +450,13 @@ def test_few_rows_of_a_smooth_sum_are_followed_better_than_by_trees_alone(classe
 
 def test_a_missing_level_is_nan_where_every_column_is_a_category():
     X = pd.DataFrame({"a": ["x", None, "y"], "b": ["u", "v", "u"]})
-    table = TreeTable().fit(X)
-    assert np.array_equal(table.codes(X), [[0, 0], [np.nan, 1], [1, 0]], equal_nan=True)
+    codes = Schema.learn(X).codes(X)
+    assert np.array_equal(codes, [[0, 0], [np.nan, 1], [1, 0]], equal_nan=True)
 
 
 def test_additive_parts_with_weights_are_those_of_repeated_rows(monkeypatch):
     """Trees count rows, whatever their weights: LightGBM's bins, leaves and draws."""
-    monkeypatch.setattr(engine, "MOST_ROUNDS", {"outcome": 0, "function": 0})
+    monkeypatch.setattr(engine, "MOST_ROUNDS", 0)
     x, fold, _ = made_up(500)
     rng = np.random.default_rng(3)
     y = (x[:, 5] + rng.normal(size=500) > 0) * 1.0
@@ -476,8 +467,8 @@ def test_additive_parts_with_weights_are_those_of_repeated_rows(monkeypatch):
         (np.flatnonzero(counts), counts[counts > 0] / 3),
         (np.repeat(np.arange(500), counts), np.ones(counts.sum())),
     ):
-        target = Response(y[rows], 2, np.full(len(rows), True), "outcome")
-        fit = fit_engine(x[rows], [2], [target], [numbers(values[rows])], fold[rows], weights, 0)
+        targets = [Response(y[rows], np.arange(2)), Response(values[rows])]
+        fit = fit_engine(x[rows], [2], targets, fold[rows], weights, 0)
         results.append(fit.engine.predict(x))
     assert results[0] == approx(results[1], abs=1e-5)
 
@@ -496,7 +487,6 @@ def test_trees_go_on_while_they_improve_beside_a_good_additive_part():
     x = rng.normal(size=(1_500, 30))
     corner = (x[:, 20] > 0) & (x[:, 21] > 0)
     y = x[:, :20].sum(axis=1) + 6 * corner + rng.normal(size=1_500)
-    response = Response(y, 0, np.ones(1_500, dtype=bool), "outcome")
-    fit = fit_engine(x, [], [response], [], np.arange(1_500) % 5, np.ones(1_500), 0)
+    fit = fit_engine(x, [], [Response(y[:, None])], np.arange(1_500) % 5, np.ones(1_500), 0)
     assert fit.engine.shares[0] < 1
     assert np.mean((fit.out_of_fold[:, 0] - y) ** 2) < 3.95  # the additive part alone: 4.04

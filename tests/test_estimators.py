@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from estimator_samples import QUICK, biased, people, quick
+from estimator_samples import biased, people, quick
 from frhsic.estimators import (
     FRHSICClassifier,
     FRHSICRegressor,
@@ -66,10 +66,10 @@ def test_the_default_classifier_is_the_paper_s_method_as_a_fleet_of_one():
 def test_a_path_holds_the_models_that_each_weight_gives_alone():
     X, y, s = biased(150)
     path = fit_path(
-        FRHSICClassifier(**QUICK), X, y, penalty_weights=[0.0, 5.0], sensitive_features=s
+        FRHSICClassifier(**quick()), X, y, penalty_weights=[0.0, 5.0], sensitive_features=s
     )
     for model, weight in zip(path, [0.0, 5.0]):
-        alone = FRHSICClassifier(penalty_weight=weight, **QUICK).fit(X, y, sensitive_features=s)
+        alone = FRHSICClassifier(penalty_weight=weight, **quick()).fit(X, y, sensitive_features=s)
         np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=2e-4)
         assert model.penalty_weight == weight
         assert model.n_features_in_ == 3
@@ -101,8 +101,10 @@ def test_the_units_of_features_and_attribute_do_not_matter(penalty: str):
 def test_a_regressor_gives_predictions_in_the_unit_of_its_target():
     X, _, s = biased()
     y = X[:, 1] + 0.02 * s
-    model = FRHSICRegressor(penalty_weight=1.0, **QUICK).fit(X, y, sensitive_features=s)
-    other = FRHSICRegressor(penalty_weight=1.0, **QUICK).fit(X, 1e4 * y - 3e5, sensitive_features=s)
+    model = FRHSICRegressor(penalty_weight=1.0, **quick()).fit(X, y, sensitive_features=s)
+    other = FRHSICRegressor(penalty_weight=1.0, **quick()).fit(
+        X, 1e4 * y - 3e5, sensitive_features=s
+    )
     np.testing.assert_allclose(other.predict(X), 1e4 * model.predict(X) - 3e5, atol=30)
     assert model.score(X, y) > 0.7
     assert model.target_mean_ == pytest.approx(y.mean())
@@ -162,14 +164,14 @@ def test_a_fit_that_fails_or_is_interrupted_leaves_the_fitted_model_whole():
 
 def test_constant_sample_weights_are_none_and_rows_of_weight_zero_do_not_teach():
     X, y, s = biased(200)
-    plain = FRHSICClassifier(**QUICK).fit(X, y, sensitive_features=s)
-    same = FRHSICClassifier(**QUICK).fit(
+    plain = FRHSICClassifier(**quick()).fit(X, y, sensitive_features=s)
+    same = FRHSICClassifier(**quick()).fit(
         X, y, sensitive_features=s, sample_weight=np.full(200, 2.0)
     )
     np.testing.assert_allclose(plain.predict_proba(X), same.predict_proba(X), atol=1e-5)
     wrong = np.concatenate([y, 1 - y, 1 - y])
     weight = np.concatenate([np.ones(200), np.zeros(400)])
-    taught = FRHSICClassifier(penalty_weight=0, **QUICK).fit(
+    taught = FRHSICClassifier(penalty_weight=0, **quick()).fit(
         np.tile(X, (3, 1)), wrong, sample_weight=weight
     )
     assert taught.score(X, y) > 0.9

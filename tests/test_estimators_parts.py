@@ -18,9 +18,9 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import ncx2
 
 from frhsic.estimators.basis import ranges
-from frhsic.estimators.coding import TreeTable
-from frhsic.estimators.constraints import Constraint, FitRows, LabelledRows
+from frhsic.estimators.constraints import Constraint, FitRows, GapCurves, LabelledRows
 from frhsic.estimators.describing import _attribute_means, cell_means, describe_prototypes
+from frhsic.estimators.distilling import coded_frame
 from frhsic.estimators.encoder import _affordable, _strata
 from frhsic.estimators.families import (
     BinaryScores,
@@ -30,7 +30,6 @@ from frhsic.estimators.families import (
 )
 from frhsic.estimators.frontier import Frontier, Gap, aimed_gap, limited_measure
 from frhsic.estimators.heads_gap import HeadsTest, _inflation
-from frhsic.estimators.known import ConditionalLaw, KnownDecisions, KnownRanks
 from frhsic.estimators.prototypes import SolverRows
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.solving import GAP_SHARES, solve
@@ -45,6 +44,7 @@ from frhsic.estimators.targets import (
 from frhsic.parity import gdp, rank_gap
 from frhsic.parity.limits import Limit, parse_limits
 from frhsic.tables.columns import LARGEST_FEATURE
+from frhsic.tables.schema import Schema
 
 
 def labelled(
@@ -55,7 +55,7 @@ def labelled(
     names = ("age", "hours")[: s.shape[1]]
     fold = np.arange(len(y)) % folds
     X = np.zeros((len(y), 1))
-    return LabelledRows(X, s, names, weights, None, fold, 0, y, y, numeric)
+    return LabelledRows(X, X, s, names, weights, None, fold, 0, y, y, numeric)
 
 
 # Units and trade-offs
@@ -104,10 +104,11 @@ def test_gaps_are_divided_by_their_limits_or_sizes_over_the_least_of_them():
     assert wide._unit(Limit(0.1, base="base rate"), 0.3, rows) == approx(0.1 * 0.5 / 4)
 
 
-def test_places_between_solved_trade_offs_mix_their_scores():
+def test_places_between_solved_trade_offs_have_parameters_between_theirs():
     parameters = np.array([[[0.0, 1.0]], [[2.0, 1.0]], [[2.0, 5.0]]])
     solved = Solution(NumberScores(), (), parameters, Units(3.0, 2.0, 0.5, np.zeros(0)))
-    assert solved.places == 9
+    solved = solved.interpolated()
+    assert len(solved.parameters) == 9
     eta = np.array([3.0, 7.0])
     none = np.zeros((2, 0))
     own = [solved.scores(place, 0, eta, none) for place in range(9)]
@@ -131,12 +132,12 @@ def test_trade_offs_of_a_quadratic_cost_leave_the_shares_of_the_gap_that_they_ai
     noise = np.where(np.arange(n) // 2 % 2, 0.5, -0.5)
     other = np.where(np.arange(n) // 4 % 2, 0.5, -0.5)
     weights = np.full(n, 1 / n)
-    curve = constraint.curve(rows.s, rows.y, rows.mass)
-    task = Problem(eta + noise, functions, eta + noise + other, weights, (curve,))
+    curves = GapCurves.of([constraint], rows.s, rows.y, rows.mass)
+    task = Problem(eta + noise, functions, eta + noise + other, weights, curves)
     family = NumberScores()
     gaps = np.array(
         [
-            curve.gap(family.outputs(own, task.base, task.columns)[:, None])
+            curves.largest(family.outputs(own, task.base, task.columns)[:, None])
             for own in solve(family, task)
         ]
     )
@@ -155,39 +156,6 @@ def test_trade_offs_of_a_quadratic_cost_leave_the_shares_of_the_gap_that_they_ai
     assert gaps[0] == approx(0.6)
     assert gaps[1:] / gaps[0] == approx(expected, rel=0.01, abs=0.001)
     assert (np.diff(gaps) < 0).all()
-
-
-def test_moves_of_scores_that_know_s_are_spread_as_shares_of_the_gap():
-    """Scores of one of two groups lie 0.3 higher."""
-    n = 2_000
-    s = np.arange(n) % 2
-    rows = labelled(np.zeros(n), s)
-    curve = Constraint.fit(rows, 0, "all").curve(rows.s, rows.y, rows.mass)
-    eta = (np.arange(n) // 2 + 0.5) / n + 0.3 * s
-    law = ConditionalLaw.fit(eta, s * 1.0)
-    moved = law.moved(eta, s * 1.0)[:, None]
-    units = Units(0.5, 1.0, 0.5, np.zeros(0))
-    for family in (KnownRanks(), KnownDecisions()):
-        base, columns = family.inputs(eta, moved, units)
-        task = Problem(base, columns, rows.y, np.full(n, 1 / n), (curve,))
-        gaps = []
-        for own in family.path(task, GAP_SHARES, law):
-            score = family.outputs(own, base, columns)
-            gaps.append(curve.gap(family.decided(score, task.weights) * 1.0))
-        expected = (GAP_SHARES - GAP_SHARES[-1]) / (1 - GAP_SHARES[-1])
-        least = gaps[-1] / gaps[0]
-        assert least < 0.03
-        assert np.array(gaps) / gaps[0] == approx(expected * (1 - least) + least, abs=0.03)
-
-
-def test_ranks_of_scores_that_know_s_are_decided_at_their_deciles():
-    score = np.arange(10.0)
-    heavy = np.append(np.full(9, 0.07), 0.37)
-    for weights, deciles in (
-        (np.full(10, 0.1), np.arange(9)),
-        (heavy, [1, 2, 4, 5, 7, 8, 9, 9, 9]),
-    ):
-        assert (KnownRanks().decided(score, weights) == (score[:, None] > deciles)).all()
 
 
 @pytest.mark.parametrize("aim", ["score", "rank", "decision"])
@@ -281,10 +249,10 @@ def test_a_description_has_means_with_intervals_and_typical_rows():
     values = np.arange(5.0)[:, None]
     assert cell_means(z, values, weights, otherwise)[:, 0] == approx([13 / 9, 9, 3.5])
     frame = pd.DataFrame({"hours": [1.0, 2.0, 9.0, 5.0, 7.0], "job": list("aabcc")})
-    rows = FitRows(frame, s[:, None], ("age",), weights, None, np.zeros(5, int), 0)
-    (table,) = describe_prototypes(
-        TreeTable().fit(frame), rows, [z], [{"score": np.array([0.1, 0.2, 0.3])}]
-    )
+    schema = Schema.learn(frame)
+    codes = schema.codes(frame)
+    rows = FitRows(frame, codes, s[:, None], ("age",), weights, None, np.zeros(5, int), 0)
+    (table,) = describe_prototypes(rows, schema, [z], [{"score": np.array([0.1, 0.2, 0.3])}])
     assert table["share"] == approx([9 / 13, 0, 4 / 13])
     assert table["score"] == [0.1, 0.2, 0.3]
     assert table["typical hours"] == [2.0, None, 6.0]
@@ -365,17 +333,18 @@ def test_tables_for_trees_have_codes_days_and_numbers():
             "pay": [1.5, 1e300, np.nan],
         }
     )
-    table = TreeTable().fit(frame)
-    codes = table.codes(frame)
+    schema = Schema.learn(frame)
+    codes = schema.codes(frame)
     assert codes[:, 0] == approx([1, 0, np.nan], nan_ok=True)
     assert np.diff(codes[:2, 1]) == approx(9)
     assert np.isnan(codes[2, 1])
     assert codes[:, 2] == approx([1.5, LARGEST_FEATURE, np.nan], nan_ok=True)
-    shown = table.transform(frame.iloc[:1])
+    shown = coded_frame(frame.iloc[:1], schema)
     assert shown["x0"].cat.categories.tolist() == [0, 1]
-    assert table.categorical == [0]
-    array = np.arange(6.0).reshape(3, 2)
-    assert np.array_equal(TreeTable().fit(array).transform(array), array)
+    assert schema.categorical == [0]
+    days_and_pay = schema.select(["since", "pay"])
+    plain = coded_frame(frame[["since", "pay"]], days_and_pay)
+    assert np.array_equal(plain, codes[:, 1:], equal_nan=True)
 
 
 def test_ranges_have_equal_mass_and_frequent_values_stay_apart():

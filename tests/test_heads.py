@@ -9,7 +9,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from estimator_samples import QUICK, biased
+from estimator_samples import biased, quick
 from frhsic import probe_heads
 from frhsic.estimators import FRHSICClassifier
 from frhsic.heads import HEADS, _standardized_gap
@@ -97,8 +97,8 @@ def test_several_attributes_are_measured_one_by_one():
 
 def test_an_encoder_s_own_representation_is_what_heads_see():
     X, y, s = biased(300)
-    plain = FRHSICClassifier("hsic", 0, **QUICK).fit(X, y)
-    strong = FRHSICClassifier("hsic", 100, **QUICK).fit(X, y, sensitive_features=s)
+    plain = FRHSICClassifier("hsic", 0, **quick()).fit(X, y)
+    strong = FRHSICClassifier("hsic", 100, **quick()).fit(X, y, sensitive_features=s)
     X, y, s = biased(400, seed=1)
     before, after = (
         probe_heads(model, X, y, sensitive_features=s, heads=["linear", "forest"])

@@ -18,6 +18,7 @@ from frhsic.dependence.sums import pair_sums, product_rows
 from frhsic.dependence.tiles import Gram
 from frhsic.independence import gamma_test, permutation, permutation_test
 from frhsic.independence.features import feature_moments, feature_test
+from frhsic.independence.grams import gram_pair
 from frhsic.independence.moments import (
     is_degenerate,
     pearson_parameters,
@@ -25,7 +26,6 @@ from frhsic.independence.moments import (
     permutation_mean_variance,
     permutation_third_moment,
 )
-from frhsic.independence.pairs import gram_pair
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian, Linear, gaussian_at_median
 
 

@@ -574,7 +574,7 @@ def test_decisions_of_a_row_covary_as_those_of_independent_scores_do(kind):
     above = (score[:, None] > ranks.thresholds) * 1.0
     above -= w @ above / w.sum()
     covariance = ranks.columns[0].sums.bessel * (w[:, None] * above).T @ above / w.sum()
-    root = ranks.decision_root()
+    root = ranks.decision_root(w @ (score[:, None] > ranks.thresholds) / w.sum())
     assert root @ root.T == approx(covariance)
     resamples = 20_000
     drawn = ranks._joint_noise(GapOptions(0.9, resamples, 0))

@@ -221,7 +221,7 @@ def test_training_rows_are_not_in_the_file():
     long = [values for values in arrays.values() if len(FRAME) in values.shape]
     assert sorted(AGE) in [values.tolist() for values in long]
     assert len(long) == 3  # the ages, their shares of the rows, and functions of them
-    reader = Reader(dict(arrays), parts.__getitem__, Budget(Path(__file__)))
+    reader = Reader(dict(arrays), parts.__getitem__, Budget(2**20))
     columns = reader.value(json.loads(parts[HEADER_ENTRY])["proof"])["columns"]
     made_up = set(zip(*(columns[name] for name in FRAME), strict=True))
     assert len(made_up) == 6
@@ -271,7 +271,7 @@ def test_other_scores_or_an_error_name_both_versions_and_what_to_do(
     monkeypatch.setattr(
         "frhsic.persistence.version", lambda name: "9.9" if name == "numpy" else known(name)
     )
-    advice = f"saved with numpy {np.__version__}; here are numpy 9.9. Load it with the versions"
+    advice = f"saved with numpy {np.__version__} (here 9.9). Load it with the versions"
     with pytest.raises(ValueError, match=f"{reason}.*{re.escape(advice)}"):
         load(tmp_path / "model", trusted=[name])
 

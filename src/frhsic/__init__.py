@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from frhsic._lazy import attribute
 from frhsic._version import __version__
 
 if TYPE_CHECKING:
@@ -80,9 +81,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"frhsic.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'frhsic' has no attribute {name!r}")
-    return globals().setdefault(
-        name, getattr(import_module(f"frhsic.{_HOMES.get(name, 'estimators')}"), name)
-    )
+    home = _HOMES.get(name, "estimators")
+    return globals().setdefault(name, attribute(f"frhsic.{home}", name))
 
 
 def __dir__() -> list[str]:

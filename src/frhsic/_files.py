@@ -19,8 +19,12 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 # Memory that reading a file may take: this many times its size, and this many bytes in any case.
-MOST_TIMES = 200
+# Tables are read in pieces, and columns of one value are stored in few bytes.
+MODEL_TIMES = 25
+TABLE_TIMES = 200
 ALWAYS_BYTES = 2**27
+# Copies of a text while it is parsed; one letter may make four bytes of each.
+PARSED_TIMES = 8
 
 
 class Budget:
@@ -29,18 +33,23 @@ class Budget:
 
     Examples
     --------
-    >>> budget = Budget(Path(__file__), max_bytes=100)
+    >>> budget = Budget(100)
     >>> budget.charge(80)
     >>> budget.charge(80)
     Traceback (most recent call last):
     ValueError: it takes more than 100 bytes of memory. If that is right, raise max_bytes ...
     """
 
-    def __init__(self, path: Path, max_bytes: int | None = None) -> None:
-        if max_bytes is None:
-            max_bytes = max(MOST_TIMES * path.stat().st_size, ALWAYS_BYTES)
+    def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.charged = 0
+
+    @classmethod
+    def of_file(cls, path: Path, times: int, max_bytes: int | None = None) -> Budget:
+        """Return the budget of a file: what is asked for, or so many times its size."""
+        if max_bytes is None:
+            max_bytes = max(times * path.stat().st_size, ALWAYS_BYTES)
+        return cls(max_bytes)
 
     def charge(self, size: int) -> None:
         """Count bytes; raise if they are too many."""
@@ -50,6 +59,14 @@ class Budget:
                 f"it takes more than {self.max_bytes:,} bytes of memory. If that is right, raise"
                 " max_bytes (--max-bytes)"
             )
+
+    def charge_text(self, text: bytes, signs: Mapping[bytes, int]) -> None:
+        """Count the bytes that a text takes at most once it is parsed: some for each of its own,
+        and those of the values that some signs stand for.
+        """
+        self.charge(
+            PARSED_TIMES * len(text) + sum(n * text.count(sign) for sign, n in signs.items())
+        )
 
 
 def require_regular(path: Path, kind: str) -> None:

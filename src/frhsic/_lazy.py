@@ -1,11 +1,16 @@
-"""Names of a package that are imported on first use, since what they need takes long to import."""
+"""Names of a package that are imported on first use: what they need takes long to import, or is not
+installed.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
+
+TORCH = "torch, which is not installed; install it with pip install torch"
 
 
 def lazy_attributes(
@@ -18,7 +23,7 @@ def lazy_attributes(
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        value = attribute(f"{package}.{homes[name]}", name)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -26,3 +31,18 @@ def lazy_attributes(
         return sorted({*vars(sys.modules[package]), *homes})
 
     return get, names
+
+
+def has_torch() -> bool:
+    """Return whether torch is installed, without importing it."""
+    return find_spec("torch") is not None
+
+
+def attribute(module: str, name: str) -> Any:
+    """Return a name of a module; one that needs torch says how to install it."""
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ModuleNotFoundError(f"{name} needs {TORCH}.", name="torch") from error

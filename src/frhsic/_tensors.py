@@ -45,6 +45,11 @@ def vector(x: Any, name: str) -> Tensor:
     return _arrays.only_column(matrix(x, name), name)
 
 
+def column_values(x: Tensor) -> np.ndarray:
+    """Return the one column of a matrix in NumPy's float64, of shape (n,)."""
+    return _arrays.to_numpy(x[:, 0].detach().to(torch.float64))
+
+
 def paired_matrices(
     *arrays: tuple[Any, str], device: torch.device | str | None = None
 ) -> tuple[Tensor, ...]:

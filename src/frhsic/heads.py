@@ -257,7 +257,7 @@ def probe_heads(
             attribute=name,
             linear_r2=held_out_r2("linear", z, column, z_test, column_test, seed=seed),
             trees_r2=held_out_r2("trees", z, column, z_test, column_test, seed=seed),
-            mutual_information=float(mutual_information(z_test, column_test, random_state=seed)),
+            mutual_information=mutual_information(z_test, column_test, random_state=seed),
         )
         for name, column, column_test in zip(names, s.T, s_test.T)
     ]

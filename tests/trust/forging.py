@@ -109,7 +109,7 @@ WRONG: list[Any] = [
     "/etc/passwd",
     [],
     [[], {"tuple": [1]}],
-    {"dict": [["a", 1]]},
+    {"dict": {"a": 1}},
     {"array": "0"},
     {"objects": ["U", ["a", "b"]]},
     {"objects": ["O", [[], 10**12]]},

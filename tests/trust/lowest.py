@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("polars", "dask")
+EXTRAS = ("torch", "polars", "dask")
 
 
 def bounds() -> dict[str, str]:

@@ -270,7 +270,7 @@ VALUES: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "a field of another type": (
         "scores",
         ("fitted", "choice_", "Choice", "gaps"),
-        {"dict": [["age", 1]]},
+        {"dict": {"age": 1}},
     ),
     "a method in the place of data": ("scores", ("fitted", "predict"), 1),
     "an array twice": ("scores", (*ENGINE, "shares"), {"array": "0"}),

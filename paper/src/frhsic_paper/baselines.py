@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from frhsic.dependence.distance import euclidean_distances, ratio
-from frhsic.dependence.grams import hsic_unbiased_from_gram
+from frhsic.dependence.grams import euclidean_distances, hsic_unbiased_from_gram, ratio
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, Penalty
 from frhsic.penalties.adversary import _Adversarial

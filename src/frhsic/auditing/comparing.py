@@ -18,7 +18,9 @@ from frhsic.auditing.results import (
     Law,
     LimitCheck,
     Number,
+    Population,
     Subject,
+    Within,
 )
 from frhsic.formatting import figure, format_exact
 from frhsic.intervals import Interval
@@ -86,7 +88,7 @@ def _check_limit(
     if number is None or number.interval is None:
         raise ValueError(
             f"the limit of {limit.name} cannot be checked for {attribute}: it was not computed, or"
-            " too few rows have the favourable outcome."
+            " too few rows have the favourable outcome; a limit of within needs control_features."
         )
     most = largest_value(limit.measure, audit.subject)
     if not base and limit.value >= most:
@@ -131,7 +133,11 @@ def _check_limit(
 
 def _limited_number(audit: Audit, limit: Limit, attribute: str) -> Number | None:
     along = audit[attribute]
-    population = along.all_rows if limit.among == "all" else along.positives
+    population: Population | Within | None = along.all_rows
+    if limit.among == "favourable":
+        population = along.positives
+    if limit.among == "equal":
+        population = along.all_rows.within
     return None if population is None else population.get(limit.measure)
 
 

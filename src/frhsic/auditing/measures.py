@@ -6,17 +6,15 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import torch
 from scipy import stats
-from torch import Tensor
 
-from frhsic import _arrays
-from frhsic.auditing.comparing import difference
+from frhsic import _arrays, _lazy
+from frhsic.auditing.comparing import difference, holm
 from frhsic.auditing.results import (
     GAPS,
     Change,
@@ -25,23 +23,26 @@ from frhsic.auditing.results import (
     Number,
     Population,
     Quality,
-    Setting,
+    Within,
     are_chances,
 )
-from frhsic.dependence.inputs import column_scales
-from frhsic.independence import gamma
-from frhsic.independence.effects import hsic_effect, normalized_effect
-from frhsic.independence.pairs import gram_pair_from_rows
+from frhsic.dependence.columns import column_scales
+from frhsic.independence.effects import normalized_effect
+from frhsic.independence.pairs import ColumnPair, Pair
 from frhsic.intervals import Interval
-from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_gaussian
 from frhsic.parity import ParityCurve, ParityResult
-from frhsic.parity.column import ColumnGap, GapOptions, column_gaps
+from frhsic.parity.column import (
+    GapOptions,
+    column_from_sums,
+    column_gaps,
+    stratified_covariance,
+)
 from frhsic.parity.curve import curve_from_sums
 from frhsic.parity.explained import ratio_from_rows
 from frhsic.parity.gap import largest_gap
-from frhsic.parity.local_means import Windows
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import ScoreRows, score_rows
+from frhsic.parity.strata import Strata
 from frhsic.parity.sums import Cells, ScoreSums
 from frhsic.probes import ProbeKind, probe
 from frhsic.scoring import auc_and_influence
@@ -62,6 +63,7 @@ class Rows:
     `y` is a target whose errors are looked at; among rows with one outcome it is None. `favoured`
     marks the rows with the favourable outcome; None if the target does not say which these are.
     `weights` and `groups` are used by the gaps; other measures use :meth:`independent` rows.
+    `strata` has the stratum of each row by its number in `controls`.
     """
 
     z: np.ndarray
@@ -72,6 +74,8 @@ class Rows:
     weights: np.ndarray | None = None
     groups: np.ndarray | None = None
     threshold: float | None = None
+    strata: np.ndarray | None = None
+    controls: Strata | None = None
 
     @property
     def count(self) -> int:
@@ -101,7 +105,7 @@ class Rows:
 
     def score_rows(self, columns: np.ndarray) -> ScoreRows:
         """Return columns of numbers of these rows, of shape (n, k), as gaps take them."""
-        return score_rows(columns, self.s[:, 0], self.weights, self.groups)
+        return score_rows(columns, self.s[:, 0], self.weights, self.groups, self.strata)
 
     def independent_rows(self, random: np.random.Generator) -> Self:
         """Return independent rows of the weighted population: one of each group, kept in proportion
@@ -210,7 +214,7 @@ def gap_column(
     return np.asarray(decided != y, dtype=np.float64) if key == "error_gdp" else decided
 
 
-def gaps_and_curves(rows: Rows, settings: Settings) -> tuple[list[Number], dict[str, Curve]]:
+def gaps_and_curves(rows: Rows, settings: Settings) -> Population:
     """Return the gaps of rows in memory, which are sorted once, and their curves."""
     assert rows.scores is not None
     f, y = rows.scores, rows.y
@@ -219,27 +223,92 @@ def gaps_and_curves(rows: Rows, settings: Settings) -> tuple[list[Number], dict[
     columns = {key: gap_column(key, f, y, rows.threshold) for key in keys}
     together = rows.score_rows(np.column_stack(list(columns.values())))
     cells = Cells.from_rows(together)
-    return gaps_from_sums(dict(zip(keys, cells.score_sums(together))), cells, settings)
+    sums = dict(zip(keys, cells.score_sums(together)))
+    names: tuple[str, ...] = ()
+    if rows.controls is not None and rows.strata is not None:
+        weighted = rows.strata if rows.weights is None else rows.strata[rows.weights > 0]
+        names = tuple(rows.controls.names[code] for code in np.unique(weighted))
+    return gaps_from_sums(sums, cells, settings, rows.controls, names)
 
 
 def gaps_from_sums(
-    sums: dict[str, ScoreSums], cells: Cells, settings: Settings
-) -> tuple[list[Number], dict[str, Curve]]:
-    """Return the gaps of rows that are known by their sums, and their curves."""
+    sums: dict[str, ScoreSums],
+    cells: Cells,
+    settings: Settings,
+    controls: Strata | None = None,
+    names: Sequence[str] = (),
+) -> Population:
+    """Return the gaps of rows that are known by their sums, and their curves; `names` are those of
+    their strata.
+    """
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
+    equal: list[Number] = []
+    differences: list[Change] = []
     for key, score_sums in sums.items():
-        nodes = score_sums.group_sums(cells.nodes)
-        column = ColumnGap(nodes, Windows(nodes))
+        column = column_from_sums(score_sums.pooled(), cells)
         gaps = {key: column}
         if key == "gdp" and score_sums.ends[0] < score_sums.ends[1]:
             gaps["standardized_gdp"] = column.standardized_gap()
         for name, gap in gaps.items():
             numbers.append(gap_number(name, largest_gap([gap], settings.options)))
-        curves[key] = shown_curve(
-            curve_from_sums(score_sums, cells, settings.confidence), *score_sums.ends
+        curve = curve_from_sums(score_sums.pooled(), cells, settings.confidence)
+        curves[key] = shown_curve(curve, *score_sums.ends)
+        if controls is not None:
+            within = column_from_sums(score_sums, cells)
+            equal.append(gap_number(key, largest_gap([within], settings.options)))
+            (number,) = (number for number in numbers if number.key == key)
+            shared = stratified_covariance(score_sums, cells, column, within)
+            level = round(1 - settings.confidence, 12)
+            change = difference(key, "", number, equal[-1], level, shared)
+            differences.append(replace(change, reduction=None))  # no gap was lowered
+    numbers += decision_ratio(curves)
+    population = Population(numbers[0].rows, tuple(numbers), curves)
+    if controls is None:
+        return population
+    strata = _stratum_populations(sums["gdp"], cells, names, settings)
+    return replace(
+        population, within=Within(controls.label, tuple(equal), tuple(differences), strata)
+    )
+
+
+def _stratum_populations(
+    sums: ScoreSums, cells: Cells, names: Sequence[str], settings: Settings
+) -> dict[str, Population]:
+    """Return the gap and the curve of the score in each stratum."""
+    strata = {}
+    for i, (name, own) in enumerate(zip(names, cells.strata)):
+        part = sums.take([i])
+        numbers = []
+        if len(own.nodes) > 1:
+            gap = largest_gap([column_from_sums(part, own)], settings.options)
+            numbers.append(gap_number("gdp", gap))
+        curve = shown_curve(curve_from_sums(part, own, settings.confidence), *part.ends)
+        strata[name] = Population(round(sum(curve.rows)), tuple(numbers), {"gdp": curve})
+    return dict(zip(strata, adjust_pvalues([*strata.values()])))
+
+
+def adjust_pvalues(populations: Sequence[Population | None]) -> list[Any]:
+    """Return populations with p-values adjusted for their number (Holm) beside their own, those of
+    each key by themselves.
+    """
+    tested: dict[str, dict[int, float]] = {}
+    for i, population in enumerate(populations):
+        for number in () if population is None else population.numbers:
+            if number.pvalue is not None:
+                tested.setdefault(number.key, {})[i] = number.pvalue
+    several = {key: each for key, each in tested.items() if len(each) > 1}
+    adjusted = {key: dict(zip(each, holm([*each.values()]))) for key, each in several.items()}
+    return [
+        population
+        and replace(
+            population,
+            numbers=tuple(
+                replace(n, adjusted=adjusted.get(n.key, {}).get(i)) for n in population.numbers
+            ),
         )
-    return [*numbers, *decision_ratio(curves)], curves
+        for i, population in enumerate(populations)
+    ]
 
 
 def gap_number(key: str, gap: ParityResult) -> Number:
@@ -282,18 +351,18 @@ def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Populatio
     """Measure one attribute on one set of rows; what is constant or has too few rows is left
     out.
     """
+    population = Population(rows.count, ())
     numbers: list[Number] = []
-    curves: dict[str, Curve] = {}
     independent = rows.independent_rows(settings.generator(8))
     if rows.scores is not None:
         settings.tell("gaps")
-        numbers, curves = gaps_and_curves(rows, settings)
+        population = gaps_and_curves(rows, settings)
         if np.ptp(rows.scores) > 0 and not settings.fast:
             numbers.append(_rank_gap(rows, settings))
             numbers += _explained_variance(independent, settings)
     if not settings.fast:
         numbers += dependence(independent, settings, probed=probed)
-    return Population(rows.count, tuple(numbers), curves)
+    return replace(population, rows=rows.count, numbers=(*population.numbers, *numbers))
 
 
 def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
@@ -318,7 +387,7 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
 
 
 def _rank_gap(rows: Rows, settings: Settings) -> Number:
-    rows = rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9)))
+    rows = replace(rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9))), strata=None)
     assert rows.scores is not None
     gap = RankGap(rows.score_rows(rows.scores[:, None]))
     return gap_number("rank_gap", largest_gap([gap], settings.options))
@@ -336,63 +405,41 @@ def _explained_variance(rows: Rows, settings: Settings) -> Iterator[Number]:
 
 def dependence(rows: Rows, settings: Settings, *, probed: bool) -> Iterator[Number]:
     """Yield HSIC with its test, distance correlation and, if asked, the probes, on independent
-    rows.
+    rows. Without torch, HSIC is left out, and distances of several columns.
     """
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
     if rows.count < LEAST_ROWS or float(np.ptp(rows.s[chosen], axis=0).max()) == 0:
         return
-    z, s = torch.from_numpy(unit_columns(rows.z[chosen])), torch.from_numpy(rows.s[chosen])
+    z = unit_columns(rows.z[chosen])
+    s = rows.s[chosen]
     settings.tell("HSIC and its test")
     with contextlib.suppress(ValueError):  # z or s is constant, under its kernel or by itself
-        yield from _kernel_statistics(z, s, settings)
+        if _lazy.has_torch():
+            from frhsic.auditing.kernels import hsic_numbers
+
+            yield from hsic_numbers(z, s, settings.confidence)
+        yield from _distance_correlation(z, s, settings.confidence)
     if probed:
         yield from _probes(rows, settings)
+
+
+def _distance_correlation(z: np.ndarray, s: np.ndarray, confidence: float) -> Iterator[Number]:
+    pair: Pair
+    if z.shape[1] == s.shape[1] == 1:
+        pair = ColumnPair.from_values(z[:, 0], s[:, 0])
+    elif _lazy.has_torch():
+        from frhsic.auditing.kernels import distance_pair
+
+        pair = distance_pair(z, s)
+    else:
+        return
+    effect = normalized_effect(pair, confidence)
+    yield Number("squared_distance_correlation", effect.value, effect.n, effect.interval, 0.0)
 
 
 def unit_columns(z: np.ndarray) -> np.ndarray:
     """Return z with each of several columns divided by its spread, so that units do not matter."""
     return z if z.shape[1] == 1 else z / column_scales(z)
-
-
-def audit_kernels(z: Tensor, s: Tensor) -> tuple[Gaussian, Kernel, str, str]:
-    """Return Gaussians on z and s at the median distance, for several S one for each, and the rules
-    of bandwidths.
-    """
-    kernel_z, rule_z = default_gaussian(z)
-    columns = [default_gaussian(column) for column in s.T]
-    kernel_s = columns[0][0] if len(columns) == 1 else PerColumn(tuple(part for part, _ in columns))
-    return kernel_z, kernel_s, rule_z, "; ".join(dict.fromkeys(rule for _, rule in columns))
-
-
-def _kernel_statistics(z: Tensor, s: Tensor, settings: Settings) -> list[Number]:
-    kernel_z, kernel_s, rule_z, rule_s = audit_kernels(z, s)
-    pair = gram_pair_from_rows(z, s, kernel_z, kernel_s, third=True)
-    test = gamma.gamma_test_from_pair(pair, 1 - settings.confidence)
-    if test.null_standard_deviation == 0:
-        raise ValueError("z or s is constant under its kernel.")
-    details: dict[str, Setting] = {
-        "test": test.method,
-        "kernel on z": test.kernels[0],
-        "kernel on s": test.kernels[1],
-        "bandwidth on z": rule_z,
-        "bandwidth on s": rule_s,
-        "biased": test.statistic,
-    }
-    effect = hsic_effect(pair, settings.confidence)
-    normalized = normalized_effect(pair, settings.confidence)
-    del pair  # and the matrices that it holds
-    half = HalfDistance()
-    distances = normalized_effect(
-        gram_pair_from_rows(z, s, half, half, third=True), settings.confidence
-    )
-    interval, scaled = (
-        number.interval.agree_with(number.value, test.pvalue) for number in (effect, normalized)
-    )
-    return [
-        Number("hsic", effect.value, test.n, interval, 0.0, test.pvalue, details),
-        Number("hsic_effect", normalized.value, test.n, scaled, 0.0),
-        Number("squared_distance_correlation", distances.value, test.n, distances.interval, 0.0),
-    ]
 
 
 def _probes(rows: Rows, settings: Settings) -> Iterator[Number]:

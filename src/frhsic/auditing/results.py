@@ -21,6 +21,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from frhsic._lazy import has_torch
 from frhsic._pictures import Line, card, curve_svg
 from frhsic.formatting import figure, format_exact, format_interval
 from frhsic.intervals import Interval
@@ -28,8 +29,8 @@ from frhsic.parity.limits import measure_name, rows_to_settle
 
 # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes
 # away
-FORMAT = 12
-PACKAGES = ("frhsic", "numpy", "scikit-learn", "torch")
+FORMAT = 13
+PACKAGES = ("frhsic", "numpy", "scikit-learn")
 POINTS = 200  # values at which the distribution of a variable is kept, at most
 
 ROUNDING = 0.005  # an aim is a whole number of percent, and so is what is compared with it
@@ -52,8 +53,13 @@ LIMITED = (
     "hsic_effect",
     "squared_distance_correlation",
 )
-# The same numbers as limits name them, also among the rows with the favourable outcome.
-LIMITABLE = (*LIMITED, *(measure_name(key, "favourable") for key in LIMITED))
+# The same numbers as limits name them, also among the rows with the favourable outcome, and gaps
+# among people of equal controls.
+LIMITABLE = (
+    *LIMITED,
+    *(measure_name(key, "favourable") for key in LIMITED),
+    *(measure_name(key, "equal") for key in GAPS),
+)
 
 
 @dataclass(frozen=True)
@@ -172,7 +178,8 @@ class Number:
     standard_error
         Standard error of the value, where known.
     adjusted
-        The p-value adjusted for the number of attributes in the audit (Holm); None if it is one.
+        The p-value adjusted for the number of attributes in the audit, or of strata (Holm); None if
+        it is one.
     """
 
     key: str
@@ -187,6 +194,15 @@ class Number:
 
     def __float__(self) -> float:
         return self.value
+
+    @property
+    def significant(self) -> bool:
+        """Whether its own test rejects 0, among all attributes or strata where there are
+        several.
+        """
+        pvalue = self.pvalue if self.adjusted is None else self.adjusted
+        level = 0.0 if self.interval is None else 1 - self.interval.confidence
+        return pvalue is not None and pvalue <= level + 1e-12
 
 
 @dataclass(frozen=True)
@@ -336,18 +352,10 @@ class Histogram:
     counts: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Population:
-    """The same measures on one set of rows: all, or those with the favourable outcome (Equal
-    Opportunity).
+class Keyed:
+    """Numbers that are found by their keys."""
 
-    `curves` has the mean of the score along S (``"gdp"``) and, by the key of their gaps, of
-    decisions, errors and residuals, in the same groups.
-    """
-
-    rows: int
     numbers: tuple[Number, ...]
-    curves: dict[str, Curve] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Number:
         number = self.get(key)
@@ -360,6 +368,74 @@ class Population:
     def get(self, key: str) -> Number | None:
         """Return a number, or None."""
         return next((number for number in self.numbers if number.key == key), None)
+
+
+@dataclass(frozen=True)
+class Population(Keyed):
+    """The same measures on one set of rows: all, or those with the favourable outcome (Equal
+    Opportunity).
+
+    `curves` has the mean of the score along S (``"gdp"``) and, by the key of their gaps, of
+    decisions, errors and residuals, in the same groups. `within` has the gaps among people of equal
+    controls, if there are controls.
+    """
+
+    rows: int
+    numbers: tuple[Number, ...]
+    curves: dict[str, Curve] = field(default_factory=dict)
+    within: Within | None = None
+
+
+@dataclass(frozen=True)
+class Within(Keyed):
+    r"""Gaps along S among people who are alike in control features W, beside those of all people.
+
+    Attributes
+    ----------
+    label
+        The names of the controls, such as ``"education"``.
+    numbers
+        The gaps :math:`\sum_w P(w) E[|g_w(S)| \mid w]`, by the keys of those of all people.
+    differences
+        Each less that of all people (`before`), on the same rows.
+    strata
+        The people of each stratum by its name: their gap and curve, or no number where the
+        attribute is constant. p-values are adjusted for the number of strata (Holm).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frhsic import audit
+    >>> from frhsic.auditing import Settings
+    >>> age = np.tile(np.arange(20.0, 60.0), 20)
+    >>> job = np.where(age + np.repeat([-9, 9], 400) > 40, "nurse", "cook")
+    >>> quick = Settings(fast=True, resamples=99)
+    >>> result = audit(0.3 + 0.2 * (job == "nurse"), age, control_features=job, settings=quick)
+    >>> print(result["s"].all_rows.within)
+    Among people of equal control the gap is 0; over all people 0.0776.
+    """
+
+    label: str
+    numbers: tuple[Number, ...]
+    differences: tuple[Change, ...]
+    strata: dict[str, Population]
+
+    def __str__(self) -> str:
+        change = self.differences[0]
+        return (
+            f"Among people of equal {self.label} the gap is {figure(change.after)}; over all people"
+            f" {figure(change.before)}."
+        )
+
+    @property
+    def worst(self) -> str | None:
+        """The stratum with the largest gap of those that are significant; None if none is."""
+        significant = {}
+        for name, people in self.strata.items():
+            gap = people.get("gdp")
+            if gap is not None and gap.significant:
+                significant[name] = gap.value
+        return max(significant, key=lambda name: significant[name], default=None)
 
 
 @dataclass(frozen=True)
@@ -443,7 +519,7 @@ class LimitCheck:
     key
         Key of the number that is limited.
     among
-        ``"all"`` rows, or those with the ``"favourable"`` outcome.
+        ``"all"`` rows, those with the ``"favourable"`` outcome, or people of ``"equal"`` controls.
     limit
         The limit in the unit of the number.
     value
@@ -640,9 +716,10 @@ class Context:
         """Return the context with the present time, the installed versions, and the fingerprint of
         each file.
         """
+        packages = (*PACKAGES, "torch") if has_torch() else PACKAGES
         versions = [
             f"Python {platform.python_version()}",
-            *(f"{name} {metadata.version(name)}" for name in PACKAGES),
+            *(f"{name} {metadata.version(name)}" for name in packages),
         ]
         time = datetime.now(UTC).strftime("%Y-%m-%d %H:%M, universal time")
         prints = {name: _sha256(path) for name, path in files.items() if path is not None}

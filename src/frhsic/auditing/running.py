@@ -4,21 +4,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from frhsic import _arrays
+from frhsic import _arrays, _lazy
 from frhsic._warnings import warn
-from frhsic.auditing.comparing import check_limits, holm, parse_audit_limits
+from frhsic.auditing.comparing import check_limits, parse_audit_limits
 from frhsic.auditing.measures import (
     LEAST_ROWS,
     SHARE_METHOD,
     Rows,
     Settings,
+    adjust_pvalues,
     base_rate,
     dependence,
     measure,
@@ -38,6 +39,7 @@ from frhsic.auditing.results import (
 )
 from frhsic.formatting import format_setting
 from frhsic.parity.limits import Limit, LimitLike
+from frhsic.parity.strata import Strata, control_frame
 from frhsic.probes import cross_fitted_scores
 from frhsic.tables.attributes import read_sensitive
 from frhsic.tables.columns import level_text, row_number
@@ -62,6 +64,7 @@ def audit(
     favourable: object = None,
     sample_weight: Any = None,
     groups: Any = None,
+    control_features: Any = None,
     limit: LimitLike = None,
     threshold: float | None = None,
     settings: Settings | None = None,
@@ -105,13 +108,18 @@ def audit(
         Labels of rows that belong together, such as several rows of one person. Gaps and
         performance count groups; measures of dependence and probes use one row of each, drawn at
         random.
+    control_features
+        One or several columns, such as the occupation. Gaps are measured among people who are equal
+        in them, too, beside those of all people and with the difference of both. Numbers are cut
+        into fifths and small strata joined, as in :func:`frhsic.gdp`; remarks say so.
     limit
         Limits on numbers that have an interval: 0.05 or ``"gdp <= 0.05"``, ``"gdp <= 10% of base
         rate"`` (the mean of y or, without y, of the scores), a list of these, or a dictionary by
         attribute. ``eo`` is GDP among the rows with the favourable outcome (Equal Opportunity),
-        ``eo.hsic`` HSIC among them. ``decision_ratio >= 0.8`` is a least value: the lowest share of
-        decisions along the attribute over the highest (four-fifths rule); ``error_gdp`` limits
-        wrong decisions. The interval decides whether a limit is kept.
+        ``eo.hsic`` HSIC among them; ``within`` is GDP among people of equal `control_features`.
+        ``decision_ratio >= 0.8`` is a least value: the lowest share of decisions along the
+        attribute over the highest (four-fifths rule); ``error_gdp`` limits wrong decisions. The
+        interval decides whether a limit is kept.
     threshold
         Score above which the decision is yes. By default 0.5 for scores between 0 and 1, or the
         base rate of an outcome of less than 20 %; other scores have none.
@@ -147,7 +155,14 @@ def audit(
         )
     names = {"positive": positive, "favourable": favourable}
     inputs = Inputs.from_arrays(
-        z, sensitive_features, y, scores, **names, weights=sample_weight, groups=groups
+        z,
+        sensitive_features,
+        y,
+        scores,
+        **names,
+        weights=sample_weight,
+        groups=groups,
+        controls=control_features,
     )
     return finish_audit(audit_inputs(inputs, threshold, settings, context or Context()), limits)
 
@@ -193,6 +208,9 @@ def audit_inputs(
     if f is not None and rows.y is not None:
         quality = tuple(qualities(f, rows.y, subject.threshold, rows.weights, rows.groups))
     dropped = inputs.lost + context.dropped
+    remarks = [*context.remarks, *inputs.notes]
+    if not (_lazy.has_torch() or settings.fast):
+        remarks.append(f"HSIC and its test were left out: they need {_lazy.TORCH}.")
     return Audit(
         subject=subject,
         rows=RowCounts(
@@ -207,11 +225,7 @@ def audit_inputs(
         joint=joint,
         quality=quality,
         settings={name: value for name, value in vars(settings).items() if name != "watch"},
-        context=replace(
-            context,
-            name=name,
-            remarks=(*context.remarks, *inputs.notes),
-        ),
+        context=replace(context, name=name, remarks=tuple(remarks)),
     )
 
 
@@ -219,37 +233,14 @@ def finish_audit(audit: Audit, limits: Sequence[Limit]) -> Audit:
     """Return an audit with the p-values that are adjusted for the number of attributes, and with
     its limits checked.
     """
-    every = _adjust_pvalues([attribute.all_rows for attribute in audit.attributes])
-    favoured = _adjust_pvalues([attribute.positives for attribute in audit.attributes])
+    every = adjust_pvalues([attribute.all_rows for attribute in audit.attributes])
+    favoured = adjust_pvalues([attribute.positives for attribute in audit.attributes])
     attributes = [
         replace(attribute, all_rows=a, positives=b)
         for attribute, a, b in zip(audit.attributes, every, favoured)
     ]
     audit = replace(audit, attributes=tuple(attributes))
     return replace(audit, limits=check_limits(audit, limits))
-
-
-def _adjust_pvalues(populations: Sequence[Population | None]) -> list[Any]:
-    """Return populations with p-values adjusted for their number (Holm) beside their own, those of
-    each key by themselves.
-    """
-    tested: dict[str, dict[int, float]] = {}
-    for i, population in enumerate(populations):
-        for number in () if population is None else population.numbers:
-            if number.pvalue is not None:
-                tested.setdefault(number.key, {})[i] = number.pvalue
-    several = {key: each for key, each in tested.items() if len(each) > 1}
-    adjusted = {key: dict(zip(each, holm([*each.values()]))) for key, each in several.items()}
-    return [
-        population
-        and replace(
-            population,
-            numbers=tuple(
-                replace(n, adjusted=adjusted.get(n.key, {}).get(i)) for n in population.numbers
-            ),
-        )
-        for i, population in enumerate(populations)
-    ]
 
 
 def with_threshold(subject: Subject, threshold: float | None) -> Subject:
@@ -335,10 +326,12 @@ class Inputs:
         favourable: object,
         weights: Any,
         groups: Any,
+        controls: Any = None,
     ) -> Inputs:
         """Check all that an audit is given, and leave out the rows that lack an attribute."""
         rest = (y, "y"), (scores, "scores"), (weights, "sample_weight"), (groups, "groups")
-        _arrays.require_same_rows((z, "scores"), (s, "sensitive_features"), *rest)
+        compared = (controls, "control_features")
+        _arrays.require_same_rows((z, "scores"), (s, "sensitive_features"), *rest, compared)
         words = (
             "representation" if len(getattr(z, "shape", ())) == 2 and z.shape[1] != 1 else "scores"
         )
@@ -377,6 +370,13 @@ class Inputs:
             if len(column)
         }
         require_enough_rows(rows.count, n, ranges, sensitive.names)
+        notes = [*sensitive.notes, *_swap_remarks(rows, sensitive.names)]
+        if controls is not None:
+            table = control_frame(controls)
+            _arrays.require_same_lengths({words: n, "control_features": len(table)})
+            strata = Strata.fit(table[known])
+            rows = replace(rows, strata=strata.codes(table[known]), controls=strata)
+            notes += [*strata.notes, *_constant_strata(rows, sensitive.names)]
         return cls(
             rows,
             sensitive.names,
@@ -384,7 +384,7 @@ class Inputs:
             _arrays.array_name(scores, "score"),
             target,
             n - rows.count,
-            (*sensitive.notes, *_swap_remarks(rows, sensitive.names)),
+            tuple(notes),
         )
 
 
@@ -466,6 +466,20 @@ def _swap_remarks(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
     )
     warn(remark, UserWarning)
     return [remark]
+
+
+def _constant_strata(rows: Rows, attributes: tuple[str, ...]) -> Iterator[str]:
+    """Yield which strata have one value of an attribute, so that nothing can depend on it there."""
+    assert rows.strata is not None
+    assert rows.controls is not None
+    for name, column in zip(attributes, rows.s.T):
+        ranges = pd.Series(column).groupby(rows.strata).agg(np.ptp)
+        constant = [rows.controls.names[code] for code in ranges.index[ranges == 0]]
+        if constant:
+            yield (
+                f"{name} has one value in {rows.controls.label} {', '.join(constant)}, where its"
+                " gap is 0."
+            )
 
 
 def _shares(values: np.ndarray) -> bool:

@@ -322,7 +322,9 @@ def fit_and_report(
         )
     if data.schema is not None:  # by which later files are read
         fingerprint = report.audit.context.origin.get("data", "")
-        model.schema_ = replace(data.schema, fingerprint=fingerprint)
+        levels = {column.name: column.levels for column in model.schema_.columns}
+        columns = (replace(one, levels=levels[one.name]) for one in data.schema.columns)
+        model.schema_ = replace(data.schema, columns=tuple(columns), fingerprint=fingerprint)
         if recipe.uses_sensitive:
             model.sensitive_schema_ = data.sensitive_schema
     if data.classes is not None and statements.threshold is not None:

@@ -1,9 +1,19 @@
-"""Measures of dependence between a representation and a sensitive attribute."""
+"""Measures of dependence between a representation and a sensitive attribute.
 
-from frhsic.dependence.distance import distance_correlation, distance_covariance
-from frhsic.dependence.exact import hsic, hsic_unbiased
-from frhsic.dependence.features import hsic_features
-from frhsic.dependence.information import mutual_information
+Names are imported on first use, and torch with those that need it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from frhsic._lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from frhsic.dependence.distance import distance_correlation, distance_covariance
+    from frhsic.dependence.exact import hsic, hsic_unbiased
+    from frhsic.dependence.features import hsic_features
+    from frhsic.dependence.information import mutual_information
 
 __all__ = [
     "distance_correlation",
@@ -13,3 +23,15 @@ __all__ = [
     "hsic_unbiased",
     "mutual_information",
 ]
+
+__getattr__, __dir__ = lazy_attributes(
+    __name__,
+    {
+        "distance_correlation": "distance",
+        "distance_covariance": "distance",
+        "hsic": "exact",
+        "hsic_features": "features",
+        "hsic_unbiased": "exact",
+        "mutual_information": "information",
+    },
+)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence import _gpu
+from frhsic.dependence.columns import CubicSums
 from frhsic.dependence.sums import (
     CenteredGram,
     GramSums,
@@ -30,20 +31,6 @@ VECTORS = 16
 # Rows of a Gram matrix that are multiplied at once for a trace; of two panels' products one is
 # needed.
 PANEL = 256
-
-
-class CubicSums(NamedTuple):
-    r"""Sums of degree three of :math:`A = \tilde K` with diagonal d, each 0-d.
-
-    :math:`\operatorname{tr} A^3`, :math:`\sum_{ij} A_{ij}^3`, :math:`\sum_i d_i^3`,
-    :math:`\sum_i d_i (A^2)_{ii}` and :math:`d^\top A d`.
-    """
-
-    trace: Tensor
-    entries: Tensor
-    diagonal: Tensor
-    diagonal_squares: Tensor
-    quadratic: Tensor
 
 
 class OwnSums(NamedTuple):
@@ -93,7 +80,7 @@ def own_sums(k: Gram, sums: GramSums) -> OwnSums:
         trace = _trace_of_cube(k, centers)
     else:
         trace = _estimated_trace(signs, once, forms[1:], sums.centered_gram)
-    return OwnSums(CubicSums(trace, cubes, (d * d) @ d, d @ of_squares, forms[0]), of_squares)
+    return OwnSums(_cubic_sums(trace, cubes, (d * d) @ d, d @ of_squares, forms[0]), of_squares)
 
 
 def _estimated_trace(signs: Tensor, once: Tensor, cubed: Tensor, centered: CenteredGram) -> Tensor:
@@ -125,12 +112,12 @@ def _own_sums_of_factor(f: Tensor, d: Tensor) -> OwnSums:
     for part in torch.split(f, max(1, PANEL * THIN // max(1, f.shape[1]))):
         triples += (part[:, :, None] * part[:, None, :]).flatten(1).mT @ part
     of_squares = ((f @ small) * f).sum(1)
-    cubes = CubicSums(
-        trace=inner_product(small @ small, small),
-        entries=inner_product(triples, triples),
-        diagonal=(d * d) @ d,
-        diagonal_squares=d @ of_squares,
-        quadratic=(f.mT @ d).square().sum(),
+    cubes = _cubic_sums(
+        inner_product(small @ small, small),
+        inner_product(triples, triples),
+        (d * d) @ d,
+        d @ of_squares,
+        (f.mT @ d).square().sum(),
     )
     return OwnSums(cubes, of_squares)
 
@@ -140,7 +127,9 @@ def _cubic_sums_on_gpu(k: Gram, on_gpu: One, sums: GramSums) -> CubicSums:
     cubes, weighted, quadratic = on_gpu.cubes(sums.centers + k.offset / 2, d)
     signs = random_signs(k)
     if k.factor is not None:
-        trace = _own_sums_of_factor(centered_columns(k.factor), d).cubes.trace
+        small = centered_columns(k.factor)
+        small = small.mT @ small
+        trace = inner_product(small @ small, small)
     elif signs is None:
         trace = _trace_of_cube(k, sums.centers)
     else:
@@ -148,7 +137,11 @@ def _cubic_sums_on_gpu(k: Gram, on_gpu: One, sums: GramSums) -> CubicSums:
         once = centered_columns(multiply(signs))
         trace = _estimated_trace(signs, once, (once * multiply(once)).sum(0), sums.centered_gram)
     cubed = (d * d) @ d  # of the diagonal: each sum above is over distinct rows
-    return CubicSums(trace, cubes + cubed, cubed, weighted + cubed, quadratic + cubed)
+    return _cubic_sums(trace, cubes + cubed, cubed, weighted + cubed, quadratic + cubed)
+
+
+def _cubic_sums(*sums: Tensor) -> CubicSums:
+    return CubicSums(*(float(value) for value in sums))
 
 
 def _trace_of_cube(k: Gram, centers: Tensor) -> Tensor:

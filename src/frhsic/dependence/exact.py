@@ -21,7 +21,7 @@ from torch import Tensor
 
 from frhsic import _arrays, _tensors
 from frhsic.dependence import _gpu
-from frhsic.dependence.grams import biased_from_sums, unbiased_from_sums
+from frhsic.dependence.formulas import biased_from_sums, unbiased_from_sums
 from frhsic.dependence.inputs import kernel_or_median, paired_rows, working_copy
 from frhsic.dependence.sums import add_product, pair_sums
 from frhsic.dependence.tiles import Gram, sum_over_tiles
@@ -138,7 +138,8 @@ def _from_sums(sums: Tensor, n: int, unbiased: bool) -> Tensor:
     """Return HSIC from the joint sum, the cross sum, and the totals of K and L."""
     joint, cross, k_total, l_total = sums
     formula = unbiased_from_sums if unbiased else biased_from_sums
-    return formula(joint, cross, k_total, l_total, n)
+    value: Tensor = formula(joint, cross, k_total, l_total, n)
+    return value
 
 
 class _TiledHSIC(torch.autograd.Function):

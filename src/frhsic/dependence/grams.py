@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays
-from frhsic.kernels import Kernel
+from frhsic.dependence.formulas import unbiased_from_sums
+from frhsic.kernels import Kernel, squared_distances
 
 
 def centered_gram(k: Tensor) -> Tensor:
@@ -109,66 +110,6 @@ def hsic_unbiased_from_gram(k: Tensor, l: Tensor) -> Tensor:
     return unbiased_from_sums((k * l).sum(dim=(-2, -1)), cross, k_rows.sum(-1), l_rows.sum(-1), n)
 
 
-def biased_from_sums(
-    joint: Tensor, cross: Tensor, k_total: Tensor, l_total: Tensor, n: int
-) -> Tensor:
-    r"""HSIC as a V-statistic, from sums over the entries of two Gram matrices.
-
-    .. math:: \frac{1}{n^2} \Big[ \sum_{ij} K_{ij} L_{ij} - \frac2n \sum_i a_i b_i
-        + \frac1n \sum_i a_i \cdot \frac1n \sum_i b_i \Big],
-
-    where :math:`a, b` are the row sums of :math:`K, L`. This is :func:`hsic_biased_from_gram` where
-    the sums come from tiles; rounding may leave it slightly below 0.
-
-    Examples
-    --------
-    Two rows at distance one under the linear kernel: the squared variance, (1/4) ** 2.
-
-    >>> biased_from_sums(*torch.tensor([1.0, 1.0, 1.0, 1.0]), n=2)
-    tensor(0.0625)
-    """
-    return (joint - 2 * cross / n + (k_total / n) * (l_total / n)) / n**2
-
-
-def unbiased_from_sums(
-    joint: Tensor, cross: Tensor, k_total: Tensor, l_total: Tensor, n: int
-) -> Tensor:
-    r"""HSIC as a U-statistic, from sums over the off-diagonal entries of two Gram matrices.
-
-    .. math:: \frac{\sum_{ij} \tilde K_{ij} \tilde L_{ij}}{n(n-3)} - \frac{2 \sum_i a_i
-        b_i}{n(n-2)(n-3)}
-        + \frac{\sum_i a_i \sum_i b_i}{n(n-1)(n-2)(n-3)},
-
-    where :math:`a, b` are the row sums of :math:`\tilde K, \tilde L`, whose diagonals are zero.
-    This is the formula of :func:`hsic_unbiased_from_gram`; use it where the sums come from tiles.
-
-    Parameters
-    ----------
-    joint, cross
-        :math:`\sum_{ij} \tilde K_{ij} \tilde L_{ij}` and :math:`\sum_i a_i b_i`.
-    k_total, l_total
-        :math:`\sum_i a_i` and :math:`\sum_i b_i`.
-    n
-        Number of rows, at least 4.
-
-    References
-    ----------
-    Song, Smola, Gretton, Bedo and Borgwardt (2012), *Feature selection via dependence
-    maximization*, Theorem 2.
-
-    Examples
-    --------
-    The sums of the example of :func:`hsic_unbiased_from_gram`.
-
-    >>> unbiased_from_sums(*torch.tensor([8.0, 16.0, 8.0, 8.0]), n=4)
-    tensor(0.6667)
-    """
-    # Each total is divided by itself: their product stays in range, and Python's integers do not
-    # overflow.
-    product = (k_total / (n * (n - 1))) * (l_total / ((n - 2) * (n - 3)))
-    return joint / (n * (n - 3)) - 2 * (cross / (n * (n - 2) * (n - 3))) + product
-
-
 def hsic_weighted_from_gram(k: Tensor, l: Tensor, w: Tensor) -> Tensor:
     r"""HSIC of the weighted empirical law :math:`\sum_i w_i \delta_{(z_i, s_i)}`.
 
@@ -205,6 +146,39 @@ def safe_sqrt(x: Tensor) -> Tensor:
     """
     vanishes = x <= 0
     return torch.where(vanishes, 0, torch.where(vanishes, 1, x).sqrt())
+
+
+def euclidean_distances(x: Tensor) -> Tensor:
+    r"""Distances between the rows of one matrix, :math:`\|x_i - x_j\|`, of shape (..., n, n).
+
+    The diagonal is exactly zero, and the gradient is zero where two rows coincide. Pure, and safe
+    under ``vmap``.
+
+    Examples
+    --------
+    >>> euclidean_distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
+    tensor([[0., 5.],
+            [5., 0.]])
+    """
+    same = torch.eye(x.shape[-2], dtype=torch.bool, device=x.device)
+    return safe_sqrt(squared_distances(x, x).masked_fill(same, 0))
+
+
+def ratio(zs: Tensor, zz: Tensor, ss: Tensor) -> Tensor:
+    r"""A correlation from three inner products, :math:`\langle z, s \rangle / \|z\| \|s\|`; 0 where
+    either norm is.
+
+    Pure, and safe under ``vmap``. Each root is taken by itself, since the product of the squares
+    may be out of range.
+
+    Examples
+    --------
+    >>> ratio(torch.tensor(3.0), torch.tensor(4.0), torch.tensor(9.0))
+    tensor(0.5000)
+    """
+    scale = safe_sqrt(zz) * safe_sqrt(ss)
+    vanishes = scale == 0
+    return torch.where(vanishes, 0, zs / torch.where(vanishes, 1, scale))
 
 
 def pivoted_cholesky(

@@ -18,14 +18,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.special import digamma
-from torch import Tensor
 
-from frhsic import _arrays, _tensors
-from frhsic.dependence.inputs import column_scales, paired_rows
+from frhsic import _arrays
+from frhsic.dependence.columns import column_scales
 
 Matrix = NDArray[np.float64]
 
@@ -42,7 +40,7 @@ def mutual_information(
     n_neighbors: int = 5,
     random_state: _arrays.RandomState = 0,
     where: Any = None,
-) -> Tensor | float:
+) -> float:
     r"""Mutual information in nats by nearest neighbours, with strict marginal counts.
 
     .. math:: \hat I = \psi(k) + \psi(n) - \frac1n \sum_i \bigl[ \psi(n_z(i) + 1) + \psi(n_s(i) + 1)
@@ -75,9 +73,8 @@ def mutual_information(
 
     Returns
     -------
-    float or Tensor
-        A float; of tensors, 0-d on the CPU in their dtype, not differentiable. O(n log n) time by
-        trees, O(n) memory.
+    float
+        O(n log n) time by trees, O(n) memory.
 
     Examples
     --------
@@ -89,32 +86,33 @@ def mutual_information(
     >>> round(mutual_information(x, x, n_neighbors=1), 4)
     1.5929
     """
-    rows_z, rows_s, dtype = information_rows(z, s, where, n_neighbors)
+    rows_z, rows_s = information_rows(z, s, where, n_neighbors)
     x = _standardize_columns(rows_z)
     y = _standardize_columns(rows_s)
-    information = 0.0  # of a constant z, which is independent of s
-    if x.shape[1] > 0:
-        if x.shape[1] > MAX_COMPONENTS:
-            # far-off rows would set the directions
-            x = _standardize_columns(principal_components(x.clip(-CLIPPED_AT, CLIPPED_AT), least=1))
-        noise = _arrays.numpy_generator(random_state)
-        x = x + JITTER * noise.standard_normal(x.shape)
-        y = y + JITTER * noise.standard_normal(y.shape)
-        information = ksg(x, y, n_neighbors, strict=True)
-    return _tensors.to_input_type(torch.tensor(information, dtype=dtype, device="cpu"), z, s)
+    if x.shape[1] == 0:  # a constant z, which is independent of s
+        return 0.0
+    if x.shape[1] > MAX_COMPONENTS:
+        # far-off rows would set the directions
+        x = _standardize_columns(principal_components(x.clip(-CLIPPED_AT, CLIPPED_AT), least=1))
+    noise = _arrays.numpy_generator(random_state)
+    x = x + JITTER * noise.standard_normal(x.shape)
+    y = y + JITTER * noise.standard_normal(y.shape)
+    return ksg(x, y, n_neighbors, strict=True)
 
 
-def information_rows(
-    z: Any, s: Any, where: Any, n_neighbors: int
-) -> tuple[Matrix, Matrix, torch.dtype]:
-    """Return z and s in float64, and the dtype of the inputs."""
+def information_rows(z: Any, s: Any, where: Any, n_neighbors: int) -> tuple[Matrix, Matrix]:
+    """Return z and s in float64."""
     _arrays.require_integer(n_neighbors, "n_neighbors")
-    z, s = paired_rows(
-        z, s, where=where, device="cpu", least=n_neighbors + 2, what="mutual information"
-    )
+    z, s = _arrays.paired_matrices((z, "z"), (s, "s"))
+    what = "mutual information"
+    if where is not None:
+        kept = _arrays.subset_mask(where, len(z))
+        z = z[kept]
+        s = s[kept]
+        what = f"{what}, on the rows that `where` keeps,"
+    _arrays.require_rows(len(z), n_neighbors + 2, what)
     _arrays.require_varying(s, "s")
-    wide = torch.float64
-    return _arrays.to_numpy(z.to(wide)), _arrays.to_numpy(s.to(wide)), z.dtype
+    return z.astype(np.float64), s.astype(np.float64)
 
 
 def _standardize_columns(x: Matrix) -> Matrix:

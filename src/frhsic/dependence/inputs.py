@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
@@ -58,16 +56,3 @@ def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
     """
     x = x.detach().to(torch.float64)
     return x - x.median(dim=0).values if kernel.centering_safe else x
-
-
-def column_scales(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard deviation of each column, with far-off values drawn in; 1 for a constant
-    column.
-
-    Far off is more than ten interquartile ranges from the median, where that range is not 0.
-    """
-    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
-    reach = np.where(high > low, 10 * (high - low), np.inf)
-    return np.where(
-        (x == x[:1]).all(axis=0), 1.0, x.clip(middle - reach, middle + reach).std(axis=0)
-    )

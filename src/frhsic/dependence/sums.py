@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from frhsic.dependence import _gpu
-from frhsic.dependence.grams import biased_from_sums, unbiased_from_sums
+from frhsic.dependence.formulas import biased_from_sums, unbiased_from_sums
 from frhsic.dependence.tiles import Gram, sum_over_tiles
 
 

@@ -8,25 +8,21 @@ from.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
-from scipy import stats
 
-from frhsic import _arrays, _tensors
+from frhsic import _lazy
 from frhsic.auditing.comparing import parse_audit_limits
 from frhsic.auditing.measures import (
     Settings,
-    audit_kernels,
     gap_column,
     gap_keys,
     gaps_from_sums,
     rate_number,
-    unit_columns,
 )
 from frhsic.auditing.results import (
     AttributeAudit,
@@ -48,8 +44,6 @@ from frhsic.auditing.running import (
     require_enough_rows,
     with_threshold,
 )
-from frhsic.dependence.features import FeatureEstimate, FeatureMaps, draw_feature_maps
-from frhsic.dependence.inputs import column_scales
 from frhsic.distributed.frames import (
     KeyedRows,
     Roles,
@@ -58,13 +52,14 @@ from frhsic.distributed.frames import (
     require_frame_columns,
     sum_over_partitions,
 )
-from frhsic.independence.features import FeatureMoments, feature_moments, feature_test
-from frhsic.intervals import Interval
-from frhsic.kernels import Kernel
 from frhsic.parity.limits import LimitLike
 from frhsic.parity.sums import Cells, ScoreSums
 from frhsic.splits import subsample
 from frhsic.tables.columns import common_name
+
+if TYPE_CHECKING:  # which need torch
+    from frhsic.distributed.features import FeaturePlan
+    from frhsic.independence.features import FeatureMoments
 
 FEATURES = 128
 SAMPLE_ROWS = 20_000
@@ -353,14 +348,6 @@ class GapPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class FeaturePlan:
-    """Random features of HSIC with one attribute, and the scales of Z under its kernel."""
-
-    maps: FeatureMaps
-    scales: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
 class SecondPlan:
     """What the second pass needs to know; None for what is not summed.
 
@@ -396,14 +383,13 @@ def second_pass(_: int, block: KeyedRows, plan: SecondPlan) -> Second:
         if plan.favoured is not None and block.favoured is not None:
             favoured = plan.favoured.sums(block.keep(block.favoured))
         # a shift keeps more digits, and HSIC under a Gaussian does not notice it
-        s = torch.from_numpy(block.s - plan.s_center)
+        s = block.s - plan.s_center
         for start in range(0, block.count, SLICE):
             rows = slice(start, start + SLICE)
             z = block.z[rows] - plan.z_center
             for i, features in enumerate(plan.features):
                 if features is not None:
-                    scaled = torch.from_numpy(z / features.scales)
-                    some = feature_moments(features.maps, scaled, s[rows, i : i + 1])
+                    some = features.moments(z, s[rows, i : i + 1])
                     moments[i] = add_results(moments[i], some)
     histograms = tuple(
         np.histogram(column, bins=edges)[0] for column, edges in zip(block.s.T, plan.edges)
@@ -467,34 +453,25 @@ def _plan(first: First, everyone: RowSample, subject: Subject, settings: Setting
         cells = tuple(sample.cells(i) for i in range(block.s.shape[1]))
         return GapPlan(cells, columns, subject.threshold)
 
+    features: tuple[FeaturePlan | None, ...] = (None,) * block.s.shape[1]
+    if _lazy.has_torch():
+        from frhsic.distributed.features import feature_plan
+
+        chosen = subsample(block.count, settings.max_rows, settings.generator(1))
+        features = tuple(
+            feature_plan(block.z[chosen], column[chosen, None], FEATURES, settings.seed)
+            for column in block.s.T
+        )
     return SecondPlan(
         everyone=gaps(everyone, first.target),
         favoured=gaps(first.favoured, None),
-        features=tuple(_features(block, i, settings) for i in range(block.s.shape[1])),
+        features=features,
         z_center=block.z.mean(axis=0),
         s_center=block.s.mean(axis=0),
         edges=tuple(
             histogram_edges(summary.low, summary.high, summary.whole) for summary in everyone.values
         ),
     )
-
-
-def _features(block: KeyedRows, i: int, settings: Settings) -> FeaturePlan | None:
-    """Return the features of HSIC, with the kernels that the audit of the sample uses; None where
-    it has none.
-    """
-    chosen = subsample(block.count, settings.max_rows, settings.generator(1))
-    z = unit_columns(block.z[chosen])
-    s = block.s[chosen, i : i + 1]
-    try:
-        kernel_z, kernel_s, *_ = audit_kernels(torch.from_numpy(z), torch.from_numpy(s))
-    except ValueError:
-        return None
-    maps = draw_feature_maps(
-        kernel_z, kernel_s, z.shape[1], 1, features=FEATURES, random_state=settings.seed
-    )
-    one_column = block.z.shape[1] == 1
-    return FeaturePlan(maps, np.ones(1) if one_column else column_scales(block.z[chosen]))
 
 
 def _on_all_rows(
@@ -517,7 +494,7 @@ def _on_all_rows(
     sampled = attribute.all_rows.get("hsic")
     numbers = []
     if features is not None and moments is not None and sampled is not None:
-        numbers.append(hsic_number(sampled, features.maps, moments, settings))
+        numbers.append(features.number(sampled, moments, settings.confidence))
     if positives is None and favoured is not None:  # the sample of all rows has too few of them
         rows = replace(
             favoured.block.select_attribute(i),
@@ -555,86 +532,9 @@ def _replaced(
     column_sums = None if sums is None else sums[i]
     cells = None if plan is None else plan.cells[i]
     if plan is not None and column_sums is not None and cells is not None:
-        summed, curves = gaps_from_sums(dict(zip(plan.columns, column_sums)), cells, settings)
-        numbers = [*numbers, *summed]
+        summed = gaps_from_sums(dict(zip(plan.columns, column_sums)), cells, settings)
+        curves = summed.curves
+        numbers = [*numbers, *summed.numbers]
     new = {number.key: number for number in numbers}
     kept = tuple(new.pop(number.key, number) for number in population.numbers)
     return replace(population, rows=rows, numbers=(*kept, *new.values()), curves=curves)
-
-
-def hsic_number(
-    sampled: Number, maps: FeatureMaps, moments: FeatureMoments, settings: Settings
-) -> Number:
-    """Return HSIC by features of all rows with its test, in place of the sample's number."""
-    test = feature_test(maps, moments)
-    estimate = maps.estimate(moments.cross)
-    if test.null_standard_deviation == 0:
-        return sampled
-    quantile = float(stats.norm.ppf((1 + settings.confidence) / 2))
-    assert sampled.interval is not None
-    # the lower half is cut off at 0 where the sample shows little dependence
-    rows = (sampled.interval.high - sampled.value) / quantile * math.sqrt(sampled.rows / test.n)
-    error = math.hypot(estimate.standard_error, rows)
-    value = estimate.value - test.null_mean
-    low = min(value, max(value - quantile * error, 0.0))
-    high = max(value + quantile * error, 0.0)
-    interval = Interval(
-        low, high, settings.confidence, "normal approximation, of random features and of rows"
-    )
-    details = sampled.settings | {
-        "test": "gamma, limit of random features",
-        "biased": estimate.value,
-        "features": estimate.features,
-        "standard error of the features": estimate.standard_error,
-    }
-    interval = interval.agree_with(value, test.pvalue)
-    return Number("hsic", value, test.n, interval, 0.0, test.pvalue, details, standard_error=error)
-
-
-def hsic_of_parts(
-    parts: Iterable[tuple[Any, Any]],
-    kernel_z: Kernel,
-    kernel_s: Kernel,
-    *,
-    features: int = 512,
-    random_state: _arrays.RandomState = 0,
-) -> FeatureEstimate:
-    r"""HSIC by random features of data in parts, from sums of features over the parts.
-
-    It equals :func:`frhsic.dependence.hsic_features` on all rows together, for the same kernels and
-    random state, up to rounding. Use it for data that do not fit into memory. Pass kernels with
-    fixed bandwidths, since a median distance cannot be added up over parts.
-
-    Parameters
-    ----------
-    parts
-        Pairs (z, s) of arrays with one row per observation. Each is read once.
-    kernel_z, kernel_s
-        Kernels with fixed bandwidths.
-    features, random_state
-        As in :func:`frhsic.dependence.hsic_features`.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from frhsic.kernels import Gaussian
-    >>> z = torch.linspace(0, 1, 40, dtype=torch.float64)[:, None]
-    >>> halves = [(z[:20], z[:20]), (z[20:], z[20:])]
-    >>> apart = hsic_of_parts(halves, Gaussian(1.0), Gaussian(1.0), random_state=0)
-    >>> whole = hsic_of_parts([(z, z)], Gaussian(1.0), Gaussian(1.0), random_state=0)
-    >>> abs(float(apart) - float(whole)) < 1e-12
-    True
-    """
-    numbered = enumerate(parts)
-    pairs = (
-        _tensors.paired_matrices((z, f"z of part {i}"), (s, f"s of part {i}"))
-        for i, (z, s) in numbered
-    )
-    first = next(pairs, None)
-    if first is None:
-        raise ValueError("no parts came; pass at least one pair (z, s).")
-    columns = (rows.shape[1] for rows in first)
-    maps = draw_feature_maps(
-        kernel_z, kernel_s, *columns, features=features, random_state=random_state
-    )
-    return maps.estimate(sum((maps.sums(z, s) for z, s in pairs), start=maps.sums(*first)))

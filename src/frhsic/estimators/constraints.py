@@ -4,24 +4,34 @@ condition.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from frhsic.estimators.basis import SensitiveBasis
 
 # Rows among which a gap is measured: everybody, or those of one outcome.
 Among = Literal["all", "positive", "negative"]
 
+# Intercept and slope in η of the probability that a condition keeps a row.
+CHANCES: dict[Among, tuple[float, float]] = {
+    "all": (1.0, 0.0),
+    "positive": (0.0, 1.0),
+    "negative": (1.0, -1.0),
+}
+
 
 @dataclass(frozen=True, eq=False)
 class FitRows:
-    """Checked rows of a call of fit: the table, attributes (n, q) with their names, weights and
-    groups or None, the fold of each row, and the seed.
+    """Checked rows of a call of fit: the table, also as numbers, attributes (n, q) with their
+    names, weights and groups or None, the fold of each row, and the seed.
     """
 
     X: Any
+    codes: np.ndarray
     s: np.ndarray
     names: tuple[str, ...]
     weights: np.ndarray | None
@@ -56,6 +66,7 @@ class LabelledRows(FitRows):
         return replace(
             self,
             X=None,
+            codes=self.codes[rows],
             s=self.s[rows],
             weights=self.row_weights(rows),
             groups=self.row_groups(rows),
@@ -70,48 +81,6 @@ class LabelledRows(FitRows):
         if not self.numeric and self.y.max() > 1:
             return None
         return float(np.average(self.y, weights=self.mass))
-
-
-@dataclass(frozen=True, eq=False)
-class GapCurve:
-    """The gap along one attribute among the rows of one condition, from a function of x or of S for
-    each row, (n, K).
-
-    `functions` are weighted, centred rows. The curve of scores f is ``basis.values @ sums`` with
-    their sums ``functions.T @ f``.
-    """
-
-    basis: SensitiveBasis
-    functions: np.ndarray
-    scale: float = 1.0
-    among: Among = "all"
-
-    @classmethod
-    def from_rows(
-        cls,
-        basis: SensitiveBasis,
-        functions: np.ndarray,
-        weights: np.ndarray,
-        scale: float = 1.0,
-        among: Among = "all",
-    ) -> GapCurve:
-        """Return the curve of rows with weights, which are 0 where a row does not count."""
-        shares = (weights / weights.sum())[:, None]
-        centred = functions - (shares * functions).sum(axis=0)
-        return cls(basis, shares * centred, scale, among)
-
-    def gap(self, outputs: np.ndarray) -> float:
-        """Return N without smoothing, the mean over the columns of outputs (n, c)."""
-        return self.norm(self.functions.T @ outputs, 0.0)[0]
-
-    def norm(self, sums: np.ndarray, smoothness: float) -> tuple[float, np.ndarray]:
-        """Return N of sums (K, c), the mean over their columns, and its gradient."""
-        values = self.basis.values
-        curve = values @ sums
-        length = np.sqrt(curve**2 + smoothness**2)
-        weights = self.basis.mass[:, None] / sums.shape[1]
-        gradient = values.T @ (weights * curve / np.maximum(length, 1e-300))
-        return float((weights * (length - smoothness)).sum()), gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,13 +109,6 @@ class Constraint:
         """Return which rows the condition keeps that have the attribute, as booleans."""
         return np.asarray(condition_mask(self.among, y) & ~np.isnan(s[:, self.attribute]))
 
-    def curve(
-        self, s: np.ndarray, y: np.ndarray, weights: np.ndarray, scale: float = 1.0
-    ) -> GapCurve:
-        """Return the curve of the rows that count."""
-        counted = weights * self.rows(s, y)
-        return GapCurve.from_rows(self.basis, self.functions(s), counted, scale, self.among)
-
     def functions(self, s: np.ndarray) -> np.ndarray:
         """Return the functions of the attribute, zero where it is missing."""
         return self.basis(s[:, self.attribute])
@@ -159,9 +121,77 @@ class Constraint:
 
     def known_means(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Return m where S is known: φ(s), times the chance of the condition over its rate."""
-        return np.asarray(
-            self.functions(s) * condition_probability(self.among, eta)[:, None] / self.rate
+        intercept, slope = CHANCES[self.among]
+        chance = (intercept + slope * eta) / self.rate
+        return np.asarray(self.functions(s) * chance[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class GapCurves:
+    """The curves of all gaps that are limited, side by side, from a function of S for each row.
+
+    The curves of scores f are ``values @ sums`` with their sums ``functions.T @ f``: one number for
+    each cell, which is a node of an attribute. A gap is the mean of its curve's size.
+
+    Attributes
+    ----------
+    mass
+        Share of the rows in each cell, (M,).
+    values
+        The functions on the cells, (M, K), zero for those of other gaps.
+    own
+        Which gap each cell belongs to, one-hot, (M, J).
+    functions
+        Weighted, centred functions of rows, (n, K).
+    chance
+        Of each function, intercept and slope in η of the probability that its condition keeps a
+        row, (2, K).
+    scales
+        What each gap is divided by where they are compared, (J,).
+    """
+
+    mass: np.ndarray
+    values: np.ndarray
+    own: np.ndarray
+    functions: np.ndarray
+    chance: np.ndarray
+    scales: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        constraints: Sequence[Constraint],
+        s: np.ndarray,
+        y: np.ndarray,
+        weights: np.ndarray,
+        scales: Sequence[float] | None = None,
+    ) -> Self:
+        """Return the curves of rows with weights."""
+        functions = []
+        chance = []
+        for one in constraints:
+            counted = weights * one.rows(s, y)
+            shares = counted / counted.sum()
+            values = one.functions(s)
+            functions.append(shares[:, None] * (values - shares @ values))
+            chance.append(np.repeat(np.transpose([CHANCES[one.among]]), values.shape[1], axis=1))
+        bases = [one.basis for one in constraints]
+        return cls(
+            mass=np.concatenate([basis.mass for basis in bases]),
+            values=block_diag(*(basis.values for basis in bases)),
+            own=np.repeat(np.eye(len(bases)), [len(basis.mass) for basis in bases], axis=0),
+            functions=np.column_stack(functions),
+            chance=np.column_stack(chance),
+            scales=np.ones(len(bases)) if scales is None else np.array(scales),
         )
+
+    def gaps(self, sums: np.ndarray) -> np.ndarray:
+        """Return the gaps (J,) of sums (K, c), means over their columns."""
+        return np.asarray(self.own.T @ (self.mass * np.abs(self.values @ sums).mean(axis=1)))
+
+    def largest(self, outputs: np.ndarray) -> float:
+        """Return the largest gap of outputs (n, c), each over its scale."""
+        return float((self.gaps(self.functions.T @ outputs) / self.scales).max())
 
 
 def condition_mask(among: Among, y: np.ndarray) -> np.ndarray:
@@ -169,10 +199,3 @@ def condition_mask(among: Among, y: np.ndarray) -> np.ndarray:
     if among == "all":
         return np.full(len(y), True)
     return np.asarray(y == (1 if among == "positive" else 0))
-
-
-def condition_probability(among: Among, eta: np.ndarray) -> np.ndarray:
-    """Return the probability that a condition keeps rows of which η is known."""
-    if among == "all":
-        return np.ones(len(eta))
-    return eta if among == "positive" else 1 - eta

@@ -14,20 +14,16 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from frhsic._threads import limit_to_n_jobs
 from frhsic.estimators.basis import MOST_LEVELS, SensitiveBasis, ranges
-from frhsic.estimators.coding import ADMITTED_FOLDS, TreeTable, fold_of_rows
-from frhsic.estimators.engine import Engine, Functions, fit_engine
-from frhsic.estimators.fitting import (
-    cross_fit,
-    fit_with_weights,
-    limit_boosters,
-    means_of_models,
-)
+from frhsic.estimators.constraints import FitRows
+from frhsic.estimators.engine import Engine, Response, fit_engine
+from frhsic.estimators.fitting import cross_fit, predict_models
+from frhsic.estimators.folds import ADMITTED_FOLDS, fold_of_rows
 from frhsic.estimators.inputs import (
     ROUTING,
     checked_table,
@@ -36,6 +32,7 @@ from frhsic.estimators.inputs import (
     warn_without_attributes,
 )
 from frhsic.tables.columns import is_frame, to_pandas
+from frhsic.tables.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -434,20 +431,30 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "sensitive_features are the same in every row; nothing can depend on them."
             )
         self._table = frame
-        self._encoder = TreeTable().fit(frame)
-        self._identity = self._identities(frame, s)
+        self._schema = Schema.learn(frame)
+        codes = self._schema.codes(frame)
+        self._identity = self._identities(codes, s)
         basis = JointBasis.fit(s, weights)
         node = basis.node(s)
         groups = None if groups is None else np.asarray(groups)
-        fold = fold_of_rows(frame, self.cv, None, groups, self.random_seed_)
+        rows = FitRows(
+            X=frame,
+            codes=codes,
+            s=s,
+            names=tuple(names),
+            weights=weights if np.ptp(weights) else None,
+            groups=groups,
+            fold=fold_of_rows(frame, self.cv, None, groups, self.random_seed_),
+            seed=self.random_seed_,
+        )
         phi = basis.values[node]
-        m = self._fit_means(frame, _targets(phi, y), fold, weights)
+        m = self._fit_means(rows, Response(_targets(phi, y)))
         means = m[:, : phi.shape[1]]
         self.ratio_ = DensityRatio.fit(basis, means, node, weights / weights.sum())
         # the largest share of the variance of a function of S that x explains
         signal = min(0.99, float(np.linalg.norm(means @ self.ratio_.calibration, 2)) ** 2 / len(s))
         self.move_cost_ = EXCHANGE.move * (len(s) * signal / (1 - signal)) ** (2 / 3)
-        self._release, removed = self._coupled(frame, s, m, self._identity)
+        self._release, removed = self._coupled(codes, s, m, self._identity)
         self.untouched_ = float(1 - removed.mean())
         return self
 
@@ -490,7 +497,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         frame = _as_frame(table)
         s = _filled(sensitive_values(sensitive_features, len(frame), self.sensitive_names_in_)[0])
-        identity = self._identities(frame, s)
+        codes = self._schema.codes(frame)
+        identity = self._identities(codes, s)
         position = pd.Index(self._identity).get_indexer(pd.Index(identity))
         if (position >= 0).all():
             Z = self._table.iloc[self._release[position]]
@@ -498,7 +506,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             # one model for each row, as for the fitted rows: the ratio is calibrated to that, and
             # not to their mean
             m = self._means(frame, identity)
-            Z = frame.iloc[self._coupled(frame, s, m, identity)[0]]
+            Z = frame.iloc[self._coupled(codes, s, m, identity)[0]]
         else:
             raise ValueError(
                 f"X has {len(frame)} rows, and not all of them were fitted: too few to change"
@@ -512,7 +520,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return replace(tags, input_tags=replace(tags.input_tags, allow_nan=True))
 
     def _coupled(
-        self, frame: pd.DataFrame, s: np.ndarray, m: np.ndarray, identity: np.ndarray
+        self, codes: np.ndarray, s: np.ndarray, m: np.ndarray, identity: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return which row each place gets and which places were emptied; the order of the rows
         does not matter.
@@ -528,7 +536,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         places = np.flatnonzero(removed)
         if not len(places):
             return np.arange(len(s)), removed
-        near = embed_rows(self._encoder.codes(frame.iloc[order[places]]), self._encoder.categorical)
+        near = embed_rows(codes[order[places]], self._schema.categorical)
         kept = kept[places]
         if kept.size:
             named = np.sqrt(EXCHANGE.named / kept.shape[1]) * _standardize(kept)
@@ -542,58 +550,44 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows[places] = places[exchange_rows(local, node[places], here, offers)]
         return order[rows][back], removed[back]
 
-    def _identities(self, frame: pd.DataFrame, s: np.ndarray) -> np.ndarray:
+    def _identities(self, codes: np.ndarray, s: np.ndarray) -> np.ndarray:
         """Return a number for each row that depends on its content, on the seed, and on how many
         copies of it came before.
         """
-        content = pd.DataFrame(np.column_stack([self._encoder.codes(frame), s]))
+        content = pd.DataFrame(np.column_stack([codes, s]))
         keys = pd.util.hash_pandas_object(content, index=False).to_numpy()
         keys = keys + np.uint64(self.random_seed_ % 2**63)
         copies = pd.Series(keys).groupby(keys).cumcount().to_numpy(np.uint64)
         return np.asarray(pd.util.hash_array(keys ^ pd.util.hash_array(copies)))
 
-    def _fit_means(
-        self, frame: pd.DataFrame, targets: np.ndarray, fold: np.ndarray, weights: np.ndarray
-    ) -> np.ndarray:
-        """Fit models of targets (n, K) without each fold; return what they predict of rows that
-        they have not seen.
+    def _fit_means(self, rows: FitRows, target: Response) -> np.ndarray:
+        """Fit models without each fold; return what they predict of rows that they have not
+        seen.
         """
         self.engine_ = None
         self.models_ = []
         if self.estimator is not None:
-
-            def fit(train: np.ndarray) -> Any:
-                model = limit_boosters(clone(self.estimator), self.n_jobs)
-                own = weights[train] if np.ptp(weights) else None
-                return fit_with_weights(model, frame.iloc[train], targets[train], own)
-
-            self.models_, means = cross_fit(
-                fold,
-                fit,
-                lambda model, held_out: means_of_models([model], frame.iloc[held_out]),
-                "models",
-            )
+            self.models_, means = cross_fit(self.estimator, rows.X, [target], rows, self.n_jobs)
             return means
-        codes = self._encoder.codes(frame)
-        some = np.flatnonzero(weights)
+        some = np.flatnonzero(rows.mass)
         self.engine_ = fit_engine(
-            codes[some],
-            self._encoder.categorical,
-            [],
-            [Functions(targets[some], np.ones(len(some), dtype=bool), reduced=False)],
-            fold[some],
-            weights[some] / weights.max(),
-            self.random_seed_,
+            rows.codes[some],
+            self._schema.categorical,
+            [replace(target, values=target.values[some])],
+            rows.fold[some],
+            rows.mass[some] / rows.mass.max(),
+            rows.seed,
             self.n_jobs,
         ).engine
-        return np.asarray(self.engine_.predict(codes, self.n_jobs)[fold, np.arange(len(fold))])
+        each = self.engine_.predict(rows.codes, self.n_jobs)
+        return np.asarray(each[rows.fold, np.arange(len(rows.fold))])
 
     def _means(self, frame: pd.DataFrame, identity: np.ndarray) -> np.ndarray:
         """Return m of new rows, each by the models of one fold that its content decides."""
         if self.engine_ is not None:
-            each = self.engine_.predict(self._encoder.codes(frame), self.n_jobs)
+            each = self.engine_.predict(self._schema.codes(frame), self.n_jobs)
         else:
-            each = np.stack([means_of_models([model], frame) for model in self.models_])
+            each = np.stack([predict_models(own, frame, [None]) for own in self.models_])
         fold = (identity % np.uint64(len(each))).astype(np.int64)
         return np.asarray(each[fold, np.arange(len(fold))])
 

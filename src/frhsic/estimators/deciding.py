@@ -14,21 +14,24 @@ over all functions :math:`\nu_j` of the attributes, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
-from scipy.linalg import block_diag
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from frhsic.estimators.basis import SensitiveBasis
-from frhsic.estimators.constraints import LabelledRows, condition_probability
+from frhsic.estimators.constraints import GapCurves, LabelledRows
 from frhsic.estimators.families import Family, Problem, Units, combine, log_odds
+
+# Losses of decisions that differ by less are equal but for rounding.
+TIED = 1e-9
 
 # Weight of the square of what a recalibration of η changes.
 CALIBRATION_RIDGE = 1e-5
+
+# Gap of decisions without limits that shares are taken of, at least.
+LEAST_WHOLE = 1e-3
 
 # κ: the gap of the solution exceeds its limit by at most κ|c|.
 DUAL_RIDGE = 1e-3
@@ -80,50 +83,32 @@ class Decisions(Family):
     def constant(self, task: Problem) -> np.ndarray:
         """Return the one decision for everybody that loses less."""
         constant = np.zeros(4 + task.columns.shape[1])
-        constant[2] = 1.0 if task.mean() > task.threshold else -1.0
+        constant[2] = 1.0 if task.mean() > task.threshold + TIED else -1.0
         return constant
 
     def path(self, task: Problem, shares: np.ndarray) -> np.ndarray:
         """Return the parameters for each trade-off, (G, P), with gaps of some shares of that of
         decisions without limits.
         """
+        curves = task.curves
+        assert curves is not None
         calibration = recalibrated(task.base, task.y, task.weights)
         eta = expit(calibration[0] + calibration[1] * task.base)
         gains = eta - task.threshold
-        taken = (gains > 0).astype(np.float64)
-        first = np.array([*calibration, -task.threshold, 1.0, *np.zeros(task.columns.shape[1])])
-        widths = [curve.basis.values.shape[1] for curve in task.curves]
-        starts = np.cumsum(widths)[:-1]
-        offsets = []
-        centered = []
-        gaps = []
-        for curve, columns in zip(task.curves, np.split(task.columns, starts, axis=1)):
-            # less a multiple of the chance of the condition, so that constants have no gap
-            kept = condition_probability(curve.among, eta)
-            offset = task.weights @ columns / (task.weights @ kept)
-            offsets.append(offset)
-            centered.append(columns - np.outer(kept, offset))
-            sums = (task.weights * taken) @ centered[-1]
-            gaps.append(curve.norm(sums[:, None], 0.0)[0])
-        scales = np.array([curve.scale for curve in task.curves])
-        whole = float((gaps / scales).max())
-        if whole == 0:
-            return np.tile(first, (len(shares), 1))
-        path = [first]
-        for share in shares[1:]:
-            c, _ = solve_dual(
-                gains,
-                np.column_stack(centered),
-                task.weights,
-                [curve.basis for curve in task.curves],
-                share * whole * scales,
-            )
-            own = np.append(first[:4], c)
-            for curve, part, offset in zip(task.curves, np.split(c, starts), offsets):
-                without, with_y = condition_probability(curve.among, np.array([0.0, 1.0]))
-                own[2] += without * (part @ offset)
-                own[3] += (with_y - without) * (part @ offset)
-            path.append(own)
+        # less a multiple of the chance of the condition, so that constants have no gap
+        chance = curves.chance[0] + np.outer(eta, curves.chance[1])
+        offset = task.weights @ task.columns / (task.weights @ chance)
+        centered = task.columns - chance * offset
+        sums = centered.T @ (task.weights * (gains > 0))
+        whole = float((curves.gaps(sums[:, None]) / curves.scales).max())
+        limits = max(whole, LEAST_WHOLE) * curves.scales
+        path = []
+        for share in shares:
+            c = np.zeros(len(offset))
+            if share < 1:
+                c, _ = solve_dual(gains, centered, task.weights, curves, share * limits)
+            intercept, factor = curves.chance @ (c * offset)
+            path.append([*calibration, intercept - task.threshold, 1 + factor, *c])
         return np.array(path)
 
 
@@ -154,7 +139,7 @@ def solve_dual(
     gains: np.ndarray,
     means: np.ndarray,
     weights: np.ndarray,
-    bases: Sequence[SensitiveBasis],
+    curves: GapCurves,
     limits: np.ndarray,
     *,
     ridge: float = DUAL_RIDGE,
@@ -175,172 +160,131 @@ def solve_dual(
         The columns m of all limits, side by side, (n, K), so centred that constants have no gap.
     weights
         Weights of the rows, with sum 1, (n,).
-    bases
-        For each limit, the functions of the attribute that its columns are means of.
+    curves
+        The curves that are limited, of which m are means.
     limits
         Largest gaps, above 0, (J,).
     ridge, narrowest, agreement
         :math:`\kappa`; smallest width; difference of the gaps that is small enough.
-
-    Examples
-    --------
-    x is an attribute with two levels, and hardly a gap is allowed: the smallest coefficient that
-    accepts both levels.
-
-    >>> level = np.array([0.0, 1.0])
-    >>> basis = SensitiveBasis.fit(level)
-    >>> gains = np.array([-0.1, 0.3])
-    >>> c, _ = solve_dual(gains, basis(level), np.full(2, 0.5), [basis], np.array([1e-6]))
-    >>> np.abs(gains - basis(level) @ c).round(2).tolist()
-    [0.0, 0.2]
     """
     unit = max(float(np.sqrt(weights @ gains**2)), 1e-9)
-    dual = _Dual(gains, means, weights, bases, limits, ridge)
+    dual = _Dual(gains, means, weights, curves, limits, ridge)
+    half = curves.mass * (curves.own @ limits) / 2
+    z = np.append(np.zeros(len(half)), np.full(len(limits), unit))
+    multipliers = np.stack([half, half])
     width = unit
-    point = dual.center(unit)
     while True:
-        point = dual.minimum(width, point, DUAL_ROUGH)
-        c = dual.moments @ point.nu
-        margin = gains - means @ c
-        soft = dual.gaps(expit(margin / width))
-        hard = dual.gaps((margin > 0).astype(np.float64))
+        z, multipliers = dual.minimum(width, z, multipliers, DUAL_ROUGH)
+        margin = gains - means @ (dual.moments @ z)
+        soft, hard = (
+            curves.gaps(means.T @ (weights * taken)[:, None])
+            for taken in (expit(margin / width), margin > 0)
+        )
         agree = np.abs(soft - hard) <= agreement * limits
         if width <= narrowest * unit or (width < 0.1 * unit and agree.all()):
-            return dual.moments @ dual.minimum(width, point, DUAL_PRECISION).nu, width
+            return dual.moments @ dual.minimum(width, z, multipliers, DUAL_PRECISION)[0], width
         width /= 2
 
 
-class _Point(NamedTuple):
-    """A function ν of all attributes, (M,), its bounds u, (J,), and the multipliers of u - ν and of
-    u + ν, (2, M), whose difference is the gap curve times the mass of the nodes.
+@dataclass(frozen=True, eq=False)
+class _Dual:
+    """The dual of one problem with its kink smoothed.
+
+    Its variables z are the function ν on all cells and the bounds u, (M + J). Multipliers of u - ν
+    and of u + ν, (2, M), differ by the gap curve times the mass of the cells.
     """
 
-    nu: np.ndarray
-    bounds: np.ndarray
-    multipliers: np.ndarray
+    gains: np.ndarray
+    means: np.ndarray
+    weights: np.ndarray
+    curves: GapCurves
+    limits: np.ndarray
+    ridge: float
 
-    def moved(self, step: _Point, size: float) -> _Point:
-        """Return the point some share of a step farther."""
-        return _Point(*(own + size * more for own, more in zip(self, step)))
+    @cached_property
+    def moments(self) -> np.ndarray:
+        """The matrix that gives c of z, (K, M + J)."""
+        curves = self.curves
+        bounds = np.zeros((self.means.shape[1], len(self.limits)))
+        return np.hstack([curves.values.T * curves.mass, bounds])
 
-
-class _Dual:
-    """The dual of one problem with its kink smoothed."""
-
-    def __init__(
-        self,
-        gains: np.ndarray,
-        means: np.ndarray,
-        weights: np.ndarray,
-        bases: Sequence[SensitiveBasis],
-        limits: np.ndarray,
-        ridge: float,
-    ) -> None:
-        self.gains = gains
-        self.means = means
-        self.weights = weights
-        self.limits = limits
-        self.ridge = ridge
-        self.mass = np.concatenate([basis.mass for basis in bases])
-        nodes = [len(basis.mass) for basis in bases]
-        self.own = np.repeat(np.eye(len(bases)), nodes, axis=0)  # (M, J), the limit of each node
-        self.functions = block_diag(*(basis.values for basis in bases))  # (M, K)
-        self.moments = self.functions.T * self.mass  # c = moments @ nu
-
-    def center(self, unit: float) -> _Point:
-        """Return a point to start from."""
-        half = self.mass * (self.own @ self.limits) / 2
-        bounds = np.full(len(self.limits), unit)
-        return _Point(np.zeros(len(self.mass)), bounds, np.stack([half, half]))
-
-    def gaps(self, decisions: np.ndarray) -> np.ndarray:
-        """Return the gap along each curve, (J,)."""
-        curves = self.functions @ (self.means.T @ (self.weights * decisions))
-        return np.asarray((self.mass * np.abs(curves)) @ self.own)
-
-    def rooms(self, point: _Point) -> np.ndarray:
+    def rooms(self, z: np.ndarray) -> np.ndarray:
         """Return u - ν and u + ν, (2, M)."""
-        top = self.own @ point.bounds
-        return np.stack([top - point.nu, top + point.nu])
+        nu, bounds = np.split(z, [len(self.curves.mass)])
+        top = self.curves.own @ bounds
+        return np.stack([top - nu, top + nu])
 
-    def taken(self, width: float, point: _Point) -> np.ndarray:
+    def pull(self, multipliers: np.ndarray) -> np.ndarray:
+        """Return the slope in z of the sum of rooms times multipliers."""
+        down, up = multipliers
+        return np.append(up - down, (down + up) @ self.curves.own)
+
+    def taken(self, width: float, z: np.ndarray) -> np.ndarray:
         """Return the soft decisions, (n,)."""
-        c = self.moments @ point.nu
-        return np.asarray(expit((self.gains - self.means @ c) / width))
+        return np.asarray(expit((self.gains - self.means @ (self.moments @ z)) / width))
 
-    def residuals(self, width: float, point: _Point, aim: float) -> tuple[np.ndarray, ...]:
-        """Return what is left of the conditions of the minimum: the slopes in ν and in the bounds,
-        and products of multipliers and rooms less their aim.
+    def residuals(
+        self, width: float, z: np.ndarray, multipliers: np.ndarray, aim: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return what is left of the conditions of the minimum: the slope in z, and products of
+        multipliers and rooms less their aim.
         """
-        sums = self.means.T @ (self.weights * self.taken(width, point))
-        slope = self.ridge * self.moments @ point.nu - sums
-        down, up = point.multipliers
-        return (
-            self.moments.T @ slope + down - up,
-            self.limits - (down + up) @ self.own,
-            point.multipliers * self.rooms(point) - aim,
-        )
+        sums = self.means.T @ (self.weights * self.taken(width, z))
+        slope = self.moments.T @ (self.ridge * self.moments @ z - sums) - self.pull(multipliers)
+        slope[-len(self.limits) :] += self.limits
+        return slope, multipliers * self.rooms(z) - aim
 
-    def minimum(self, width: float, point: _Point, precision: float) -> _Point:
+    def minimum(
+        self, width: float, z: np.ndarray, multipliers: np.ndarray, precision: float
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the minimum, by a primal-dual interior-point method."""
         # the products of multipliers and rooms shrink with the width, so that this is a start for
         # the next one
-        least = DUAL_BARRIER * width * float(self.limits.sum()) / len(self.mass)
+        least = DUAL_BARRIER * width * float(self.limits.sum()) / len(self.curves.mass)
         for _ in range(DUAL_ITERATIONS):
-            products = point.multipliers * self.rooms(point)
-            aim = max(0.1 * float(products.mean()), least)
-            left = self.residuals(width, point, aim)
-            size = _norm(left)
+            rooms = self.rooms(z)
+            aim = max(0.1 * float((multipliers * rooms).mean()), least)
+            slope, products = self.residuals(width, z, multipliers, aim)
+            size = _norm(slope, products)
             if size < precision:
                 break
-            step = self.step(width, point, left)
-            share = 1.0
-            for now, change in (
-                (self.rooms(point), self.rooms(step)),
-                (point.multipliers, step.multipliers),
-            ):
-                share = min(share, 0.99 / max(float((-change / now).max()), 0.99))
-            while (
-                _norm(self.residuals(width, point.moved(step, share), aim))
-                > (1 - 0.01 * share) * size
-                and share > DUAL_SHORTEST
-            ):
+            wanted = -products / rooms  # what multipliers would move by if the rooms stayed
+            step = self.step(width, z, multipliers / rooms, self.pull(wanted) - slope)
+            change = wanted - multipliers / rooms * self.rooms(step)
+            fastest = max((-self.rooms(step) / rooms).max(), (-change / multipliers).max(), 0.99)
+            share = 0.99 / float(fastest)
+            while share > DUAL_SHORTEST:
+                left = self.residuals(width, z + share * step, multipliers + share * change, aim)
+                if _norm(*left) <= (1 - 0.01 * share) * size:
+                    break
                 share /= 2
-            point = point.moved(step, share)
-        return point
+            z = z + share * step
+            multipliers = multipliers + share * change
+        return z, multipliers
 
-    def step(self, width: float, point: _Point, left: tuple[np.ndarray, ...]) -> _Point:
+    def step(
+        self, width: float, z: np.ndarray, ratios: np.ndarray, right: np.ndarray
+    ) -> np.ndarray:
         """Return the step of Newton's method.
 
         Its matrix is a diagonal in ν, bordered by the bounds, plus the curvature in the few
-        coefficients c = Aν. So the steps of c and of the bounds are found first.
+        coefficients c. So it is solved without the curvature first.
         """
-        taken = self.taken(width, point)
+        own = self.curves.own
+        diagonal = ratios.sum(axis=0)[:, None]
+        border = own * (ratios[1] - ratios[0])[:, None]
+        corner = (4 * ratios.prod(axis=0)) @ (own / diagonal)
+        nu, bounds = np.split(np.column_stack([right, self.moments.T]), [len(own)])
+        bounds = (bounds - border.T @ (nu / diagonal)) / corner[:, None]
+        bordered = np.vstack([(nu - border @ bounds) / diagonal, bounds])
+        taken = self.taken(width, z)
         steepness = self.weights * taken * (1 - taken) / width
         identity = np.eye(self.means.shape[1])
         curvature = self.ridge * identity + (self.means.T * steepness) @ self.means
-        rooms = self.rooms(point)
-        ratios = point.multipliers / rooms
-        wanted = -left[2] / rooms  # what multipliers would move by if the rooms stayed
-        inverse = 1 / ratios.sum(axis=0)
-        along = (ratios[0] - ratios[1]) * inverse  # how ν moves with its bound
-        slope = left[0] + wanted[0] - wanted[1]
-        bound_slope = left[1] - wanted.sum(axis=0) @ self.own
-        coupled = (self.moments * along) @ self.own  # (K, J)
-        system = np.block(
-            [
-                [identity + (self.moments * inverse) @ self.moments.T @ curvature, -coupled],
-                [coupled.T @ curvature, np.diag((4 * ratios.prod(axis=0) * inverse) @ self.own)],
-            ]
-        )
-        right = [-self.moments @ (inverse * slope), -bound_slope - (along * slope) @ self.own]
-        few = np.linalg.solve(system, np.concatenate(right))
-        c_step = few[: len(identity)]
-        bounds = few[len(identity) :]
-        nu = along * (self.own @ bounds) - inverse * (slope + self.moments.T @ (curvature @ c_step))
-        step = _Point(nu, bounds, wanted)
-        return step._replace(multipliers=wanted - ratios * self.rooms(step))
+        c, along = np.split(self.moments @ bordered, [1], axis=1)
+        c = np.linalg.solve(identity + along @ curvature, c)
+        return np.asarray(bordered[:, 0] - bordered[:, 1:] @ (curvature @ c)[:, 0])
 
 
-def _norm(parts: tuple[np.ndarray, ...]) -> float:
-    return float(np.sqrt(sum(np.sum(part**2) for part in parts)))
+def _norm(slope: np.ndarray, products: np.ndarray) -> float:
+    return float(np.hypot(np.linalg.norm(slope), np.linalg.norm(products)))

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import _safe_indexing
 
-from frhsic.estimators.coding import TreeTable
 from frhsic.estimators.constraints import FitRows
 from frhsic.splits import subsample
-from frhsic.tables.columns import is_frame
+from frhsic.tables.schema import Schema
 
 # Rows that describe a typical row of each prototype, at most.
 TYPICAL_ROWS = 2_000
@@ -30,8 +28,8 @@ def cell_means(
 
 
 def describe_prototypes(
-    table: TreeTable,
     rows: FitRows,
+    schema: Schema | None,
     choices: Sequence[np.ndarray],
     coordinates: Sequence[dict[str, np.ndarray]],
 ) -> list[dict[str, Any]]:
@@ -40,9 +38,9 @@ def describe_prototypes(
     frequent levels; None of a prototype without rows).
     """
     some = subsample(len(rows.s), TYPICAL_ROWS, np.random.default_rng(rows.seed))
-    codes = table.codes(_safe_indexing(rows.X, some))
-    names = rows.X.columns if is_frame(rows.X) else [f"x{j}" for j in range(codes.shape[1])]
-    levels = table.levels_ or [None] * codes.shape[1]
+    codes = rows.codes[some]
+    names = schema.names if schema else [f"x{j}" for j in range(codes.shape[1])]
+    levels = [column.levels for column in schema.columns] if schema else [()] * codes.shape[1]
     tables = []
     for z, centers in zip(choices, coordinates):
         count = len(next(iter(centers.values())))
@@ -53,11 +51,11 @@ def describe_prototypes(
         described: dict[str, Any] = {name: values.tolist() for name, values in columns.items()}
         for name, column, known in zip(names, codes.T, levels):
             cells = pd.Series(column).groupby(z[some])
-            if known is None:
-                values = cells.median().reindex(range(count))
-            else:
+            if known:
                 values = cells.agg(lambda column: float(column.mode().min())).reindex(range(count))
                 values = values.map(dict(enumerate(known)))
+            else:
+                values = cells.median().reindex(range(count))
             described[f"typical {name}"] = [
                 None if value != value else value for value in values.tolist()
             ]

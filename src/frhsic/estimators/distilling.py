@@ -8,21 +8,23 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing
 
-from frhsic.estimators.coding import TreeTable, fold_of_rows
 from frhsic.estimators.constraints import LabelledRows
 from frhsic.estimators.fitting import fit_with_weights
+from frhsic.estimators.folds import fold_of_rows
 from frhsic.estimators.frontier import attribute_gaps
 from frhsic.estimators.parity import ParityEstimator
 from frhsic.estimators.targets import log_losses
 from frhsic.parity import ParityResult
 from frhsic.scoring import auc_and_influence
 from frhsic.tables.attributes import read_sensitive
-from frhsic.tables.columns import is_frame
+from frhsic.tables.columns import is_frame, to_pandas
+from frhsic.tables.schema import Schema
 
 # Largest factor by which the limit is tightened; on few rows the excess is mostly noise.
 MOST_EXCESS = 1.25
@@ -185,7 +187,9 @@ def _imitation(
     X = sample.X
     weights = sample.weights
     if is_frame(X) and not isinstance(student, Pipeline):
-        student = make_pipeline(FunctionTransformer(teacher.schema_), TreeTable(), student)
+        student = make_pipeline(
+            FunctionTransformer(coded_frame, kw_args={"schema": teacher.schema_}), student
+        )
     if is_classifier(estimator):
         X = _safe_indexing(X, np.tile(np.arange(len(scores)), 2))
         weights = np.concatenate([1 - scores, scores]) * np.tile(sample.mass, 2)
@@ -196,6 +200,20 @@ def _imitation(
         taken = float(np.mean(_predicted_scores(teacher, X_check) > threshold))
         threshold = float(np.quantile(_predicted_scores(student, X_check), 1 - taken))
     return student, threshold
+
+
+def coded_frame(X: Any, schema: Schema) -> Any:
+    """Return a table as numbers, or if it has categories, as a frame with columns of them, which
+    LightGBM tells from numbers.
+    """
+    codes = schema.codes(to_pandas(X))
+    if not schema.categorical:
+        return codes
+    frame = pd.DataFrame(codes).add_prefix("x")
+    for j in schema.categorical:
+        levels = range(len(schema.columns[j].levels))
+        frame[f"x{j}"] = pd.Categorical(codes[:, j], categories=levels)
+    return frame
 
 
 def _predicted_scores(model: Any, X: Any) -> np.ndarray:

@@ -19,14 +19,14 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from frhsic import _progress
 from frhsic._threads import limit_to_n_jobs
 from frhsic.estimators.basis import SensitiveBasis, predictable_directions
-from frhsic.estimators.coding import row_hashes
 from frhsic.estimators.constraints import FitRows
 from frhsic.estimators.describing import cell_means, describe_prototypes
-from frhsic.estimators.engine import Functions
-from frhsic.estimators.fitting import Outcome, ParityModel, Predictions, weighted_rows
+from frhsic.estimators.engine import Response
+from frhsic.estimators.fitting import ParityModel, weighted_rows
+from frhsic.estimators.folds import row_hashes
 from frhsic.estimators.frontier import Choice, Frontier, Gap
 from frhsic.estimators.heads_gap import HeadsTest, explained_shares, join_rare, window_indicators
-from frhsic.estimators.inputs import named_arguments, typed_table
+from frhsic.estimators.inputs import known_table, named_arguments
 from frhsic.estimators.prototypes import (
     DistinctRows,
     Kind,
@@ -42,12 +42,14 @@ from frhsic.estimators.prototypes import (
 from frhsic.estimators.targets import (
     KeptTarget,
     named_coordinates,
+    split_targets,
     target_columns,
     target_kinds,
     target_performance,
 )
 from frhsic.parity.limits import LimitLike
 from frhsic.splits import subsample
+from frhsic.tables.columns import is_frame
 
 # τ of the trade-offs. The first is no constraint; the last allows no dependence.
 TOLERANCES = (1e9, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.0)
@@ -268,9 +270,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
             The attributes, with `uses_sensitive` only.
         """
         check_is_fitted(self)
-        X = typed_table(self, X, first=False, sensitive_features=sensitive_features)
+        X = known_table(self, X, first=False, sensitive_features=sensitive_features)
         s = self._sensitive(X, sensitive_features)
-        keys = self._keys(X, s)
+        keys = row_hashes(self._coded(X, s))
         prototypes = self.solution_.path[self._position]
         choice = np.empty(len(keys), dtype=np.int64)
         folds = self._predict_folds(X, s)
@@ -316,6 +318,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         )
         rows = FitRows(
             X=X,
+            codes=self._coded(X, s),
             s=s,
             names=tuple(self.sensitive_names_in_),
             weights=weights,
@@ -326,30 +329,31 @@ class ParityEncoder(TransformerMixin, ParityModel):
         known = ~np.isnan(s).any(axis=1)
         whole = [SensitiveBasis.fit(column[known], rows.mass[known]) for column in s.T]
         functions = [basis(column) for basis, column in zip(whole, s.T)]
-        regressions, modelled = self._fit_regressions(
-            rows,
-            [Outcome(labels[target.name], target.classes) for target in targets],
-            []
-            if self.uses_sensitive
-            else [Functions(own, ~np.isnan(column)) for own, column in zip(functions, s.T)],
+        modelled = []
+        if not self.uses_sensitive:
+            modelled = [
+                Response(own, known=~np.isnan(column), reduced=True)
+                for own, column in zip(functions, s.T)
+            ]
+        values, along = self._fit_regressions(
+            rows, [target.outcome(labels[target.name]) for target in targets], modelled
         )
-        predicted = _target_columns(targets, regressions)
-        bases, directions, means = self._directions(
-            rows, known, whole, functions, regressions.means, modelled
-        )
+        predicted, means = split_targets(targets, values)
+        bases, directions, means = self._directions(rows, known, whole, functions, means, along)
         solver = SolverRows(predicted, means, rows.mass / rows.mass.sum())
         path, choices = self._solve(rows, solver, target_kinds(targets), known)
         centers = [
             cell_means(z, predicted, rows.mass, each.centers) for z, each in zip(choices, path)
         ]
         coordinates = [named_coordinates(targets, each) for each in centers]
+        schema = self.schema_ if is_frame(rows.X) else None
         self.solution_ = Representation(
             targets=targets,
             bases=bases,
             directions=directions,
             path=tuple(path),
             coordinates=tuple(coordinates),
-            tables=tuple(describe_prototypes(self.table_, rows, choices, coordinates)),
+            tables=tuple(describe_prototypes(rows, schema, choices, coordinates)),
         )
         kept = [
             target_performance(targets, each[z], labels, rows.mass)
@@ -391,7 +395,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         self, rows: FitRows, solver: SolverRows, kinds: tuple[Kind, ...], known: np.ndarray
     ) -> tuple[list[Prototypes], list[np.ndarray]]:
         """Return the prototypes of each trade-off, and which of them the rows have, (n,)."""
-        keys = self._keys(rows.X, rows.s if self.uses_sensitive else None)
+        keys = row_hashes(rows.codes)
         rng = np.random.default_rng(rows.seed)
         # φ(S), which is m where S is known, needs the attributes
         usable = rows.mass > 0
@@ -491,33 +495,21 @@ class ParityEncoder(TransformerMixin, ParityModel):
         m, (n, K); functions of S themselves, where Z may use it.
         """
         targets = self.solution_.targets
-        outcomes = [Outcome(np.zeros(0), target.classes) for target in targets]
         none = np.zeros((_num_samples(X), 0))
         result = []
-        for part in self._predictions(X, s, outcomes):
-            kept = _target_columns(targets, part)
+        for values in self._predictions(X, s, [target.classes for target in targets]):
+            kept, means = split_targets(targets, values)
             directions = self.solution_.directions
             if s is not None:
                 bases = self.solution_.bases
                 means = np.column_stack([none, *(basis(own) for basis, own in zip(bases, s.T))])
             else:
                 starts = np.cumsum([len(along) for along in directions])[:-1]
-                groups = np.split(part.means, starts, axis=1) if directions else []
-                chosen = [means @ along for means, along in zip(groups, directions)]
+                groups = np.split(means, starts, axis=1) if directions else []
+                chosen = [own @ along for own, along in zip(groups, directions)]
                 means = np.column_stack([none, *chosen])
             result.append((kept, means))
         return result
-
-    def _keys(self, X: Any, s: np.ndarray | None) -> np.ndarray:
-        """Return a number for each row that depends on its content alone."""
-        return row_hashes(self._coded(X, s))
-
-
-def _target_columns(targets: Sequence[KeptTarget], predictions: Predictions) -> np.ndarray:
-    """Return the predicted columns of all targets, (n, T)."""
-    return np.column_stack(
-        [target.columns(own) for target, own in zip(targets, predictions.outcomes)]
-    )
 
 
 def _strata(targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]) -> np.ndarray | None:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import lightgbm
 import numpy as np
@@ -41,8 +41,8 @@ ADDITIVE_SHARES = np.linspace(0, 1, 11)
 # Trees between two looks at the loss; looks without progress that end the boosting.
 STRIDE = 5
 PATIENCE = 5
-# Trees of an outcome and of a function of S at the shortest step, at most.
-MOST_ROUNDS = {"outcome": 120, "function": 90}
+# Trees of an output at the shortest step, at most.
+MOST_ROUNDS = 120
 SHORTEST_STEP = 0.1
 # Rows that ridge, rounds and share are chosen on, at most.
 CHOICE_ROWS = 30_000
@@ -90,36 +90,42 @@ def step_length(rows: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """A column to predict.
+    """What is predicted from a table.
 
     Attributes
     ----------
     values
-        Codes of classes, or numbers; (n,).
+        Labels, (n,), or numbers, (n, K).
     classes
-        Number of classes, 0 for numbers.
+        The labels in order; None for numbers.
     known
-        Which rows have a value, (n,).
-    kind
-        Whether it is a y or a function of S.
-    center, scale
-        What was subtracted from numbers, and what they were divided by.
+        Which rows have values, (n,); None if all have.
+    reduced
+        Whether only the :func:`predictable_directions` of the numbers are modelled.
     """
 
     values: np.ndarray
-    classes: int
-    known: np.ndarray
-    kind: Literal["outcome", "function"]
+    classes: Any = None
+    known: np.ndarray | None = None
+    reduced: bool = False
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Which rows have values, as booleans."""
+        return np.full(len(self.values), True) if self.known is None else self.known
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """One column to predict: codes of classes or numbers, (n,), and the number of classes, 0 for
+    numbers, with what was subtracted from these and what they were divided by.
+    """
+
+    target: Response
+    values: np.ndarray
+    classes: int = 0
     center: float = 0.0
     scale: float = 1.0
-
-    def standardized(self, weights: np.ndarray) -> Response:
-        """Return numbers with mean 0 and standard deviation 1, and classes as they are."""
-        if self.classes:
-            return self
-        center = float(np.average(self.values, weights=weights))
-        scale = float(np.sqrt(np.average((self.values - center) ** 2, weights=weights))) or 1.0
-        return replace(self, values=(self.values - center) / scale, center=center, scale=scale)
 
     @property
     def outputs(self) -> int:
@@ -132,7 +138,7 @@ class Response:
         trains = trains / trains.sum(axis=1, keepdims=True)
         if not self.classes:
             return np.asarray(trains @ self.values)[:, None]
-        rates = trains @ np.eye(self.classes)[self.values.astype(np.int64)]
+        rates = trains @ np.eye(self.classes)[self.values]
         rates = np.clip(rates[:, -self.outputs :], 1e-6, 1 - 1e-6)
         return np.asarray(logit(rates) if self.classes == 2 else np.log(rates))
 
@@ -143,20 +149,8 @@ class Response:
             return np.asarray((margins[:, 0] - values) ** 2)
         if self.classes == 2:
             return np.asarray(np.logaddexp(0, (1 - 2 * values) * margins[:, 0]))
-        own = np.take_along_axis(margins, values.astype(np.int64)[:, None], axis=1)[:, 0]
+        own = np.take_along_axis(margins, values[:, None], axis=1)[:, 0]
         return np.asarray(logsumexp(margins, axis=1) - own)
-
-
-@dataclass(frozen=True, eq=False)
-class Functions:
-    """Functions of one attribute, (n, K), zero in rows that lack it, and which rows have it, (n,).
-
-    Where they are `reduced`, only their :func:`predictable_directions` are modelled.
-    """
-
-    values: np.ndarray
-    known: np.ndarray
-    reduced: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +236,7 @@ class Engine:
 @dataclass(frozen=True, eq=False)
 class FittedEngine:
     """An engine with what it predicts of the rows that it was fitted on by models without them, (n,
-    outputs), and the directions of each group of functions that it models, (K, R).
+    outputs), and the directions of each target that it models, (K, R).
     """
 
     engine: Engine
@@ -253,14 +247,13 @@ class FittedEngine:
 def fit_engine(
     x: np.ndarray,
     categorical: Sequence[int],
-    outcomes: Sequence[Response],
-    functions: Sequence[Functions],
+    targets: Sequence[Response],
     fold: np.ndarray,
     weights: np.ndarray,
     seed: int,
     n_jobs: int | None = None,
 ) -> FittedEngine:
-    """Fit the regressions of outcomes and of functions of attributes without each fold.
+    """Fit the regressions of all targets without each fold.
 
     Rounds and share are chosen on the held-out rows of all folds; what is returned for a row was
     chosen on the other half of the rows, so that losses on it are not optimistic by that. The ridge
@@ -277,50 +270,48 @@ def fit_engine(
     weights
         Positive weights of the rows.
     """
-    weights = weights / weights.mean()
-    targets = [one.standardized(weights) for one in outcomes]
-    rows = _Rows.of(x, categorical, fold, weights, seed, thread_count(n_jobs))
-    additive = [_fit_additive(rows, one) for one in targets]
+    rows = _Rows.of(x, categorical, fold, weights / weights.mean(), seed, thread_count(n_jobs))
+    columns: list[_Column] = []
+    additive: list[_Additive] = []
     directions = []
-    for group in functions:
-        path = _fit_path(rows, group.values, group.known)
-        along = np.eye(group.values.shape[1])
-        if group.reduced:
-            along = _directions(rows, group, path.best().out_of_fold(rows))
-        path = path.along(along)
-        for k, column in enumerate((group.values @ along).T):
-            targets.append(Response(column, 0, group.known, "function"))
-            additive.append(path.best(k))
+    for target in targets:
+        along = np.eye(1)
+        if target.classes is not None:
+            codes = np.searchsorted(target.classes, target.values)
+            columns.append(_Column(target, codes, len(target.classes)))
+            additive.append(_fit_logistic(rows, columns[-1]))
+        else:
+            own, parts, along = _fit_numbers(rows, target)
+            columns.extend(own)
+            additive.extend(parts)
         directions.append(along)
     trees = []
-    for number, (target, part) in enumerate(zip(targets, additive)):
-        trees.append(_boost(rows, target, part.out_of_fold(rows), number))
-        _progress.tell(number + 1, len(targets), "regressions")
-    shares = np.repeat([one.share for one in trees], [one.outputs for one in targets])
-    tables = np.concatenate([part.table for part in additive], axis=2)
-    constants = np.concatenate(
-        [
-            one.share * part.constants + (1 - one.share) * one.constants
-            for one, part in zip(trees, additive)
-        ],
-        axis=1,
-    )
-    used = shares.any()
+    for number, (column, part) in enumerate(zip(columns, additive)):
+        trees.append(_boost(rows, column, part.out_of_fold(rows), number))
+        _progress.tell(number + 1, len(columns), "regressions")
+    outputs = [column.outputs for column in columns]
+    shares = np.repeat([one.share for one in trees], outputs)
+    bins = rows.basis.bins
+    table = np.concatenate([part.table for part in additive], axis=2) * shares
+    table = table.reshape(len(table), rows.folds * len(shares))
+    if not shares.any():
+        bins = Bins(())
+        table = table[:0]
+    constants = [
+        one.share * part.constants + (1 - one.share) * one.constants
+        for one, part in zip(trees, additive)
+    ]
     engine = Engine(
-        bins=rows.basis.bins if used else Bins(()),
-        table=(tables * shares).reshape(len(tables), -1)
-        if used
-        else np.zeros((0, shares.size * rows.folds)),
-        constants=constants.ravel(),
+        bins=bins,
+        table=table,
+        constants=np.concatenate(constants, axis=1).ravel(),
         booster=merge_boosters(
-            [one.boosters for one in trees],
-            [one.outputs for one in targets],
-            [one.rounds for one in trees],
+            [one.boosters for one in trees], outputs, [one.rounds for one in trees]
         ),
-        classes=np.array([one.classes for one in targets]),
+        classes=np.array([column.classes for column in columns]),
         shares=shares,
-        centers=np.repeat([one.center for one in targets], [one.outputs for one in targets]),
-        scales=np.repeat([one.scale for one in targets], [one.outputs for one in targets]),
+        centers=np.repeat([column.center for column in columns], outputs),
+        scales=np.repeat([column.scale for column in columns], outputs),
     )
     out_of_fold = engine.values(np.column_stack([one.out_of_fold for one in trees]))
     return FittedEngine(engine, out_of_fold, tuple(directions))
@@ -421,24 +412,50 @@ def _fit_path(rows: _Rows, values: np.ndarray, known: np.ndarray) -> _Path:
     return _Path(rows, grams, RidgePath.fit(grams, values.shape[1]))
 
 
-def _fit_additive(rows: _Rows, target: Response) -> _Additive:
-    """Fit the additive part of an outcome.
+def _fit_numbers(
+    rows: _Rows, target: Response
+) -> tuple[list[_Column], list[_Additive], np.ndarray]:
+    """Return the columns of numbers that are modelled, the additive part of each, and how they are
+    combined of the numbers, (K, R): those of a reduced target, others in units of their own.
+    """
+    values = target.values
+    center = np.zeros(values.shape[1])
+    scale = np.ones(values.shape[1])
+    along = np.eye(values.shape[1])
+    if not target.reduced:
+        mass = np.where(target.rows, rows.weights, 0.0)
+        center = np.average(values, axis=0, weights=mass)
+        scale = np.sqrt(np.average((values - center) ** 2, axis=0, weights=mass))
+        scale[scale == 0] = 1.0
+        values = (values - center) / scale
+    path = _fit_path(rows, values, target.rows)
+    if target.reduced:
+        along = _directions(rows, target, path.best().out_of_fold(rows))
+        path = path.along(along)
+        values = values @ along
+    columns = [
+        _Column(target, values[:, k], 0, float(center[k]), float(scale[k]))
+        for k in range(along.shape[1])
+    ]
+    return columns, [path.best(k) for k in range(len(columns))], along
+
+
+def _fit_logistic(rows: _Rows, column: _Column) -> _Additive:
+    """Fit the additive part of classes.
 
     The ridge of a logistic regression is that of least squares for the indicators of its classes,
     times their variance, which both have as curvature of the loss.
     """
-    if not target.classes:
-        return _fit_path(rows, target.values[:, None], target.known).best()
-    ones = np.eye(target.classes)[target.values.astype(np.int64)][:, -target.outputs :]
-    linear = _fit_path(rows, ones, target.known)
+    ones = np.eye(column.classes)[column.values][:, -column.outputs :]
+    linear = _fit_path(rows, ones, column.target.rows)
     ridge = RIDGE_GRID[linear.path.errors.sum(axis=1).argmin()]
     rates = linear.grams.means[rows.basis.count :]
     some = subsample(len(ones), GRAM_ROWS, np.random.default_rng(rows.seed))
     coefficients, intercepts = fit_logistic(
         rows.basis,
         rows.incidence[some],
-        target.values[some].astype(np.int64),
-        target.classes,
+        column.values[some],
+        column.classes,
         rows.fold[some],
         rows.weights[some],
         linear.grams,
@@ -446,17 +463,17 @@ def _fit_additive(rows: _Rows, target: Response) -> _Additive:
     )
     q = rows.basis.count
     table = rows.basis.functions @ coefficients.transpose(1, 0, 2).reshape(q, -1)
-    return _Additive(table.reshape(-1, rows.folds, target.outputs), intercepts)
+    return _Additive(table.reshape(-1, rows.folds, column.outputs), intercepts)
 
 
-def _directions(rows: _Rows, group: Functions, additive: np.ndarray) -> np.ndarray:
+def _directions(rows: _Rows, target: Response, additive: np.ndarray) -> np.ndarray:
     """Return the directions of functions that X predicts, (K, R): by the mean of the additive part
     and of a few small trees, for which even and odd folds predict each other.
     """
-    some = np.flatnonzero(group.known)
+    some = np.flatnonzero(target.rows)
     some = some[subsample(len(some), PILOT_ROWS, np.random.default_rng(rows.seed))]
     means = additive[some]
-    values = group.values[some]
+    values = target.values[some]
     settings = rows.settings | PILOT_SETTINGS | {"seed": rows.seed % 2**31}
     even = rows.fold[some] % 2 == 0
     for part in (even, ~even):
@@ -487,14 +504,14 @@ class _Trees:
     out_of_fold: np.ndarray
 
 
-def _boost(rows: _Rows, target: Response, additive: np.ndarray, number: int) -> _Trees:
+def _boost(rows: _Rows, column: _Column, additive: np.ndarray, number: int) -> _Trees:
     """Boost trees for each fold in step, until neither their own loss on the held-out rows of all
     folds nor that of their mixture with the additive part has fallen for a while.
     """
     fold = rows.fold
-    mass = np.where(target.known, rows.weights, 0.0)
-    constants = target.constants(fold, mass)
-    boosters = _boosters(rows, target, number)
+    mass = np.where(column.target.rows, rows.weights, 0.0)
+    constants = column.constants(fold, mass)
+    boosters = _boosters(rows, column, number)
     some = subsample(len(fold), CHOICE_ROWS, np.random.default_rng(rows.seed))
     # those that choose for even folds, for odd ones, and for new rows
     weights = np.stack([mass * (fold % 2 == 1), mass * (fold % 2 == 0), mass])[:, some]
@@ -507,16 +524,16 @@ def _boost(rows: _Rows, target: Response, additive: np.ndarray, number: int) -> 
     least_alone = np.inf
     # where the additive part is good, trees have to improve for a while before they help it
     progress = 0
-    most = MOST_ROUNDS[target.kind] * SHORTEST_STEP / step_length(len(fold))
+    most = MOST_ROUNDS * SHORTEST_STEP / step_length(len(fold))
     for look in range(1 + round(most / STRIDE)):
         if look:
             trees = np.empty_like(trees)
             for j, booster in enumerate(boosters):
                 for _ in range(STRIDE):
                     booster.update()
-                trees[fold == j] = _held_out_margins(booster, target)
+                trees[fold == j] = _held_out_margins(booster, column)
         mixtures = [share * additive[some] + (1 - share) * trees[some] for share in ADDITIVE_SHARES]
-        losses = np.stack([weights @ target.losses(one, some) for one in mixtures], axis=1)
+        losses = np.stack([weights @ column.losses(one, some) for one in mixtures], axis=1)
         for use in range(3):
             at = int(losses[use].argmin())
             if losses[use, at] < least[use]:
@@ -540,21 +557,21 @@ def _boost(rows: _Rows, target: Response, additive: np.ndarray, number: int) -> 
     )
 
 
-def _boosters(rows: _Rows, target: Response, number: int) -> list[lightgbm.Booster]:
+def _boosters(rows: _Rows, column: _Column, number: int) -> list[lightgbm.Booster]:
     """Return a booster without trees for each fold."""
-    objective = {0: "regression", 2: "binary"}.get(target.classes, "multiclass")
+    objective = {0: "regression", 2: "binary"}.get(column.classes, "multiclass")
     seeds = np.random.SeedSequence([rows.seed, number]).generate_state(rows.folds) % 2**31
     boosters = []
     for j in range(rows.folds):
-        train: Any = np.flatnonzero(target.known & (rows.fold != j))
+        train: Any = np.flatnonzero(column.target.rows & (rows.fold != j))
         data = rows.data.subset(train).construct()
-        data.set_label(target.values[train])
+        data.set_label(column.values[train])
         data.set_weight(rows.weights[train])
         settings = rows.settings | {
             "num_leaves": leaf_count(len(train)),
             "learning_rate": step_length(len(rows.fold)),
             "objective": objective,
-            "num_class": target.outputs,
+            "num_class": column.outputs,
             "seed": int(seeds[j]),
         }
         booster = lightgbm.Booster(settings, data)
@@ -575,13 +592,13 @@ def _held_out_values(booster: lightgbm.Booster) -> np.ndarray:
     return given[0]
 
 
-def _held_out_margins(booster: lightgbm.Booster, target: Response) -> np.ndarray:
+def _held_out_margins(booster: lightgbm.Booster, column: _Column) -> np.ndarray:
     """Return the margins of the held-out rows of a booster, (n, outputs)."""
-    values = np.reshape(_held_out_values(booster), (-1, target.outputs))
-    if not target.classes:
+    values = np.reshape(_held_out_values(booster), (-1, column.outputs))
+    if not column.classes:
         return values
     values = np.clip(values, 1e-15, 1 - 1e-15)
-    return np.asarray(logit(values) if target.classes == 2 else np.log(values))
+    return np.asarray(logit(values) if column.classes == 2 else np.log(values))
 
 
 def merge_boosters(

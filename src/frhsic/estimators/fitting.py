@@ -5,8 +5,7 @@ rows which they have not seen, and the choice of a trade-off by a limit.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -30,13 +29,14 @@ from sklearn.utils.validation import (
 from frhsic import _progress
 from frhsic._threads import thread_count
 from frhsic._warnings import warn
-from frhsic.estimators.coding import ADMITTED_FOLDS, TreeTable, fold_of_rows
 from frhsic.estimators.constraints import FitRows
-from frhsic.estimators.engine import Engine, Functions, Response, fit_engine
+from frhsic.estimators.engine import Engine, Response, fit_engine
+from frhsic.estimators.folds import ADMITTED_FOLDS, fold_of_rows
 from frhsic.estimators.frontier import Choice, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import (
     ROUTING,
     estimator_seed,
+    known_table,
     require_variation,
     sensitive_values,
     typed_table,
@@ -46,52 +46,8 @@ from frhsic.estimators.inputs import (
 )
 from frhsic.formatting import printable
 from frhsic.parity.limits import LimitLike, parse_limits
-from frhsic.tables.columns import is_frame, to_pandas
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """A column of y: its labels, (n,), and their sorted classes, None for numbers."""
-
-    labels: np.ndarray
-    classes: Any
-
-    @property
-    def width(self) -> int:
-        """Columns of what is predicted: one for each of more than two classes, else one."""
-        return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
-
-    def at(self, rows: np.ndarray) -> Outcome:
-        """Return some of the rows."""
-        return replace(self, labels=self.labels[rows])
-
-    def target(self) -> Response:
-        """Return what the engine is asked for."""
-        known = np.ones(len(self.labels), dtype=bool)
-        if self.classes is None:
-            return Response(self.labels.astype(np.float64), 0, known, "outcome")
-        codes = np.searchsorted(self.classes, self.labels).astype(np.float64)
-        return Response(codes, len(self.classes), known, "outcome")
-
-    def predicted(self, model: Any, X: Any) -> np.ndarray:
-        """Return what a model predicts: numbers, the probability of the second of two classes,
-        (n,), or of each class, (n, C).
-        """
-        if self.classes is None:
-            values = (model.predict if hasattr(model, "predict") else model)(X)
-            return np.asarray(values, dtype=np.float64).reshape(len(values))
-        chances = class_probabilities(model, X, self.classes)
-        return chances[:, 1] if len(self.classes) == 2 else chances
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """What the regressions of one fold say of rows, or those without each row: each outcome, as
-    :meth:`Outcome.predicted`, and the means of all functions of S that are modelled, (n, K).
-    """
-
-    outcomes: list[np.ndarray]
-    means: np.ndarray
+from frhsic.tables.columns import LARGEST_FEATURE, is_frame, to_pandas
+from frhsic.tables.schema import Schema
 
 
 class ParityModel(BaseEstimator):
@@ -114,6 +70,7 @@ class ParityModel(BaseEstimator):
     cv: Any
     n_jobs: int | None
     random_state: Any
+    schema_: Schema
     engine_: Engine | None = None
     models_: list[list[Any]]
     attribute_models_: list[list[Any]]
@@ -174,7 +131,7 @@ class ParityModel(BaseEstimator):
     ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
         """Return the table, weights and groups of a fit, the groups as numbers from 0 on."""
         self._check()
-        X = typed_table(
+        X = known_table(
             self,
             X,
             first=True,
@@ -183,6 +140,8 @@ class ParityModel(BaseEstimator):
             sample_weight=sample_weight,
             groups=groups,
         )
+        if self.estimator is None:
+            X = typed_table(self, X)
         self.random_seed_ = estimator_seed(self.random_state)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
@@ -246,117 +205,76 @@ class ParityModel(BaseEstimator):
     # Models
 
     def _fit_regressions(
-        self, rows: FitRows, outcomes: Sequence[Outcome], functions: Sequence[Functions]
-    ) -> tuple[Predictions, tuple[np.ndarray, ...]]:
+        self, rows: FitRows, outcomes: Sequence[Response], functions: Sequence[Response]
+    ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Fit the regressions of outcomes and of functions of S without each fold; return what they
-        predict of rows that they have not seen, and the directions of each group of functions that
-        are modelled, (K, R).
+        predict of rows that they have not seen, (n, outputs), and the directions of each group of
+        functions that are modelled, (K, R).
 
         Models that were passed are cloned for each fold; the engine fits what has none.
         """
-        self.table_ = TreeTable().fit(rows.X)
+        own = list(outcomes) if self.estimator is None else []
+        if not (self.estimator is None or is_prefit(self.estimator)):
+            for target in outcomes:
+                require_kind(self.estimator, target)
+        if self.attribute_estimator is None:
+            own.extend(functions)
         self.engine_ = None
-        self.models_ = []
-        self.attribute_models_ = []
-        own = outcomes if self.estimator is None else []
-        groups = functions if self.attribute_estimator is None else []
-        values = np.zeros((len(rows.fold), 0))
-        directions = tuple(np.eye(group.values.shape[1]) for group in functions)
-        if own or groups:
+        self.models_, eta = self._fit_models(
+            rows, self.estimator, self._with_sensitive(rows.X, rows.s), outcomes
+        )
+        self.attribute_models_, means = self._fit_models(
+            rows, self.attribute_estimator, rows.X, functions
+        )
+        directions = tuple(np.eye(target.values.shape[1]) for target in functions)
+        parts = [eta, means]
+        if own:
             fit = fit_engine(
-                self._coded(rows.X, rows.s),
-                self.table_.categorical,
-                [outcome.target() for outcome in own],
-                groups,
+                rows.codes,
+                self.schema_.categorical if is_frame(rows.X) else (),
+                own,
                 rows.fold,
                 rows.mass,
                 rows.seed,
                 self.n_jobs,
             )
             self.engine_ = fit.engine
-            values = fit.out_of_fold
-            directions = fit.directions or directions
-        predicted, means = _split(values, own)
-        if outcomes and not own:
-            self.models_, predicted = self._models_of_outcomes(rows, outcomes)
-        if functions and not groups:
-            self.attribute_models_, means = self._models_of_functions(rows, functions)
-        return Predictions(predicted, means), directions
+            parts = [eta, fit.out_of_fold, means]
+            if self.attribute_estimator is None:
+                directions = fit.directions[len(own) - len(functions) :]
+        return np.column_stack(parts), directions
 
-    def _fit_without_attributes(self, rows: FitRows, outcome: Outcome) -> None:
+    def _fit_models(
+        self, rows: FitRows, model: Any, X: Any, targets: Sequence[Response]
+    ) -> tuple[list[list[Any]], np.ndarray]:
+        """Return clones of a model for each fold, one for each target, or the model itself if it is
+        used as it is, and what they predict of rows that they have not seen, (n, outputs).
+        """
+        if model is None or not targets:
+            return [], np.zeros((len(rows.fold), 0))
+        if is_prefit(model):
+            if len(targets) > 1:
+                raise ValueError(
+                    f"estimator is a fitted model, which predicts one column; y has {len(targets)}."
+                )
+            if is_frame(X):
+                require_fitted_columns(model, X)
+            return [[model]], predict_models([model], X, [targets[0].classes])
+        return cross_fit(model, X, targets, rows, self.n_jobs)
+
+    def _fit_without_attributes(self, rows: FitRows, outcome: Response) -> None:
         """Fit the regression of y alone; a model that was passed on all rows at once."""
         if self.estimator is None:
             self._fit_regressions(rows, [outcome], [])
             return
         self.engine_ = None
-        self.models_ = [[self._model_of_y(rows.X, outcome, rows.weights)]]
         self.attribute_models_ = []
-
-    def _models_of_outcomes(
-        self, rows: FitRows, outcomes: Sequence[Outcome]
-    ) -> tuple[list[list[Any]], list[np.ndarray]]:
-        """Return for each fold the models of the columns of y, or those that are given, and what
-        models predict that have not seen the rows.
-        """
-        table = self._with_sensitive(rows.X, rows.s)
-        if is_prefit(self.estimator):
-            if len(outcomes) > 1:
-                raise ValueError(
-                    "estimator is a fitted model, which predicts one column; y has"
-                    f" {len(outcomes)}."
-                )
-            if is_frame(table):
-                require_fitted_columns(self.estimator, table)
-            return [[self.estimator]], [outcomes[0].predicted(self.estimator, table)]
-
-        def fit(train: np.ndarray) -> list[Any]:
-            X = _safe_indexing(table, train)
-            weights = rows.row_weights(train)
-            return [self._model_of_y(X, one.at(train), weights) for one in outcomes]
-
-        def predict(models: list[Any], held_out: np.ndarray) -> np.ndarray:
-            return _predict_outcomes(outcomes, models, _safe_indexing(table, held_out))
-
-        models, values = cross_fit(rows.fold, fit, predict, "models of the target")
-        return models, _split(values, outcomes)[0]
-
-    def _model_of_y(self, X: Any, outcome: Outcome, weights: np.ndarray | None) -> Any:
-        """Return a clone of the model of y, fitted on some rows; one that is given stays as it
-        is.
-        """
-        if is_prefit(self.estimator):
-            return self.estimator
         model = self.estimator
-        classifies = outcome.classes is not None
-        if not (is_classifier(model) if classifies else is_regressor(model)):
-            kind = "labels: pass a classifier" if classifies else "numbers: pass a regressor"
-            raise ValueError(f"estimator is {type(model).__name__}, but y holds {kind}.")
-        model = limit_boosters(with_seed(model, self.random_seed_), self.n_jobs)
-        return fit_with_weights(model, X, outcome.labels, weights)
-
-    def _models_of_functions(
-        self, rows: FitRows, functions: Sequence[Functions]
-    ) -> tuple[list[list[Any]], np.ndarray]:
-        """Return for each fold the clones of `attribute_estimator`, one for each group of
-        functions, and the means of rows by those without them.
-        """
-
-        def fit_one(group: Functions, train: np.ndarray) -> Any:
-            some = train[group.known[train]]
-            model = limit_boosters(
-                with_seed(self.attribute_estimator, self.random_seed_), self.n_jobs
-            )
-            if group.values.shape[1] > 1 and not get_tags(model).target_tags.multi_output:
-                model = MultiOutputRegressor(model)
-            X = _safe_indexing(rows.X, some)
-            return fit_with_weights(model, X, group.values[some], rows.row_weights(some))
-
-        return cross_fit(
-            rows.fold,
-            lambda train: [fit_one(group, train) for group in functions],
-            lambda models, held_out: means_of_models(models, _safe_indexing(rows.X, held_out)),
-            f"models of {', '.join(rows.names)}",
-        )
+        if not is_prefit(model):
+            require_kind(model, outcome)
+            every = np.arange(len(rows.fold))
+            model = fit_clone(model, rows.X, outcome, every, rows, self.n_jobs)
+        self.models_ = [[model]]
 
     # Predicting
 
@@ -388,35 +306,32 @@ class ParityModel(BaseEstimator):
         return to_pandas(X).assign(**dict(zip(names, s.T)))
 
     def _coded(self, X: Any, s: np.ndarray | None) -> np.ndarray:
-        """Return the table of the engine as numbers, with the attributes if they may be used."""
-        codes = self.table_.codes(X)
+        """Return the table as numbers, with the attributes if they may be used."""
+        if is_frame(X):
+            codes = self.schema_.codes(to_pandas(X))
+        else:
+            codes = np.clip(np.asarray(X, dtype=np.float64), -LARGEST_FEATURE, LARGEST_FEATURE)
         if not self.uses_sensitive or s is None:
             return codes
         return np.column_stack([codes, s])
 
-    def _predictions(
-        self, X: Any, s: np.ndarray | None, outcomes: Sequence[Outcome]
-    ) -> list[Predictions]:
-        """Return what the regressions of each fold say of new rows. The outcomes are those of the
-        fit; their labels do not matter.
+    def _predictions(self, X: Any, s: np.ndarray | None, classes: Sequence[Any]) -> np.ndarray:
+        """Return what the regressions of each fold say of new rows, (folds, n, outputs): of
+        outcomes with some classes each, or None for numbers, and of functions of S.
         """
-        n = _num_samples(X)
-        folds = max(len(self.models_), len(self.attribute_models_))
-        values = np.zeros((folds, n, 0))
+        parts = []
+        if self.models_:
+            table = self._with_sensitive(X, s)
+            parts.append(np.stack([predict_models(own, table, classes) for own in self.models_]))
         if self.engine_ is not None:
-            values = self.engine_.predict(self._coded(X, s), self.n_jobs)
-        table = self._with_sensitive(X, s)
-        of_models = [_predict_outcomes(outcomes, models, table) for models in self.models_]
-        result = []
-        for j in range(len(values)):
-            columns = values[j]
-            if of_models:  # one, of a model that was given
-                columns = np.column_stack([of_models[j % len(of_models)], columns])
-            predicted, means = _split(columns, outcomes)
-            if self.attribute_models_:
-                means = means_of_models(self.attribute_models_[j], X)
-            result.append(Predictions(predicted, means))
-        return result
+            parts.append(self.engine_.predict(self._coded(X, s), self.n_jobs))
+        if self.attribute_models_:
+            table = typed_table(self, X) if self.estimator is None else X
+            each = [predict_models(own, table, [None] * len(own)) for own in self.attribute_models_]
+            parts.append(np.stack(each))
+        folds = max(map(len, parts))  # a model that was given serves all
+        parts = [np.broadcast_to(part, (folds, *part.shape[1:])) for part in parts]
+        return np.concatenate(parts, axis=2)
 
     # Choosing
 
@@ -462,43 +377,59 @@ def weighted_rows(
 
 
 def cross_fit(
-    fold: np.ndarray,
-    fit: Callable[[np.ndarray], Any],
-    predict: Callable[[Any, np.ndarray], np.ndarray],
-    unit: str,
-) -> tuple[list[Any], np.ndarray]:
-    """Return what `fit` makes of the rows outside of each fold, and what `predict` makes of that in
-    the fold; progress counts in `unit`.
+    model: Any, X: Any, targets: Sequence[Response], rows: FitRows, n_jobs: int | None
+) -> tuple[list[list[Any]], np.ndarray]:
+    """Return for each fold a clone of a model for each target, fitted on the other rows, and what
+    models predict of the rows that they have not seen, (n, outputs).
     """
-    held_out = [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
+    held_out = [np.flatnonzero(rows.fold == j) for j in range(rows.fold.max() + 1)]
     models = []
-    for j in range(len(held_out)):
-        models.append(fit(np.flatnonzero(fold != j)))
-        _progress.tell(j + 1, len(held_out), unit)
-    parts = [predict(model, rows) for model, rows in zip(models, held_out)]
+    parts = []
+    for j, own in enumerate(held_out):
+        train = np.flatnonzero(rows.fold != j)
+        models.append([fit_clone(model, X, target, train, rows, n_jobs) for target in targets])
+        classes = [target.classes for target in targets]
+        parts.append(predict_models(models[-1], _safe_indexing(X, own), classes))
+        _progress.tell(j + 1, len(held_out), "models")
     return models, np.concatenate(parts)[np.argsort(np.concatenate(held_out))]
 
 
-def _predict_outcomes(outcomes: Sequence[Outcome], models: Sequence[Any], X: Any) -> np.ndarray:
-    """Return what a model of each outcome predicts, (n, columns)."""
-    return np.column_stack([one.predicted(model, X) for one, model in zip(outcomes, models)])
+def require_kind(model: Any, target: Response) -> None:
+    """Raise unless a model of y classifies labels, or predicts numbers."""
+    classifies = target.classes is not None
+    if not (is_classifier(model) if classifies else is_regressor(model)):
+        kind = "labels: pass a classifier" if classifies else "numbers: pass a regressor"
+        raise ValueError(f"estimator is {type(model).__name__}, but y holds {kind}.")
 
 
-def _split(values: np.ndarray, outcomes: Sequence[Outcome]) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the columns of each outcome, a vector where there is one, and the columns that
-    follow.
+def fit_clone(
+    model: Any, X: Any, target: Response, train: np.ndarray, rows: FitRows, n_jobs: int | None
+) -> Any:
+    """Return a clone of a model, fitted on those of some rows that have the target."""
+    model = limit_boosters(with_seed(model, rows.seed), n_jobs)
+    some = train[target.rows[train]]
+    values = target.values[some]
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim == 2 and not get_tags(model).target_tags.multi_output:
+        model = MultiOutputRegressor(model)
+    return fit_with_weights(model, _safe_indexing(X, some), values, rows.row_weights(some))
+
+
+def predict_models(models: Sequence[Any], X: Any, classes: Sequence[Any]) -> np.ndarray:
+    """Return what models predict, (n, outputs): numbers, the probability of the second of two
+    classes, or of each class.
     """
-    stops = np.cumsum([outcome.width for outcome in outcomes], dtype=np.int64)
-    *parts, others = np.split(values, stops, axis=1)
-    return [part[:, 0] if part.shape[1] == 1 else part for part in parts], others
-
-
-def means_of_models(models: Sequence[Any], X: Any) -> np.ndarray:
-    """Return what models predict, side by side, (n, K)."""
     n = _num_samples(X)
-    return np.column_stack(
-        [np.zeros((n, 0)), *(np.reshape(model.predict(X), (n, -1)) for model in models)]
-    )
+    columns = []
+    for model, labels in zip(models, classes):
+        if labels is None:
+            values = (model.predict if hasattr(model, "predict") else model)(X)
+            columns.append(np.reshape(np.asarray(values, dtype=np.float64), (n, -1)))
+        else:
+            chances = class_probabilities(model, X, labels)
+            columns.append(chances[:, 1:] if len(labels) == 2 else chances)
+    return np.column_stack(columns)
 
 
 def limit_boosters(model: Any, n_jobs: int | None) -> Any:

@@ -39,7 +39,7 @@ AIM_MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 RESAMPLES = 49
 TEST_RESAMPLES = 499
 
-# Weight of the upper end of a gap beside its estimate where the least one is looked for.
+# Gaps that differ by less are equal; weight of the upper end beside the estimate of such ones.
 TIE = 1e-6
 
 # Level at which a gap without constraint counts as one.
@@ -281,8 +281,9 @@ class Frontier:
         mistake, and an upper end of a two-sided interval errs half as often as `confidence` admits.
         Ends of an encoder are one-sided: there the first one beyond the limit is the last. A share
         of the gap, or 0, is compared with the estimate. Where no upper end keeps a number,
-        trade-offs whose estimates do come first. 0 is kept where the largest gap of the attributes
-        that it limits, each over its gap without constraint, is least.
+        trade-offs whose estimates do come first, and before a constant, which keeps every limit. 0
+        is kept where the largest gap of the attributes that it limits, each over its gap without
+        constraint, is least.
         """
         limits = self.limits(limit)
         indistinct = tuple(
@@ -296,20 +297,16 @@ class Frontier:
             for parsed in each
             if parsed.base != "gap" or name not in indistinct
         ]
-        position = 0
-        met = True
+        estimates = self._excess(applied, "value")
+        excess = self._excess(applied, "high") if by_upper_end else estimates
+        bounds = [pair for pair in applied if by_upper_end and not pair[1].is_aim]
+        # so many upper ends beyond the limit lie on the way to each place
+        failures = np.cumsum((self._excess(bounds, "high") > 0)[::-1])[::-1]
+        keeps = (excess <= 0) & (failures < (1 if self.aim == "heads" else 2))
+        position, met = _best_place(keeps, estimates <= 0, excess, self._constant)
         rows = None
-        if applied:
-            shares = [self._shares(name) for name, parsed in applied if parsed.value == 0]
-            least = float(np.max(shares, axis=0).min()) if shares else 0.0
-            estimates = self._excesses(applied, least, False)
-            excess = self._excesses(applied, least, by_upper_end)
-            bounds = [pair for pair in applied if by_upper_end and not pair[1].is_aim]
-            beyond = self._excesses(bounds, least, True) > 0
-            failures = 1 if self.aim == "heads" else 2
-            position, met = _first_kept(excess, estimates <= 0, beyond, failures)
-            if not met and estimates[position] <= 0:
-                rows = max(self._rows_to_settle(position, name, one) for name, one in applied)
+        if not met and estimates[position] <= 0:
+            rows = max(self._rows_to_settle(position, name, one) for name, one in applied)
         return Choice(
             limit,
             position,
@@ -324,32 +321,33 @@ class Frontier:
     def _bound(self, name: str, limit: Limit) -> float:
         return limit.bound(self.gaps[name][0].value, self.base_rate)
 
-    def _shares(self, name: str) -> np.ndarray:
-        """Return each gap over the one without constraint; of equal ones, that with the smaller
-        upper end, and then the stricter, counts as smaller.
-        """
-        gaps = self.gaps[name]
-        ends = np.array([gap.high for gap in gaps]) - TIE * np.arange(len(gaps))
-        values = np.array([gap.value for gap in gaps]) + TIE * ends
-        return np.asarray(values / max(gaps[0].value, 1e-12))
+    @property
+    def _constant(self) -> np.ndarray:
+        """Whether each trade-off but the first predicts the same for everybody."""
+        highest = np.max([[gap.high for gap in every] for every in self.gaps.values()], axis=0)
+        return np.asarray((highest < TIE) & (np.arange(len(highest)) > 0))
 
-    def _excesses(
-        self, limits: Sequence[tuple[str, Limit]], least: float, by_upper_end: bool
-    ) -> np.ndarray:
-        """Return the largest excess of each trade-off over some limits; aims have no upper ends."""
-        none = np.full(len(next(iter(self.gaps.values()))), -np.inf)
-        each = [self._excess(*pair, least, by_upper_end and not pair[1].is_aim) for pair in limits]
-        return np.asarray(np.max([none, *each], axis=0))
-
-    def _excess(self, name: str, limit: Limit, least: float, by_upper_end: bool) -> np.ndarray:
-        """Return what each gap exceeds its limit by, over the gap without constraint; `least` is
-        the limit 0 as such a share.
+    def _excess(self, limits: Sequence[tuple[str, Limit]], end: str) -> np.ndarray:
+        """Return the largest excess of each trade-off over some limits, each over the gap without
+        constraint; `end` is the part of a gap that is compared with a number. 0 is what the largest
+        of the gaps that it limits comes down to.
         """
-        if limit.value == 0:
-            return self._shares(name) - least
-        measured = np.array([gap.high if by_upper_end else gap.value for gap in self.gaps[name]])
-        whole = max(self.gaps[name][0].value, 1e-12)
-        return np.asarray((measured - self._bound(name, limit)) / whole)
+        excess = [np.full(len(self._constant), -np.inf)]
+        shares = []
+        for name, limit in limits:
+            gaps = self.gaps[name]
+            whole = max(gaps[0].value, 1e-12)
+            measured = np.array([getattr(gap, "value" if limit.is_aim else end) for gap in gaps])
+            if limit.value == 0:
+                # of equal estimates that with the smaller upper end, then the stricter, is smaller
+                ends = np.array([gap.high for gap in gaps]) - TIE * np.arange(len(gaps))
+                shares.append((measured + TIE * ends) / whole)
+            else:
+                excess.append((measured - self._bound(name, limit)) / whole)
+        if shares:
+            largest = np.max(shares, axis=0)
+            excess.append(largest - largest.min())
+        return np.asarray(np.max(excess, axis=0))
 
     def _rows_to_settle(self, place: int, name: str, limit: Limit) -> int:
         """Return how many rows would show that a place keeps a number; 0 for an aim."""
@@ -486,27 +484,26 @@ def measure_path(
     return gaps, pvalues
 
 
-def _first_kept(
-    excess: np.ndarray, keeps: np.ndarray, beyond: np.ndarray, failures: int
+def _best_place(
+    keeps: np.ndarray, likely: np.ndarray, excess: np.ndarray, constant: np.ndarray
 ) -> tuple[int, bool]:
-    """Return the first place without excess before which, coming from the last place, fewer than
-    some number of places are beyond the limit, and whether there is one. If not, where the excess
-    is least, among places whose estimates keep the limit if there are any.
+    """Return the first place that keeps a limit, and whether there is one; a constant only if no
+    other place is likely to keep it. If there is none, where the excess is least, among places that
+    are likely to keep it if there are any.
 
     Examples
     --------
-    >>> never = np.full(4, False)
-    >>> _first_kept(np.array([3.0, -1.0, 1.0, -0.5]), never, never, 1)
-    (1, True)
-    >>> excess = np.array([-0.1, 3.0, -1.0, 1.0, -0.5])
-    >>> [_first_kept(excess, excess <= 0, excess > 0, failures)[0] for failures in (1, 2, 3)]
-    [4, 2, 0]
-    >>> _first_kept(np.array([3.0, 1.0, 2.0, 2.5]), never, never, 1)
-    (1, False)
+    >>> excess = np.array([3.0, -0.1, 1.0, -0.5])
+    >>> none = np.full(4, False)
+    >>> last = np.arange(4) == 3
+    >>> _best_place(excess <= 0, none, excess, none), _best_place(last, none, excess, last)
+    ((1, True), (3, True))
+    >>> _best_place(last, excess > 0, excess, last), _best_place(none, none, excess, last)
+    ((2, False), (3, False))
     """
-    looser = np.cumsum(beyond[::-1])[::-1] >= failures  # so many lie on the way here
-    kept = np.flatnonzero((excess <= 0) & ~looser)
-    if len(kept):
-        return int(kept[0]), True
-    places = np.flatnonzero(keeps) if keeps.any() else np.arange(len(excess))
+    likely = likely & ~constant
+    for kept in (keeps & ~constant, keeps & ~likely.any()):
+        if kept.any():
+            return int(np.argmax(kept)), True
+    places = np.flatnonzero(likely) if likely.any() else np.arange(len(excess))
     return int(places[np.argmin(excess[places])]), False

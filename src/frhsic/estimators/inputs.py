@@ -89,13 +89,8 @@ def named_arguments(fit: Fit) -> Fit:
     return checked  # type: ignore[return-value]  # of the same signature
 
 
-def typed_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
-    """Return a checked table whose columns have the types of the schema, which the first call
-    learns.
-
-    Text that holds dates becomes dates, also in a later table where one of them is missing. A model
-    that was passed as `estimator` sees the table as it is.
-    """
+def known_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
+    """Return a checked table with the columns of the schema, which the first call learns."""
     X = checked_table(estimator, X, first=first, **others)
     own = ("estimator", "attribute_estimator")
     if any(getattr(estimator, name, None) is not None for name in own):
@@ -113,7 +108,14 @@ def typed_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
         raise ValueError(
             f"X has the columns {list(frame)}; this model was fitted on {estimator.schema_.names}."
         )
-    return X if getattr(estimator, "estimator", None) is not None else estimator.schema_(frame)
+    return X
+
+
+def typed_table(estimator: Any, X: Any) -> Any:
+    """Return a known table whose columns have the types of the schema: text that holds dates
+    becomes dates, also in a later table where one of them is missing.
+    """
+    return estimator.schema_(to_pandas(X, "X")) if is_frame(X) else X
 
 
 def _require_moderate(X: Any) -> None:

@@ -34,6 +34,7 @@ from frhsic import _arrays
 from frhsic.datasets.dataset import Task
 from frhsic.estimators.inputs import (
     estimator_seed,
+    known_table,
     named_arguments,
     require_scores,
     require_variation,
@@ -350,7 +351,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._validate_params()
         first = not hasattr(self, "feature_encoding_")
         others = {name: value for name, value in vars(given).items() if name != "X"}
-        X = typed_table(self, given.X, first=first, **others)
+        X = typed_table(self, known_table(self, given.X, first=first, **others))
         if first:
             self.feature_encoding_ = TableEncoding.fit(X, scaling=self.scaling)
         x = self.feature_encoding_(X, self.handle_unknown)
@@ -477,7 +478,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         size.
         """
         check_is_fitted(self)
-        X = typed_table(self, X, first=False)
+        X = typed_table(self, known_table(self, X, first=False))
         block_bytes = 8 * PREDICTION_ROWS * self.feature_encoding_.width
         rows = PREDICTION_ROWS * max(1, ENCODED_BYTES // block_bytes)
         parts = []

@@ -21,10 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 from frhsic import _arrays
 from frhsic._threads import limit_to_n_jobs
 from frhsic._warnings import warn
-from frhsic.estimators.coding import HashedFolds, TreeTable, row_hashes
 from frhsic.estimators.constraints import Among, Constraint, LabelledRows
 from frhsic.estimators.deciding import Decisions
-from frhsic.estimators.engine import Functions
+from frhsic.estimators.engine import Response
 from frhsic.estimators.families import (
     BinaryScores,
     ClassScores,
@@ -34,14 +33,14 @@ from frhsic.estimators.families import (
     ScoreRanks,
 )
 from frhsic.estimators.fitting import (
-    Outcome,
     ParityModel,
-    Predictions,
     fit_with_weights,
     is_prefit,
     limit_boosters,
+    predict_models,
     weighted_rows,
 )
+from frhsic.estimators.folds import HashedFolds, row_hashes
 from frhsic.estimators.frontier import (
     Aim,
     Choice,
@@ -50,8 +49,7 @@ from frhsic.estimators.frontier import (
     limited_measure,
     measure_path,
 )
-from frhsic.estimators.inputs import named_arguments, require_scores, target_column, typed_table
-from frhsic.estimators.known import KnownDecisions, KnownRanks
+from frhsic.estimators.inputs import known_table, named_arguments, require_scores, target_column
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.targets import log_losses
 from frhsic.parity.limits import LimitLike, limits_by_attribute, parse_limits
@@ -182,13 +180,15 @@ class ParityEstimator(ParityModel, ABC):
         codes = self._codes(labels)
         s = self._attributes(X, codes, sensitive_features)
         strata = codes.astype(np.int64) if is_classifier(self) else None
+        table = self._coded(X, s)
         rows = LabelledRows(
             X=X,
+            codes=table,
             s=s,
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._served_folds(cv, X, s, strata, groups, weights),
+            fold=self._served_folds(cv, table, strata, groups, weights),
             seed=self.random_seed_,
             y=codes,
             labels=labels,
@@ -201,18 +201,21 @@ class ParityEstimator(ParityModel, ABC):
         functions = []
         if not self.uses_sensitive:
             functions = [
-                Functions(one.targets(rows.s, rows.y), ~np.isnan(rows.s[:, one.attribute]))
+                Response(
+                    one.targets(rows.s, rows.y),
+                    known=~np.isnan(rows.s[:, one.attribute]),
+                    reduced=True,
+                )
                 for one in constraints
             ]
-        outcome = self._outcome(labels)
+        outcome = Response(codes[:, None] if strata is None else labels, *self._classes)
         if sensitive_features is None:
             self._fit_without_attributes(rows, outcome)
             self.solution_ = self.frontier_ = self.choice_ = None
             return None
         predicted, directions = self._fit_regressions(rows, [outcome], functions)
-        eta = predicted.outcomes[0]
+        eta, means = self._eta_and_means(predicted)
         self._warn_if_leaking(rows, eta)
-        means = predicted.means
         if self.uses_sensitive:
             means = self._known_means(constraints, rows.s, eta)
         else:
@@ -228,8 +231,8 @@ class ParityEstimator(ParityModel, ABC):
             served = rows.fold == 0
         measured_rows = rows.at(served)
         scores = [
-            solution.out_of_fold(place, rows.fold, eta, means, rows.s)[served]
-            for place in range(solution.places)
+            solution.out_of_fold(place, rows.fold, eta, means)[served]
+            for place in range(len(solution.parameters))
         ]
         each = [self._performance(measured_rows, one, solution) for one in scores]
         performance = {name: np.array([one[name] for one in each]) for name in each[0]}
@@ -271,10 +274,6 @@ class ParityEstimator(ParityModel, ABC):
         """Return y as numbers, or as codes of the classes, which are learned."""
 
     @abstractmethod
-    def _outcome(self, labels: np.ndarray) -> Outcome:
-        """Return y as what regressions predict."""
-
-    @abstractmethod
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the loss of each row."""
 
@@ -291,15 +290,9 @@ class ParityEstimator(ParityModel, ABC):
         return limited_measure(self.aim, self.condition)
 
     def _family(self) -> Family:
-        """Return the form of the predictor; if ranks or decisions may use S, the law of η given S
-        tells the optimum.
-        """
-        one = len(self.sensitive_names_in_) == 1 and self.condition is None
-        knows = self.uses_sensitive and one
+        """Return the form of the predictor."""
         if self.aim == "decision":
-            return KnownDecisions() if knows else Decisions()
-        if self.aim == "rank" and knows:
-            return KnownRanks()
+            return Decisions()
         if not is_classifier(self):
             return NumberScores() if self.aim == "score" else NumberRanks()
         if self.aim == "rank":
@@ -309,8 +302,7 @@ class ParityEstimator(ParityModel, ABC):
     def _served_folds(
         self,
         cv: Any,
-        X: Any,
-        s: np.ndarray,
+        table: np.ndarray,
         strata: np.ndarray | None,
         groups: np.ndarray | None,
         weights: np.ndarray | None,
@@ -324,9 +316,7 @@ class ParityEstimator(ParityModel, ABC):
         """
         self.folds_ = None
         if self.aim == "score" or groups is not None or not isinstance(cv, Integral):
-            return self._folds(cv, X, strata, groups)
-        self.table_ = TreeTable().fit(X)
-        table = self._coded(X, s)
+            return self._folds(cv, table, strata, groups)
         mass = np.ones(len(table)) if weights is None else weights
         distinct = len(np.unique(row_hashes(table)))
         for count in range(min(int(cv), distinct), 1, -1):
@@ -339,7 +329,7 @@ class ParityEstimator(ParityModel, ABC):
             if sizes.sum(axis=1).min() > 0 and (sizes.sum(axis=0) - sizes).min() > 1:
                 self.folds_ = folds
                 return fold
-        return self._folds(cv, X, strata, groups)
+        return self._folds(cv, table, strata, groups)
 
     def _warn_if_leaking(self, sample: LabelledRows, eta: np.ndarray) -> None:
         """Warn if a frozen model is better on a fold than its clone that was fitted on the others,
@@ -354,9 +344,8 @@ class ParityEstimator(ParityModel, ABC):
         try:
             fresh = limit_boosters(clone(model), self.n_jobs)
             fit_with_weights(fresh, X, sample.labels[train], sample.row_weights(train))
-            again = self._outcome(sample.labels).predicted(
-                fresh, _safe_indexing(sample.X, held_out)
-            )
+            X = _safe_indexing(sample.X, held_out)
+            again, _ = self._eta_and_means(predict_models([fresh], X, self._classes))
         except (TypeError, ValueError, RuntimeError):
             # a model that cannot be fitted on these rows was not fitted on them; one that cannot be
             # cloned, as CatBoost with a list of categories, is not tried
@@ -386,19 +375,29 @@ class ParityEstimator(ParityModel, ABC):
         it.
         """
         assert self.solution_ is not None
-        predicted = self._predicted(X, s)
+        predicted = self._predictions(X, s, self._classes)
         parts = []
         for j in range(self.solution_.parameters.shape[1]):
-            part = predicted[j % len(predicted)]  # one, of a model that was given, serves all folds
-            eta = part.outcomes[0]
-            means = part.means
+            # one, of a model that was given, serves all folds
+            eta, means = self._eta_and_means(predicted[j % len(predicted)])
             if s is not None:
                 means = self._known_means(self.solution_.constraints, s, eta)
             parts.append((eta, means))
         return parts
 
-    def _predicted(self, X: Any, s: np.ndarray | None) -> list[Predictions]:
-        return self._predictions(X, s, [self._outcome(np.zeros(0))])
+    @property
+    def _classes(self) -> list[Any]:
+        """The classes of y, None for numbers."""
+        return [getattr(self, "classes_", None)]
+
+    def _eta_and_means(self, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return η, (n,), or (n, C) for more than two classes, and m, (n, K), of what regressions
+        predict.
+        """
+        count = len(getattr(self, "classes_", ()))
+        if count > 2:
+            return predicted[:, :count], predicted[:, count:]
+        return predicted[:, 0], predicted[:, 1:]
 
     @limit_to_n_jobs
     def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
@@ -406,15 +405,14 @@ class ParityEstimator(ParityModel, ABC):
         score by the predictor of one fold.
         """
         check_is_fitted(self)
-        X = typed_table(self, X, first=False, sensitive_features=sensitive_features)
+        X = known_table(self, X, first=False, sensitive_features=sensitive_features)
         solution = self.solution_
         if solution is None or self.choice_ is None:
-            return np.asarray(
-                np.mean([part.outcomes[0] for part in self._predicted(X, None)], axis=0)
-            )
+            predicted = self._predictions(X, None, self._classes)
+            return self._eta_and_means(predicted.mean(axis=0))[0]
         s = self._sensitive(X, sensitive_features)
         scores = [
-            solution.scores(self.choice_.position, fold, eta, means, s)
+            solution.scores(self.choice_.position, fold, eta, means)
             for fold, (eta, means) in enumerate(self._regressions(X, s))
         ]
         if solution.family.averages:
@@ -541,9 +539,6 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
             )
         return np.searchsorted(self.classes_, y).astype(np.float64)
 
-    def _outcome(self, labels: np.ndarray) -> Outcome:
-        return Outcome(labels, self.classes_)
-
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return log_losses(eta, y)
 
@@ -613,9 +608,6 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         return _arrays.vector(np.asarray(y, dtype=np.float64), "y")
-
-    def _outcome(self, labels: np.ndarray) -> Outcome:
-        return Outcome(labels, None)
 
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray((eta - y) ** 2)

@@ -8,16 +8,9 @@ from typing import Self
 
 import numpy as np
 
-from frhsic.estimators.constraints import Constraint, GapCurve, LabelledRows
-from frhsic.estimators.deciding import Decisions
-from frhsic.estimators.families import (
-    Family,
-    NumberRanks,
-    Problem,
-    SmoothFamily,
-    Units,
-)
-from frhsic.estimators.known import ConditionalLaw, KnownRanks
+from frhsic.estimators.constraints import Constraint, GapCurves, LabelledRows
+from frhsic.estimators.deciding import TIED, Decisions
+from frhsic.estimators.families import Family, NumberRanks, Problem, SmoothFamily, Units
 from frhsic.estimators.solving import GAP_SHARES, solve
 from frhsic.parity.limits import Limit
 
@@ -25,11 +18,8 @@ from frhsic.parity.limits import Limit
 # left.
 LEAST_MIXED = 0.1
 
-# Losses of decisions that differ by less are equal but for rounding.
-TIED = 1e-9
-
-# Trade-offs from one that is solved to the next: the others mix their scores.
-MIXTURES = 4
+# Trade-offs from one that is solved to the next: the others lie between their parameters.
+BETWEEN = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +33,15 @@ class Solution:
     constraints
         The gaps that are limited.
     parameters
-        The coefficients of each solved trade-off and fold, (G, J, P).
+        The coefficients of each trade-off and fold, (G, J, P).
     units
         Units of scores.
-    laws
-        Where the family knows S, the law of η given S by the rows outside of each fold.
     """
 
     family: Family
     constraints: tuple[Constraint, ...]
     parameters: np.ndarray
     units: Units
-    laws: tuple[ConditionalLaw, ...] = ()
 
     @classmethod
     def fit(
@@ -74,22 +61,19 @@ class Solution:
         solution = cls(family, constraints, np.zeros(0), units)
         scales = solution._gap_units(sample, eta, limits)
 
-        def curves_of(rows: np.ndarray) -> list[GapCurve]:
-            return [
-                one.curve(sample.s[rows], sample.y[rows], sample.mass[rows], scales[one.attribute])
-                for one in constraints
-                if np.isfinite(scales[one.attribute])
-            ]
+        limited = [one for one in constraints if np.isfinite(scales[one.attribute])]
 
-        target = family.target(sample, units)
+        def curves_of(rows: slice | np.ndarray) -> GapCurves:
+            own = [scales[one.attribute] for one in limited]
+            return GapCurves.of(limited, sample.s[rows], sample.y[rows], sample.mass[rows], own)
+
         base, columns = family.inputs(eta, means, units)
         mass = sample.mass / sample.mass.sum()
-        whole = Problem(base, columns, target, mass, threshold=units.threshold)
-        if isinstance(family, SmoothFamily):
-            whole = replace(whole, ridge=solution._ridge(family, sample, eta, means))
+        ridge = solution._ridge(sample, eta, means)
+        y = family.target(sample, units)
+        whole = Problem(base, columns, y, mass, threshold=units.threshold, ridge=ridge)
         rng = np.random.default_rng(sample.seed)
         parameters = []
-        laws = []
         for j in range(sample.fold.max() + 1):
             rows = np.flatnonzero(sample.fold != j)
             if len(rows) > family.most_rows:
@@ -98,22 +82,21 @@ class Solution:
             task = replace(task, weights=task.weights / task.weights.sum(), curves=curves_of(rows))
             if isinstance(family, SmoothFamily):
                 parameters.append(solve(family, task))
-            elif isinstance(family, Decisions):
-                parameters.append(family.path(task, GAP_SHARES))
             else:
-                assert isinstance(family, KnownRanks)
-                known = rows[~np.isnan(sample.s[rows, 0])]
-                s = sample.s[:, 0]
-                law = ConditionalLaw.fit(eta[known], s[known], sample.row_weights(known))
-                columns = law.moved(eta[rows], s[rows])[:, None]
-                task = replace(task, columns=family.inputs(eta[rows], columns, units)[1])
-                parameters.append(family.path(task, GAP_SHARES, law))
-                laws.append(law)
-        solution = replace(solution, parameters=np.stack(parameters, axis=1), laws=tuple(laws))
-        if isinstance(family, (NumberRanks, KnownRanks)):
-            return solution
-        whole = replace(whole, curves=curves_of(np.arange(len(sample.y))))
-        return solution.above_constant(whole, sample.fold)
+                assert isinstance(family, Decisions)
+                parameters.append(family.path(task, GAP_SHARES))
+        solution = replace(solution, parameters=np.stack(parameters, axis=1))
+        if not isinstance(family, NumberRanks):
+            whole = replace(whole, curves=curves_of(slice(None)))
+            solution = solution.above_constant(whole, sample.fold)
+        return solution.interpolated()
+
+    def interpolated(self) -> Self:
+        """Return the trade-offs with more of them between two neighbours."""
+        steps = np.arange(BETWEEN)[:, None, None, None] / BETWEEN
+        between = self.parameters[:-1] + steps * np.diff(self.parameters, axis=0)
+        path = np.concatenate(np.swapaxes(between, 0, 1))
+        return replace(self, parameters=np.append(path, self.parameters[-1:], axis=0))
 
     def above_constant(self, task: Problem, fold: np.ndarray) -> Self:
         """Return the trade-offs without those that lose to a constant at the same gap, out of fold;
@@ -123,10 +106,12 @@ class Solution:
         share of what it gains over the constant. So after the trade-off that gains most for its
         gap, one that gains less for its own is replaced by such a mixture, which has as large a gap
         or the one that was aimed at. Decisions cannot be mixed: those that lose more than one and
-        the same for everybody become that one.
+        the same for everybody become that one, which has no gap and ends the path.
         """
         family = self.family
         assert isinstance(family, (SmoothFamily, Decisions))
+        curves = task.curves
+        assert curves is not None
         constant = family.constant(task)
         parameters = self.parameters.copy()
         count = len(parameters)
@@ -142,10 +127,11 @@ class Solution:
                 scores = family.outputs(own, part.base, part.columns)
                 predictions[i][held_out] = np.reshape(scores, (len(held_out), -1))
         if family.decides:
-            parameters[1:][gains[1:] < -TIED] = constant
-            return replace(self, parameters=parameters)
-        gaps = np.array([max(c.gap(f) / c.scale for c in task.curves) for f in predictions])
-        gaps = np.maximum(gaps, 1e-12)
+            same = parameters[-1:].copy()
+            same[..., 2:] = constant[2:]  # η as it was recalibrated does not count
+            parameters[1:][gains[1:] < -TIED] = same
+            return replace(self, parameters=np.append(parameters, same, axis=0))
+        gaps = np.maximum([curves.largest(outputs) for outputs in predictions], 1e-12)
         best = int(np.argmax(gains / gaps))
         for i in range(best + 1, count):
             aim = min(gaps[i], max(GAP_SHARES[i], LEAST_MIXED) * gaps[0])
@@ -153,9 +139,7 @@ class Solution:
             parameters[i] = constant + share * (parameters[best] - constant)
         return replace(self, parameters=parameters)
 
-    def _ridge(
-        self, family: SmoothFamily, sample: LabelledRows, eta: np.ndarray, means: np.ndarray
-    ) -> np.ndarray:
+    def _ridge(self, sample: LabelledRows, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
         r"""Return the weight of the square of each coefficient while solving,
         :math:`r_k = v_k K J / (J - 1)^2 n` times the curvature of the loss, and the mean square of
         the rank, from below and above, of a rank family.
@@ -172,8 +156,8 @@ class Solution:
         count = means.shape[1]
         variance = mass @ (targets - means) ** 2
         unknown = variance * count * folds / (folds - 1) ** 2 * float(mass @ mass)
-        unknown *= family.curvature(eta, mass)
-        shares = mass @ family.inputs(eta, np.ones_like(means), self.units)[1] ** 2
+        unknown *= self.family.curvature(eta, mass)
+        shares = mass @ self.family.inputs(eta, np.ones_like(means), self.units)[1] ** 2
         classes = eta.shape[1] if eta.ndim == 2 else 1
         return np.repeat(shares * np.tile(unknown, len(shares) // count), classes)
 
@@ -187,10 +171,10 @@ class Solution:
         scores = np.reshape(self.units.standard(eta), (len(eta), -1))
         if self.family.decides:
             scores = (scores > 0).astype(np.float64)
+        curves = GapCurves.of(self.constraints, sample.s, sample.y, sample.mass)
         gaps = np.full(len(sample.names), 1e-6)
-        for one in self.constraints:
-            gap = one.curve(sample.s, sample.y, sample.mass).gap(scores)
-            gaps[one.attribute] = max(gaps[one.attribute], gap)
+        attributes = [one.attribute for one in self.constraints]
+        np.maximum.at(gaps, attributes, curves.gaps(curves.functions.T @ scores))
         limited = any(limits.values())
         units = []
         for name, gap in zip(sample.names, gaps):
@@ -205,36 +189,17 @@ class Solution:
         bound = limit.bound(gap, sample.base_rate)
         return bound / self.units.scale if bound else gap
 
-    @property
-    def places(self) -> int:
-        """Number of trade-offs, mixtures included."""
-        return (len(self.parameters) - 1) * MIXTURES + 1
-
-    def scores(
-        self, place: int, fold: int, eta: np.ndarray, means: np.ndarray, s: np.ndarray | None = None
-    ) -> np.ndarray:
+    def scores(self, place: int, fold: int, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
         """Return the scores of rows at a trade-off by the coefficients of one fold, in the units of
         y; a decision is whether they exceed its threshold.
         """
-        if self.laws:
-            assert s is not None
-            means = self.laws[fold].moved(eta, s[:, 0])[:, None]
-        base, columns = self.family.inputs(eta, means, self.units)
-        first, part = divmod(place, MIXTURES)
-        outputs = self.family.outputs(self.parameters[first, fold], base, columns)
-        if part:
-            other = self.family.outputs(self.parameters[first + 1, fold], base, columns)
-            outputs = outputs + part / MIXTURES * (other - outputs)
+        inputs = self.family.inputs(eta, means, self.units)
+        outputs = self.family.outputs(self.parameters[place, fold], *inputs)
         scores = self.units.center + self.units.scale * outputs
         return np.clip(scores, 0.0, 1.0) if self.family.decides else scores
 
     def out_of_fold(
-        self,
-        place: int,
-        fold: np.ndarray,
-        eta: np.ndarray,
-        means: np.ndarray,
-        s: np.ndarray | None = None,
+        self, place: int, fold: np.ndarray, eta: np.ndarray, means: np.ndarray
     ) -> np.ndarray:
         """Return the score of each row by the models and coefficients that were fitted on the rows
         of the other folds.
@@ -242,6 +207,5 @@ class Solution:
         scores = np.empty(eta.shape)
         for j in range(fold.max() + 1):
             own = fold == j
-            known = None if s is None else s[own]
-            scores[own] = self.scores(place, j, eta[own], means[own], known)
+            scores[own] = self.scores(place, j, eta[own], means[own])
         return scores

@@ -15,20 +15,19 @@ few numbers c are found by L-BFGS, for each :math:`\mu` of a grid, on rows whose
 The square has the same solutions as the norm and spreads them evenly. The curve
 :math:`g_j(v) = \sum_k \hat E[f \varphi_k(S)] \varphi_k(v)` on the nodes v of an attribute is the
 gap, projected on its functions. The :math:`t_j` are in proportion to the limits of the attributes
-(`GapCurve.scale`), so large that the largest :math:`N_j(\eta) / t_j` is 1; r is a ridge
+(`GapCurves.scales`), so large that the largest :math:`N_j(\eta) / t_j` is 1; r is a ridge
 (`Solution._ridge`); a and b recalibrate :math:`\eta`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from frhsic.estimators.constraints import GapCurve
+from frhsic.estimators.constraints import GapCurves
 from frhsic.estimators.families import Problem, SmoothFamily
 
 # Shares of the unconstrained gap, from which μ of each trade-off is guessed; the gaps that it leads
@@ -55,7 +54,11 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
     """
     first = family.first(task)
     task = family.softened(task, first.parameters)
-    gap = GapNorm.of(family, task, first.parameters)
+    curves = task.curves
+    assert curves is not None
+    gaps = curves.gaps(family.evaluate(task, first.parameters, curves.functions).sums)
+    gaps = np.maximum(gaps, 1e-12)
+    curves = replace(curves, scales=curves.scales * (gaps / curves.scales).max())
 
     def solved(start: np.ndarray, mu: float, target: float = 1.0, free: int | None = None) -> Any:
         """Return the first `free` scaled parameters with the least objective; others stay."""
@@ -63,11 +66,11 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
 
         def objective(scaled: np.ndarray) -> tuple[float, np.ndarray]:
             parameters = np.append(scaled, start[len(scaled) :]) * first.scales
-            loss, sums, gradient = family.evaluate(softened, parameters, gap.functions)
-            norm, pull = gap(sums, SMOOTHNESS * target)
+            loss, sums, gradient = family.evaluate(softened, parameters, curves.functions)
+            norm, pull = gap_norm(curves, sums, SMOOTHNESS * target * gaps)
             along = parameters[first.own :]
             ridge = float(np.sum(task.ridge * along**2))
-            slope = gradient(mu * norm / gap.whole * pull)
+            slope = gradient(mu * norm * pull)
             slope[first.own :] += 2 * task.ridge * along
             return loss + ridge + mu * norm**2 / 2, (slope * first.scales)[: len(scaled)]
 
@@ -98,54 +101,18 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
     return np.asarray(np.array(path) * first.scales)
 
 
-@dataclass(frozen=True, eq=False)
-class GapNorm:
-    """The norm over the curves of a task: sums (K, c) → a number, 1 for η if there is one curve.
-
-    Attributes
-    ----------
-    curves
-        The gap curves.
-    gaps
-        The gap of η along each.
-    whole
-        The largest of these gaps, each over the scale of its curve.
-    functions
-        Those of all curves, (n, K).
+def gap_norm(
+    curves: GapCurves, sums: np.ndarray, smoothness: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Return the norm of sums (K, c) over all curves, each smoothed and over its scale, and its
+    gradient.
     """
-
-    curves: Sequence[GapCurve]
-    gaps: list[float]
-    whole: float
-    functions: np.ndarray
-
-    @classmethod
-    def of(cls, family: SmoothFamily, task: Problem, parameters: np.ndarray) -> GapNorm:
-        """Return the norm of a task, in the unit of the largest gap of some parameters."""
-        functions = np.column_stack([curve.functions for curve in task.curves])
-        sums = family.evaluate(task, parameters, functions).sums
-        parts = _parts(task.curves, sums)
-        gaps = [max(curve.norm(own, 0.0)[0], 1e-12) for curve, own in zip(task.curves, parts)]
-        whole = max(gap / curve.scale for gap, curve in zip(gaps, task.curves))
-        return cls(task.curves, gaps, whole, functions)
-
-    def __call__(self, sums: np.ndarray, smoothness: float) -> tuple[float, np.ndarray]:
-        """Return the norm, and what a step along each sum adds to it, times `whole`."""
-        each = [
-            curve.norm(part, smoothness * gap)
-            for curve, part, gap in zip(self.curves, _parts(self.curves, sums), self.gaps)
-        ]
-        scales = np.array([curve.scale for curve in self.curves])
-        shares = np.array([value for value, _ in each]) / scales / self.whole
-        norm = float((shares**NORM_POWER).sum() ** (1 / NORM_POWER))
-        slopes = np.zeros(len(shares))
-        if norm > 0:
-            slopes = (shares / norm) ** (NORM_POWER - 1)
-        pulls = [slope / scale * back for slope, scale, (_, back) in zip(slopes, scales, each)]
-        return norm, np.concatenate(pulls)
-
-
-def _parts(curves: Sequence[GapCurve], sums: np.ndarray) -> list[np.ndarray]:
-    """Return the sums of each curve."""
-    widths = [curve.functions.shape[1] for curve in curves]
-    return np.split(sums, np.cumsum(widths)[:-1])
+    curve = curves.values @ sums
+    epsilon = (curves.own @ smoothness)[:, None]
+    length = np.sqrt(curve**2 + epsilon**2)
+    mass = curves.mass[:, None] / sums.shape[1]
+    shares = curves.own.T @ (mass * (length - epsilon)).sum(axis=1) / curves.scales
+    norm = float((shares**NORM_POWER).sum() ** (1 / NORM_POWER))
+    slopes = (shares / max(norm, 1e-300)) ** (NORM_POWER - 1) / curves.scales
+    along = mass * curve / np.maximum(length, 1e-300)
+    return norm, curves.values.T @ ((curves.own @ slopes)[:, None] * along)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
+from frhsic.estimators.engine import Response
 from frhsic.estimators.inputs import target_column
 from frhsic.estimators.prototypes import Kind, Numbers, Probabilities
 from frhsic.scoring import auc_and_influence
@@ -54,13 +55,11 @@ class KeptTarget:
         """Number of columns of the predicted target."""
         return 1 if self.classes is None else len(self.classes)
 
-    def columns(self, predicted: np.ndarray) -> np.ndarray:
-        """Return what a regression predicts as scaled numbers, (n, 1), or probabilities, (n, C)."""
+    def outcome(self, values: np.ndarray) -> Response:
+        """Return what a regression is to predict."""
         if self.classes is None:
-            return np.reshape(predicted / self.scale, (-1, 1))
-        if predicted.ndim == 1:
-            return np.column_stack([1 - predicted, predicted])
-        return predicted
+            values = values.astype(np.float64)[:, None]
+        return Response(values, self.classes)
 
     def coordinates(self, columns: np.ndarray) -> dict[str, np.ndarray]:
         """Return coordinates by name from the predicted columns, (L, C): means of numbers, or
@@ -85,6 +84,21 @@ class KeptTarget:
         if len(self.classes) == 2:
             values["auc"] = auc_and_influence(columns[:, 1], codes, weights)[0]
         return values
+
+
+def split_targets(
+    targets: Sequence[KeptTarget], values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns of all targets of what regressions predict, (n, T), scaled numbers and
+    probabilities of each class, and the columns that follow.
+    """
+    columns = []
+    for target in targets:
+        outputs = target.width if target.width > 2 else 1
+        own = values[:, :outputs] / target.scale
+        columns.append(np.column_stack([1 - own, own]) if target.width == 2 else own)
+        values = values[:, outputs:]
+    return np.column_stack(columns), values
 
 
 def target_kinds(targets: Sequence[KeptTarget]) -> tuple[Kind, ...]:

@@ -1,12 +1,19 @@
-"""Tests of independence by HSIC, with the level they claim, and intervals for HSIC."""
+"""Tests of independence by HSIC, with the level they claim, and intervals for HSIC.
 
-from frhsic.independence.effects import (
-    hsic_interval,
-    normalized_hsic_interval,
-)
-from frhsic.independence.gamma import gamma_test
+Tests are imported on first use, and torch with them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from frhsic._lazy import lazy_attributes
 from frhsic.independence.pairs import IndependenceResult
-from frhsic.independence.permutation import permutation_test
+
+if TYPE_CHECKING:
+    from frhsic.independence.gamma import gamma_test
+    from frhsic.independence.intervals import hsic_interval, normalized_hsic_interval
+    from frhsic.independence.permutation import permutation_test
 
 __all__ = [
     "IndependenceResult",
@@ -15,3 +22,13 @@ __all__ = [
     "normalized_hsic_interval",
     "permutation_test",
 ]
+
+__getattr__, __dir__ = lazy_attributes(
+    __name__,
+    {
+        "gamma_test": "gamma",
+        "hsic_interval": "intervals",
+        "normalized_hsic_interval": "intervals",
+        "permutation_test": "permutation",
+    },
+)

@@ -19,21 +19,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-import torch
+import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammainc, gammaincc
-from torch import Tensor
 
-from frhsic import _arrays
-from frhsic.dependence.cubes import OwnSums
-from frhsic.dependence.sums import GramSums, PairSums, product_rows
-from frhsic.dependence.tiles import Gram
 from frhsic.independence.moments import pearson_parameters
-from frhsic.independence.pairs import GramPair, gram_pair
+from frhsic.independence.pairs import Pair
 from frhsic.intervals import Interval
-from frhsic.kernels import Kernel
 
 METHOD = "three-moment law of HSIC"
 
@@ -64,92 +57,6 @@ class Effect:
 
     def __float__(self) -> float:
         return self.value
-
-
-def hsic_interval(
-    z: Any,
-    s: Any,
-    kernel_z: Kernel | None = None,
-    kernel_s: Kernel | None = None,
-    *,
-    confidence: float = 0.95,
-    where: Any = None,
-    device: torch.device | str | None = None,
-) -> Effect:
-    r"""Unbiased HSIC with an interval, from its approximate law at each population value.
-
-    The interval holds each :math:`\theta \ge 0` with :math:`P_\theta(\hat\theta \ge v)` and
-    :math:`P_\theta(\hat\theta \le v)` at least :math:`\alpha/2`, where v is the observed value. It
-    is widened to hold v, which is negative about half the time under independence; the upper end is
-    never below that of v = 0.
-
-    Parameters
-    ----------
-    z, s, kernel_z, kernel_s, where, device
-        As for :func:`~frhsic.independence.gamma_test`.
-    confidence
-        Confidence of the interval.
-
-    Returns
-    -------
-    Effect
-        The estimate as `value` and ``float(...)``, and the `interval` of the population value under
-        these kernels, whose bandwidths count as fixed.
-
-    Examples
-    --------
-    >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)
-    >>> effect = hsic_interval(x, x)
-    >>> 0 < effect.interval.low < effect.value < effect.interval.high
-    True
-    """
-    _arrays.require_fraction(confidence, "confidence")
-    return hsic_effect(
-        gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True), confidence
-    )
-
-
-def normalized_hsic_interval(
-    z: Any,
-    s: Any,
-    kernel_z: Kernel | None = None,
-    kernel_s: Kernel | None = None,
-    *,
-    confidence: float = 0.95,
-    where: Any = None,
-    device: torch.device | str | None = None,
-) -> Effect:
-    r"""Bias-corrected normalized HSIC with an interval.
-
-    .. math:: \hat r = \widehat{\mathrm{HSIC}}(z, s) \Big/
-        \sqrt{\widehat{\mathrm{HSIC}}(z, z)\, \widehat{\mathrm{HSIC}}(s, s)}
-
-    with the unbiased estimates. Zero in the population exactly when Z and S are independent, if the
-    kernels are characteristic, and at most one. It is one when the two kernels see the same
-    distances; a bijection of s that changes distances gives less. Under
-    :class:`~frhsic.kernels.HalfDistance` kernels it is the squared distance correlation without
-    bias. If z or s differs in too few rows to estimate its variance under its kernel, such as one
-    positive decision, the value is 0 and the interval 0 to 1.
-
-    Parameters
-    ----------
-    z, s, kernel_z, kernel_s, confidence, where, device
-        As for :func:`hsic_interval`.
-
-    References
-    ----------
-    Székely and Rizzo (2014), *Partial distance correlation with methods for dissimilarities*.
-
-    Examples
-    --------
-    >>> x = torch.linspace(0, 1, 50, dtype=torch.float64)
-    >>> round(normalized_hsic_interval(x, 2 * x + 1).value, 6)
-    1.0
-    """
-    _arrays.require_fraction(confidence, "confidence")
-    return normalized_effect(
-        gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True), confidence
-    )
 
 
 @dataclass(frozen=True)
@@ -206,16 +113,18 @@ class _Law:
         return float(brentq(lambda at: self.below(value, at) - level, 0.0, high, xtol=1e-12 * high))
 
 
-def hsic_effect(pair: GramPair, confidence: float) -> Effect:
-    """:func:`hsic_interval` of Gram matrices that other statistics use as well."""
+def hsic_effect(pair: Pair, confidence: float) -> Effect:
+    """:func:`~frhsic.independence.hsic_interval` of matrices that other statistics use as well."""
     _require_variation(pair)
-    value = float(pair.sums.unbiased_hsic)
+    value = pair.unbiased
     law = _law(pair, value, pair.influence, 1.0)
     return _effect(pair, value, law, confidence, math.inf)
 
 
-def normalized_effect(pair: GramPair, confidence: float) -> Effect:
-    """:func:`normalized_hsic_interval` of Gram matrices that other statistics use as well."""
+def normalized_effect(pair: Pair, confidence: float) -> Effect:
+    """:func:`~frhsic.independence.normalized_hsic_interval` of Gram matrices that other statistics
+    use as well.
+    """
     _require_variation(pair)
     law = _normalized_law(pair)
     if law is None:
@@ -223,31 +132,22 @@ def normalized_effect(pair: GramPair, confidence: float) -> Effect:
     return _effect(pair, *law, confidence, 1.0)
 
 
-def _normalized_law(pair: GramPair) -> tuple[float, _Law] | None:
+def _normalized_law(pair: Pair) -> tuple[float, _Law] | None:
     """Return the ratio of unbiased estimates and its law; None if a variance under a kernel is
     estimated as zero.
     """
-    zz, influence_z = _with_itself(pair.k, pair.sums.k, pair.own_sums[0])
-    ss, influence_s = _with_itself(pair.l, pair.sums.l, pair.own_sums[1])
+    (zz, influence_z), (ss, influence_s) = pair.own
+    of_z, of_s = pair.invariants
     # the estimate of one positive decision is zero up to rounding
-    least_zz = 1e-6 * float(pair.sums.k.centered_gram.squares) / pair.n**2
-    least_ss = 1e-6 * float(pair.sums.l.centered_gram.squares) / pair.n**2
-    if zz <= least_zz or ss <= least_ss:
+    if zz <= 1e-6 * of_z.squares / pair.n**2 or ss <= 1e-6 * of_s.squares / pair.n**2:
         return None
     scale = math.sqrt(zz) * math.sqrt(ss)
-    value = float(pair.sums.unbiased_hsic) / scale
+    value = pair.unbiased / scale
     influence = pair.influence / scale - value / 2 * (influence_z / zz + influence_s / ss)
     return value, _law(pair, value, influence, scale)
 
 
-def _with_itself(gram: Gram, sums: GramSums, own_sums: OwnSums) -> tuple[float, Tensor]:
-    """Return the unbiased HSIC of one variable with itself, and the influence of its rows."""
-    twice = PairSums(sums.squares, sums, sums)
-    rows = product_rows(gram, gram, twice) if own_sums.square_rows is None else own_sums.square_rows
-    return float(twice.unbiased_hsic), 2 * rows / len(rows)
-
-
-def _require_variation(pair: GramPair) -> None:
+def _require_variation(pair: Pair) -> None:
     _, variance = pair.permutation_mean_variance()
     if variance <= 0:
         raise ValueError(
@@ -255,24 +155,24 @@ def _require_variation(pair: GramPair) -> None:
         )
 
 
-def _law(pair: GramPair, value: float, influence: Tensor, scale: float) -> _Law:
+def _law(pair: Pair, value: float, influence: np.ndarray, scale: float) -> _Law:
     """Return the law of HSIC divided by `scale`, of which `value` is the estimate."""
     n = pair.n
     _, variance = pair.permutation_mean_variance()
     variance = variance / scale**2
     third = pair.permutation_third_cumulant() / scale**3
-    of_z, of_s = pair.own_sums
-    typical_z = float(of_z.cubes.trace / pair.sums.k.centered_gram.squares) / n
-    typical_s = float(of_s.cubes.trace / pair.sums.l.centered_gram.squares) / n
+    typical_z, typical_s = (
+        cubes.trace / sums.squares / n for cubes, sums in zip(pair.cubes, pair.invariants)
+    )
     weak = 4 * typical_z * typical_s / n / scale
     # the variance by influence contains twice the null variance; the slope of weak dependence holds
     # up to 2 deviations
-    excess = max(float(influence.var()) / n - 2 * variance, 0.0)
+    excess = max(float(influence.var(ddof=1)) / n - 2 * variance, 0.0)
     near = 2 * math.sqrt(variance)
     return _Law(variance, third, max(weak, (weak * near + excess) / (near + max(value, 0.0))))
 
 
-def _effect(pair: GramPair, value: float, law: _Law, confidence: float, most: float) -> Effect:
+def _effect(pair: Pair, value: float, law: _Law, confidence: float, most: float) -> Effect:
     tail = (1 - confidence) / 2
     low = min(law.smallest(value, tail), value)
     high = min(law.largest(value, tail), most)

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from frhsic import _arrays
+from frhsic.independence.grams import law_pair
 from frhsic.independence.moments import is_degenerate, pearson_tail
-from frhsic.independence.pairs import GramPair, IndependenceResult, gram_pair
+from frhsic.independence.pairs import IndependenceResult, Pair
 from frhsic.kernels import Kernel
 
 
@@ -70,11 +71,11 @@ def gamma_test(
     1.0
     """
     _arrays.require_fraction(level, "level")
-    pair = gram_pair(z, s, kernel_z, kernel_s, where=where, device=device, third=True)
+    pair = law_pair(z, s, kernel_z, kernel_s, where=where, device=device)
     return gamma_test_from_pair(pair, level)
 
 
-def gamma_test_from_pair(pair: GramPair, level: float) -> IndependenceResult:
+def gamma_test_from_pair(pair: Pair, level: float) -> IndependenceResult:
     """:func:`gamma_test` of Gram matrices that other statistics use as well."""
     mean, variance = pair.permutation_mean_variance()
     pvalue = 1.0

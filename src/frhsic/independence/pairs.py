@@ -1,21 +1,18 @@
-"""What all tests share: the result, and the Gram matrices of two samples with their sums."""
+"""What all tests share: the result, and the sums over two centred Gram matrices."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from frhsic.dependence.cubes import OwnSums, own_sums, random_signs
-from frhsic.dependence.inputs import paired_rows, require_kernel, working_copy
-from frhsic.dependence.sums import PairSums, pair_sums, product_rows
-from frhsic.dependence.tiles import Gram
+from frhsic.dependence.columns import CubicSums, SortedColumn, product_rows
+from frhsic.dependence.formulas import unbiased_from_sums
 from frhsic.independence.moments import permutation_mean_variance, permutation_third_moment
-from frhsic.kernels import Kernel, default_gaussian
 
 
 @dataclass(frozen=True)
@@ -61,8 +58,8 @@ class IndependenceResult:
     Examples
     --------
     >>> from frhsic.independence import gamma_test
-    >>> x = torch.arange(50.0)
-    >>> result = gamma_test(x, x.square())
+    >>> x = np.arange(50.0)
+    >>> result = gamma_test(x, x**2)
     >>> result.rejected, result.n
     (True, 50)
     >>> result.effect_size > result.effect_size_null
@@ -92,68 +89,86 @@ class IndependenceResult:
         return self.statistic
 
 
-@dataclass(frozen=True)
-class GramPair:
-    """The Gram matrices of z and s on the same rows, the sums of one pass over the pairs, the rules
-    of bandwidths.
-    """
+class Invariants(NamedTuple):
+    """Trace, sum of squares and sum of squared diagonal entries of a centred Gram matrix."""
 
-    k: Gram
-    l: Gram
-    sums: PairSums
+    trace: float
+    squares: float
+    diagonal_squares: float
+
+
+class OwnDependence(NamedTuple):
+    """Unbiased HSIC of a variable with itself, and the influence of its rows, of shape (n,)."""
+
+    value: float
+    influence: np.ndarray
+
+
+class Pair(ABC):
+    """Two centred Gram matrices on the same rows: what tests and intervals need to know of them."""
+
     rules: tuple[str, str]
 
     @property
+    @abstractmethod
     def n(self) -> int:
         """Number of rows."""
-        return self.k.n
 
     @property
+    @abstractmethod
+    def kernels(self) -> tuple[str, str]:
+        """The kernels as text."""
+
+    @property
+    @abstractmethod
     def statistic(self) -> float:
         """Biased HSIC."""
-        return float(self.sums.biased_hsic)
+
+    @property
+    @abstractmethod
+    def unbiased(self) -> float:
+        """Unbiased HSIC."""
+
+    @property
+    @abstractmethod
+    def influence(self) -> np.ndarray:
+        r"""Influence of each row on HSIC up to a constant, :math:`\frac2n \sum_j \tilde K_{ij}
+        \tilde L_{ij}`.
+        """
+
+    @property
+    @abstractmethod
+    def invariants(self) -> tuple[Invariants, Invariants]:
+        """Sums of degree one and two of either matrix."""
+
+    @property
+    @abstractmethod
+    def cubes(self) -> tuple[CubicSums, CubicSums]:
+        """Sums of degree three of either matrix."""
+
+    @property
+    @abstractmethod
+    def own(self) -> tuple[OwnDependence, OwnDependence]:
+        """Dependence of either variable on itself."""
 
     @property
     def magnitude(self) -> float:
         r"""The bound :math:`\|\tilde K\| \|\tilde L\|` of :math:`|\operatorname{tr}(\tilde K P
         \tilde L P^\top)|`.
         """
-        return math.prod(
-            math.sqrt(float(sums.centered_gram.squares)) for sums in (self.sums.k, self.sums.l)
-        )
-
-    @property
-    def invariants(self) -> list[tuple[float, float, float]]:
-        """Trace, sum of squares and sum of squared diagonal entries of either centred Gram
-        matrix.
-        """
-        both = (self.sums.k.centered_gram, self.sums.l.centered_gram)
-        return [(float(g.trace), float(g.squares), float(g.diagonal.square().sum())) for g in both]
+        return math.prod(math.sqrt(sums.squares) for sums in self.invariants)
 
     def permutation_mean_variance(self) -> tuple[float, float]:
         """Return the exact mean and variance of HSIC over all permutations of s."""
-        k, l = self.invariants
-        mean, variance = permutation_mean_variance(k, l, self.n)
+        mean, variance = permutation_mean_variance(*self.invariants, self.n)
         return mean / self.n**2, variance / self.n**4
-
-    @cached_property
-    def own_sums(self) -> tuple[OwnSums, OwnSums]:
-        """Sums over either centred Gram matrix alone."""
-        return own_sums(self.k, self.sums.k), own_sums(self.l, self.sums.l)
-
-    @cached_property
-    def influence(self) -> Tensor:
-        r"""Influence of each row on HSIC up to a constant, :math:`\frac2n \sum_j \tilde K_{ij}
-        \tilde L_{ij}`.
-        """
-        return 2 * product_rows(self.k, self.l, self.sums) / self.n
 
     def permutation_third_cumulant(self) -> float:
         """Return the third central moment of HSIC over all permutations of s."""
         mean, variance = self.permutation_mean_variance()
         a, b = (
-            [t**3, t * t2, t * s2, *(float(value) for value in sums.cubes)]
-            for sums, (t, t2, s2) in zip(self.own_sums, self.invariants)
+            [t**3, t * t2, t * s2, *cubes]
+            for (t, t2, s2), cubes in zip(self.invariants, self.cubes)
         )
         return permutation_third_moment(a, b, self.n) / self.n**6 - 3 * mean * variance - mean**3
 
@@ -166,8 +181,7 @@ class GramPair:
     @property
     def facts(self) -> dict[str, Any]:
         """What every result says of the data: number of rows, kernels and rules of bandwidths."""
-        kernels = repr(self.k.kernel), repr(self.l.kernel)
-        return {"n": self.n, "kernels": kernels, "bandwidth_rules": self.rules}
+        return {"n": self.n, "kernels": self.kernels, "bandwidth_rules": self.rules}
 
     def result(
         self,
@@ -198,41 +212,74 @@ class GramPair:
         )
 
 
-def gram_pair(
-    z: Any,
-    s: Any,
-    kernel_z: Kernel | None,
-    kernel_s: Kernel | None,
-    *,
-    where: Any = None,
-    device: torch.device | str | None = None,
-    least: int = 6,
-    third: bool = False,
-) -> GramPair:
-    """Check the inputs of a test and return their Gram matrices; `third` if it will need
-    :attr:`GramPair.own_sums`.
+@dataclass(frozen=True, eq=False)
+class ColumnPair(Pair):
+    """The half-distance Gram matrices of two single columns, by sorting: nothing is n × n.
+
+    HSIC is then a quarter of the squared distance covariance, and normalized HSIC the squared
+    distance correlation.
+
+    Examples
+    --------
+    >>> pair = ColumnPair.from_values(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    >>> pair.statistic  # a quarter of the square of 1/2
+    0.0625
     """
-    z, s = paired_rows(z, s, where=where, device=device, least=least, what="a test of independence")
-    return gram_pair_from_rows(z, s, kernel_z, kernel_s, third=third)
+
+    z: SortedColumn
+    s: SortedColumn
+    kernels = ("HalfDistance()", "HalfDistance()")
+    rules = ("given", "given")
+
+    @classmethod
+    def from_values(cls, z: np.ndarray, s: np.ndarray) -> ColumnPair:
+        """Return the pair of two columns of shape (n,), in float64."""
+        return cls(SortedColumn.from_values(z), SortedColumn.from_values(s))
+
+    @property
+    def n(self) -> int:
+        return len(self.z.values)
+
+    @cached_property
+    def _product_rows(self) -> np.ndarray:
+        return product_rows(self.z, self.s)
+
+    @property
+    def statistic(self) -> float:
+        return max(float(self._product_rows.sum()), 0.0) / self.n**2
+
+    @property
+    def unbiased(self) -> float:
+        return _unbiased(float(self._product_rows.sum()), self.z.diagonal, self.s.diagonal)
+
+    @property
+    def influence(self) -> np.ndarray:
+        return 2 * self._product_rows / self.n
+
+    @property
+    def invariants(self) -> tuple[Invariants, Invariants]:
+        z, s = (
+            Invariants(float(d.diagonal.sum()), d.squares, float(d.diagonal @ d.diagonal))
+            for d in (self.z, self.s)
+        )
+        return z, s
+
+    @property
+    def cubes(self) -> tuple[CubicSums, CubicSums]:
+        return self.z.cubes, self.s.cubes
+
+    @property
+    def own(self) -> tuple[OwnDependence, OwnDependence]:
+        z, s = (
+            OwnDependence(_unbiased(d.squares, d.diagonal, d.diagonal), 2 * d.square_rows / self.n)
+            for d in (self.z, self.s)
+        )
+        return z, s
 
 
-def gram_pair_from_rows(
-    z: Tensor, s: Tensor, kernel_z: Kernel | None, kernel_s: Kernel | None, *, third: bool = False
-) -> GramPair:
-    """:func:`gram_pair` of rows that were checked."""
-    k, rule_z = _gram_and_rule(z, kernel_z, "z")
-    l, rule_s = _gram_and_rule(s, kernel_s, "s")
-    sums = pair_sums(k, l, signs=random_signs(k) if third else None)
-    return GramPair(k, l, sums, (rule_z, rule_s))
-
-
-def _gram_and_rule(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Gram, str]:
-    """Return the Gram matrix of a variable and the rule of its bandwidth; None is a Gaussian at the
-    median distance.
+def _unbiased(joint: float, z: np.ndarray, s: np.ndarray) -> float:
+    """Return unbiased HSIC from the diagonals of centred matrices and the sum of their products;
+    without its diagonal a row of such a matrix sums to less that entry.
     """
-    require_kernel(kernel, f"kernel_{name}")
-    rule = "given"
-    if kernel is None:
-        kernel, rule = default_gaussian(x, name=name)
-    single = x.dtype == torch.float32
-    return Gram.from_rows(working_copy(x, kernel), kernel, single=single), rule
+    cross = float(z @ s)
+    return unbiased_from_sums(joint - cross, cross, -float(z.sum()), -float(s.sum()), len(z))

@@ -27,7 +27,8 @@ from frhsic import _arrays, _tensors
 from frhsic.dependence.grams import pivoted_cholesky
 from frhsic.dependence.sums import GramSums
 from frhsic.dependence.tiles import Gram, tiles
-from frhsic.independence.pairs import GramPair, IndependenceResult, gram_pair
+from frhsic.independence.grams import GramPair, gram_pair
+from frhsic.independence.pairs import IndependenceResult
 from frhsic.kernels import Kernel
 
 DENSE_ROWS = 2048

@@ -17,7 +17,7 @@ from frhsic import _arrays
 from frhsic.parity.interval import GapEstimate
 from frhsic.parity.local_means import LocalMeans, Windows
 from frhsic.parity.rows import Array, ScoreRows
-from frhsic.parity.sums import TINY, Cells, CenteredSums
+from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums
 
 ENOUGH = 199
 """Draws that the variance of a gap uses at most; more serve its p-value."""
@@ -252,6 +252,30 @@ def wrong_sign_loss(shares: Array, signs: Signs) -> float:
     return float(shares @ (2 * worst * ndtr(-worst / spread) * signs.error))
 
 
+def stratified_covariance(
+    sums: ScoreSums, cells: Cells, whole: ColumnGap, within: ColumnGap
+) -> float:
+    """Return the covariance of the gap of all rows and of that within strata."""
+    cell = np.arange(len(sums.rows))
+    size = len(cells.starts)
+    slope = whole.signs.slope[np.searchsorted(cells.nodes, cell % size, side="right") - 1]
+    inner = within.signs.slope[np.searchsorted(cells.stratum_nodes, cell, side="right") - 1]
+    # within strata scores are less the mean of their stratum, here less that of all rows
+    every = sums.group_sums(cell, np.full(sums.strata, sums.mean))
+    constant = np.full(len(cell), -whole.signs.gap)
+    moved = -within.signs.gap - inner * np.repeat(sums.stratum_means - sums.mean, size)
+    one, _ = every.influence(constant, slope)
+    other, _ = every.influence(moved, inner)
+    difference, _ = every.influence(moved - constant, inner - slope)
+    return (one + other - difference) / 2
+
+
+def column_from_sums(sums: ScoreSums, cells: Cells) -> ColumnGap:
+    """Return the gap of rows that are known by their sums; within strata, if these have any."""
+    nodes = sums.group_sums(cells.stratum_nodes if sums.strata > 1 else cells.nodes)
+    return ColumnGap(nodes, Windows(nodes))
+
+
 def column_gaps(
     rows: ScoreRows,
     resolution: float | None = None,
@@ -263,7 +287,8 @@ def column_gaps(
     """
     if cells is None:
         cells = Cells.from_rows(rows)
-    every = [sums.group_sums(cells.nodes) for sums in cells.score_sums(rows)]
+    nodes = cells.stratum_nodes if cells.strata else cells.nodes
+    every = [sums.group_sums(nodes) for sums in cells.score_sums(rows)]
     if windows is None:
         windows = Windows(every[0], resolution)
     if rows.clusters is not None:  # columns share the multipliers of the clusters

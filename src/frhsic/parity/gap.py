@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,8 +39,11 @@ from frhsic.intervals import agreed_low
 from frhsic.parity.column import ColumnGap, GapOptions, column_gaps
 from frhsic.parity.interval import corrected_ends
 from frhsic.parity.ranks import RankGap
-from frhsic.parity.rows import Array, check_rows, one_column
+from frhsic.parity.rows import Array, Integers, check_rows, one_column
 from frhsic.parity.sums import Cells
+
+if TYPE_CHECKING:
+    from frhsic.parity.strata import Strata
 
 GAP_RESAMPLES = 999
 
@@ -74,6 +77,8 @@ class ParityResult:
         Confidence of the interval.
     seed
         Seed that reproduces the result.
+    controls
+        Which people were compared among themselves, for a gap among people of equal controls.
 
     Examples
     --------
@@ -93,23 +98,27 @@ class ParityResult:
     resolution: float
     confidence: float
     seed: int
+    controls: Strata | None = None
 
     def __float__(self) -> float:
         return self.value
 
     def __repr__(self) -> str:
         ends = ", ".join(f"{end:.4g}" for end in self.interval)
+        among = "" if self.controls is None else f", equal={self.controls.label!r}"
         return (
             f"ParityResult(value={self.value:.4g}, interval=({ends}), pvalue={self.pvalue:.3g},"
-            f" n={self.n}, resolution={self.resolution:.3g})"
+            f" n={self.n}, resolution={self.resolution:.3g}{among})"
         )
 
     def _repr_html_(self) -> str:
         over = f", over the nearest {percent(self.resolution)} of people" if self.resolution else ""
         ends = f"{percent(self.confidence)} confidence, {self.n:,} rows{over}"
-        size = f"gap {figure(self.value)}"
+        among = "" if self.controls is None else f" among people of equal {self.controls.label}"
+        size = f"gap{among} {figure(self.value)}"
         if self.pvalue == self.pvalue:  # else there were no draws
-            size = f"gap {format_interval(self.value, *self.interval)}, p {chance(self.pvalue)}"
+            gap = format_interval(self.value, *self.interval)
+            size = f"gap{among} {gap}, p {chance(self.pvalue)}"
         return card([size, ends])
 
 
@@ -117,6 +126,7 @@ def gdp(
     scores: Any,
     s: Any,
     *,
+    control_features: Any = None,
     where: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
@@ -144,6 +154,12 @@ def gdp(
         predictions. With several columns (classes) the value is the largest gap.
     s
         One sensitive attribute.
+    control_features
+        One or several columns W, such as the occupation: people are compared with those of equal W
+        alone. The gap is :math:`\sum_w P(w) E[|g_w(S)| \mid w]` with
+        :math:`g_w(s) = E[f | S = s, w] - E[f | w]`. Several columns are crossed. Numbers with more
+        than five values are cut into fifths; strata with fewer than 50 rows, and rows without a
+        value, are joined into "other". `controls` of the result says what was cut and joined.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     sample_weight
@@ -203,11 +219,27 @@ def gdp(
     >>> result = gdp([0.1, 0.2, 0.3, 0.6] * 50, [0.0, 0.0, 0.0, 1.0] * 50)
     >>> round(float(result), 4)
     0.15
+
+    Nurses have higher scores than cooks and are older; among people of equal occupation age does
+    not matter.
+
+    >>> job = ["cook"] * 80 + ["nurse"] * 80
+    >>> age = [30.0] * 60 + [50.0] * 20 + [30.0] * 20 + [50.0] * 60
+    >>> score = [0.2] * 80 + [0.6] * 80
+    >>> round(float(gdp(score, age)), 4), float(gdp(score, age, control_features=job))
+    (0.1, 0.0)
     """
-    columns = column_gaps(check_rows(scores, s, where, sample_weight, groups), resolution)
-    return largest_gap(
-        columns, GapOptions(confidence, resamples, _arrays.integer_seed(random_state))
-    )
+    controls = None
+    strata = None
+    if control_features is not None:
+        from frhsic.parity.strata import Strata  # needs pandas
+
+        _arrays.require_same_rows((scores, "scores"), (control_features, "control_features"))
+        controls = Strata.fit(control_features)
+        strata = controls.codes(control_features)
+    rows = check_rows(scores, s, where, sample_weight, groups, strata)
+    options = GapOptions(confidence, resamples, _arrays.integer_seed(random_state))
+    return replace(largest_gap(column_gaps(rows, resolution), options), controls=controls)
 
 
 def standardized_gdp(
@@ -360,6 +392,7 @@ def gaps_by_column(
     ranks: bool = False,
     sample_weight: Any = None,
     groups: Any = None,
+    strata: Integers | None = None,
     confidence: float = 0.95,
     resamples: int = GAP_RESAMPLES,
     random_state: _arrays.RandomState = 0,
@@ -368,10 +401,10 @@ def gaps_by_column(
     no gap.
 
     The columns share their windows and their random numbers, so that many scores of the same rows
-    cost little more than one; `expected_under_independence` and `pvalue` are NaN, and no test moves
-    the lower end.
+    cost little more than one; `strata` has the number of the stratum of each row.
+    `expected_under_independence` and `pvalue` are NaN, and no test moves the lower end.
     """
-    rows = check_rows(scores, s, None, sample_weight, groups)
+    rows = check_rows(scores, s, None, sample_weight, groups, strata)
     options = GapOptions(confidence, resamples, _arrays.integer_seed(random_state), test=False)
     cells = Cells.from_rows(rows)
     windows = None

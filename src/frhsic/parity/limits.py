@@ -7,6 +7,7 @@
 ``None``                          no limit
 ``{"age": 0.05, "hours": None}``  limits by attribute
 ``"rank_gap <= 0.05"``            a measure by name, where there are several
+``"within <= 0.05"``              the gap among people of equal controls
 ``"gdp <= 10% of base rate"``     a share of the base rate in place of the gap
 ``"decision_ratio >= 0.8"``       a least value
 ``["50%", "eo <= 0.05"]``         several, all of which must be kept
@@ -33,9 +34,9 @@ AT_LEAST = ("decision_ratio", "gain", "p")
 # Gaps that a limit may state as a share of the gap without a limit, or of an earlier one.
 SHARED = ("gdp", "rank_gap", "decision_gdp", "equalized_odds")
 
-# Names a measure among the rows with the favourable outcome (Equal Opportunity): ``eo`` is GDP,
-# ``eo.hsic`` HSIC.
-FAVOURABLE = "eo"
+# Names a measure among the rows with the favourable outcome (Equal Opportunity), or among people of
+# equal controls: ``eo`` is GDP, ``eo.hsic`` HSIC.
+PREFIXES = {"favourable": "eo", "equal": "within"}
 
 _TEXT = re.compile(
     r"(?:(?P<measure>[A-Za-z_][\w.]*)\s*(?P<sign><=|>=)\s*)?"
@@ -55,7 +56,7 @@ class Limit:
     measure
         Key of the number, such as ``"gdp"``.
     among
-        ``"all"`` rows, or those with the ``"favourable"`` outcome.
+        ``"all"`` rows, those with the ``"favourable"`` outcome, or people of ``"equal"`` controls.
     attribute
         The attribute that it is about; None for each of them.
     base
@@ -65,7 +66,7 @@ class Limit:
 
     value: float
     measure: str = "gdp"
-    among: Literal["all", "favourable"] = "all"
+    among: Literal["all", "favourable", "equal"] = "all"
     attribute: str | None = None
     base: Literal["", "gap", "base rate"] = ""
 
@@ -136,7 +137,7 @@ def measure_name(measure: str, among: str) -> str:
     """
     if among == "all":
         return measure
-    return FAVOURABLE if measure == "gdp" else f"{FAVOURABLE}.{measure}"
+    return PREFIXES[among] if measure == "gdp" else f"{PREFIXES[among]}.{measure}"
 
 
 def parse_limits(limit: LimitLike, measures: Sequence[str]) -> tuple[Limit, ...]:
@@ -221,7 +222,8 @@ def _parse_text(text: str, measures: Sequence[str]) -> Limit:
 def _make_limit(name: str, value: float, base: Any) -> Limit:
     """Return a limit on a measure by the name that people write; raise if there is none such."""
     first, _, rest = name.partition(".")
-    measure = (rest or "gdp") if first == FAVOURABLE else name
+    among: Any = next((key for key, prefix in PREFIXES.items() if first == prefix), "all")
+    measure = name if among == "all" else rest or "gdp"
     if measure in AT_LEAST:
         base = ""  # a share of itself: 80 % is 0.8
         if not 0 < value <= 1:
@@ -234,7 +236,7 @@ def _make_limit(name: str, value: float, base: Any) -> Limit:
         )
     if not (math.isfinite(value) and value >= 0):
         raise ValueError(f"the limit of {name} is {value:g}; pass a number of 0 or more.")
-    return Limit(value, measure, "favourable" if first == FAVOURABLE else "all", None, base)
+    return Limit(value, measure, among, None, base)
 
 
 def _example(name: str) -> str:

@@ -4,7 +4,8 @@ Everything starts from sums over the *nodes* (a value of s, or several neighbour
 are many) and is a matrix or a vector over them:
 
 1. counts of rows → `Windows`: which people are averaged with those at each node;
-2. sums of scores → local means less the overall mean, :math:`\hat m = D t`, shape (nodes,);
+2. sums of scores → local means less that of all, or of the stratum, :math:`\hat m = D t`, shape
+   (nodes,);
 3. residuals about them → noise of the sums, of independent rows or of clusters;
 4. both → the variance of each local mean, and draws of all of them, shape (nodes, draws).
 
@@ -18,23 +19,16 @@ from functools import cached_property
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import block_diag
 
 from frhsic import _arrays
 from frhsic.parity.rows import Array
-from frhsic.parity.sums import TINY, CenteredSums
-
-SHARE = 0.05
-"""People who are averaged together, as a share of all, at `SHARE_ROWS` rows."""
-
-SHARE_ROWS = 1000
+from frhsic.parity.sums import ALL_NODES, FINEST, TINY, CenteredSums, window_share
 
 FEW_VALUES = 20
 """Values of s that are compared themselves if there are no more, and if no resolution was asked
 for; more if more shares of the people add up to all.
 """
-
-FINEST = 1 / 64
-"""Smallest share of the people that are averaged together: four of 256 nodes."""
 
 WIDE = 4.0
 """The spread of the scores, and the sign of a gap that is not seen to change faster, are taken from
@@ -50,71 +44,77 @@ BORROWED_ROWS = 10.0
 """The spread near a node counts as many rows with the spread of all scores."""
 
 
-def window_share(effective: float) -> float:
-    """Return the share of the people who are averaged together, from the effective number of rows.
-
-    It depends on nothing else, so that it cannot follow the scores: 5 % at 1,000 rows, falling as
-    the sixth root of the rows beyond and growing faster below, 23 % at 100 rows.
-    """
-    power = 1 / 6 if effective > SHARE_ROWS else 2 / 3
-    return float(np.clip(SHARE * (SHARE_ROWS / effective) ** power, FINEST, 1))
-
-
 class Windows:
     """Which people are averaged with those at each node.
 
-    They are all whose rank is within half a share of its own, a node in part where only a part of
-    its ranks is. A value of s with a larger share than that stands alone, and so do all values if
-    they are few (`FEW_VALUES`).
+    They are all of its stratum whose rank is within half a share of its own, a node in part where
+    only a part of its ranks is. A value of s with a larger share than that stands alone, and so do
+    all values if they are few (`FEW_VALUES`).
 
     Attributes
     ----------
+    shares
+        Share of the people of each stratum who are averaged; 0 if every value of s stands alone.
     share
-        Share of the people who are averaged; 0 if every value of s stands alone.
+        The largest of these.
     weights
         Share of each node in each window, of shape (nodes, nodes).
     deviations
-        Matrix that gives local means less the overall mean from the sums over the nodes.
+        Matrix that gives local means less the mean of their stratum from the sums over the nodes.
     """
 
     def __init__(self, sums: CenteredSums, share: float | None = None) -> None:
         if share is not None:
             _arrays.require_fraction(share, "resolution")
         self.counts = sums.counts
-        self.wanted = window_share(sums.effective) if share is None else share
-        self.share = self.wanted
-        self.weights = self.node_shares(self.wanted)
-        alone = self.counts >= self.wanted * sums.n
-        if len(self.counts) <= max(FEW_VALUES, 1 / self.wanted) and share is None:
-            alone[:] = True
-        if alone.all():
-            self.share = 0.0
-        self.weights[alone | alone[:, None]] = 0
-        np.fill_diagonal(self.weights, 1)
+        self.blocks = sums.blocks
+        # the same four nodes in a window at least, however many strata share the nodes
+        finest = max(FINEST, 4 * len(sums.strata) / ALL_NODES)
+        self.shares: list[float] = []
+        narrow = []
+        wide = []
+        everybody = []
+        for stratum in sums.strata:
+            counts = self.counts[stratum]
+            wanted = share
+            if wanted is None:
+                wanted = max(window_share(sums.stratum_effective(stratum)), finest)
+            inside = node_shares(counts, wanted)
+            alone = counts >= wanted * counts.sum()
+            if len(counts) <= max(FEW_VALUES, 1 / wanted) and share is None:
+                alone[:] = True
+            inside[alone | alone[:, None]] = 0
+            np.fill_diagonal(inside, 1)
+            self.shares.append(0.0 if alone.all() else wanted)
+            narrow.append(inside)
+            wide.append(node_shares(counts, min(WIDE * wanted, 1)))
+            everybody.append(np.full((len(counts), len(counts)), 1 / counts.sum()))
+        self.share = max(self.shares)
+        self.weights = block_diag(*narrow)
+        self.wide_weights = block_diag(*wide)
+        self.stratum_means = block_diag(*everybody)
         self.totals = self.weights @ self.counts
-        self.deviations = self.weights / self.totals[:, None] - 1 / sums.n
+        self.deviations = self.weights / self.totals[:, None] - self.stratum_means
+        totals = self.wide_weights @ self.counts
+        self.wide_deviations = self.wide_weights / totals[:, None] - self.stratum_means
 
-    def node_shares(self, share: float) -> Array:
-        """Return which part of each node lies within a share of the people about each node."""
-        ends = np.cumsum(self.counts) / self.counts.sum()
-        starts = np.append(0.0, ends[:-1])
-        middle = (starts + ends) / 2
-        last = np.minimum(ends, middle[:, None] + share / 2)
-        first = np.maximum(starts, middle[:, None] - share / 2)
-        inside: Array = np.maximum((last - first) / (ends - starts), 0)
-        np.fill_diagonal(inside, 1)
-        return inside
+    @property
+    def count(self) -> float:
+        """Number of windows that do not overlap."""
+        nodes = np.diff(np.append(self.blocks, len(self.counts)))
+        return sum(1 / share if share else each for share, each in zip(self.shares, nodes))
 
-    @cached_property
-    def wide_weights(self) -> Array:
-        """Windows of more people, each value of s with its neighbours."""
-        return self.node_shares(min(WIDE * self.wanted, 1))
 
-    @cached_property
-    def wide_deviations(self) -> Array:
-        """As `deviations`, for the windows of more people."""
-        total = self.wide_weights @ self.counts
-        return np.asarray(self.wide_weights / total[:, None] - 1 / self.counts.sum())
+def node_shares(counts: Array, share: float) -> Array:
+    """Return which part of each node lies within a share of the people about each node."""
+    ends = np.cumsum(counts) / counts.sum()
+    starts = np.append(0.0, ends[:-1])
+    middle = (starts + ends) / 2
+    last = np.minimum(ends, middle[:, None] + share / 2)
+    first = np.maximum(starts, middle[:, None] - share / 2)
+    inside: Array = np.maximum((last - first) / (ends - starts), 0)
+    np.fill_diagonal(inside, 1)
+    return inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ class ClusterNoise:
 
 
 class LocalMeans:
-    """Local means less the overall mean at the nodes, of shape (nodes,), and their noise.
+    """Local means less the mean of their stratum at the nodes, of shape (nodes,), and their noise.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class LocalMeans:
         self.wide = windows.wide_deviations @ sums.powers[0, 1]
         self.squares, _, fourths = sums.residuals(self.mean)
         heavy = 3 * float(self.squares.sum()) ** 2 / max(float(fourths.sum()), TINY)
-        self.freedom = max(min(heavy, sums.effective - 1), 1.0)
+        self.freedom = max(min(heavy, sums.effective - len(sums.blocks)), 1.0)
         self.rows = self._row_noise()
         self.noise: RowNoise | ClusterNoise = self.rows
         if sums.clusters is not None:
@@ -234,8 +234,7 @@ class LocalMeans:
         step = mean - wide
         noise = float(self.sums.counts @ self.step_variance)
         energy = (self.sums.counts @ step**2) / max(noise, TINY)
-        windows = len(self.mean) if self.windows.share == 0 else 1 / self.windows.share
-        chance = 1 + CHANCE * np.sqrt(2 / windows)
+        chance = 1 + CHANCE * np.sqrt(2 / self.windows.count)
         return np.asarray(1 / np.maximum(energy / chance, 1))
 
     def _row_noise(self) -> RowNoise:
@@ -264,6 +263,6 @@ class LocalMeans:
         """Return the mean of what rows have, over the rows near each node and some of all rows."""
         wide = self.windows.wide_weights
         rows = (wide @ self.sums.counts) ** 2 / (wide**2 @ self.sums.squared_weights)
-        overall = part.sum() / count.sum()
+        overall = (self.windows.stratum_means @ part) / (self.windows.stratum_means @ count)
         nearby = (wide @ part) / (wide @ count)
         return np.asarray((rows * nearby + BORROWED_ROWS * overall) / (rows + BORROWED_ROWS))

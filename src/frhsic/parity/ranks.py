@@ -68,19 +68,21 @@ class RankGap:
         above the higher of two thresholds are above the lower one too: the product of both
         decisions is the first.
         """
-        root = self.decision_root()
-        spread = np.sqrt(self.columns[0].sums.squared_weights)
-        shape = len(root), len(spread), options.resamples
+        sums = self.columns[0].sums
+        spread = np.sqrt(sums.squared_weights)
+        shape = len(self.columns), len(spread), options.resamples
         # also the seed of what the second column adds to the variance; the two are never compared
         random = np.random.default_rng([options.seed, 1])
-        normal = random.standard_normal((shape[0], shape[1] * shape[2]))
-        return np.asarray(spread[:, None] * (root @ normal).reshape(shape))
+        normal = random.standard_normal((shape[0], shape[1] * shape[2])).reshape(shape)
+        for stratum, rates in zip(sums.strata, self.rows.stratum_means):
+            root = self.decision_root(rates)
+            normal[:, stratum] = np.tensordot(root, normal[:, stratum], 1)
+        return np.asarray(spread[:, None] * normal)
 
-    def decision_root(self) -> Array:
+    def decision_root(self, rate: Array) -> Array:
         """Return a root of the covariance of the decisions of one row, of shape (decisions,
         decisions), where the score is independent of s.
         """
-        rate = np.array([-column.sums.ends[0] for column in self.columns])
         covariance = np.minimum.outer(rate, rate) - np.outer(rate, rate)
         values, vectors = np.linalg.eigh(covariance * self.columns[0].sums.bessel)
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
@@ -90,7 +92,8 @@ class RankGap:
         rows = self.rows
         weights = rows.weights
         n = float(weights.sum())
-        node = self.cells.node(rows.s)
+        node = self.cells.node(rows.s, rows.strata)
+        means = rows.stratum_means[0 if rows.strata is None else rows.strata]
         influence = np.zeros(len(weights))
         for j, (share, column, sign) in enumerate(zip(self.shares, self.columns, signs)):
             at = self.at[:, j]
@@ -100,7 +103,8 @@ class RankGap:
                 away = np.abs(self.rank - self.rank[at].mean())
                 near = np.where(away <= NEAR_DECILE, weights, 0.0)
             decided = rows.scores[:, j] + column.sums.ends[0]
-            influence += share * ((slope - near @ slope / near.sum()) * decided - sign.gap)
+            moved = near @ slope / near.sum() * decided
+            influence += share * (slope * (rows.scores - means)[:, j] - moved - sign.gap)
         return np.asarray(weights * influence / n)
 
     def estimates(self, options: GapOptions) -> tuple[GapEstimate, GapEstimate]:

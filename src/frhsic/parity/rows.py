@@ -29,12 +29,15 @@ class ScoreRows:
         Weights of the rows, with mean one.
     clusters
         Number of the cluster of each row, or None if rows are independent.
+    strata
+        Number of the stratum of each row, none of which is empty; None if all rows are compared.
     """
 
     scores: Array
     s: Array
     weights: Array
     clusters: Integers | None
+    strata: Integers | None = None
 
     @property
     def effective(self) -> float:
@@ -44,9 +47,23 @@ class ScoreRows:
         sums = self.weights if self.clusters is None else np.bincount(self.clusters, self.weights)
         return float(sums.sum() ** 2 / (sums**2).sum())
 
+    @property
+    def stratum_means(self) -> Array:
+        """Mean scores of each stratum, or of all rows, (strata, columns)."""
+        if self.strata is None:
+            return weighted_mean(self.weights, self.scores)[None]
+        total = np.bincount(self.strata, self.weights)
+        sums = [np.bincount(self.strata, self.weights * column) for column in self.scores.T]
+        return np.stack(sums, axis=1) / total[:, None]
+
 
 def check_rows(
-    scores: Any, s: Any, where: Any = None, sample_weight: Any = None, clusters: Any = None
+    scores: Any,
+    s: Any,
+    where: Any = None,
+    sample_weight: Any = None,
+    clusters: Any = None,
+    strata: Integers | None = None,
 ) -> ScoreRows:
     """Convert and check the inputs, and keep the rows of `where`; see :func:`score_rows`."""
     _arrays.require_same_rows((scores, "scores"), (where, "where"), (clusters, "groups"))
@@ -63,17 +80,26 @@ def check_rows(
         raise ValueError(
             f"groups has shape {labels.shape}; pass one label for each of the {len(f)} rows."
         )
+    if strata is not None and strata.shape != values.shape:
+        raise ValueError(
+            f"lengths differ: control_features has {len(strata)} rows, scores has {len(f)}."
+        )
     if where is not None:
         kept = _arrays.subset_mask(where, len(f))
         f = f[kept]
         values = values[kept]
         weights = None if weights is None else weights[kept]
         labels = None if labels is None else labels[kept]
-    return score_rows(f, values, weights, labels)
+        strata = None if strata is None else strata[kept]
+    return score_rows(f, values, weights, labels, strata)
 
 
 def score_rows(
-    f: Array, s: Array, weights: Array | None = None, labels: NDArray[Any] | None = None
+    f: Array,
+    s: Array,
+    weights: Array | None = None,
+    labels: NDArray[Any] | None = None,
+    strata: Integers | None = None,
 ) -> ScoreRows:
     """Return rows that were checked, sorted, without those of weight zero; raise if nothing can
     depend on s among them.
@@ -97,6 +123,7 @@ def score_rows(
         s=s[order],
         weights=weights[order] / weights.mean(),
         clusters=clusters,
+        strata=None if strata is None else np.unique(strata[kept], return_inverse=True)[1][order],
     )
 
 

@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from frhsic import _arrays
-from frhsic.dependence.distance import euclidean_distances
-from frhsic.dependence.grams import hsic_biased_from_gram, safe_sqrt
+from frhsic.dependence.grams import euclidean_distances, hsic_biased_from_gram, safe_sqrt
 from frhsic.kernels import Gaussian, squared_distances
 from frhsic.penalties.base import Batch, Penalty, zero
 from frhsic.penalties.bins import bin_membership, quantile_edges

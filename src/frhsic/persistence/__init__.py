@@ -20,8 +20,7 @@ import platform
 import re
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,12 +30,12 @@ from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from frhsic import estimators
-from frhsic._files import Budget, require_regular, write_whole
+from frhsic._files import MODEL_TIMES, Budget, require_regular, write_whole
 from frhsic._warnings import ignore_warnings
 from frhsic.formatting import printable
 from frhsic.persistence.boosters import require
 from frhsic.persistence.proof import LARGEST_DIFFERENCE, difference, prove
-from frhsic.persistence.values import DATA, JSON_BYTES, Reader, Writer, trusting
+from frhsic.persistence.values import DATA, JSON, NODES, Reader, Writer, trusting
 
 __all__ = ["load", "save"]
 
@@ -45,10 +44,10 @@ SAVED = ("ParityClassifier", "ParityRegressor", "ParityEncoder", "ParityCoupling
 
 FITTED = re.compile(
     r"n_features_in_|feature_names_in_|sensitive_names_in_|classes_|random_seed_|schema_"
-    r"|sensitive_schema_|table_|engine_|models_|attribute_models_|folds_|solution_"
+    r"|sensitive_schema_|engine_|models_|attribute_models_|folds_|solution_"
     r"|frontier_|choice_"
     r"|repeated_|choices_|feature_encoding_|sensitive_encoding_|ratio_|move_cost_"
-    r"|untouched_|_table|_encoder|_identity|_release|n_fits_|best_epoch_|representation_size_"
+    r"|untouched_|_table|_schema|_identity|_release|n_fits_|best_epoch_|representation_size_"
     r"|loss_curve_|penalty_curve_|validation_curve_|has_bottleneck_|penalty_|target_mean_"
     r"|target_scale_|_sklearn_output_config"
 )
@@ -63,7 +62,6 @@ PASSED = {"models_": "estimator", "penalty_": "penalty"}
 
 HEADER_ENTRY = "model.json"
 ARRAYS_ENTRY = "arrays.safetensors"
-ENTRY = re.compile(r"model\.json|arrays\.safetensors|\d{1,6}\.(txt|skops)")
 LIBRARIES = ("frhsic", "numpy", "scikit-learn", "lightgbm", "skops")
 
 
@@ -185,7 +183,7 @@ def load(
         Names of classes that skops does not trust and the file may hold, such as those of your own
         estimators. They can run any code when the model is loaded and when it predicts.
     max_bytes
-        Memory that reading the file may take. None is 200 times its size, but at least 128 MiB.
+        Memory that reading the file may take. None is 25 times its size, but at least 128 MiB.
 
     Examples
     --------
@@ -201,18 +199,39 @@ def load(
     require_regular(file, "saved model")
     passed = {"estimator": estimator, "encoder": encoder, "penalty": penalty}
     given = {name: value for name, value in passed.items() if value is not None}
-    budget = Budget(file, max_bytes)
-    with _opened(file) as archive:
-        header = _header(archive, budget)
-        data = archive.read(ARRAYS_ENTRY)
-        budget.charge(JSON_BYTES * int.from_bytes(data[:8], "little") + len(data))
-        reader = Reader(safetensors.numpy.load(data), archive.read, budget, trusted)
-        # the proof says more than a warning that versions differ
-        with (
-            _naming_versions(header["versions"]),
-            ignore_warnings(InconsistentVersionWarning),
-        ):
-            return _model(header, reader, given)
+    budget = Budget.of_file(file, MODEL_TIMES, max_bytes)
+    saved = here = _versions()
+    try:
+        content = io.BytesIO(file.read_bytes())  # read once: what is checked is what is used
+        with zipfile.ZipFile(content) as archive:
+            for entry in archive.infolist():
+                require(entry.compress_type == zipfile.ZIP_STORED, "an entry is compressed")
+                budget.charge(entry.file_size)
+            text = archive.read(HEADER_ENTRY)
+            budget.charge_text(text, JSON)
+            header = json.loads(text)
+            saved = dict(header["versions"])
+            require(header["class"] in SAVED, f"this version knows no {header['class']!r}")
+            data = archive.read(ARRAYS_ENTRY)
+            budget.charge_text(data[8 : 8 + int.from_bytes(data[:8], "little")], NODES)
+            reader = Reader(safetensors.numpy.load(data), archive.read, budget, trusted)
+            # the proof says more than a warning that versions differ
+            with ignore_warnings(InconsistentVersionWarning):
+                return _model(header, reader, given)
+    except Exception as error:
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        reason = f"{kind}{error}"
+        others = [
+            f"{name} {saved.get(name)} (here {here[name]})"
+            for name in here
+            if saved.get(name) != here[name]
+        ]
+        if others:
+            reason = (
+                f"{reason.rstrip('.')}. It was saved with {', '.join(others)}. Load it with the"
+                " versions that saved it, or fit and save the model with those that are here."
+            )
+        raise ValueError(f"{file.name} cannot be loaded: {printable(reason, 2000)}") from error
 
 
 def _model(header: Mapping[str, Any], reader: Reader, given: Mapping[str, Any]) -> Any:
@@ -245,58 +264,6 @@ def _model(header: Mapping[str, Any], reader: Reader, given: Mapping[str, Any]) 
             " the model had when it was saved"
         )
     return model
-
-
-@contextmanager
-def _naming_versions(saved: Any) -> Iterator[None]:
-    """Name in any error the versions that differ, and what to do."""
-    try:
-        yield
-    except Exception as error:
-        here = _versions()
-        others = [name for name in here if saved.get(name) != here[name]]
-        if not others:
-            raise
-        then = ", ".join(f"{name} {saved.get(name)}" for name in others)
-        now = ", ".join(f"{name} {here[name]}" for name in others)
-        raise ValueError(
-            f"{_reason(error).rstrip('.')}. It was saved with {then}; here are {now}. Load it with"
-            " the versions that saved it, or fit and save the model with those that are here."
-        ) from error
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a file whose sizes and names are in order; every error of reading it is a ValueError
-    that names it.
-    """
-    try:
-        content = io.BytesIO(file.read_bytes())  # read once: what is checked is what is used
-        with zipfile.ZipFile(content) as archive:
-            entries = archive.infolist()
-            names = {entry.filename for entry in entries}
-            require(all(map(ENTRY.fullmatch, names)), "it has entries that no model has")
-            require(len(names) == len(entries), "it has two entries of one name")
-            stored = all(e.compress_type == 0 and e.compress_size == e.file_size for e in entries)
-            require(stored, "an entry is compressed, or of another size than it says")
-            require(
-                sum(e.file_size for e in entries) <= len(content.getbuffer()), "its entries overlap"
-            )
-            yield archive
-    except Exception as error:
-        reason = printable(_reason(error), 2000)
-        raise ValueError(f"{file.name} cannot be loaded: {reason}") from error
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-
-
-def _header(archive: zipfile.ZipFile, budget: Budget) -> Any:
-    budget.charge(JSON_BYTES * archive.getinfo(HEADER_ENTRY).file_size)
-    header = json.loads(archive.read(HEADER_ENTRY))
-    require(header["class"] in SAVED, f"this version knows no {header['class']!r}")
-    return header
 
 
 def _parameters(

@@ -16,6 +16,7 @@ SPLITS = {
     "left_child": WHOLE,
     "right_child": WHOLE,
 }
+LINE = re.compile(r"^(\w+)=(.*)$", re.MULTILINE)
 
 
 def require(condition: object, reason: str) -> None:
@@ -29,11 +30,11 @@ def checked_text(text: str) -> str:
     nowhere.
     """
     head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
-    header = _pairs(head)
+    header = dict(LINE.findall(head))
     classes = int(header["num_tree_per_iteration"])
     columns = int(header["max_feature_idx"]) + 1
     require(classes > 0 and trees and len(trees) % classes == 0, "a booster of other classes")
-    require(0 < columns <= len(head), "a booster of other columns")
+    require(0 < columns <= 1 + head.count(" "), "a booster of other columns")
     names = " ".join(f"c{j}" for j in range(columns))
     lines = [
         "tree",
@@ -46,12 +47,8 @@ def checked_text(text: str) -> str:
         f"feature_infos={' '.join(['none'] * columns)}",
     ]
     for place, tree in enumerate(trees):
-        lines += ["", f"Tree={place}", *_tree_lines(_pairs(tree), columns), ""]
+        lines += ["", f"Tree={place}", *_tree_lines(dict(LINE.findall(tree)), columns), ""]
     return "\n".join([*lines, "end of trees", ""])
-
-
-def _pairs(text: str) -> dict[str, str]:
-    return dict(line.partition("=")[::2] for line in text.split("\n"))
 
 
 def _numbers(text: str, form: re.Pattern[str], length: int) -> np.ndarray:

@@ -46,7 +46,7 @@ def prove(model: Any) -> dict[str, Any]:
 
 def difference(model: Any, proof: Mapping[str, Any]) -> float:
     """Return the largest difference from the scores of a proof, relative to the largest of them."""
-    rows = (scores_of_row(model, proof, row) for row in proof["rows"])
+    rows = (scores_of_row(model, proof, row) for row in proof["rows"][:PROOF_ROWS])
     differences = np.concatenate([np.zeros(0), *rows]) - proof["scores"]
     largest = np.abs(proof["scores"]).max(initial=0.0) or 1.0
     return float(np.abs(differences).max(initial=0.0) / largest)
@@ -74,8 +74,9 @@ def scores_of_row(model: Any, proof: Mapping[str, Any], row: int) -> np.ndarray:
 
 
 def _schema(model: Any) -> Schema:
-    known: Schema | None = getattr(model, "schema_", None)
-    return known or Schema.learn(getattr(model, "_table", pd.DataFrame()))
+    name = "schema_" if hasattr(model, "schema_") else "_schema"
+    schema: Schema = getattr(model, name, Schema(()))
+    return schema
 
 
 def _columns(model: Any) -> Any:

@@ -12,7 +12,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from importlib import import_module
@@ -33,7 +33,6 @@ DATA = {
         "frhsic.tables.encoding": "Category Quantiles RangeScale TableEncoding",
         "frhsic.estimators.additive": "Bins",
         "frhsic.estimators.basis": "SensitiveBasis",
-        "frhsic.estimators.coding": "HashedFolds TreeTable",
         "frhsic.estimators.constraints": "Constraint",
         "frhsic.estimators.coupling": "DensityRatio JointBasis",
         "frhsic.estimators.deciding": "Decisions",
@@ -42,8 +41,8 @@ DATA = {
         "frhsic.estimators.families": (
             "BinaryScores ClassScores NumberRanks NumberScores ScoreRanks Units"
         ),
+        "frhsic.estimators.folds": "HashedFolds",
         "frhsic.estimators.frontier": "Choice Frontier Gap",
-        "frhsic.estimators.known": "ConditionalLaw KnownDecisions KnownRanks",
         "frhsic.estimators.prototypes": "Numbers Probabilities Prototypes",
         "frhsic.estimators.solution": "Solution",
         "frhsic.estimators.targets": "KeptTarget",
@@ -64,12 +63,16 @@ its arguments, and another class the attributes that it annotates.
 # Annotations of a class, which take longer to read than an object.
 class_hints = cache(get_type_hints)
 
-# Bytes of Python's objects for each byte of JSON, at most.
-JSON_BYTES = 50
+# Memory that values take, by the signs that stand for them: of JSON, of LightGBM's text, and of
+# nodes of skops and arrays of safetensors.
+JSON = {b",": 100, b"[": 200, b"{": 200}
+TREES = {b" ": 100, b"=": 200}
+NODES = {b",": 100, b"{": 3000}
 
 # Nodes of a skops file that can be called: functions, and what is no type of numbers or text.
+# SciPy's splines hold a function that makes an array of an array, and does nothing else.
 CALLABLE = re.compile(
-    r"(Function|Method|Partial|OperatorFunc)Node .*"
+    r"(Function|Method|Partial|OperatorFunc)Node (?!scipy\.[\w.]+\.numpy\._aliases\.asarray$).*"
     r"|TypeNode builtins\.(?!(bool|int|float|str|object)$).*"
 )
 # Classes of scikit-learn that read files or call methods by their names.
@@ -98,7 +101,7 @@ class Writer:
         if isinstance(value, tuple):
             return {"tuple": [self.value(item) for item in value]}
         if isinstance(value, Mapping):
-            return {"dict": [[self.value(key), self.value(item)] for key, item in value.items()]}
+            return {"dict": {key: self.value(item) for key, item in value.items()}}
         if isinstance(value, np.ndarray):
             return self._array(value)
         if isinstance(value, pd.DataFrame):
@@ -128,7 +131,7 @@ class Writer:
             cls = value if hasattr(value, "__qualname__") else type(value)
             try:
                 data = skops.io.dumps(value)
-                self.untrusted |= untrusted_names(data)
+                self.untrusted |= untrusted_names(data, Budget(2**63))
             except Exception as error:  # of whatever its attributes are
                 raise TypeError(
                     f"the model holds a {cls.__module__}.{cls.__qualname__}, which a file cannot"
@@ -177,20 +180,26 @@ class Reader:
         kind, values = content
         array = np.empty(len(values), dtype=object)
         array[:] = self.value(values)
-        if kind == "U":  # each text takes as much memory as the longest
-            self.budget.charge(4 * len(array) * max(map(len, array), default=1))
+        if kind == "U":
+            self._charge_texts(len(array), array)
             array = array.astype(str)
         return array
 
     def _frame(self, content: Any) -> pd.DataFrame:
         parts = self.value(content)
+        for _, _, values, levels, _ in parts:
+            self._charge_texts(len(values), np.ravel(levels))
         return pd.DataFrame({name: column_of_parts(*own) for name, *own in parts})
+
+    def _charge_texts(self, count: int, texts: Iterable[object]) -> None:
+        """Charge an array of text, in which each may take as much memory as the longest."""
+        self.budget.charge(4 * count * max(map(len, map(str, texts)), default=1))
 
     def _booster(self, name: str) -> Any:
         import lightgbm
 
         text = self.entry(name)
-        self.budget.charge(JSON_BYTES * len(text))
+        self.budget.charge_text(text, TREES)
         return lightgbm.Booster(model_str=checked_text(text.decode()))
 
     def _model(self, name: str) -> Any:
@@ -201,9 +210,7 @@ class Reader:
 
         if name not in self.models:
             data = self.entry(name)
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                self.budget.charge(JSON_BYTES * sum(one.file_size for one in archive.infolist()))
-            names = untrusted_names(data)
+            names = untrusted_names(data, self.budget)
             if not names <= set(self.trusted):
                 raise ValueError(f"it holds classes that may run code. {trusting(names)}")
             self.models[name] = skops.io.loads(data, trusted=sorted(names))
@@ -213,7 +220,7 @@ class Reader:
 KINDS: dict[str, Callable[[Reader, Any], Any]] = {
     "float": lambda reader, text: float(text),
     "tuple": lambda reader, items: tuple(reader.value(items)),
-    "dict": lambda reader, pairs: dict(map(reader.value, pairs)),
+    "dict": lambda reader, items: {key: reader.value(item) for key, item in items.items()},
     "array": Reader._array,
     "objects": Reader._objects,
     "frame": Reader._frame,
@@ -285,7 +292,7 @@ def is_of(value: Any, hint: Any) -> bool:
     return all(is_of(item, parts[0]) for item in value)
 
 
-def untrusted_names(data: bytes) -> set[str]:
+def untrusted_names(data: bytes, budget: Budget) -> set[str]:
     """Return the classes of a skops file that have to be named; raise if it has anything that can
     be called, or a folder for a cache.
     """
@@ -298,15 +305,32 @@ def untrusted_names(data: bytes) -> set[str]:
         return node
 
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        json.loads(archive.read("schema.json"), object_hook=keep)
+        budget.charge(sum(entry.file_size for entry in archive.infolist()))
+        schema = archive.read("schema.json")
+        budget.charge_text(schema, NODES)
+        json.loads(schema, object_hook=keep)
+        sizes = {name: unpacked_size(archive, name) for name in archive.namelist()}
+    for node in nodes:  # each has its own copies of an array
+        budget.charge(3 * sizes.get(node.get("file"), 0))
     names = set(skops.io.get_untrusted_types(data=data))
     for node in nodes:
         name = f"{node.get('__module__')}.{node.get('__class__')}"
         if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}"):
             raise ValueError(f"it holds {name}, a function, which files never hold")
-        cache = node.get("memory")
-        if isinstance(cache, dict) and cache["content"] != "null":
+        folder = node.get("memory")
+        if isinstance(folder, dict) and folder["content"] != "null":
             raise ValueError("it holds a folder for a cache; set memory=None")
         if NAMED.fullmatch(name):
             names.add(name)
     return names
+
+
+def unpacked_size(archive: zipfile.ZipFile, name: str) -> int:
+    """Return the size of an entry, which may be an archive itself, as those of sparse matrices
+    are.
+    """
+    size = archive.getinfo(name).file_size
+    with archive.open(name) as stream:
+        if zipfile.is_zipfile(stream):
+            size += sum(entry.file_size for entry in zipfile.ZipFile(stream).infolist())
+    return size

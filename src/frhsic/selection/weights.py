@@ -26,7 +26,8 @@ from frhsic.formatting import capitalize, figure, percent
 from frhsic.independence import IndependenceResult
 from frhsic.independence.effects import hsic_effect
 from frhsic.independence.gamma import gamma_test_from_pair
-from frhsic.independence.pairs import GramPair, gram_pair
+from frhsic.independence.grams import law_pair
+from frhsic.independence.pairs import Pair
 from frhsic.kernels import Gaussian, per_column_gaussians
 from frhsic.parity import ParityResult, gdp
 from frhsic.parity.limits import Limit, LimitLike, limits_by_attribute, parse_limits
@@ -171,7 +172,7 @@ class Selection:
                 name: gdp(scores, column, groups=rows.groups)
                 for name, column in zip(rows.names, rows.s.T)
             },
-            independence=gamma_test_from_pair(rows.gram_pair(self.estimator), TEST_LEVEL),
+            independence=gamma_test_from_pair(rows.pair(self.estimator), TEST_LEVEL),
             rows=len(rows.s),
         )
 
@@ -231,7 +232,7 @@ class HeldOutRows:
         names = tuple(_arrays.column_names(s, "sensitive", values.shape[1]))
         return cls(take_rows(X, known), take_rows(y, known), values[known], names, codes, seed)
 
-    def gram_pair(self, model: Any) -> GramPair:
+    def pair(self, model: Any) -> Pair:
         """Return the Gram matrices of Z, or of the scores of a model without it, and of all
         attributes jointly, on at most `TEST_ROWS` rows, one of each group.
         """
@@ -249,7 +250,7 @@ class HeldOutRows:
         kernel_s = per_column_gaussians(s) if s.shape[1] > 1 else None
         collapsed = np.ptp(z, axis=0).max() == 0  # which has no median distance
         kernel_z = Gaussian(1.0) if collapsed else None
-        return gram_pair(z, s, kernel_z, kernel_s, third=True)
+        return law_pair(z, s, kernel_z, kernel_s)
 
     def gain(self, model: Any, unpenalised: Any, constant: Any) -> float:
         r"""Return the share of the unpenalised model's gain over a constant that a model keeps on
@@ -291,7 +292,7 @@ class HeldOutRows:
             )
             gaps[name] = gap.value
             gap_bounds[name] = gap.value if confidence is None else max(*gap.interval, gap.value)
-        pair = self.gram_pair(model)
+        pair = self.pair(model)
         test = gamma_test_from_pair(pair, TEST_LEVEL)
         hsic_upper = math.nan
         if any(limit.measure == "hsic" for limit in limits):

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from frhsic._files import Budget
+import numpy as np
+
+from frhsic._files import TABLE_TIMES, Budget
+
+# Text of a piece at most, unless one row has more.
+PIECE_BYTES = 2**24
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,8 @@ class ParquetReader:
         with path.open("rb") as file:
             metadata = parquet.read_metadata(file)
         groups = map(metadata.row_group, range(metadata.num_row_groups))
-        Budget(path, max_bytes).charge(sum(group.total_byte_size for group in groups))
+        budget = Budget.of_file(path, TABLE_TIMES, max_bytes)
+        budget.charge(sum(group.total_byte_size for group in groups))
         return cls(path, metadata, max_bytes)
 
     @property
@@ -46,7 +53,7 @@ class ParquetReader:
         import pyarrow as pa
         from pyarrow import compute, parquet
 
-        budget = Budget(self.path, self.max_bytes)
+        budget = Budget.of_file(self.path, TABLE_TIMES, self.max_bytes)
         schema = self.metadata.schema.to_arrow_schema()
         text = []
         for name in columns:
@@ -68,13 +75,17 @@ class ParquetReader:
             reader = parquet.ParquetFile(file, metadata=self.metadata, read_dictionary=text)
             for batch in reader.iter_batches(columns=columns):
                 batch.validate(full=True)
-                cells = dict(zip(batch.schema.names, batch.columns))
+                lengths = np.full(len(batch), 8 * len(text))
                 for name in text:
-                    lengths = compute.binary_length(cells[name].dictionary)
-                    size = compute.sum(lengths.take(cells[name].indices)).as_py() or 0
-                    budget.charge(size + 8 * len(batch))
-                    cells[name] = cells[name].dictionary_decode()
-                yield pa.RecordBatch.from_pydict(cells)
+                    cells = batch[name]
+                    own = compute.binary_length(cells.dictionary).take(cells.indices)
+                    lengths += own.fill_null(0).to_numpy(zero_copy_only=False)
+                budget.charge(int(lengths.sum()))
+                blocks = np.diff(lengths.cumsum() // PIECE_BYTES, prepend=-1)
+                for start, end in pairwise([*np.flatnonzero(blocks), len(batch)]):
+                    piece = dict(zip(columns, batch.select(columns).slice(start, end - start)))
+                    decoded = {name: piece[name].dictionary_decode() for name in text}
+                    yield pa.RecordBatch.from_pydict(piece | decoded)
 
 
 def _is_fixed(kind: Any) -> bool:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -18,8 +19,10 @@ import pandas as pd
 
 from frhsic.tables.columns import (
     DURATIONS,
+    LARGEST_FEATURE,
     MARKS,
     column_kind,
+    days,
     examples,
     fold_text,
     identifies_rows,
@@ -124,6 +127,28 @@ class ColumnType:
             )
         held = {"number": "numbers", "boolean": "true and false", "duration": "durations"}
         return ValueError(f"column {self.name!r} held {held[self.kind]} in training; {shown}.")
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        """The position of each level, by its text."""
+        return {level_text(level): position for position, level in enumerate(self.levels)}
+
+    def codes(self, column: pd.Series[Any]) -> np.ndarray:
+        """Return the values as float64: levels by their positions, dates and durations in days, NaN
+        where they are missing or no level of training.
+        """
+        name = f"column {self.name!r}"
+        if self.kind in LEVELLED:
+            rows, values = _factorize(column)
+            known = self._positions
+            texts = map(level_text, values)
+            codes = [known.get(text, known.get(text.strip(), np.nan)) for text in texts]
+            return np.asarray(np.array([*codes, np.nan])[rows])
+        if self.kind in ("date", "duration"):
+            return days(self(column), name)[0]
+        if self.kind == "empty" or is_text(column):
+            column = self(column)
+        return numbers(column, name)
 
     def count_unseen(self, column: pd.Series[Any]) -> Counter[str]:
         """Count the values that are no level of training."""
@@ -262,6 +287,18 @@ class Schema:
     def _cells(self, table: pd.DataFrame, name: str) -> pd.Series[Any]:
         return mask_codes(table[name], self.missing.get(name, ()))
 
+    def codes(self, table: pd.DataFrame) -> np.ndarray:
+        """Return a table with these columns, in their order, as numbers that trees take, (n, d)."""
+        codes = np.empty((len(table), len(self.columns)))
+        for j, (column, (_, values)) in enumerate(zip(self.columns, table.items())):
+            codes[:, j] = column.codes(values)
+        return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
+
+    @property
+    def categorical(self) -> list[int]:
+        """Positions of the columns with levels."""
+        return [j for j, column in enumerate(self.columns) if column.levels]
+
     def count_unseen(self, table: pd.DataFrame) -> dict[str, Counter[str]]:
         """Count the values of each column that are no level of training."""
         return {
@@ -346,12 +383,13 @@ def _merge_spellings(counts: Counter[str]) -> Counter[str]:
 def _factorize(column: pd.Series[Any]) -> tuple[Any, Any]:
     """Return the position of each value among the distinct ones, and these."""
     try:
-        return pd.factorize(np.asarray(column, dtype=object))
+        codes, values = pd.factorize(column)
     except TypeError as error:
         raise TypeError(
             f"column {str(column.name)!r} holds lists or records ({error}); take it apart or drop"
             " it."
         ) from error
+    return codes, np.asarray(values, dtype=object)
 
 
 def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:

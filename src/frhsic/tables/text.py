@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from frhsic._files import Budget
+from frhsic._files import TABLE_TIMES, Budget
 
 # Bytes of a text file that are parsed at once.
 PARSED_BYTES = 2**24
@@ -162,7 +162,7 @@ def _encoding(path: Path, known: str | None, max_bytes: int | None) -> str:
         guesses = ["utf-16"]
     for encoding in [known] if known else guesses:
         try:
-            _check_text(path, encoding, Budget(path, max_bytes))
+            _check_text(path, encoding, Budget.of_file(path, TABLE_TIMES, max_bytes))
         except UnicodeError:
             continue
         except LookupError:

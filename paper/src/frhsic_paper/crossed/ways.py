@@ -16,7 +16,6 @@ from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.deciding import Decisions
 from frhsic.estimators.families import BinaryScores, Family, NumberScores
-from frhsic.estimators.known import ConditionalLaw, KnownDecisions
 from frhsic.estimators.solution import Solution
 from frhsic_paper.crossed.bases import (
     Base,
@@ -202,6 +201,7 @@ def labelled_rows(task: Task, train: np.ndarray) -> LabelledRows:
     y = task.table.y[train]
     return LabelledRows(
         X=None,
+        codes=np.zeros((len(train), 0)),
         s=task.table.s[train, None],
         names=("s",),
         weights=None,
@@ -247,18 +247,15 @@ def solved(
     means: Regressed,
     split: int,
     way: str,
-    s: np.ndarray | None = None,
 ) -> Iterator[Point]:
     """Yield the path of the closed form, served by one model of y and one of S, and as the mean of
-    five, which is how the library serves it; `s` (n, 1) of the other rows where it is known.
+    five, which is how the library serves it.
     """
     f = eta.train[:, 0]
     solution = Solution.fit(family, rows, (constraint,), f, means.train, {"s": ()})
     mean = replace(solution, parameters=solution.parameters.mean(axis=1, keepdims=True))
-    if solution.laws:
-        mean = replace(mean, laws=(ConditionalLaw.fit(f, rows.s[:, 0]),))
     for place in places(solution):
-        one = mean.scores(place, 0, eta.others[:, 0], means.others, s)
+        one = mean.scores(place, 0, eta.others[:, 0], means.others)
         yield point(way, place, split, one, solution)
         if eta.by_part and way == CLOSED_FORM:
             parts = enumerate(zip(eta.by_part, means.by_part))
@@ -268,7 +265,7 @@ def solved(
 
 def places(solution: Solution) -> list[int]:
     """Return the trade-offs that are shown."""
-    return [round(place) for place in np.linspace(0, solution.places - 1, POINTS)]
+    return [round(place) for place in np.linspace(0, len(solution.parameters) - 1, POINTS)]
 
 
 def point(way: str, dial: float, split: int, f: np.ndarray, solution: Solution) -> Point:
@@ -471,9 +468,7 @@ def with_attribute(task: Task) -> Iterator[Point]:
         family = BinaryScores() if table.binary else NumberScores()
         yield from solved(family, rows, constraint, eta, known, split, WITH_S)
         if table.binary:
-            way = DECISIONS_WITH_S
-            s = table.s[others, None]
-            yield from solved(KnownDecisions(), rows, constraint, eta, known, split, way, s)
+            yield from solved(Decisions(), rows, constraint, eta, known, split, DECISIONS_WITH_S)
 
 
 class Known(ClassifierMixin, BaseEstimator):

@@ -7,14 +7,13 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
 from frhsic.dependence.information import information_rows, ksg, principal_components
 from frhsic.dependence.tiles import sum_over_tiles
 from frhsic.independence import IndependenceResult
+from frhsic.independence.grams import GramPair, gram_pair
 from frhsic.independence.moments import is_degenerate, pearson_tail
-from frhsic.independence.pairs import GramPair, gram_pair
 from frhsic.kernels import Kernel
 
 
@@ -154,7 +153,7 @@ def published_moments(
     return mean, 2 * k[1] * (l[1] / (falling * (n - 4) * (n - 5)))
 
 
-def published_mutual_information(z: Any, s: Any, *, n_neighbors: int = 5) -> Tensor:
+def published_mutual_information(z: Any, s: Any, *, n_neighbors: int = 5) -> float:
     r"""Mutual information of the published numbers: inclusive counts, no scaling, clipped at zero.
 
     As :func:`frhsic.dependence.mutual_information`, but :math:`n_z(i)` counts the other rows at
@@ -175,8 +174,8 @@ def published_mutual_information(z: Any, s: Any, *, n_neighbors: int = 5) -> Ten
     ψ(4) < 0 is clipped.
 
     >>> published_mutual_information([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0], n_neighbors=1)
-    tensor(0., dtype=torch.float64)
+    0.0
     """
-    z, s, dtype = information_rows(z, s, None, n_neighbors)
+    z, s = information_rows(z, s, None, n_neighbors)
     z = principal_components(z, least=2)
-    return torch.tensor(max(ksg(z, s, n_neighbors, strict=False), 0.0), dtype=dtype)
+    return max(ksg(z, s, n_neighbors, strict=False), 0.0)

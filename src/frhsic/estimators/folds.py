@@ -1,93 +1,24 @@
-"""A table as numbers, and the folds of its rows."""
+"""Folds of the rows of a table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples
 
 from frhsic.formatting import printable
-from frhsic.tables.columns import LARGEST_FEATURE, column_kind, days, is_frame, numbers, to_pandas
 
 # What the parameter `cv` may be.
 ADMITTED_FOLDS = [Interval(Integral, 2, None, closed="left"), HasMethods("split"), "array-like"]
 # Share of the weight from which on a distinct row counts as frequent.
 FREQUENT = 0.001
-
-
-class TreeTable(TransformerMixin, BaseEstimator):
-    """A table as LightGBM takes it: text as categories with the levels of the fitted rows, dates as
-    days.
-
-    Levels that the fitted rows do not have become missing values. An array of numbers stays as it
-    is.
-    """
-
-    levels_: list[np.ndarray | None] | None
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        self.levels_ = None
-        if is_frame(X):
-            self.levels_ = [self._levels(column) for _, column in to_pandas(X).items()]
-        return self
-
-    @staticmethod
-    def _levels(column: pd.Series[Any]) -> np.ndarray | None:
-        if column_kind(column) != "category":
-            return None
-        return np.sort(np.array(pd.unique(column.dropna().astype(str)), dtype=str))
-
-    def codes(self, X: Any) -> np.ndarray:
-        """Return the table as numbers: categories by their codes, which a booster does not write to
-        its file.
-        """
-        check_is_fitted(self)
-        if self.levels_ is None:
-            codes = np.asarray(X, dtype=np.float64)
-        else:
-            columns = (column for _, column in to_pandas(X).items())
-            codes = np.empty((len(X), len(self.levels_)))
-            for j, (column, levels) in enumerate(zip(columns, self.levels_)):
-                codes[:, j] = self._numbers(column, levels)
-        return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
-
-    @staticmethod
-    def _numbers(column: pd.Series[Any], levels: np.ndarray | None) -> np.ndarray:
-        name = f"column {column.name!r} of X"
-        if levels is None:
-            return days(column, name)[0] if column_kind(column) == "date" else numbers(column, name)
-        codes, values = pd.factorize(np.asarray(column, dtype=object))
-        text = np.array([str(value) for value in values], dtype=str)
-        place = np.searchsorted(levels, text)
-        known = np.append(levels, "")[place] == text
-        return np.append(np.where(known & (place < len(levels)), place, np.nan), np.nan)[codes]
-
-    def transform(self, X: Any) -> Any:
-        """Return the table with columns of categories, which LightGBM tells from numbers."""
-        codes = self.codes(X)
-        if not self.categorical:
-            return codes
-        frame = pd.DataFrame(codes).add_prefix("x")
-        for j, levels in enumerate(self.levels_ or ()):
-            if levels is not None:
-                frame[f"x{j}"] = pd.Categorical(codes[:, j], categories=range(len(levels)))
-        return frame
-
-    @property
-    def categorical(self) -> list[int]:
-        """Positions of the columns of categories."""
-        return [j for j, levels in enumerate(self.levels_ or ()) if levels is not None]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "levels_")
 
 
 def fold_of_rows(

@@ -1,0 +1,212 @@
+"""People who are alike in control features: columns crossed into strata, each of which has enough
+rows for a gap of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from frhsic import _arrays
+from frhsic.parity.rows import Integers
+from frhsic.tables.columns import (
+    check_distinct,
+    column_kind,
+    distinct_values,
+    is_frame,
+    is_missing,
+    level_text,
+    numbers,
+    to_pandas,
+)
+
+PARTS = 5
+"""Parts of equal counts that numbers are cut into, if they have more values than that."""
+
+LEAST_STRATUM_ROWS = 50
+"""Rows of a stratum at least; with fewer the interval of its gap says next to nothing."""
+
+MOST_STRATA = 32
+"""Strata at most, which are the largest ones."""
+
+OTHER = "other"
+
+
+@dataclass(frozen=True)
+class ControlColumn:
+    """How the values of one control become levels: numbers by the upper ends of all parts but the
+    last, other values as text.
+    """
+
+    name: str
+    cuts: tuple[float, ...] = ()
+    levels: tuple[str, ...] = ()
+
+    @classmethod
+    def fit(cls, column: pd.Series[Any], name: str) -> ControlColumn:
+        """Return the levels of a column."""
+        present = column[~is_missing(column)]
+        if column_kind(column) in ("number", "date") and present.nunique() > PARTS:
+            values = np.sort(numbers(present, name))
+            below = values[values < values[-1]]  # the largest value is above all cuts
+            places = np.ceil(np.arange(1, PARTS) / PARTS * len(values)).astype(int) - 1
+            cuts = np.unique(values[np.minimum(places, len(below) - 1)])
+            return cls(name, cuts=tuple(cuts.tolist()))
+        texts = [level_text(value) for value in distinct_values(present)]
+        return cls(name, levels=tuple(dict.fromkeys(texts)))
+
+    def codes(self, column: pd.Series[Any]) -> Integers:
+        """Return the level of each row, or -1 if its value is missing or new."""
+        if self.cuts:
+            values = numbers(column, self.name)
+            level = np.searchsorted(self.cuts, values)
+            return np.where(np.isnan(values), -1, level)
+        known = {level: code for code, level in enumerate(self.levels)}
+        place, present = pd.factorize(column)
+        codes = [known.get(level_text(value), -1) for value in present.tolist()]
+        return np.array([*codes, -1], dtype=np.int64)[place]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What each level is called, such as ``"cook"`` or ``"above 35 to 40"``."""
+        if not self.cuts:
+            return self.levels
+        ends = [f"{cut:.6g}" for cut in self.cuts]
+        between = [f"above {low} to {high}" for low, high in pairwise(ends)]
+        return f"up to {ends[0]}", *between, f"above {ends[-1]}"
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Control features crossed into strata: plain data, fitted on some rows, that codes new ones.
+
+    Attributes
+    ----------
+    columns
+        The levels of each control.
+    levels
+        The level of each control in each stratum.
+    rows
+        Number of rows in each stratum when it was fitted; the last number is that of all others.
+    joined
+        Number of combinations of levels whose rows were joined into "other" for being few.
+    missing
+        Number of rows that lack a control; they are in "other", too.
+
+    Examples
+    --------
+    >>> strata = Strata.fit(["cook", "nurse"] * 60 + ["diver"] * 3)
+    >>> strata.names, strata.rows, strata.codes(["nurse", "diver", None]).tolist()
+    (('cook', 'nurse', 'other'), (60, 60, 3), [1, 2, 2])
+    """
+
+    columns: tuple[ControlColumn, ...]
+    levels: tuple[tuple[int, ...], ...]
+    rows: tuple[int, ...]
+    joined: int
+    missing: int
+
+    @classmethod
+    def fit(cls, controls: Any, *, least: int = LEAST_STRATUM_ROWS) -> Strata:
+        """Return the strata of some rows, each of at least `least` rows."""
+        table = control_frame(controls)
+        columns = tuple(ControlColumn.fit(table[name], str(name)) for name in table)
+        codes = np.column_stack([column.codes(table[column.name]) for column in columns])
+        known = codes[(codes >= 0).all(axis=1)]
+        cells, counts = np.unique(known, axis=0, return_counts=True)
+        largest = np.argsort(-counts, kind="stable")[:MOST_STRATA]
+        kept = np.sort(largest[counts[largest] >= least])
+        rows = counts[kept]
+        return cls(
+            columns=columns,
+            levels=tuple(tuple(cell) for cell in cells[kept].tolist()),
+            rows=(*rows.tolist(), len(table) - int(rows.sum())),
+            joined=len(counts) - len(kept),
+            missing=len(table) - len(known),
+        )
+
+    def codes(self, controls: Any) -> Integers:
+        """Return the stratum of each row; `other` if its controls are missing, new or rare."""
+        table = control_frame(controls)
+        names = [column.name for column in self.columns]
+        if len(names) == 1 and table.shape[1] == 1:
+            table.columns = pd.Index(names)  # a column without a name is still the control
+        lacking = [name for name in names if name not in table]
+        if lacking:
+            raise ValueError(
+                f"control_features lacks {', '.join(lacking)}; pass the columns of the fit."
+            )
+        codes = np.column_stack([column.codes(table[column.name]) for column in self.columns])
+        places = np.full([len(column.texts) + 1 for column in self.columns], self.other)
+        for place, cell in enumerate(self.levels):
+            places[cell] = place
+        return np.asarray(places[tuple(codes.T)])  # of a level -1, which no stratum has, the last
+
+    @property
+    def other(self) -> int:
+        """Code of the rows that are in no stratum of their own; the last."""
+        return len(self.levels)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each stratum is called; the last is "other"."""
+        texts = [column.texts for column in self.columns]
+        crossed = [
+            ", ".join(each[level] for each, level in zip(texts, cell)) for cell in self.levels
+        ]
+        return *crossed, OTHER
+
+    @property
+    def label(self) -> str:
+        """The names of the controls, such as ``"education and sex"``."""
+        return " and ".join(column.name for column in self.columns)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what was cut and joined."""
+        notes = [
+            f"{column.name} is a number and was cut into {len(column.texts)} parts of about equal"
+            f" counts: {'; '.join(column.texts)}."
+            for column in self.columns
+            if column.cuts
+        ]
+        if self.joined:
+            notes.append(
+                f"{self.joined:,} small strata of {self.label} were joined into"
+                f" {OTHER!r}, which has {self.rows[-1]:,} rows."
+            )
+        if self.missing:
+            notes.append(
+                f"{self.missing:,} rows lack a value of {self.label} and count as {OTHER!r}."
+            )
+        return tuple(notes)
+
+
+def control_frame(controls: Any) -> pd.DataFrame:
+    """Return control features as a frame with named columns."""
+    _arrays.require_values(controls, "control_features")
+    if is_frame(controls) or isinstance(controls, dict):
+        table = to_pandas(controls, "control_features")
+    else:
+        name = _arrays.array_name(controls, "control")
+        if hasattr(controls, "to_pandas"):  # a column of polars or pyarrow
+            controls = controls.to_pandas()
+        if _arrays.is_tensor(controls):
+            controls = _arrays.to_numpy(controls)
+        if not isinstance(controls, pd.Series):
+            controls = np.asarray(controls)
+        if controls.ndim > 2:
+            raise ValueError(
+                f"control_features has shape {controls.shape}; pass one row per observation and one"
+                " column per control."
+            )
+        table = pd.DataFrame(controls).reset_index(drop=True)
+        table.columns = pd.Index(_arrays.column_names([], name, table.shape[1]))
+    if table.shape[1] == 0:
+        raise ValueError("control_features has no columns.")
+    check_distinct(table.columns, "control_features")
+    return table

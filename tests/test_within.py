@@ -1,0 +1,304 @@
+"""Gaps among people of equal controls: their definition, error, test, and place in an audit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from frhsic import audit, gdp
+from frhsic.auditing import Audit, Settings
+from frhsic.parity.column import GapOptions, column_from_sums, column_gaps, stratified_covariance
+from frhsic.parity.gap import gaps_by_column
+from frhsic.parity.ranks import RankGap
+from frhsic.parity.rows import check_rows
+from frhsic.parity.sums import ALL_NODES, Cells
+
+QUICK = Settings(fast=True, resamples=99)
+
+
+def approx(expected):
+    return pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def sample(seed, n=1500, strata=4, clusters=False, weights=False, strength=0.2):
+    """Scores whose curve along s differs between strata, where s and w are dependent."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(n // 3, size=n) if clusters else None
+    w = rng.integers(strata, size=n)
+    names = w.astype(str)
+    s = rng.uniform(size=n) + 0.2 * w
+    shared = 0 if labels is None else 0.3 * rng.standard_normal(n)[labels]
+    f = strength * np.sin(6 * s + w) + 0.2 * w + 0.3 * rng.standard_normal(n) + shared
+    row_weights = rng.uniform(0.2, 2, n) if weights else None
+    return f, s, names, row_weights, labels
+
+
+def test_the_gap_within_strata_is_a_sum_over_a_finite_law():
+    counts = {("cook", 1): 30, ("cook", 2): 50, ("cook", 3): 20, ("nurse", 1): 90, ("nurse", 3): 10}
+    means = dict(zip(counts, (0.1, 0.5, 0.3, 0.7, 0.9)))
+    rows = [key for key, count in counts.items() for _ in range(count)]
+    table = pd.DataFrame(rows, columns=["job", "age"])
+    table["f"] = [means[key] for key in rows]
+    center = table.groupby("job")["f"].transform("mean")
+    mean = table.groupby(["job", "age"])["f"].transform("mean")
+    result = gdp(table["f"], table["age"], control_features=table["job"])
+    assert float(result) == approx((mean - center).abs().mean())
+    assert result.controls.names == ("cook", "nurse", "other")
+    assert "equal='job'" in repr(result)
+
+
+def test_two_values_give_differences_of_rates_as_binned_metrics_do():
+    rng = np.random.default_rng(3)
+    n = 4000
+    table = pd.DataFrame({"sex": rng.integers(2, size=n), "job": rng.integers(3, size=n)})
+    table["yes"] = (rng.random(n) < 0.2 + 0.2 * table["job"] + 0.1 * table["sex"]) * 1.0
+    rates = table.groupby(["job", "sex"])["yes"].mean().unstack()
+    share = table.groupby("job")["sex"].mean()
+    size = table["job"].value_counts(normalize=True).sort_index()
+    expected = (size * 2 * share * (1 - share) * (rates[1] - rates[0]).abs()).sum()
+    result = gdp(table["yes"], table["sex"], control_features=table["job"])
+    assert float(result) == pytest.approx(expected, rel=0.01)  # less what noise would add
+    assert result.interval[0] < expected < result.interval[1]
+
+
+def test_one_stratum_is_the_gap_of_all_people():
+    f, s, *_ = sample(0, strata=1)
+    one = gdp(f, s, control_features=["all"] * len(f), resamples=99)
+    whole = gdp(f, s, resamples=99)
+    assert (one.value, *one.interval, one.pvalue) == approx(
+        (whole.value, *whole.interval, whole.pvalue)
+    )
+
+
+@pytest.mark.parametrize("design", [{}, {"weights": True}, {"clusters": True, "weights": True}])
+def test_the_error_is_that_of_what_each_cluster_adds(design):
+    f, s, w, weights, labels = sample(1, **design)
+    rows = check_rows(f, s, None, weights, labels, w)
+    (column,) = column_gaps(rows)
+    cells = Cells.from_rows(rows)
+    node = cells.node(rows.s, rows.strata)
+    center = rows.stratum_means[rows.strata, 0]
+    terms = column.signs.slope[node] * (rows.scores[:, 0] - center) - column.signs.gap
+    terms = rows.weights * terms / len(f)
+    each = terms if labels is None else np.bincount(rows.clusters, terms)
+    bessel = rows.effective / (rows.effective - 1)
+    variance, third = column.sums.influence(
+        np.full(len(column.signs.slope), -column.signs.gap), column.signs.slope
+    )
+    assert variance == approx(bessel * (each**2).sum())
+    assert third == approx((each**3).sum())
+    # of the gap of all rows, with which it is compared
+    (sums,) = cells.score_sums(rows)
+    whole = column_from_sums(sums.pooled(), cells)
+    other = whole.signs.slope[cells.node(rows.s)] * (rows.scores[:, 0] - sums.mean)
+    other = rows.weights * (other - whole.signs.gap) / len(f)
+    both = other if labels is None else np.bincount(rows.clusters, other)
+    covariance = stratified_covariance(sums, cells, whole, column)
+    assert covariance == approx(bessel * float(each @ both))
+    assert whole.value == approx(float(gdp(f, s, sample_weight=weights, groups=labels)))
+
+
+def test_the_error_is_that_of_other_samples_of_the_law():
+    values = []
+    errors = []
+    for seed in range(100):
+        f, s, w, _, _ = sample(seed, n=1000)
+        rows = audit(f, s, control_features=w, settings=Settings(fast=True, resamples=20))["s"]
+        (change,) = rows.all_rows.within.differences
+        values.append([change.after, change.after - change.before])
+        width = change.interval.high - change.interval.low
+        errors.append([rows.all_rows.within["gdp"].standard_error, width / 3.92])
+    (within, difference), (error, wide) = np.std(values, axis=0), np.mean(errors, axis=0)
+    assert error == pytest.approx(within, rel=0.2)
+    assert 0.9 * difference < wide < 1.6 * difference  # what signs may hide widens it, too
+
+
+def test_flat_curves_are_not_called_a_gap_however_many_strata_there_are():
+    rejected = 0
+    values = []
+    plain = []
+    for seed in range(80):
+        f, s, w, _, _ = sample(seed, n=800, strata=8, strength=0.0)
+        result = gdp(f, s, control_features=w, resamples=99)
+        rejected += result.pvalue <= 0.05
+        values.append(result.value)
+        table = pd.DataFrame({"f": f, "w": w, "s": s})
+        table["fifth"] = table.groupby("w")["s"].transform(lambda x: pd.qcut(x, 5, labels=False))
+        gap = table.groupby(["w", "fifth"])["f"].transform("mean")
+        plain.append((gap - table.groupby("w")["f"].transform("mean")).abs().mean())
+    assert rejected <= 4 + 2 * np.sqrt(80 * 0.05 * 0.95)
+    assert np.mean(values) < 0.1 * np.mean(plain)  # the plug-in gap is noise alone
+
+
+def test_strata_add_up_to_all_rows():
+    f, s, w, weights, labels = sample(4, clusters=True, weights=True)
+    rows = check_rows(f, s, None, weights, labels, w)
+    cells = Cells.from_rows(rows)
+    (sums,) = cells.score_sums(rows)
+    (whole,) = cells._refined(cells.starts).score_sums(check_rows(f, s, None, weights, labels))
+    pooled = sums.pooled()
+    for name in ("powers", "rows", "low", "high", "at_ends"):
+        np.testing.assert_allclose(
+            getattr(pooled, name), getattr(whole, name), rtol=1e-9, atol=1e-9
+        )
+    assert abs(pooled.clusters[1] - whole.clusters[1]).max() < 1e-9
+    parts = [sums.take([i]) for i in range(4)]
+    assert sum(part.rows.sum() for part in parts) == len(f)
+    for i, part in enumerate(parts):
+        kept = w == str(i)
+        own = check_rows(f[kept], s[kept], None, weights[kept], labels[kept])
+        assert part.effective == approx(own.effective)
+        assert part.mean == approx(np.average(f[kept], weights=weights[kept]))
+
+
+def test_many_strata_share_the_nodes():
+    f, s, w, _, _ = sample(5, n=60_000, strata=30)
+    (column,) = column_gaps(check_rows(f, s, strata=w))
+    assert len(column.shares) <= ALL_NODES
+    assert min(column.windows.shares) >= 4 * 30 / ALL_NODES
+
+
+def test_a_stratum_in_which_s_is_constant_adds_nothing():
+    f, s, w, _, _ = sample(6, strata=2)
+    s = np.where(w == "0", 5.0, s)
+    result = audit(f, s, control_features=w, settings=QUICK)
+    within = result["s"].all_rows.within
+    assert within.strata["0"].numbers == ()
+    gap = float(gdp(f[w == "1"], s[w == "1"], resamples=0))
+    assert within["gdp"].value == pytest.approx((w == "1").mean() * gap, rel=0.05)
+    assert "s has one value in control 0, where its gap is 0." in result.context.remarks
+
+
+def test_the_rank_gap_within_strata_is_the_mean_over_deciles():
+    f, s, w, _, _ = sample(7)
+    ranks, shifted = gaps_by_column(np.column_stack([f, 2 * f]), s, ranks=True, strata=w)
+    deciles = np.quantile(f, np.arange(1, 10) / 10, method="inverted_cdf")
+    gaps = [float(gdp(f > q, s, control_features=w, resamples=0)) for q in deciles]
+    assert ranks.value == approx(np.mean(gaps))
+    assert ranks.interval == approx(shifted.interval)
+    values = []
+    for seed in range(40):
+        others, t, v, _, _ = sample(seed)
+        values.append(RankGap(check_rows(others, t, strata=v)).value)
+    assert ranks.standard_error == pytest.approx(np.std(values), rel=0.35)
+    flat = RankGap(check_rows(np.random.default_rng(0).random(len(f)), s, strata=w))
+    assert flat.value < np.quantile(flat.null(GapOptions(0.95, 999, 0)), 0.99)
+
+
+@pytest.fixture(scope="module")
+def people():
+    f, s, w, _, _ = sample(8)
+    rng = np.random.default_rng(9)
+    return pd.DataFrame(
+        {
+            "score": 1 / (1 + np.exp(-3 * f)),
+            "age": s,
+            "job": np.array(["cook", "nurse", "pilot", "diver"])[w.astype(int)],
+            "hours": rng.permutation(len(f)) * 1.0,
+            "paid": rng.random(len(f)) < 0.5,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def audited(people):
+    return audit(
+        people["score"],
+        people["age"],
+        people["paid"] * 1,
+        control_features=people[["job"]],
+        limit=["gdp <= 0.3", "within <= 0.3", "within.decision_gdp <= 0.4"],
+        settings=QUICK,
+    )
+
+
+def test_an_audit_has_both_gaps_and_their_difference(people, audited):
+    without = audit(people["score"], people["age"], people["paid"] * 1, settings=QUICK)
+    rows = audited["age"].all_rows
+    assert [number.key for number in rows.numbers] == [
+        n.key for n in without["age"].all_rows.numbers
+    ]
+    for mine, other in zip(rows.numbers, without["age"].all_rows.numbers):
+        assert (mine.value, *mine.interval) == pytest.approx((other.value, *other.interval))
+    within = rows.within
+    assert [number.key for number in within.numbers] == [*rows.curves]
+    alone = gdp(people["score"], people["age"], control_features=people["job"], resamples=99)
+    assert within["gdp"].value == approx(alone.value)
+    assert [*within["gdp"].interval] == approx(alone.interval)
+    for change, number in zip(within.differences, within.numbers):
+        assert (change.before, change.after) == (rows[change.key].value, number.value)
+        assert change.interval.low <= number.value - rows[change.key].value <= change.interval.high
+        assert change.reduction is None
+    assert str(within) == (
+        f"Among people of equal job the gap is {within['gdp'].value:.3g}; over all people"
+        f" {rows['gdp'].value:.3g}."
+    )
+    verdicts = [(check.among, check.key, check.verdict) for check in audited.limits]
+    assert verdicts == [
+        ("all", "gdp", "kept"),
+        ("equal", "gdp", "kept"),
+        ("equal", "decision_gdp", "kept"),
+    ]
+
+
+def test_each_stratum_has_its_gap_and_curve_and_the_worst_is_named(people, audited):
+    within = audited["age"].all_rows.within
+    assert list(within.strata) == ["cook", "diver", "nurse", "pilot"]
+    for name, stratum in within.strata.items():
+        own = people[people["job"] == name]
+        alone = gdp(own["score"], own["age"], resamples=99)
+        assert stratum["gdp"].value == pytest.approx(alone.value, rel=0.05)
+        assert stratum["gdp"].adjusted >= stratum["gdp"].pvalue
+        assert sum(stratum.curves["gdp"].rows) == stratum.rows == len(own)
+        assert stratum.curves["gdp"].overall == approx(own["score"].mean())
+    largest = max(within.strata, key=lambda name: within.strata[name]["gdp"].value)
+    assert within.worst == largest
+    flat = audit(people["hours"], people["age"], control_features=people["job"], settings=QUICK)
+    assert flat["age"].all_rows.within.worst is None
+
+
+def test_an_audit_with_controls_is_plain_data(audited):
+    assert Audit.from_json(audited.to_json()) == audited
+
+
+def test_equal_opportunity_has_a_gap_within_strata_too(people):
+    settings = Settings(resamples=20, max_rows=100, probe_rows=100)
+    result = audit(
+        people["score"],
+        people["age"],
+        people["paid"] * 1,
+        control_features=people["job"],
+        settings=settings,
+    )
+    paid = people[people["paid"]]
+    alone = gdp(paid["score"], paid["age"], control_features=paid["job"], resamples=20)
+    assert result["age"].positives.within["gdp"].value == approx(alone.value)
+    where = gdp(
+        people["score"],
+        people["age"],
+        control_features=people["job"],
+        where=people["paid"],
+        resamples=20,
+    )
+    assert where.value == approx(alone.value)
+
+
+def test_remarks_say_what_was_cut_and_joined(people):
+    jobs = people["job"].where(people.index > 20, "pope").where(people.index != 30)
+    controls = people[["hours"]].assign(job=jobs)
+    result = audit(people["score"], people["age"], control_features=controls, settings=QUICK)
+    remarks = " ".join(result.context.remarks)
+    assert "hours is a number and was cut into 5 parts" in remarks
+    assert "small strata of hours and job were joined into 'other'" in remarks
+    assert "1 rows lack a value of hours and job" in remarks
+    assert len(result["age"].all_rows.within.strata) == 21
+
+
+def test_errors_name_control_features(people):
+    with pytest.raises(ValueError, match="control_features has 3 rows"):
+        gdp(people["score"], people["age"], control_features=["a", "b", "a"])
+    with pytest.raises(ValueError, match="control_features has 3"):
+        audit(people["score"], people["age"], control_features=["a", "b", "a"])
+    with pytest.raises(ValueError, match="within needs control_features"):
+        audit(people["score"], people["age"], limit="within <= 0.1", settings=QUICK)
+    with pytest.raises(ValueError, match="another order"):
+        gdp(people["score"], people["age"], control_features=people["job"][::-1])
