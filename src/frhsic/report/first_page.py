@@ -156,7 +156,7 @@ def verdict(report: Report) -> Headline:
     )
     if judged:
         first, *others = judged
-        remarks = []
+        remarks: list[str] = []
         if first.base == "gap":
             remarks += _aim_remarks(first)
         elif first.rows_needed is not None:

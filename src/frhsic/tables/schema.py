@@ -133,6 +133,20 @@ class ColumnType:
         """The position of each level, by its text."""
         return {level_text(level): position for position, level in enumerate(self.levels)}
 
+    @cached_property
+    def _spellings(self) -> dict[str, int]:
+        """The position of each level, by its text without regard to case, where only one has it."""
+        folds = [fold_text(text) for text in self._positions]
+        counts = Counter(folds)
+        return {fold: place for place, fold in enumerate(folds) if counts[fold] == 1}
+
+    def _position(self, text: str) -> int | None:
+        """Return the position of the level that a text stands for."""
+        for key in (text, text.strip()):
+            if key in self._positions:
+                return self._positions[key]
+        return self._spellings.get(fold_text(text))
+
     def codes(self, column: pd.Series[Any]) -> np.ndarray:
         """Return the values as float64: levels by their positions, dates and durations in days, NaN
         where they are missing or no level of training.
@@ -140,10 +154,8 @@ class ColumnType:
         name = f"column {self.name!r}"
         if self.kind in LEVELLED:
             rows, values = _factorize(column)
-            known = self._positions
-            texts = map(level_text, values)
-            codes = [known.get(text, known.get(text.strip(), np.nan)) for text in texts]
-            return np.asarray(np.array([*codes, np.nan])[rows])
+            places = [self._position(level_text(value)) for value in values]
+            return np.asarray(np.array([*places, None], dtype=np.float64)[rows])
         if self.kind in ("date", "duration"):
             return days(self(column), name)[0]
         if self.kind == "empty" or is_text(column):
@@ -164,17 +176,14 @@ class ColumnType:
         these.
         """
         codes, values = _factorize(column)
-        known = {level_text(level): level for level in self.levels}
-        folds = Counter(map(fold_text, known))
-        alike = {
-            fold_text(text): level for text, level in known.items() if folds[fold_text(text)] == 1
-        }
-        levels = []
+        levels: list[Any] = []
         for text in map(level_text, values):
+            place = self._position(text)
             bare = text.strip()
-            unknown = None if bare in MARKS and self.kind != "identifier" else bare
-            similar = alike.get(fold_text(text), unknown)
-            levels.append(known[text] if text in known else known.get(bare, similar))
+            if place is not None:
+                levels.append(self.levels[place])
+            else:
+                levels.append(None if bare in MARKS and self.kind != "identifier" else bare)
         return codes, levels
 
     def _parse(self, cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
@@ -284,20 +293,20 @@ class Schema:
             values[column.name] = column(self._cells(table, column.name), sign)
         return pd.DataFrame(values, table.index)
 
-    def _cells(self, table: pd.DataFrame, name: str) -> pd.Series[Any]:
-        return mask_codes(table[name], self.missing.get(name, ()))
-
     def codes(self, table: pd.DataFrame) -> np.ndarray:
         """Return a table with these columns, in their order, as numbers that trees take, (n, d)."""
         codes = np.empty((len(table), len(self.columns)))
-        for j, (column, (_, values)) in enumerate(zip(self.columns, table.items())):
-            codes[:, j] = column.codes(values)
+        for j, (column, (name, values)) in enumerate(zip(self.columns, table.items())):
+            codes[:, j] = column.codes(mask_codes(values, self.missing.get(str(name), ())))
         return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
 
     @property
     def categorical(self) -> list[int]:
         """Positions of the columns with levels."""
         return [j for j, column in enumerate(self.columns) if column.levels]
+
+    def _cells(self, table: pd.DataFrame, name: str) -> pd.Series[Any]:
+        return mask_codes(table[name], self.missing.get(name, ()))
 
     def count_unseen(self, table: pd.DataFrame) -> dict[str, Counter[str]]:
         """Count the values of each column that are no level of training."""
