@@ -154,6 +154,8 @@ def known_numbers(report: Report) -> set[str]:
     for check in checks(report):
         values += [check.value, *check.interval, check.limit, 100 * (check.share or 0)]
         values += [100 * check.value, 100 * check.limit]
+        if check.reference is not None:
+            values.append(100 * check.reference.value)
         if check.reduction is not None:
             reduced = 1 - check.value / check.reference.value, *check.reduction
             values += [round(100 * x) for x in reduced] + [100 - 100 * check.share]
@@ -229,10 +231,16 @@ def test_the_worst_group_is_scored_most_wrongly_beyond_chance_or_else_furthest()
         high=(0.5, -0.05, 0.3, 0.1, -0.8),
     )
 
-    def order(rest: Curve | None, favours_high: bool | None = None) -> list[int]:
+    def order(
+        rest: Curve | None, favours_high: bool | None = None, pvalue: float = 0.01
+    ) -> list[int]:
         result = with_curve(samples.audit(), curve)
         if rest is not None:
-            result["age"].all_rows.curves["calibration_gdp"] = rest
+            everyone = result["age"].all_rows
+            everyone.curves["calibration_gdp"] = rest
+            gap = samples.number("calibration_gdp", 0.2, pvalue=pvalue)
+            wrong = replace(everyone, numbers=(*everyone.numbers, gap))
+            result = replace(result, attributes=(replace(result["age"], all_rows=wrong),))
         target = replace(samples.SUBJECT.target, favours_high=favours_high)
         result = replace(result, subject=replace(samples.SUBJECT, target=target))
         return sort_groups(result["age"], result)
@@ -243,6 +251,7 @@ def test_the_worst_group_is_scored_most_wrongly_beyond_chance_or_else_furthest()
     assert order(rest, favours_high=False) == [1, 0, 2, 3]  # the second is scored too high
     assert order(None)[:2] == [3, 2]
     assert order(replace(rest, low=(-1.0,) * 5, high=(1.0,) * 5))[:2] == [3, 2]
+    assert order(rest, pvalue=0.2)[:2] == [3, 2]  # chance explains the errors together
 
 
 def test_the_furthest_group_may_be_chance():
@@ -293,13 +302,13 @@ def test_a_gap_of_nothing_and_a_limit_that_does_not_bind_are_said():
     check = LimitCheck("age", "gdp", "all", 0.05, 0.0, Interval(0.0, 0.018, 0.95, ""))
     result = replace(samples.audit("age"), limits=(check,))
     shown = verdict(Report(result))
-    assert "is no larger than chance would make it, at most 0.018." in shown.sentence
+    assert "is not distinguishable from 0, at most 0.018." in shown.sentence
     assert meaning(shown, result) == ""
     bound = samples.tradeoff()
     first, *others = bound.points
     others = [replace(point, chosen=False) for point in others]
     free = replace(bound, points=(replace(first, chosen=True), *others))
-    same = "The model without a limit keeps it already, so the limit changed nothing."
+    same = "The limit changed nothing: this is also the model without a limit."
     assert same in verdict(Report(result, tradeoff=free)).remarks
     assert same not in verdict(Report(result, tradeoff=bound)).remarks
 
@@ -325,28 +334,35 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "kind"),
-    [(0.5, 0.6, "kept"), (0.42, 0.6, "unclear"), (0.3, 0.49, "not kept"), (None, None, "unclear")],
+    ("low", "high", "start"),
+    [
+        (0.5, 0.6, "Cut by half: the gap along age is 50 % less (50 % to 60 %)."),
+        (0.42, 0.6, "Cut by more than half: the gap along age is 51 % less (42 % to 60 %)."),
+        (-0.1, 0.6, "Not certain: the gap along age is 50 % less (−10 % to 60 %); the aim"),
+        (0.2, 0.6, "Reduced, but short of the aim: the gap along age is 40 % less (20 % to 60 %)"),
+        (0.3, 0.49, "The aim was missed: the gap along age is 40 % less (30 % to 49 %); the aim"),
+        (None, None, "Not certain: the gap along age goes from 0.0880 to 0.0440; the first is"),
+    ],
 )
-def test_a_share_is_judged_by_the_paired_reduction(low, high, kind):
+def test_a_share_is_an_aim_that_the_estimate_reaches_and_an_interval_misses(low, high, start):
     reduction = None if low is None else Interval(low, high, 0.95, "")
     ends = Interval(-0.06, -0.03, 0.95, "")
-    change = Change("gdp", "age", 0.088, 0.0431, ends, 0.001, 0.05, reduction=reduction)
-    gap = replace(samples.tradeoff().after, gaps=(Gap(0.0431, 0.03, 0.06),))
+    value = 0.044
+    if "51 %" in start:
+        value = 0.0431
+    elif "40 %" in start:
+        value = 0.0528
+    change = Change("gdp", "age", 0.088, value, ends, 0.001, 0.05, reduction=reduction)
+    gap = replace(samples.tradeoff().after, gaps=(Gap(value, 0.03, 0.06),))
     tradeoff = replace(samples.tradeoff(), shares=(0.5,), changes=(change,), after=gap)
     report = Report(samples.audit("age"), tradeoff=tradeoff)
     line = verdict(report).sentence
-    start = {"kept": "Reached", "unclear": "Not certain yet", "not kept": "Missed"}[kind]
-    assert line.startswith(f"{start}: the gap along age ")
+    assert line.startswith(start)
+    assert closing_lines(report)["verdict"] == line
+    kind = {"Cut": "kept", "The": "not kept"}.get(start.split()[0], "unclear")
     assert verdict(report).kind == kind
-    if low is not None:
-        ends = f"{100 * low:.0f} % to {100 * high:.0f} %"
-        assert line.endswith(f"is reduced by 51 % ({ends}); asked: at least 50 %.")
-    else:
-        assert line.endswith(
-            "asked: at least 50 %. Ask for a number instead, such as a limit of 0.02."
-        )
-        assert closing_lines(report)["verdict"] == line
+    unsure = "The estimate reaches the aim; the true reduction may be as small as 42 %."
+    assert (unsure in verdict(report).remarks) == (low == 0.42)
     assert bool(shortfalls(report)) == (kind == "not kept")  # an aim is missed only for certain
     (check,) = checks(report)
     assert check.reference == Number("gdp", 0.088, report.audit.rows.used)

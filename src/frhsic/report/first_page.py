@@ -262,9 +262,10 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
         bound = f"at least {low}" if (kind == "kept") == least else f"at most {high}"
     limit = format_exact(check.limit)
     if check.share is not None and check.reference is not None:
-        of_fit = check.reference.interval is None
-        whose = say("of_training" if of_fit else "of_these_rows")
-        limit = say("limit_as_share", check=check, whose=whose)
+        whose = "of_earlier_rows" if audit.drift else "of_these_rows"
+        if check.reference.interval is None:
+            whose = "of_training_rows"
+        limit = say("limit_as_share", check=check, whose=say(whose))
     passed = say("under" if least else "over")
     return say(kind, limit=limit, what=what, value=value, bound=bound, passed=passed)
 

@@ -54,6 +54,8 @@ FORMS: dict[str, Callable[[Any], str]] = {
 }
 
 
+# Share of an aim from which on it is nearly reached.
+NEARLY = 0.9
 # Bands of an attribute that a spreadsheet would have.
 BANDS = 10
 
@@ -241,7 +243,7 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
     if check.verdict == "not kept":
         key = "missed"
     elif check.reduction.low > 0:
-        key = "short"
+        key = "short" if 1 - now / was < NEARLY * asked else "nearly"
     return say(key, **values, asked=say("asked_share", asked=asked))
 
 
