@@ -141,8 +141,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: classifier(limit=None).fit(X, Y).at("50%"),
     ),
     (
-        "X has the columns ['1', '0']; this model was fitted on ['0', '1'].",
-        lambda: fitted(classifier(limit=None), FRAME).predict(FRAME[[1, 0]]),
+        "X has the columns ['1', '2']; this model was fitted on ['0', '1'].",
+        lambda: fitted(classifier(limit=None), FRAME).predict(FRAME.set_axis([1, 2], axis=1)),
     ),
     (
         "ParityClassifier requires y to be passed, but the target y is None.",
@@ -254,10 +254,19 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: network().partial_fit(X, Y).partial_fit(X, Y + 7),
     ),
     (
-        "sensitive_features are hours, age; this model was fitted with age, hours, in this order.",
+        "sensitive_features are hours, wage; this model was fitted with age, hours.",
         lambda: fitted(network(), s=BOTH).partial_fit(
-            X, Y, sensitive_features=BOTH[["hours", "age"]]
+            X, Y, sensitive_features=BOTH.set_axis(["hours", "wage"], axis=1)
         ),
+    ),
+    (
+        "sensitive_features is 'wage', but X has no column 'wage'; it has age, hours.",
+        lambda: fitted(classifier(), BOTH, s="wage"),
+    ),
+    (
+        "sensitive_features is 'age', but X has no names of columns. Pass the column itself, or X"
+        " as a DataFrame.",
+        lambda: fitted(classifier(), s="age"),
     ),
     (
         "estimator is ParityClassifier; pass an FRHSICClassifier or FRHSICRegressor.",

@@ -186,11 +186,22 @@ def test_wrong_shapes_raise_before_anything_is_broadcast(name):
         (z, s[1:], f, y),
         (z, torch.cat([s, s], 1), f, y),
     ]
-    bad += [(z, s, f.mT, y), (z, s, None, y)] if penalty.needs_scores else []
+    bad += [(z, s, f.mT, y)]
+    bad += [(z, s, None, y)] if penalty.needs_scores else []
     bad += [(z, s, f, torch.stack([y, y], 1)), (z, s, f, None)] if penalty.needs_target else []
     for rows, attribute, scores, target in bad:
         with pytest.raises(ValueError):
             penalty(rows, attribute, scores=scores, y=target)
+
+
+def test_without_scores_hsic_is_that_of_the_representation():
+    z, s, f, _ = draw(24, 1, 0, torch.float64)
+    whole = HSIC()
+    alone = HSIC(head_weight=0)
+    for penalty in (whole, alone):
+        penalty.prepare(s, torch.Generator())
+    assert torch.equal(whole(z, s), alone(z, s, scores=f))
+    assert whole(z, s, scores=f) > whole(z, s)
 
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if name != "none"])

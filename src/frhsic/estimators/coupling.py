@@ -28,6 +28,7 @@ from frhsic.estimators.inputs import (
     ROUTING,
     checked_table,
     estimator_seed,
+    named_arguments,
     sensitive_values,
     warn_without_attributes,
 )
@@ -378,6 +379,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @named_arguments
     @limit_to_n_jobs
     def fit(
         self,
@@ -398,13 +400,14 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Columns that will be predicted from Z, such as targets: numbers or categories. Rows are
             then exchanged for those with similar predictions of y, which keeps more of what X tells
             of it. Z depends on y no other way.
-        sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
-            Attributes that Z must be independent of, jointly. A missing value counts as a level
-            below all others. Without them nothing is coupled, with a warning.
+        sensitive_features : array, Series, DataFrame or names of columns of X, optional
+            Attributes that Z must be independent of, jointly, (n,) or (n, q). Columns that are
+            named are not in Z. A missing value counts as a level below all others. Without them
+            nothing is coupled, with a warning.
         sample_weight : array of shape (n,), optional
             Weights of the rows when the ratio is fitted. If Z is to be used with weights, make them
             a column of X: then Z and weights are independent of S together.
-        groups : array of shape (n,), optional
+        groups : array of shape (n,) or the name of a column of X, optional
             Rows of one group, such as those of one person, are in one fold.
         """
         self._validate_params()
@@ -458,6 +461,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.untouched_ = float(1 - removed.mean())
         return self
 
+    @named_arguments
     def fit_transform(
         self,
         X: Any,
@@ -473,6 +477,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         return self.transform(X, sensitive_features=sensitive_features)
 
+    @named_arguments
     @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
         """Return Z, with the columns of X and their types; a DataFrame if X is a table, else an

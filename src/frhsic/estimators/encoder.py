@@ -105,8 +105,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
     for every head f with values in [0, 1] and gaps at the resolution of windows of S, each with a
     twentieth of the rows or, of fewer than 2,000 rows, with 100 of them. Heads can have larger gaps
     in waves of S that are shorter than a window: where a column followed S in 20 waves, the bound
-    was 0.09 with 1,000 rows, and a head that followed the waves had a gap of 0.25. The problem is convex for given prototypes and
-    solved, not trained: each prototype has to have the same mean of
+    was 0.09 with 1,000 rows, and a head that followed the waves had a gap of 0.25. The problem is
+    convex for given prototypes and solved, not trained: each prototype has to have the same mean of
     :math:`m_k(x) = E[\varphi_k(S) | x]`.
     Use it if you know what Z is for, and name that as y: features for one target, or one Z for
     several heads. To hand on a whole table, use :class:`ParityCoupling`. The attributes are needed
@@ -220,12 +220,13 @@ class ParityEncoder(TransformerMixin, ParityModel):
         y : array or DataFrame of shape (n,) or (n, t)
             What Z is to keep: labels or numbers. To hand on a whole table, use
             :class:`ParityCoupling`.
-        sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
-            Attributes. Rows with NaN fit the models of y and take no part in what needs the
-            attributes. Without them there is no constraint, with a warning.
+        sensitive_features : array, Series, DataFrame or names of columns of X, optional
+            Attributes, (n,) or (n, q). Columns that are named are no features. Rows with NaN fit
+            the models of y and take no part in what needs the attributes. Without them there is no
+            constraint, with a warning.
         sample_weight : array of shape (n,), optional
             Weights of the rows, in all regressions and sums.
-        groups : array of shape (n,), optional
+        groups : array of shape (n,) or the name of a column of X, optional
             Rows that belong together, such as those of one person, are in one fold and count as one
             in intervals.
         """
@@ -257,6 +258,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         every[np.flatnonzero(np.asarray(sample_weight))] = own
         return every
 
+    @named_arguments
     @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
         """Return Z, (n, columns): the coordinates of the prototype of each row, and nothing else.

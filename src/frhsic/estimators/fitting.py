@@ -257,8 +257,6 @@ class ParityModel(BaseEstimator):
                 raise ValueError(
                     f"estimator is a fitted model, which predicts one column; y has {len(targets)}."
                 )
-            if is_frame(X):
-                require_fitted_columns(model, X)
             return [[model]], predict_models([model], X, [targets[0].classes])
         return cross_fit(model, X, targets, rows, self.n_jobs)
 
@@ -431,6 +429,7 @@ def predict_models(models: Sequence[Any], X: Any, classes: Sequence[Any]) -> np.
     n = _num_samples(X)
     columns = []
     for model, labels in zip(models, classes):
+        X = fitted_columns(model, X) if is_prefit(model) else X
         if labels is None:
             values = (model.predict if hasattr(model, "predict") else model)(X)
             columns.append(np.reshape(np.asarray(values, dtype=np.float64), (n, -1)))
@@ -489,27 +488,24 @@ def is_prefit(estimator: Any) -> bool:
     return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
 
 
-def require_fitted_columns(model: Any, X: Any) -> None:
-    """Raise unless a table has the columns that a given model was fitted on.
-
-    LightGBM only counts columns, and writes its names with underscores in place of blanks.
+def fitted_columns(model: Any, X: Any) -> Any:
+    """Return the columns of a table that a given model was fitted on, by their names and in its
+    order; LightGBM only counts columns, and writes its names with underscores in place of blanks.
     """
     first = model
     while isinstance(first, (FrozenEstimator, Pipeline)):
         first = first[0] if isinstance(first, Pipeline) else first.estimator
-    counts = isinstance(first, lightgbm.LGBMModel)
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    present = [str(name).replace(" ", "_") if counts else str(name) for name in X.columns]
+    if not is_frame(X) or not names:
+        return X
+    counts = isinstance(first, lightgbm.LGBMModel)
+    present = {str(name).replace(" ", "_") if counts else str(name): name for name in X.columns}
     if lacking := [name for name in names if name not in present]:
         raise ValueError(
             f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them,"
             " too."
         )
-    if counts and [name for name in present if name in names] != names:
-        raise ValueError(
-            "X has the columns that the model was fitted on in another order; pass them in this"
-            f" order: {', '.join(map(repr, names))}."
-        )
+    return X[[present[name] for name in names]]
 
 
 def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import _num_samples, column_or_1d, validate_data
 
 from frhsic import _arrays
 from frhsic._warnings import warn
+from frhsic.formatting import printable
 from frhsic.tables.attributes import BandedAttributeWarning, read_sensitive
 from frhsic.tables.columns import (
     LARGEST_FEATURE,
@@ -69,24 +70,88 @@ ROUTING = (
 # Libraries whose frames have their rows elsewhere, and the call that brings them here.
 ELSEWHERE = {"dask": "compute()", "modin": "modin.to_pandas()"}
 
-Fit = TypeVar("Fit", bound=Callable[..., Any])
+# Arguments that may name columns of X and leave them there; those that others name are no features.
+FEATURES_TOO = ("control_features",)
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def named_arguments(fit: Fit) -> Fit:
-    """Let ``fit(X, y, age)`` say how the attribute is passed; Python's own message only counts
+def named_arguments(method: Method) -> Method:
+    """Let a method take names of columns of X in place of columns, by :func:`named_columns`, and
+    say of ``fit(X, y, age)`` how the attribute is passed: Python's own message only counts
     arguments.
     """
 
-    @wraps(fit)
+    @wraps(method)
     def checked(self: Any, *given: Any, **named: Any) -> Any:
         if len(given) > 2:
             raise TypeError(
                 "fit takes X and y by position, the others by name: fit(X, y,"
                 " sensitive_features=...)."
             )
-        return fit(self, *given, **named)
+        arguments = dict(zip(("X", "y"), given)) | named
+        return method(self, **named_columns(**arguments))
 
     return checked  # type: ignore[return-value]  # of the same signature
+
+
+def named_columns(*, X: Any = None, **others: Any) -> dict[str, Any]:
+    """Return arguments by name, with the columns of X that some of them name by a string or a list
+    of strings. Such columns are no features then, but for those of `FEATURES_TOO`.
+
+    Examples
+    --------
+    >>> X = pd.DataFrame({"age": [31, 52], "hours": [40, 20]})
+    >>> taken = named_columns(X=X, sensitive_features="age")
+    >>> taken["X"].columns.tolist(), taken["sensitive_features"].tolist()
+    (['hours'], [31, 52])
+    """
+    X = table_of_rows(X)
+    taken: set[str] = set()
+    columns = {}
+    for argument, value in others.items():
+        names = [value] if isinstance(value, str) else value
+        if argument == "y" or not _are_names(names, X):
+            continue
+        if not is_frame(X):
+            raise ValueError(
+                f"{argument} is {value!r}, but X has no names of columns. Pass the column itself,"
+                " or X as a DataFrame."
+            )
+        if not hasattr(X, "iloc") and not hasattr(X, "get_columns"):
+            X = to_pandas(X, "X")
+        if lacking := [name for name in names if name not in X.columns]:
+            raise ValueError(
+                f"{argument} is {value!r}, but X has no column {lacking[0]!r}; it has"
+                f" {printable(', '.join(map(str, X.columns)), 200)}."
+            )
+        columns[argument] = X[value if isinstance(value, str) else [*value]]
+        if argument not in FEATURES_TOO:
+            taken.update(names)
+    if taken:
+        X = X[[name for name in X.columns if name not in taken]]
+    return {"X": X} | others | columns
+
+
+def _are_names(values: Any, X: Any) -> bool:
+    """Return whether values are names of columns rather than a column of text."""
+    if not isinstance(values, list | tuple) or not values:
+        return False
+    texts = all(isinstance(value, str) for value in values)
+    return texts and (len(values) == 1 or len(values) != _num_samples(X))
+
+
+def table_of_rows(X: Any) -> Any:
+    """Return rows that are dictionaries, as those of a JSON request, as a DataFrame, and any other
+    table as it is.
+    """
+    if isinstance(X, Mapping):
+        raise TypeError(
+            "X is one dictionary; pass a list of rows, such as [row], or a DataFrame of columns."
+        )
+    if isinstance(X, list) and X and all(isinstance(row, Mapping) for row in X):
+        return pd.DataFrame(X)
+    return X
 
 
 def known_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
@@ -144,6 +209,7 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
                 f"{name} is a {type(values).__name__} of {library}; pass"
                 f" {name}.{ELSEWHERE[library]}."
             )
+    X = table_of_rows(X)
     _arrays.require_same_rows(*given)
     if isinstance(X, np.ma.MaskedArray):
         X = np.where(np.ma.getmaskarray(X), np.nan, X.data.astype(np.float64))
@@ -153,11 +219,8 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
         )  # to scikit-learn: frames of pandas and polars
         X = X if known else to_pandas(X, "X")
         check_distinct(map(str, X.columns), "X")
-        if not first and hasattr(estimator, "schema_"):
-            used = {*estimator.schema_.names}
-            names = [name for name in X.columns if str(name) in used]
-            # others are ignored; if some are missing, scikit-learn says which
-            X = X[names] if len(names) == len(used) < len(X.columns) else X
+        if not first:
+            X = _columns_in_order(estimator, X)
         validate_data(estimator, X, reset=first, skip_check_array=True)
         return X
     values = np.asarray(
@@ -170,6 +233,18 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
             " the row."
         )
     return values
+
+
+def _columns_in_order(estimator: Any, X: Any) -> Any:
+    """Return the columns of a frame that an estimator was fitted on, in their order; others are
+    ignored. If some are missing, the frame as it is: scikit-learn says which.
+    """
+    schema = getattr(estimator, "schema_", None)
+    names = getattr(estimator, "feature_names_in_", ()) if schema is None else schema.names
+    by_text = {str(name): name for name in X.columns}
+    if not len(names) or not by_text.keys() >= {*names}:
+        return X
+    return X[[by_text[name] for name in names]]
 
 
 def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:
@@ -195,6 +270,8 @@ def target_column(estimator: Any, y: Any) -> np.ndarray:
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
     _arrays.require_labels(y, "y")
+    if isinstance(y, pd.Series) and not y.isna().any():
+        y = y.to_numpy()  # scikit-learn would make floats of pandas' own integers and booleans
     values = column_or_1d(y, warn=True)
     assert_all_finite(values, input_name="y", estimator_name=type(estimator).__name__)
     return np.asarray(values)
@@ -217,12 +294,13 @@ def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndar
             warn(note, BandedAttributeWarning)
         return attributes.values, names
     known = [str(name) for name in known]
+    if len(names) == len(known) and {*names} == {*known}:
+        return attributes.values[:, [names.index(name) for name in known]], known
     nameless = _arrays.column_names(None, "sensitive", len(known))
-    if len(names) != len(known) or (names != known and nameless not in (names, known)):
+    if len(names) != len(known) or nameless not in (names, known):
         asked = ", ".join(known)
         raise ValueError(
-            f"sensitive_features are {', '.join(names)}; this model was fitted with {asked}, in"
-            " this order."
+            f"sensitive_features are {', '.join(names)}; this model was fitted with {asked}."
         )
     return attributes.values, names
 

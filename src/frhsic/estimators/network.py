@@ -36,6 +36,7 @@ from frhsic.estimators.inputs import (
     estimator_seed,
     known_table,
     named_arguments,
+    named_columns,
     require_scores,
     require_variation,
     sensitive_values,
@@ -172,16 +173,17 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             durations. Missing values are taken.
         y : array of shape (n,)
             Target: labels of two or more classes for a classifier, numbers for a regressor.
-        sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
-            Numeric attributes; in a Series or DataFrame also bands such as "30-39" and ordered
-            categories, which are turned into numbers with a warning. Without them the model is
+        sensitive_features : array, Series, DataFrame or names of columns of X, optional
+            Numeric attributes, (n,) or (n, q); columns that are named are no features. In a Series
+            or DataFrame also bands such as "30-39" and ordered categories, which are turned into
+            numbers with a warning. Without them the model is
             trained without penalty, with a warning unless `penalty_weight` is 0. Rows with NaN in
             one of them train the task and skip the penalty, with a warning: batches hold such rows
             and others in even shares, and scales are those of the others. If many rows lack them,
             raise the batch size: on few rows of a batch the same weight does not do the same.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss; the penalty does not use them.
-        groups : array of shape (n,), optional
+        groups : array of shape (n,) or the name of a column of X, optional
             Rows of one group, such as those of one person, are held out together for early
             stopping, or not at all.
         """
@@ -201,6 +203,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _fit(self, given: FitArguments, classes: Any = None, *, whole: bool = False) -> Self:
         """Fit anew, or for one epoch more, on a copy: what fails leaves the estimator as it was."""
+        given = FitArguments(**named_columns(**vars(given)))
         fitted = copy.copy(self)
         if whole:  # nothing of an earlier fit stays
             fitted = clone(self).set_params(**self.get_params(deep=False))

@@ -153,12 +153,14 @@ class ParityEstimator(ParityModel, ABC):
             come.
         y : array of shape (n,)
             Labels, or numbers.
-        sensitive_features : array, Series or DataFrame of shape (n,) or (n, q), optional
-            Attributes. Rows with NaN fit the model of y and skip what needs the attribute. Without
-            them there is no constraint, with a warning.
+        sensitive_features : array, Series, DataFrame or names of columns of X, optional
+            Attributes, (n,) or (n, q). Columns that a string or a list of strings names are no
+            features; pass a column itself, as ``X["age"]``, to keep it one. Rows with NaN fit the
+            model of y and skip what needs the attribute. Without attributes there is no constraint,
+            with a warning.
         sample_weight : array of shape (n,), optional
             Weights of the rows, in all regressions and sums.
-        groups : array of shape (n,), optional
+        groups : array of shape (n,) or the name of a column of X, optional
             Rows that belong together, such as those of one person, are in one fold and count as one
             in intervals.
         """
@@ -508,6 +510,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     >>> tighter = model.at("40%")
     """
 
+    @named_arguments
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the probability of each class, (n, C). Columns that the model does not use are
         ignored.
@@ -515,6 +518,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         scores = require_scores(self._scores(X, sensitive_features), probabilities=True)
         return scores if scores.ndim == 2 else np.column_stack([1 - scores, scores])
 
+    @named_arguments
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return labels: the second of two classes where its probability exceeds `threshold_`, and
         the most probable of more.
@@ -599,6 +603,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     True
     """
 
+    @named_arguments
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return predictions, (n,). Columns that the model does not use are ignored."""
         return require_scores(self._scores(X, sensitive_features), probabilities=False)

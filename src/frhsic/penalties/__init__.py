@@ -51,7 +51,7 @@ def make_penalty(name: str, z_dim: int = 50) -> Penalty:
 
     Examples
     --------
-    >>> make_penalty("hsic").needs_scores, make_penalty("frhsic").needs_scores
+    >>> make_penalty("reg-gdp").needs_scores, make_penalty("hsic").needs_scores
     (True, False)
     >>> make_penalty("adv", z_dim=8).z_dim
     8

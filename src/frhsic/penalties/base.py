@@ -51,7 +51,7 @@ class Batch:
 
     z: Tensor  # (m, d)
     s: Tensor  # (m, q)
-    scores: Tensor | None  # (m, c), or None if the penalty does not use them
+    scores: Tensor | None  # (m, c), as far as they were given
     row_weight: Tensor | None  # (m,), 0 for a row that does not count; None if all count alike
 
     @property
@@ -244,9 +244,7 @@ class Penalty(nn.Module, ABC):
             raise ValueError(
                 f"{type(self).__name__} with condition='positive' needs the target; pass y=y."
             )
-        batch = self._checked(
-            z, s, scores if self.needs_scores else None, y if self.needs_target else None
-        )
+        batch = self._checked(z, s, scores, y if self.needs_target else None)
         value = self._value(batch)
         if batch.row_weight is None:
             return value

@@ -67,8 +67,8 @@ class HSIC(Penalty):
 
     **Which options to choose.** The defaults suit a classifier, a regressor or an encoder whose Z
     may be handed on. If only the scores of this head are used, ``HSIC(0 * Linear())`` can cost less
-    accuracy, but leaves S readable in Z. If there is no head, set ``head_weight=0``. For the method
-    of the paper take :meth:`published`.
+    accuracy, but leaves S readable in Z. If there is no head, pass no scores. For the method of the
+    paper take :meth:`published`.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class HSIC(Penalty):
         median distance of the first 1,000, + 1e-5. Where the median is 0, because half or more of
         the pairs coincide, it is the median of the distances that are not 0. Or pass a number.
     head_weight
-        h. Set it to 0 if there is no head, or if the head is not used; no scores are needed then.
+        h. A call without scores leaves the head out, and so does 0.
     attributes
         How to treat several columns of s. ``"joint"``, the product over columns of
         :math:`\kappa_S`, each in its own unit, makes Z independent of all of them together.
@@ -169,7 +169,7 @@ class HSIC(Penalty):
         self.scale_s: ScaleS | float = scale_s
         self.head_weight = float(head_weight)
         self.attributes = attributes
-        self.needs_scores = head_weight > 0
+        self.needs_scores = not self._terms
         if scale_z == "whitened":
             # Shrinking Z no longer lowers the penalty, so it does not curb overfitting either, as
             # it does for others.
@@ -246,7 +246,7 @@ class HSIC(Penalty):
     def _weighted_kernels(self, batch: Batch) -> list[tuple[Tensor, Terms]]:
         """Return the terms of K: scores, and z in its unit, each with the kernels that see it."""
         terms: list[tuple[Tensor, Terms]] = []
-        if batch.scores is not None:
+        if batch.scores is not None and self.head_weight:
             head = Linear()
             terms.append((recenter(batch.scores, head), ((self.head_weight, head),)))
         if self._terms:

@@ -21,6 +21,7 @@ from frhsic import _arrays
 from frhsic._pictures import card, tradeoff_svg
 from frhsic._warnings import warn
 from frhsic.estimators import FRHSICClassifier, FRHSICRegressor, UnmetLimitWarning
+from frhsic.estimators.inputs import named_columns
 from frhsic.estimators.network import FitArguments, fit_path
 from frhsic.formatting import capitalize, figure, percent
 from frhsic.independence import IndependenceResult
@@ -431,7 +432,15 @@ def select_weight(
             "sensitive_features is None: without it there is no dependence to choose by."
         )
     seed = _arrays.integer_seed(random_state) % 2**32
-    given = FitArguments(X, y, sensitive_features, sample_weight, groups)
+    given = FitArguments(
+        **named_columns(
+            X=X,
+            y=y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            groups=groups,
+        )
+    )
     fit, held = _split_rows(given, validation, seed)
     limits_by_attribute(limits, held.names)  # raises before anything is trained
     models = fit_weights(estimator, grid, fit)
