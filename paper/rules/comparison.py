@@ -140,12 +140,6 @@ def error_between(one: Cost, other: Cost) -> float:
     return jackknife(one.without - other.without) * one.factor
 
 
-def near_the_best(cell: dict[str, Cost], ways: list[str]) -> bool:
-    """Return whether no way is better than the first by more than one error of the difference."""
-    first = cell[ways[0]]
-    return all(first.value - cell[way].value <= error_between(first, cell[way]) for way in ways[1:])
-
-
 def gaining(cells: Cells) -> Cells:
     """Return the cells in which the base gains something over a constant."""
     return {place: cell for place, cell in cells.items() if cell["none"].gain > 0}
@@ -155,9 +149,50 @@ def counts(cells: Cells, title: str, with_s: bool) -> tuple[int, int]:
     """Return in how many cells with a rival the closed form is best or within one error, and of how
     many.
     """
-    judged = []
-    for (yardstick, *_), cell in cells.items():
+    own = standing_of(YARDSTICKS[title][2][with_s], cells, title, with_s)
+    return own.ahead + own.level, sum(own)
+
+
+class Standing(NamedTuple):
+    """In how many cells a way is ahead of all others, level with the best, and behind it."""
+
+    ahead: int
+    level: int
+    behind: int
+
+
+def standings(
+    cells: Cells, title: str, with_s: bool, errors: float = 1.0
+) -> dict[tuple[str, str], Standing]:
+    """Return the standing of each way on each base, by some errors of the difference of two costs,
+    in the cells with a rival.
+    """
+    places: dict[tuple[str, str], list[int]] = {}
+    for (yardstick, base, _), cell in cells.items():
         ways = rivals(title, cell, with_s)
-        if yardstick == title and len(ways) > 1:
-            judged.append(near_the_best(cell, ways))
-    return sum(judged), len(judged)
+        if yardstick != title or len(ways) < 2:
+            continue
+        for way in ways:
+            signs = [sign_of(cell[way], cell[other], errors) for other in ways if other != way]
+            places.setdefault((way, base), []).append(min(signs))
+    return {
+        key: Standing(*(signs.count(sign) for sign in (1, 0, -1))) for key, signs in places.items()
+    }
+
+
+def sign_of(one: Cost, other: Cost, errors: float) -> int:
+    """Return 1 if one cost is smaller than the other by more than some errors of the difference, 0
+    if neither is, and -1 otherwise, also where the error is undefined.
+    """
+    difference = other.value - one.value
+    most = errors * error_between(one, other)
+    if difference > most:
+        return 1
+    return 0 if difference >= -most else -1
+
+
+def standing_of(way: str, cells: Cells, title: str, with_s: bool, errors: float = 1.0) -> Standing:
+    """Return the standing of a way on all bases together."""
+    every = standings(cells, title, with_s, errors)
+    own = [standing for (name, _), standing in every.items() if name == way]
+    return Standing(*map(sum, zip(*own))) if own else Standing(0, 0, 0)

@@ -6,6 +6,15 @@ from collections.abc import Iterator
 
 from rules import index
 from rules.claims import counted
+from rules.comparison import (
+    BASES,
+    FRESH,
+    YARDSTICKS,
+    gaining,
+    on_tables,
+    standing_of,
+    standings,
+)
 from rules.published import agreement
 from rules.records import benchmark, machine
 from rules.representations import beside_rivals
@@ -16,7 +25,19 @@ GIVEN = ("With 400 distinct ages", "make 400 groups", "BSD-3-Clause")
 
 def phrases() -> Iterator[str]:
     """Yield what the page says."""
-    yield from index.phrases()
+    yield index.fresh_tables()
+    scores, decisions = YARDSTICKS
+    cells = gaining(on_tables(FRESH))
+    own = standing_of("closed form", cells, scores, False)
+    by_base = standings(cells, scores, False)
+    trees, *networks = (by_base["closed form", base] for base in ("trees", *BASES[:2]))
+    yield (
+        f"in {own.ahead} of {sum(own)} cells, and more than the best in {own.behind} (cell: table"
+        f" with base model). On trees it is ahead in {trees.ahead} of {sum(trees)}, on networks in"
+        f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))}"
+    )
+    own = standing_of("closed form, decisions", cells, decisions, False)
+    yield f"level with the best in {own.level} of {sum(own)} cells and behind in {own.behind}"
     if found := agreement():
         within, near, areas, *_ = found
         yield (
@@ -24,7 +45,7 @@ def phrases() -> Iterator[str]:
             f" standard deviations of ours, {near} within two standard errors. In the printed main"
             f" table, {areas} areas under trade-off curves agree within .05"
         )
-    yield f"{counted('results').capitalize()}; {counted('theory')}"
+    yield counted("results").capitalize()
     less, more, total, _ = beside_rivals()
     yield f"in {less} of {total} comparisons, and more in {more or 'none'}"
     gpu = benchmark("gpu.json")
