@@ -67,8 +67,7 @@ def phrases() -> Iterator[str]:
     for way, medians in median_costs(gain, scores).items():
         yield f"| {METHODS.get(way, way)} | {' | '.join(medians)} |"
     for title in YARDSTICKS:
-        for row in standing_rows(gain, title):
-            yield row
+        yield from standing_rows(gain, title)
     good, total = map(sum, zip(*(counts(cells, title, False) for title in YARDSTICKS)))
     met = "met" if good >= ASKED * total else "missed"
     yield f"best or level in nine of ten cells: it is in {good} of {total}, so the goal was {met}"
