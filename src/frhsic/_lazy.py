@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-TORCH = "torch, which is not installed; install it with pip install torch"
+TORCH = "torch, which is not installed; run `pip install torch`"
 
 
 def lazy_attributes(

@@ -62,7 +62,7 @@ BAD = [
     (["audit", *SCORE, "-o", "people.csv"], "would overwrite the table"),
     (["audit", *SCORE, "--confidence", "95"], "--confidence is '95'; pass a number from 0 to 1"),
     (["audit", "-s", "age", "--model", "nowhere"], "no saved model"),
-    (["audit", "one.csv", *SCORE], "at least 20 rows; 1 of 1"),
+    (["audit", "one.csv", *SCORE], "'age' is 30 in every row"),
     (["train", "-t", "approved", "-s", "empty"], "missing in every row"),
     (["train", "-t", "approved", "-s", "same", *FEATURES], "is 1 in every row"),
     (["train", *TRAIN, "--test-share", "1.5"], "--test-share is '1.5'; pass a number from 0 to 1"),
@@ -79,7 +79,7 @@ BAD = [
     (["train", *TRAIN, "--out", "nowhere/model"], "the folder 'nowhere' of the model"),
     (["train", *TRAIN, "--out", "same.html", "--report", "same.html"], "would be the same file"),
     (["train", *TRAIN, "--out", "."], "a folder"),
-    (["train", *TRAIN, "--split-by", "job"], "order in time is not clear"),
+    (["train", *TRAIN, "--split-by", "person"], "order in time is not clear"),
     (["demo", "--out", "nowhere/report.html"], "the folder 'nowhere' of the report"),
 ]
 
@@ -142,7 +142,7 @@ def test_bad_groups_and_weights_name_column_and_rows(
 @pytest.mark.parametrize(
     ("column", "arguments", "message"),
     [
-        ("age", ["audit", *SCORE], "column 'age' has numbers that are too large"),
+        ("age", ["audit", *SCORE], "sensitive attribute 'age' has numbers that are too large"),
         ("score", ["audit", *SCORE], "column 'score' has numbers that are too large"),
         ("age", ["train", *TRAIN], "sensitive attribute 'age' has numbers that are too large"),
         ("wage", ["train", "-t", "wage", *TRAIN[2:]], "target 'wage' has numbers that are too"),
@@ -331,7 +331,7 @@ def test_a_known_command_that_is_not_installed_says_how_to_get_it(monkeypatch: p
 
 
 def test_no_message_installs_a_name_that_anybody_may_take_on_the_package_index():
-    """Neither this package nor the paper's is on the index; Dask is."""
+    """Neither this package nor the paper's is on the index; Dask and torch are."""
     sources = Path(cli.__file__).parents[1].rglob("*.py")
     advised = [name for path in sources for name in INSTALLED.findall(path.read_text("utf-8"))]
-    assert sorted(advised) == ["./paper", "dask[dataframe,distributed]"]
+    assert sorted(advised) == ["./paper", "dask[dataframe,distributed]", "torch"]

@@ -412,7 +412,7 @@ class Within(Keyed):
     >>> quick = Settings(fast=True, resamples=99)
     >>> result = audit(0.3 + 0.2 * (job == "nurse"), age, control_features=job, settings=quick)
     >>> print(result["s"].all_rows.within)
-    Among people of equal control the gap is 0; over all people 0.0776.
+    Among people of equal control the gap is 0; over all people 0.0529.
     """
 
     label: str

@@ -493,6 +493,11 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         table = checked_table(self, X, first=False, sensitive_features=sensitive_features)
+        if is_frame(X) and (others := {*map(str, X.columns)} - {*map(str, table.columns)}):
+            raise ValueError(
+                f"X has columns that the fit did not have: {', '.join(sorted(others))}. They would"
+                " be missing from Z; leave them out, or fit with them."
+            )
         if not len(self.sensitive_names_in_):
             return table
         if sensitive_features is None:

@@ -324,7 +324,9 @@ class Frontier:
     @property
     def _constant(self) -> np.ndarray:
         """Whether each trade-off but the first predicts the same for everybody."""
-        highest = np.max([[gap.high for gap in every] for every in self.gaps.values()], axis=0)
+        nothing = np.zeros(len(next(iter(self.performance.values()))))
+        ends = [[gap.high for gap in every] for every in self.gaps.values()]
+        highest = np.max([nothing, *ends], axis=0)
         return np.asarray((highest < TIE) & (np.arange(len(highest)) > 0))
 
     def _excess(self, limits: Sequence[tuple[str, Limit]], end: str) -> np.ndarray:

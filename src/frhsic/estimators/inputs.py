@@ -145,7 +145,7 @@ def table_of_rows(X: Any) -> Any:
     """Return rows that are dictionaries, as those of a JSON request, as a DataFrame, and any other
     table as it is.
     """
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):  # as a sparse matrix of SciPy has
         raise TypeError(
             "X is one dictionary; pass a list of rows, such as [row], or a DataFrame of columns."
         )

@@ -36,6 +36,7 @@ def published_gamma_test(
 
     Examples
     --------
+    >>> import torch
     >>> x = torch.linspace(0, 1, 20)
     >>> published_gamma_test(x, x).method
     'gamma, published moments (wrong level)'
