@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-from frhsic import ParityClassifier, ParityEncoder, ParityRegressor, audit
+from frhsic import ParityClassifier, ParityRegressor, audit
 from frhsic.auditing import Context, since
 from frhsic.report import Report, trained_report, write
 from frhsic_paper.plot import ACCENT, FAINT, GRAY, LOOKS, WIDTH, finish, page_style, panels, save
@@ -69,8 +69,8 @@ def frontier(path: Path, dataset: str = "earnings") -> None:
 
 
 def how_it_works(path: Path, n: int = 4000) -> None:
-    """Draw the model of y, what is subtracted and what is served, for people along age; the
-    trade-offs of the same fit; and the ages in each prototype of an encoder.
+    """Draw the model of y, what is subtracted and what is served, for people along age, and the
+    trade-offs of the same fit.
     """
     rng = np.random.default_rng(0)
     age = rng.uniform(20, 65, size=n).round()
@@ -80,13 +80,12 @@ def how_it_works(path: Path, n: int = 4000) -> None:
     X = np.column_stack([experience, test])
     model = ParityRegressor(limit="5%", random_state=0, n_jobs=1)
     model.fit(X, rating, sensitive_features=age)
-    encoder = ParityEncoder(random_state=0, n_jobs=1).fit(X, rating, sensitive_features=age)
     eta = model.at(None).predict(X)
     served = model.predict(X)
 
     with page_style(), mpl.rc_context({"axes.titlelocation": "left", "axes.titleweight": "normal"}):
-        figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
-        (first, second, third), (price, before, after) = figure.subplots(2, 3)
+        figure = Figure(figsize=(1.5 * WIDTH, 2.5), layout="constrained")
+        first, second, third, price = figure.subplots(1, 4)
         _along_age(first, age, eta, "A  your model\nη(x) = E[Y | x]")
         _along_age(second, age, eta - served, "B  what x reveals\nof age, c·m(x)")
         _along_age(third, age, served, "C  served score\nη(x) − c·m(x)")
@@ -96,10 +95,6 @@ def how_it_works(path: Path, n: int = 4000) -> None:
         for ax, sign in ((second, "−"), (third, "=")):
             ax.text(-0.4, 0.5, sign, transform=ax.transAxes, fontsize=20, ha="center", va="center")
         _trade_offs(price, model.frontier_.to_frame(), model.choice_.position)
-        _ages_by_prototype(
-            before, age, encoder.at(None).transform(X), "E  prototypes\nwithout limit"
-        )
-        _ages_by_prototype(after, age, encoder.transform(X), "F  prototypes at\nthe limit 0")
     save(figure, path)
 
 
@@ -116,24 +111,12 @@ def _trade_offs(ax: Axes, frontier: pd.DataFrame, served: float) -> None:
     """Draw the loss of every trade-off of a fit against its gap, with a ring at the served one."""
     gaps = frontier.gap_sensitive
     losses = frontier.squared_error
-    ax.plot(gaps, losses, "o-", color=ACCENT)
+    ax.plot(gaps, losses, color=ACCENT, linewidth=2.5)
     ring = [np.interp(served, frontier.index, column) for column in (gaps, losses)]
     look = {"markersize": 11, "fillstyle": "none", "markeredgewidth": 2.5, "zorder": 3}
     ax.plot(*ring, "o", color=LOOKS["hsic"]["color"], **look)
     ax.set(title="D  every limit,\nfrom one fit", xlabel="gap along age", ylabel="squared error")
     ax.set(xlim=(-0.4, None), ylim=(0, None), xticks=[0, 2, 4, 6])
-
-
-def _ages_by_prototype(ax: Axes, age: np.ndarray, z: np.ndarray, title: str) -> None:
-    """Draw the middle half and nine tenths of the ages in each prototype, ordered by rating."""
-    for place, rating in enumerate(np.unique(z), 1):
-        low, lower, median, upper, high = np.quantile(
-            age[z[:, 0] == rating], (0.05, 0.25, 0.5, 0.75, 0.95)
-        )
-        ax.plot([place, place], [low, high], color=GRAY)
-        ax.plot([place, place], [lower, upper], color=GRAY, linewidth=5, solid_capstyle="butt")
-        ax.plot(place, median, "o", color=ACCENT)
-    ax.set(title=title, xlabel="prototype", ylabel="age", ylim=(18, 67), xticks=[])
 
 
 def loans(n: int, seed: int, slope: float = 1.0) -> pd.DataFrame:
