@@ -316,7 +316,7 @@ def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
 
     Any f with gap at most N_ε(solution) has N_ε(f) at most that, so its risk is no less than that
     of the solution; and no f with the gap of the solution has less risk than the optimum there.
-    The descent stops where a step gains 3e-6, so that the risk is exact to a few 1e-5.
+    The descent stops where a step gains 1e-5, so that the risk is exact to a few 1e-5.
     """
     law, rows = LAWS[name], LAWS[name].rows(family)
     base = law.base(family)

@@ -427,7 +427,7 @@ def soft_deciles(score: np.ndarray, weights: np.ndarray, width: float) -> np.nda
 
     A decile is where the indicators have the right mean, so that it moves with all rows near it.
     """
-    order = np.argsort(score, kind="stable")
+    order = np.argsort(score)
     below = np.cumsum(weights[order])
     deciles = score[order][np.searchsorted(below, DECILES * below[-1] * (1 - 1e-12))]
     middle = deciles[len(deciles) // 2]

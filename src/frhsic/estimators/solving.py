@@ -38,7 +38,7 @@ GAP_SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0
 STRICTEST = 100.0
 
 # Decrease of the objective in a step that ends the search for its least value, and steps at most.
-TOLERANCE = 3e-6
+TOLERANCE = 1e-5
 MOST_STEPS = 60
 
 # ε, as a share of the gap that a trade-off aims at.
