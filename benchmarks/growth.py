@@ -3,7 +3,7 @@
     python benchmarks/growth.py --jobs 16 --out growth.jsonl [--rows 1000 3000] [--columns 40]
 
 Tables are made up: numbers alone, or every other column text with 4 to 40 levels. A cell is a
-table; its record has the processor seconds of each operation, the median of three, on one thread,
+table; its record has the processor seconds of each operation, the median of some repeats, on one thread,
 and the ratio to `LGBMClassifier` at its defaults: fits of each aim and of the encoder to its fit,
 predictions of all rows to its prediction. `one row` is in milliseconds, one row of an array or of a
 frame through `predict_proba`. Cells that the file already has are skipped; at the end, and
@@ -34,7 +34,6 @@ ROWS = [300, 1_000, 3_000, 12_000, 13_000, 30_000, 300_000]
 COLUMNS = [5, 40, 300]
 KINDS = ["numbers", "categories"]
 AIMS = ["score", "decision", "rank"]
-REPEATS = 3
 
 
 def made_up(kind: str, n: int, d: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
@@ -54,37 +53,38 @@ def made_up(kind: str, n: int, d: int) -> tuple[pd.DataFrame, np.ndarray, np.nda
     return frame, y, s
 
 
-def seconds(action: Callable[[], Any]) -> float:
+def seconds(action: Callable[[], Any], repeats: int) -> float:
     """Return the median processor time of an action."""
     times = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         started = time.process_time()
         action()
         times.append(time.process_time() - started)
     return float(np.median(times))
 
 
-def cell(kind: str, n: int, d: int) -> dict[str, Any]:
+def cell(kind: str, n: int, d: int, repeats: int) -> dict[str, Any]:
     """Return the record of one table."""
     frame, y, s = made_up(kind, n, d)
     plain = frame.astype(dict.fromkeys(frame.select_dtypes(exclude="number"), "category"))
     X = frame.to_numpy() if kind == "numbers" else frame
-    record: dict[str, Any] = {"kind": kind, "rows": n, "columns": d}
+    record: dict[str, Any] = {"kind": kind, "rows": n, "columns": d, "repeats": repeats}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         reference = LGBMClassifier(n_jobs=1, verbose=-1)
-        record["LightGBM fit"] = seconds(lambda: reference.fit(plain, y))
-        record["LightGBM predict"] = seconds(lambda: reference.predict_proba(plain))
+        record["LightGBM fit"] = seconds(lambda: reference.fit(plain, y), repeats)
+        record["LightGBM predict"] = seconds(lambda: reference.predict_proba(plain), repeats)
         for aim in AIMS:
             model = ParityClassifier(aim=aim, limit=None, n_jobs=1, random_state=0)
-            record[aim] = seconds(lambda m=model: m.fit(X, y, sensitive_features=s))
+            record[aim] = seconds(lambda m=model: m.fit(X, y, sensitive_features=s), repeats)
         encoder = ParityEncoder(limit=None, n_jobs=1, random_state=0)
-        record["encoder"] = seconds(lambda: encoder.fit(X, y, sensitive_features=s))
+        record["encoder"] = seconds(lambda: encoder.fit(X, y, sensitive_features=s), repeats)
         model = ParityClassifier(limit=None, n_jobs=1, random_state=0)
         model.fit(X, y, sensitive_features=s)
-        record["predict"] = seconds(lambda: model.predict_proba(X))
+        record["predict"] = seconds(lambda: model.predict_proba(X), repeats)
         one = X[:1]
-        record["one row"] = 10 * seconds(lambda: [model.predict_proba(one) for _ in range(100)])
+        calls = seconds(lambda: [model.predict_proba(one) for _ in range(100)], 3)
+        record["one row"] = 10 * calls
     return record
 
 
@@ -116,6 +116,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
     parser.add_argument("--columns", type=int, nargs="+", default=COLUMNS)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--show", action="store_true", help="print what the file has, run nothing")
     arguments = parser.parse_args()
@@ -131,7 +132,7 @@ def main() -> None:
         if (kind, n, d) not in done and not arguments.show
     ]
     work = Parallel(arguments.jobs, return_as="generator_unordered")
-    for record in work(delayed(cell)(*one) for one in cells):
+    for record in work(delayed(cell)(*one, arguments.repeats) for one in cells):
         records.append(record)
         with arguments.out.open("a") as file:
             file.write(json.dumps(record) + "\n")

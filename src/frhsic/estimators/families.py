@@ -41,6 +41,10 @@ WIDTH = 0.1
 # error of about 0.0002.
 NEWTON_STEPS = 1
 
+# Widths from the median beyond which a soft indicator is 0 or 1 but for rounding; the exponential
+# of twice as many is a float.
+FARTHEST = 300.0
+
 # Probabilities stay as far from 0 and 1.
 CLIP = 1e-6
 
@@ -188,16 +192,9 @@ class Family(ABC):
 
 @dataclass(frozen=True)
 class SmoothFamily(Family):
-    """A family whose coefficients are found by descent.
-
-    Attributes
-    ----------
-    iterations
-        Steps of the descent, at most.
-    """
+    """A family whose coefficients are found by descent."""
 
     averages = True
-    iterations: ClassVar[int] = 60
 
     @abstractmethod
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
@@ -386,7 +383,6 @@ class NumberRanks(NumberScores):
 
     averages = False
     most_rows = MOST_SOLVED_ROWS // 10
-    iterations = 30
 
     def inputs(
         self, eta: np.ndarray, means: np.ndarray, units: Units
@@ -411,11 +407,11 @@ class NumberRanks(NumberScores):
         steepness = above * (1 - above) / task.width
 
         def gradient(weights: np.ndarray) -> np.ndarray:
-            moved = functions @ weights
+            moved = (functions @ weights) * steepness
             # a decile moves with the rows near it, so only what a row does beyond their mean counts
-            near = np.maximum(task.weights @ steepness, 1e-12)
-            moved -= task.weights[:, None] * ((moved * steepness).sum(axis=0) / near)
-            return _linear_gradient(task, slope_of_loss + (moved * steepness).sum(axis=1))
+            mean = moved.sum(axis=0) / np.maximum(task.weights @ steepness, 1e-12)
+            slope = moved.sum(axis=1) - task.weights * (steepness @ mean)
+            return _linear_gradient(task, slope_of_loss + slope)
 
         return Evaluated(loss, functions.T @ above, gradient)
 
@@ -444,9 +440,18 @@ def soft_deciles(score: np.ndarray, weights: np.ndarray, width: float) -> np.nda
 
     A decile is where the indicators have the right mean, so that it moves with all rows near it.
     """
-    deciles = np.quantile(score, DECILES, method="inverted_cdf", weights=weights)
+    order = np.argsort(score)
+    below = np.cumsum(weights[order])
+    deciles = score[order][np.searchsorted(below, DECILES * below[-1] * (1 - 1e-12))]
+    middle = deciles[len(deciles) // 2]
+    # exp((decile - score) / width) is a product, so that rows times deciles need no exponentials
+    rows = np.exp(np.clip((middle - score) / width, -FARTHEST, FARTHEST))[:, None]
+
+    def above(deciles: np.ndarray) -> np.ndarray:
+        return 1 / (1 + rows * np.exp(np.clip((deciles - middle) / width, -FARTHEST, FARTHEST)))
+
     for _ in range(NEWTON_STEPS):
-        above = expit((score[:, None] - deciles) / width)
-        density = np.maximum(weights @ (above * (1 - above)) / width, 1e-12)
-        deciles += np.clip((weights @ above - (1 - DECILES)) / density, -width, width)
-    return np.asarray(expit((score[:, None] - deciles) / width))
+        shares = above(deciles)
+        density = np.maximum(weights @ (shares * (1 - shares)) / width, 1e-12)
+        deciles = deciles + np.clip((weights @ shares - (1 - DECILES)) / density, -width, width)
+    return above(deciles)

@@ -5,7 +5,7 @@ Over all functions f of x, the least loss at a given gap has a closed form,
 .. math:: \partial \ell(f(x), \eta(x)) = -m_c(x), \qquad m_c(x) = \sum_k c_k m_k(x),
 
 with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). Here the
-few numbers c are found by L-BFGS, for each :math:`\mu` of a grid, on rows whose :math:`\eta` and
+few numbers c are found by BFGS, for each :math:`\mu` of a grid, on rows whose :math:`\eta` and
 :math:`m` come from models that have not seen them:
 
 .. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \sum_k r_k c_k^2 + \frac\mu2 \,
@@ -22,10 +22,9 @@ gap, projected on its functions. The :math:`t_j` are in proportion to the limits
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from frhsic.estimators.constraints import GapCurves
 from frhsic.estimators.families import Problem, SmoothFamily
@@ -38,8 +37,9 @@ GAP_SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0
 # the others.
 STRICTEST = 100.0
 
-# Relative decrease of the objective that ends the search for its least value.
-TOLERANCE = 1e-7
+# Decrease of the objective in a step that ends the search for its least value, and steps at most.
+TOLERANCE = 1e-5
+MOST_STEPS = 60
 
 # ε, as a share of the gap that a trade-off aims at.
 SMOOTHNESS = 0.1
@@ -60,8 +60,16 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
     gaps = np.maximum(gaps, 1e-12)
     curves = replace(curves, scales=curves.scales * (gaps / curves.scales).max())
 
-    def solved(start: np.ndarray, mu: float, target: float = 1.0, free: int | None = None) -> Any:
-        """Return the first `free` scaled parameters with the least objective; others stay."""
+    def solved(
+        start: np.ndarray,
+        mu: float,
+        target: float = 1.0,
+        free: int | None = None,
+        metric: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first `free` scaled parameters with the least objective, while others stay,
+        and the inverse curvature there; that of a neighbour is the metric to start with.
+        """
         softened = family.softened(task, start * first.scales)
 
         def objective(scaled: np.ndarray) -> tuple[float, np.ndarray]:
@@ -74,29 +82,45 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
             slope[first.own :] += 2 * task.ridge * along
             return loss + ridge + mu * norm**2 / 2, (slope * first.scales)[: len(scaled)]
 
-        options = {"maxiter": family.iterations, "ftol": TOLERANCE}
-        found = minimize(objective, start[:free], jac=True, method="L-BFGS-B", options=options).x
-        return np.append(found, start[len(found) :])
+        least = np.inf
+
+        def stop_without_progress(intermediate_result: OptimizeResult) -> None:
+            nonlocal least
+            value = intermediate_result.fun
+            if least - value <= TOLERANCE * max(abs(value), 1.0):
+                raise StopIteration
+            least = value
+
+        found = minimize(
+            objective,
+            start[:free],
+            jac=True,
+            method="BFGS",
+            callback=stop_without_progress,
+            options={"maxiter": MOST_STEPS, "hess_inv0": metric},
+        )
+        inverse = (found.hess_inv + found.hess_inv.T) / 2
+        return np.append(found.x, start[len(found.x) :]), inverse
 
     def loss_at(scaled: np.ndarray) -> float:
         return family.loss(task, scaled * first.scales)
 
     # The first trade-off has c = 0: where η is wrong, moving along m lowers the loss and can raise
     # the gap of the model. The others start from the least loss over c, too.
-    calibrated = solved(first.parameters / first.scales, 0.0, free=first.own)
-    free = solved(calibrated, 0.0)
+    calibrated, _ = solved(first.parameters / first.scales, 0.0, free=first.own)
+    free, metric = solved(calibrated, 0.0)
     # a model of y without error has no loss to measure by, so a tenth of the variance of y counts
     # at least
     variance = np.average((task.y - task.mean()) ** 2, axis=0, weights=task.weights)
     unit = max(family.loss(task, first.parameters), 0.1 * float(variance.sum()))
-    strict = solved(free, STRICTEST * unit)
+    strict, _ = solved(free, STRICTEST * unit)
     cost = max(loss_at(strict) - loss_at(free), 1e-4 * unit)
     path = [calibrated]
     current = free
     for target in GAP_SHARES[1:]:
         # where the cost of a share r of the gap is cost * (1 - r)², this μ leads to it
         mu = 2 * cost * (1 - target) / target
-        current = solved(current, mu, target)
+        current, metric = solved(current, mu, target, metric=metric)
         path.append(current)
     return np.asarray(np.array(path) * first.scales)
 
