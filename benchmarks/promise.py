@@ -2,11 +2,13 @@
 and what that costs, where `confidence=0.95` keeps the limit.
 
     python benchmarks/promise.py --jobs 16             # 200 tables by law, aim and number of rows
+    python benchmarks/promise.py --jobs 16 --minutes 7 --records new.jsonl   # as many as fit
     python benchmarks/promise.py --tables 10 --aims decision --laws coarse --rows 1000
     python benchmarks/promise.py --page                # the tables of the records
     PYTHONPATH=OTHER/src python benchmarks/promise.py --records before.jsonl   # other sources
 
-Records that the file already has are skipped.
+Records that the file already has are skipped. Tables go by number through all laws, aims and rows,
+so that a run that is stopped has about equally many of each.
 
 X has finitely many cells and the law of X given the rank of S is
 known, so the gap and the loss of a predictor in the population are sums over cells and a fine grid
@@ -19,8 +21,8 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -30,6 +32,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 from scipy.stats import binom, norm
+from threadpoolctl import threadpool_limits
 
 from frhsic import ParityClassifier
 from frhsic.estimators import UnmetLimitWarning
@@ -173,8 +176,10 @@ LAWS = {
 NEW = ("monotone", "u-shaped", "coarse")
 
 
-def record(name: str, aim: Any, rows: int, table: int) -> dict[str, Any]:
-    """Return what one table promises and what its population has."""
+def record(name: str, aim: Any, rows: int, table: int, path: bool = False) -> dict[str, Any]:
+    """Return what one table promises and what its population has, along the whole path, too, if
+    that is asked for.
+    """
     law = LAWS[name]
     limit = law.limits[aim]
     X, y, s = law.draw(np.random.default_rng([table, len(name), rows]), rows)
@@ -194,6 +199,9 @@ def record(name: str, aim: Any, rows: int, table: int) -> dict[str, Any]:
 
     served = population(model)
     free = population(model.at(None))
+    more = {}
+    if path:
+        more = along_path(model, law, aim)
     return {
         "law": name,
         "aim": aim,
@@ -210,7 +218,30 @@ def record(name: str, aim: Any, rows: int, table: int) -> dict[str, Any]:
         "unconstrained_loss": free[1],
         "by_estimate": population(by_estimate)[0],
         "spread": spread(model, law),
+        **more,
     }
+
+
+def along_path(model: ParityClassifier, law: Law, aim: str) -> dict[str, list[float]]:
+    """Return estimate and upper end, gap and loss in the population of every trade-off."""
+    cells = law.cells
+    parts = model._regressions(cells)
+    gaps = model.frontier_.gaps["sensitive"]
+    path: dict[str, list[float]] = {
+        "path_value": [gap.value for gap in gaps],
+        "path_high": [gap.high for gap in gaps],
+        "path_gap": [],
+        "path_loss": [],
+    }
+    for place in range(len(gaps)):
+        scores = [model.solution_.scores(place, j, *part) for j, part in enumerate(parts)]
+        served = np.mean(scores, axis=0)
+        if model.folds_ is not None:
+            fold = model.folds_(model._coded(cells, None))
+            served = np.stack(scores)[fold, np.arange(len(fold))]
+        path["path_gap"].append(law.gap(aim, served, model.threshold_))
+        path["path_loss"].append(law.loss(aim, served, model.threshold_))
+    return {key: [round(value, 5) for value in values] for key, values in path.items()}
 
 
 def spread(model: Any, law: Law) -> float:
@@ -261,34 +292,57 @@ def line(records: Sequence[dict[str, Any]], *names: str) -> str:
     )
 
 
+def run(
+    cells: Sequence[tuple[Any, ...]], jobs: int, seconds: float | None, paths: bool, records: Path
+) -> None:
+    """Append the records of cells as they come, and begin none after some seconds."""
+    with (
+        records.open("a") as file,
+        ProcessPoolExecutor(jobs, initializer=threadpool_limits, initargs=(1,)) as pool,
+    ):
+        missing = {pool.submit(record, *cell, paths) for cell in cells}
+
+        def append(done: Iterable[Future[dict[str, Any]]]) -> None:
+            for each in done:
+                missing.discard(each)
+                if not each.cancelled():
+                    print(json.dumps(each.result()), file=file, flush=True)
+
+        try:
+            append(as_completed([*missing], timeout=seconds))
+        except TimeoutError:
+            pool.shutdown(cancel_futures=True)
+            append([*missing])
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tables", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="number of the first table")
     parser.add_argument("--aims", nargs="+", default=AIMS, choices=AIMS)
     parser.add_argument("--laws", nargs="+", default=NEW, choices=[*LAWS])
     parser.add_argument("--rows", nargs="+", type=int, default=ROWS)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=np.inf)
+    parser.add_argument("--paths", action="store_true", help="record every trade-off, too")
     parser.add_argument("--records", type=Path, default=RECORDS)
     parser.add_argument("--page", action="store_true")
     args = parser.parse_args(argv)
-    records = []
-    if args.records.exists():
-        records = [json.loads(line) for line in args.records.read_text().splitlines()]
+
+    def known() -> list[dict[str, Any]]:
+        lines = args.records.read_text().splitlines() if args.records.exists() else []
+        return [json.loads(line) for line in lines]
+
     if not args.page:
         keys = "law", "aim", "rows", "table"
-        known = {tuple(each[key] for key in keys) for each in records}
-        # tables first, so that what is there at any time has all laws
-        cells = [
-            (law, aim, rows, table)
-            for table, law, aim, rows in product(
-                range(args.tables), args.laws, args.aims, args.rows
-            )
-            if (law, aim, rows, table) not in known
-        ]
-        with args.records.open("a") as file, ProcessPoolExecutor(args.jobs) as pool:
-            for each in pool.map(record, *zip(*cells)) if cells else ():
-                records.append(each)
-                print(json.dumps(each), file=file, flush=True)
+        there = {tuple(each[key] for key in keys) for each in known()}
+        tables = range(args.first, args.first + args.tables)
+        wanted = product(tables, args.laws, args.aims, args.rows)
+        cells = [(law, aim, rows, table) for table, law, aim, rows in wanted]
+        cells = [cell for cell in cells if cell not in there]
+        seconds = 60 * args.minutes if np.isfinite(args.minutes) else None
+        run(cells, args.jobs, seconds, args.paths, args.records)
+    records = known()
     places = {name: place for place, name in enumerate((*AIMS, *LAWS))}
     print(page(sorted(records, key=lambda e: (places[e["aim"]], places[e["law"]], e["rows"]))))
 
