@@ -141,7 +141,8 @@ def test_moments_of_tests_are_those_of_float64(name, on_and_off, monkeypatch):
             of_l.trace,
             of_l.squares,
         ]
-        return torch.stack(values), torch.stack([*own_sums(k, sums.k).cubes]), of_k.squares**1.5
+        cubes = torch.tensor(own_sums(k, sums.k).cubes, dtype=torch.float64)
+        return torch.stack(values), cubes, float(of_k.squares) ** 1.5
 
     (values, cubes, _), (truth, same, size) = on_and_off(function)
     assert (values / truth - 1).abs().max() < 2e-6
