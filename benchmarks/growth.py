@@ -3,12 +3,12 @@
     python benchmarks/growth.py --jobs 16 --out growth.jsonl [--rows 1000 3000] [--columns 40]
 
 Tables are made up: numbers alone, or every other column text with 4 to 40 levels. A cell is a
-table; its record has the processor seconds of each operation, the median of some repeats, on one thread,
-and the ratio to `LGBMClassifier` at its defaults: fits of each aim and of the encoder to its fit,
-predictions of all rows to its prediction. `one row` is in milliseconds, one row of an array or of a
-frame through `predict_proba`. Cells that the file already has are skipped; at the end, and
-with `--show`, the table is printed, with the largest fall of the time of a fit from one number of
-rows to the next.
+table; its record has the processor seconds of each operation, the median of `--repeats`, on one
+thread, and the ratio to `LGBMClassifier` at its defaults: fits of each aim and of the encoder to its
+fit, predictions of all rows to its prediction. `one row` is in milliseconds, one row of an array or
+of a frame through `predict_proba`. Cells that the file already has are skipped; at the end, and
+with `--show`, the table is printed, with the falls of the time of a fit from one number of rows to
+the next.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def cell(kind: str, n: int, d: int, repeats: int) -> dict[str, Any]:
 
 
 def show(records: list[dict[str, Any]]) -> None:
-    """Print the ratios, and the largest falls of the time of a fit."""
+    """Print the ratios, and the falls of the time of a fit."""
     print("| table | rows × columns | score | decision | rank | encoder | predict | one row, ms |")
     print("|---|---|---|---|---|---|---|---|")
     order = sorted(records, key=lambda one: (one["kind"], one["columns"], one["rows"]))

@@ -390,7 +390,7 @@ def test_decisions_are_the_same_with_one_thread_and_with_two():
     y = rng.uniform(size=600) < expit(4 * X[:, 0] - 2 + X[:, 1])
     fresh = rng.normal(size=(500, 2))
     models = [
-        ParityClassifier(aim="decision", n_jobs=n_jobs, random_state=0).fit(
+        ParityClassifier(aim="decision", cv=3, n_jobs=n_jobs, random_state=0).fit(
             X, y, sensitive_features=s
         )
         for n_jobs in (1, 2)

@@ -36,16 +36,12 @@ def auc_and_influence(
     w = np.ones(len(y)) if weights is None else weights
     if not (w[y == 1].any() and w[y == 0].any()):
         return np.nan, np.full(len(y), np.nan)
-    beaten = np.empty(len(y))  # the share of the other rows that a row is on the right side of
-    for label, other, sign in ((1, 0, 1), (0, 1, -1)):
-        order = np.sort(sign * scores[y == other])
-        cumulated = np.append(0, np.cumsum(w[y == other][np.argsort(sign * scores[y == other])]))
-        at = sign * scores[y == label]
-        below = (
-            cumulated[np.searchsorted(order, at)]
-            + cumulated[np.searchsorted(order, at, side="right")]
-        )
-        beaten[y == label] = below / (2 * cumulated[-1])
+    # the weight of each label up to each distinct score, and with half of the ties at it
+    _, place = np.unique(scores, return_inverse=True)
+    masses = np.stack([np.bincount(place, w * (y == label)) for label in (0, 1)])
+    below = (np.cumsum(masses, axis=1) - masses / 2) / masses.sum(axis=1, keepdims=True)
+    # the share of the rows of the other label that a row is on the right side of
+    beaten = np.where(y == 1, below[0, place], 1 - below[1, place])
     auc = float(np.average(beaten[y == 1], weights=w[y == 1]))
     share = np.where(y == 1, w[y == 1].sum(), w[y == 0].sum()) / w.sum()
     influence = (beaten - auc) / share

@@ -220,9 +220,10 @@ class _Dual:
 
     def rooms(self, z: np.ndarray) -> np.ndarray:
         """Return u - ν and u + ν, (2, M)."""
-        nu, bounds = np.split(z, [len(self.curves.mass)])
-        top = self.curves.own @ bounds
-        return np.stack([top - nu, top + nu])
+        cells = len(self.curves.mass)
+        nu = z[:cells]
+        top = self.curves.own @ z[cells:]
+        return np.array([top - nu, top + nu])
 
     def pull(self, multipliers: np.ndarray) -> np.ndarray:
         """Return the slope in z of the sum of rooms times multipliers."""
@@ -284,17 +285,18 @@ class _Dual:
         diagonal = ratios.sum(axis=0)[:, None]
         border = own * (ratios[1] - ratios[0])[:, None]
         corner = (4 * ratios.prod(axis=0)) @ (own / diagonal)
-        nu, bounds = np.split(np.column_stack([right, self.moments.T]), [len(own)])
-        bounds = (bounds - border.T @ (nu / diagonal)) / corner[:, None]
+        sides = np.column_stack([right, self.moments.T])
+        nu = sides[: len(own)]
+        bounds = (sides[len(own) :] - border.T @ (nu / diagonal)) / corner[:, None]
         bordered = np.vstack([(nu - border @ bounds) / diagonal, bounds])
         taken = self.taken(width, z)
         steepness = self.weights * taken * (1 - taken) / width
         identity = np.eye(self.means.shape[1])
         curvature = self.ridge + (self.means.T * steepness) @ self.means
-        c, along = np.split(self.moments @ bordered, [1], axis=1)
-        c = np.linalg.solve(identity + along @ curvature, c)
-        return np.asarray(bordered[:, 0] - bordered[:, 1:] @ (curvature @ c)[:, 0])
+        moved = self.moments @ bordered
+        c = np.linalg.solve(identity + moved[:, 1:] @ curvature, moved[:, 0])
+        return np.asarray(bordered[:, 0] - bordered[:, 1:] @ (curvature @ c))
 
 
 def _norm(slope: np.ndarray, products: np.ndarray) -> float:
-    return float(np.hypot(np.linalg.norm(slope), np.linalg.norm(products)))
+    return float(np.sqrt(slope @ slope + (products**2).sum()))
