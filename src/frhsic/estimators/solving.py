@@ -53,7 +53,6 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
     one before.
     """
     first = family.first(task)
-    task = family.softened(task, first.parameters)
     curves = task.curves
     assert curves is not None
     gaps = curves.gaps(family.evaluate(task, first.parameters, curves.functions).sums)
@@ -62,11 +61,10 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
 
     def solved(start: np.ndarray, mu: float, target: float = 1.0, free: int | None = None) -> Any:
         """Return the first `free` scaled parameters with the least objective; others stay."""
-        softened = family.softened(task, start * first.scales)
 
         def objective(scaled: np.ndarray) -> tuple[float, np.ndarray]:
             parameters = np.append(scaled, start[len(scaled) :]) * first.scales
-            loss, sums, gradient = family.evaluate(softened, parameters, curves.functions)
+            loss, sums, gradient = family.evaluate(task, parameters, curves.functions)
             norm, pull = gap_norm(curves, sums, SMOOTHNESS * target * gaps)
             along = parameters[first.own :]
             ridge = float(np.sum(task.ridge * along**2))
