@@ -54,6 +54,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.base import clone
+from sklearn.impute import SimpleImputer
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -193,7 +194,12 @@ def decision_unit(name: str, seed: int, folder: str | None, most: int | None) ->
     costs: dict[str, list[float]] = {}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        splines = make_pipeline(StandardScaler(), SplineTransformer(), LogisticRegression(C=0.1))
+        splines = make_pipeline(
+            SimpleImputer(),
+            StandardScaler(),
+            SplineTransformer(),
+            LogisticRegression(C=0.1),
+        )
         boosted = LGBMClassifier(n_jobs=1, verbose=-1)
         for base, wrapped, own in (("default", None, boosted), ("splines", splines, splines)):
             plain = clone(own).fit(train.X, train.y).predict_proba(test.X)[:, 1]

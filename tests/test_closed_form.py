@@ -461,7 +461,7 @@ def sample_rows(family: Family) -> tuple[Problem, np.ndarray]:
         y = rng.normal(size=n)
     if isinstance(family, NumberRanks):
         means = expanded(means, rng.uniform(size=n))
-    rows = Problem(base, means, y, weights, width=0.3)
+    rows = Problem(base, means, y, weights)
     start = family.first(rows).parameters
     return rows, start + 0.2 * rng.normal(size=len(start))
 
@@ -496,18 +496,27 @@ def test_sums_and_gradients_of_ranks_are_those_of_soft_deciles(family, monkeypat
 
     def sums(parameters: np.ndarray) -> np.ndarray:
         score = NumberScores().outputs(parameters, rows.base, rows.columns)
+        width = 0.1 * np.sqrt(np.cov(score, aweights=rows.weights, ddof=0))
 
         def share_above(q: float, share: float) -> float:
-            return float(rows.weights @ expit((score - q) / rows.width) - share)
+            return float(rows.weights @ expit((score - q) / width) - share)
 
         deciles = [brentq(share_above, -50, 50, (1 - decile,)) for decile in np.arange(1, 10) / 10]
-        return FUNCTIONS_OF_ROWS.T @ expit((score[:, None] - deciles) / rows.width)
+        return FUNCTIONS_OF_ROWS.T @ expit((score[:, None] - deciles) / width)
 
     def value(parameters: np.ndarray) -> float:
         return family.loss(rows, parameters) + float((pull * sums(parameters)).sum())
 
     assert evaluation.sums == approx(sums(at), abs=1e-9)
     assert evaluation.gradient(pull) == approx(difference(value, at), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("family", [ScoreRanks(), NumberRanks()])
+def test_scores_that_shrink_keep_the_curves_of_their_ranks(family):
+    """Otherwise almost equal scores would have no gap while solving, whatever their order."""
+    rows, at = sample_rows(family)
+    whole, small = (family.evaluate(rows, c * at, FUNCTIONS_OF_ROWS).sums for c in (1.0, 1e-3))
+    assert small == approx(whole, rel=1e-9)
 
 
 def test_soft_deciles_have_nearly_the_shares_of_deciles():

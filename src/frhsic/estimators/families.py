@@ -34,7 +34,8 @@ MOST_SOLVED_ROWS = 50_000
 DECILES = np.arange(1, 10) / 10
 
 # Width over which a decision is softened while solving, in standard deviations of the score or of
-# its log-odds.
+# its log-odds: where it followed the score only from step to step, a score of one fold shrank up to
+# 187 times as much as that of another, since soft decisions of equal scores have no gap.
 WIDTH = 0.1
 
 # Steps of Newton's method from a decile to where soft indicators have its share: one leaves an
@@ -112,8 +113,8 @@ class Problem:
     """What is solved: η as `base`, (n,) or (n, C); m as `columns`, (n, K); y (n,) or (n, C);
     weights that sum to 1; and the curves of the gaps.
 
-    `threshold` is that of decisions, `width` that over which ranks are softened, and `ridge` the
-    weight of the square of each coefficient along m.
+    `threshold` is that of decisions, and `ridge` the weight of the square of each coefficient along
+    m.
     """
 
     base: np.ndarray
@@ -122,7 +123,6 @@ class Problem:
     weights: np.ndarray
     curves: GapCurves | None = None
     threshold: float = 0.5
-    width: float = 0.0
     ridge: np.ndarray | float = 0.0
 
     def at(self, rows: np.ndarray) -> Problem:
@@ -204,7 +204,7 @@ class SmoothFamily(Family):
         return self.evaluate(task, parameters, np.zeros((len(task.y), 1))).loss
 
     def sums(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> np.ndarray:
-        return self.evaluate(self.softened(task, parameters), parameters, functions).sums
+        return self.evaluate(task, parameters, functions).sums
 
     def link(self, eta: np.ndarray) -> np.ndarray:
         """Return η on the scale of the coefficients."""
@@ -224,10 +224,6 @@ class SmoothFamily(Family):
         constant = np.zeros_like(self.first(task).parameters)
         constant[0] = self.link(task.mean())
         return constant
-
-    def softened(self, task: Problem, parameters: np.ndarray) -> Problem:
-        """Return the rows with the width that belongs to some parameters."""
-        return task
 
 
 def _with_columns(own: list[float], scales: list[float], task: Problem) -> StartingPoint:
@@ -391,10 +387,6 @@ class NumberRanks(NumberScores):
         rank = np.interp(eta, units.ranks, np.linspace(0, 1, len(units.ranks)))
         return self.link(eta), expanded(means, rank)
 
-    def softened(self, task: Problem, parameters: np.ndarray) -> Problem:
-        score = NumberScores.outputs(self, parameters, task.base, task.columns)
-        return replace(task, width=max(WIDTH * float(score.std()), CLIP))
-
     def task_loss(self, task: Problem, score: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the loss of scores, and its slope at each row."""
         loss = float(task.weights @ (score - task.y) ** 2)
@@ -403,14 +395,19 @@ class NumberRanks(NumberScores):
     def evaluate(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
         score = NumberScores.outputs(self, parameters, task.base, task.columns)
         loss, slope_of_loss = self.task_loss(task, score)
-        above = soft_deciles(score, task.weights, task.width)
-        steepness = above * (1 - above) / task.width
+        away = score - task.weights @ score
+        variance = max(float(task.weights @ away**2), CLIP**2)
+        width = WIDTH * np.sqrt(variance)
+        above = soft_deciles(score, task.weights, width)
+        steepness = above * (1 - above) / width
 
         def gradient(weights: np.ndarray) -> np.ndarray:
             moved = (functions @ weights) * steepness
             # a decile moves with the rows near it, so only what a row does beyond their mean counts
             mean = moved.sum(axis=0) / np.maximum(task.weights @ steepness, 1e-12)
             slope = moved.sum(axis=1) - task.weights * (steepness @ mean)
+            # the width grows with the scores: all of them times a number have the same ranks
+            slope -= task.weights * away * (slope @ away) / variance
             return _linear_gradient(task, slope_of_loss + slope)
 
         return Evaluated(loss, functions.T @ above, gradient)

@@ -53,7 +53,6 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
     one before.
     """
     first = family.first(task)
-    task = family.softened(task, first.parameters)
     curves = task.curves
     assert curves is not None
     gaps = curves.gaps(family.evaluate(task, first.parameters, curves.functions).sums)
@@ -70,11 +69,10 @@ def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
         """Return the first `free` scaled parameters with the least objective, while others stay,
         and the inverse curvature there; that of a neighbour is the metric to start with.
         """
-        softened = family.softened(task, start * first.scales)
 
         def objective(scaled: np.ndarray) -> tuple[float, np.ndarray]:
             parameters = np.append(scaled, start[len(scaled) :]) * first.scales
-            loss, sums, gradient = family.evaluate(softened, parameters, curves.functions)
+            loss, sums, gradient = family.evaluate(task, parameters, curves.functions)
             norm, pull = gap_norm(curves, sums, SMOOTHNESS * target * gaps)
             along = parameters[first.own :]
             ridge = float(np.sum(task.ridge * along**2))
