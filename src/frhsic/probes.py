@@ -22,6 +22,8 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from frhsic._trees import histogram_settings
+
 ProbeKind = Literal["linear", "trees"]
 
 FOLDS = 5
@@ -93,7 +95,7 @@ def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Pr
     split = KFold(folds, shuffle=True, random_state=seed)
     value, rank = ((t - t.mean()) / t.std() for t in (s, rankdata(s)))
     targets = (value, rank, np.random.default_rng(seed).permutation(rank))
-    model = _model(kind, seed)
+    model = _model(kind, z.shape[1], seed)
     if kind == "linear":
         fits = cross_val_predict(model, z, np.column_stack(targets), cv=split).T
     else:
@@ -112,7 +114,7 @@ def held_out_r2(
     seed: int = 0,
 ) -> float:
     """R² on test rows of a probe that was fitted on other rows."""
-    return float(r2_score(s_test, _model(kind, seed).fit(z, s).predict(z_test)))
+    return float(r2_score(s_test, _model(kind, z.shape[1], seed).fit(z, s).predict(z_test)))
 
 
 def cross_fitted_scores(
@@ -140,9 +142,11 @@ def cross_fitted_scores(
     return np.asarray(scores[:, 1])
 
 
-def _model(kind: ProbeKind, seed: int) -> Any:
+def _model(kind: ProbeKind, columns: int, seed: int) -> Any:
     if kind == "linear":
         return linear_head(binary=False)
     # trees of few rows: more threads gain little, and wait for each other without end where cores
     # are busy
-    return lightgbm.LGBMRegressor(n_estimators=TREES, random_state=seed, n_jobs=1, verbose=-1)
+    return lightgbm.LGBMRegressor(
+        n_estimators=TREES, random_state=seed, n_jobs=1, **histogram_settings(columns)
+    )
