@@ -82,7 +82,11 @@ class Bins:
 
 
 def column_functions(
-    column: np.ndarray, is_category: bool, splines: int, weights: np.ndarray, most_bins: int = MOST_BINS
+    column: np.ndarray,
+    is_category: bool,
+    splines: int,
+    weights: np.ndarray,
+    most_bins: int = MOST_BINS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the edges of the bins of a column, and its functions on the bins, (bins, q).
 
