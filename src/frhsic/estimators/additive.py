@@ -20,9 +20,11 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 from scipy.sparse import block_diag, csr_array, eye_array
 from scipy.special import expit, logsumexp, softmax
+from sklearn.utils.extmath import randomized_svd
 
-# Bins of a column of numbers, and indicators of a column of levels, at most.
-MOST_BINS = 255
+from frhsic._trees import MOST_BINS, bins_of_a_column
+
+# Indicators of a column of levels, at most.
 MOST_INDICATORS = 32
 # A level with a smaller share of the weight shares the indicator of all such levels.
 SMALLEST_LEVEL = 0.003
@@ -30,11 +32,15 @@ SMALLEST_LEVEL = 0.003
 # more, at most.
 MOST_NUMBER_LEVELS = 6
 MOST_SPLINES = 8
-# Functions of all columns, at most: the more columns, the fewer splines each of them has.
+# Functions of all columns, at most: the more columns, the fewer splines each of them has, and of
+# more columns the leading principal components stay. Rows that these are learned from, at most.
 MOST_FUNCTIONS = 400
+COMPONENT_ROWS = 4_096
 # Rows that the Gram matrices are made of, at most, and rows that are coded at once.
 GRAM_ROWS = 30_000
 ROWS_OF_A_BLOCK = 4_096
+# A function with a smaller variance has no coefficient.
+SMALLEST_VARIANCE = 1e-9
 # Ridges, for rows of mean weight 1.
 RIDGE_GRID = np.logspace(-4, 1, 11)
 # Scaled gradient at which a logistic regression is solved.
@@ -76,7 +82,11 @@ class Bins:
 
 
 def column_functions(
-    column: np.ndarray, is_category: bool, splines: int, weights: np.ndarray
+    column: np.ndarray,
+    is_category: bool,
+    splines: int,
+    weights: np.ndarray,
+    most_bins: int = MOST_BINS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the edges of the bins of a column, and its functions on the bins, (bins, q).
 
@@ -91,7 +101,7 @@ def column_functions(
     if is_category:
         edges, functions = _level_functions(values, mass / weights.sum())
     elif len(values) <= 2 or len(values) > MOST_NUMBER_LEVELS:
-        edges, functions = _number_functions(values, mass / mass.sum(), splines)
+        edges, functions = _number_functions(values, mass / mass.sum(), splines, most_bins)
     else:
         edges = values[1:]
         functions = np.vstack([np.eye(len(values)), np.zeros(len(values))])
@@ -121,14 +131,14 @@ def _level_functions(levels: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _number_functions(
-    values: np.ndarray, mass: np.ndarray, splines: int
+    values: np.ndarray, mass: np.ndarray, splines: int, most_bins: int
 ) -> tuple[np.ndarray, np.ndarray]:
     if len(values) < 2:
         return values[1:], np.zeros((len(values[1:]) + 2, 0))
     rank = np.cumsum(mass) - mass / 2
     place = np.arange(len(values))
-    if len(values) > MOST_BINS:
-        groups = np.minimum((rank * MOST_BINS + 1e-9).astype(np.int64), MOST_BINS - 1)
+    if len(values) > most_bins:
+        groups = np.minimum((rank * most_bins + 1e-9).astype(np.int64), most_bins - 1)
         place = np.unique(groups, return_inverse=True)[1]
     begins = np.r_[True, place[1:] != place[:-1]]
     share = np.bincount(place, mass)
@@ -152,34 +162,78 @@ def spline_functions(rank: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Functions of the columns on their bins, (bins, q)."""
+    """Functions of the columns.
+
+    Attributes
+    ----------
+    bins
+        Bins of the columns.
+    functions
+        Functions of one column each, on the bins, (bins, p).
+    components
+        Combinations of these that are used, (p, q): each by itself, or principal components.
+    """
 
     bins: Bins
     functions: csr_array
+    components: Any
 
     @classmethod
     def fit(cls, x: np.ndarray, categorical: Sequence[int], weights: np.ndarray) -> Basis:
-        """Learn bins and functions from the columns of a table of numbers, (n, d). Of too many
-        functions those with the largest variance stay, which looks at no target.
-        """
+        """Learn bins and functions from the columns of a table of numbers, (n, d)."""
         d = x.shape[1]
         if not d:
-            return cls(Bins(()), csr_array((0, 0)))
+            return cls(Bins(()), csr_array((0, 0)), eye_array(0))
         splines = int(np.clip(MOST_FUNCTIONS // d - 1, 0, MOST_SPLINES))
-        parts = [column_functions(x[:, j], j in categorical, splines, weights) for j in range(d)]
+        most_bins = bins_of_a_column(d)
+        parts = [
+            column_functions(x[:, j], j in categorical, splines, weights, most_bins)
+            for j in range(d)
+        ]
         bins = Bins(tuple(edges for edges, _ in parts))
         functions = csr_array(block_diag([part for _, part in parts], format="csr"))
-        if functions.shape[1] > MOST_FUNCTIONS:
-            shares = bins.incidence(x).T @ (weights / weights.sum())
-            variance = functions.power(2).T @ shares - (functions.T @ shares) ** 2
-            kept = np.argsort(-variance, kind="stable")[:MOST_FUNCTIONS]
-            functions = functions[:, np.sort(kept)]
-        return cls(bins, functions)
+        if functions.shape[1] <= MOST_FUNCTIONS:
+            return cls(bins, functions, eye_array(functions.shape[1], format="csr"))
+        some = slice(None, None, -(-len(x) // COMPONENT_ROWS))
+        values = (bins.incidence(x[some]) @ functions).toarray()
+        return cls(bins, functions, principal_components(values, weights[some]))
 
     @property
     def count(self) -> int:
-        """Number of functions."""
-        return int(self.functions.shape[1])
+        """Number of functions that are used."""
+        return int(self.components.shape[1])
+
+    def values(self, incidence: csr_array) -> np.ndarray:
+        """Return the functions of rows, by the bins that these are in; (n, q)."""
+        return np.asarray((incidence @ self.functions).toarray() @ self.components)
+
+    def on_bins(self, coefficients: np.ndarray) -> np.ndarray:
+        """Return what combinations (q, k) of the functions are on each bin, (bins, k)."""
+        return np.asarray(self.functions @ (self.components @ coefficients))
+
+    def sums(self, sums: np.ndarray) -> np.ndarray:
+        """Return sums of the functions over rows, (q, k), by the sums of each bin, (bins, k)."""
+        return np.asarray(self.components.T @ (self.functions.T @ sums))
+
+
+def principal_components(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the leading principal components of functions of rows, (n, p), as combinations of
+    these, (p, q), by a randomised singular value decomposition.
+
+    Functions are divided by the root of their standard deviation, as :meth:`Grams.without` does. A
+    component has the square root of its variance as factor: divided by the root of its own standard
+    deviation it is the component itself, so that the ridge acts on it as on the functions.
+    """
+    shares = (weights / weights.sum())[:, None]
+    centered = values - (shares * values).sum(axis=0)
+    variance = (shares * centered**2).sum(axis=0)
+    varies = variance > SMALLEST_VARIANCE
+    factors = np.zeros(len(variance))
+    factors[varies] = variance[varies] ** -0.25
+    _, sizes, axes = randomized_svd(
+        np.sqrt(shares) * centered * factors, MOST_FUNCTIONS, n_iter=2, random_state=0
+    )
+    return np.asarray(factors[:, None] * axes.T * sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +274,7 @@ class AdditivePart:
     def of(cls, basis: Basis, coefficients: np.ndarray, constants: np.ndarray) -> AdditivePart:
         """Return what functions add, by their coefficients (folds, q, outputs)."""
         folds, q, outputs = coefficients.shape
-        table = basis.functions @ coefficients.transpose(1, 0, 2).reshape(q, folds * outputs)
+        table = basis.on_bins(coefficients.transpose(1, 0, 2).reshape(q, folds * outputs))
         return cls(table.reshape(-1, folds, outputs), constants)
 
     def out_of_fold(self, design: Design) -> np.ndarray:
@@ -250,15 +304,15 @@ class Grams:
     @classmethod
     def of(cls, design: Design, targets: np.ndarray) -> Grams:
         """Sum up the rows of each fold in blocks."""
-        functions = design.basis.functions
+        basis = design.basis
         mass = design.weights / design.weights.sum()
-        means = np.r_[functions.T @ (design.incidence.T @ mass), mass @ targets]
+        means = np.r_[basis.sums(design.incidence.T @ mass), mass @ targets]
         sums = np.zeros((design.folds, 1 + len(means), 1 + len(means)))
         for j in range(len(sums)):
             rows = np.flatnonzero(design.fold == j)
             for start in range(0, len(rows), ROWS_OF_A_BLOCK):
                 some = rows[start : start + ROWS_OF_A_BLOCK]
-                values = (design.incidence[some] @ functions).toarray()
+                values = basis.values(design.incidence[some])
                 block = np.column_stack([values, targets[some]]) - means
                 block = np.column_stack([np.ones(len(some)), block])
                 block *= np.sqrt(design.weights[some])[:, None]
@@ -285,7 +339,8 @@ class Grams:
         covariance = total[1:, 1:] / total[0, 0] - np.outer(means, means)
         variance = np.diag(covariance)[:q]
         factors = np.zeros(q)
-        factors[variance > 1e-9] = variance[variance > 1e-9] ** -0.25
+        varies = variance > SMALLEST_VARIANCE
+        factors[varies] = variance[varies] ** -0.25
         every = np.append(factors, np.ones(len(means) - q))
         return means, factors, covariance * np.outer(every, every)
 
@@ -390,7 +445,7 @@ def fit_logistic(
 
     def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
         standard, plain, intercepts = original(u)
-        table = design.basis.functions @ plain.transpose(1, 0, 2).reshape(q, -1)
+        table = design.basis.on_bins(plain.transpose(1, 0, 2).reshape(q, -1))
         margins = (design.incidence @ table).reshape(-1, folds, outputs) + intercepts
         if outputs == 1:
             losses = np.logaddexp(0, (1 - 2 * ones[:, None, :]) * margins)[..., 0]
@@ -399,7 +454,7 @@ def fit_logistic(
         value = (trains * losses).sum() + ridge / 2 * (standard**2).sum()
         residuals = trains[..., None] * (margin_probabilities(margins) - ones[:, None, :])
         sums = design.incidence.T @ residuals.reshape(len(labels), -1)
-        moments = (design.basis.functions.T @ sums).reshape(q, folds, outputs).transpose(1, 0, 2)
+        moments = design.basis.sums(sums).reshape(q, folds, outputs).transpose(1, 0, 2)
         whole = residuals.sum(axis=0)[:, None]
         slopes = factors * (moments - centers * whole) + ridge * standard
         gradient = np.concatenate([2 * whole, roots.transpose(0, 2, 1) @ slopes], axis=1)

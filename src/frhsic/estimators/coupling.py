@@ -268,6 +268,8 @@ def embed_rows(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
             scaled = ((rank - rank.mean()) / max(rank.std(), 1e-9)).fillna(0.0)
             blocks.append(scaled.to_numpy()[:, None])
             values = values.isna()
+            if not values.any():
+                continue
         levels = values.fillna(-1)
         shares = levels.value_counts(normalize=True)
         if len(shares) > 1:

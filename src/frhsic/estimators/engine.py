@@ -22,6 +22,7 @@ from scipy.special import logit, logsumexp
 
 from frhsic import _progress
 from frhsic._threads import thread_count
+from frhsic._trees import histogram_settings
 from frhsic.estimators.additive import (
     GRAM_ROWS,
     RIDGE_GRID,
@@ -50,8 +51,6 @@ CHOICE_ROWS = 30_000
 PILOT_ROWS = 10_000
 PILOT_ROUNDS = 20
 PILOT_SETTINGS = {"objective": "regression", "num_leaves": 15, "learning_rate": 0.15}
-# Columns of a table whose histograms are made row by row, at most.
-MOST_BY_ROWS = 128
 # Rows, and rounds of all outputs, that are predicted at once.
 ROWS_AT_ONCE = 65_536
 ROUNDS_AT_ONCE = 5
@@ -64,14 +63,8 @@ def table_settings(columns: int) -> dict[str, Any]:
 
     Each tree sees half of the columns, but four at least: fewer hide interactions.
     """
-    return {
-        "feature_fraction": min(max(0.5, 4 / max(columns, 1)), 1.0),
-        # LightGBM would try both ways to make histograms, which takes as long as a tree, and chance
-        # would decide the last bits
-        "force_row_wise" if columns <= MOST_BY_ROWS else "force_col_wise": True,
-        "metric": "None",
-        "verbose": -1,
-    }
+    share = min(max(0.5, 4 / max(columns, 1)), 1.0)
+    return histogram_settings(columns) | {"feature_fraction": share, "metric": "None"}
 
 
 def leaf_count(rows: int) -> int:

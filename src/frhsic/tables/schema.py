@@ -364,14 +364,20 @@ def _learn_from_text(
     if decimal is not None and len(cells):
         if cells.str.lower().isin(TRUTH).all():
             return ColumnType(name, "boolean")
-        bare = remove_units(cells)
-        money = bool((bare != cells).any())
-        sign = _money_sign(bare, decimal) if money else decimal
-        plain = remove_grouping(bare, sign)
-        # 1.234 alone may be a little more than 1; 1.234,5 and 1.234.567 may not
-        grouped = money or bool((cells[plain != cells].str.count("[.,]") > 1).any())
-        digits = plain if grouped else cells
-        if parse_numbers(digits, sign).notna().all() and not digits.str.contains(CODE).any():
+        digits = cells
+        sign = decimal
+        grouped = False
+        plain = parse_numbers(cells, decimal).notna().all()
+        if not plain:
+            bare = remove_units(cells)
+            money = bool((bare != cells).any())
+            sign = _money_sign(bare, decimal) if money else decimal
+            ungrouped = remove_grouping(bare, sign)
+            # 1.234 alone may be a little more than 1; 1.234,5 and 1.234.567 may not
+            grouped = money or bool((cells[ungrouped != cells].str.count("[.,]") > 1).any())
+            digits = ungrouped if grouped else cells
+            plain = grouped and parse_numbers(digits, sign).notna().all()
+        if plain and not digits.str.contains(CODE).any():
             own = sign if sign != decimal else ""
             return ColumnType(name, "number", grouped=grouped, decimal=own)
     if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
