@@ -92,7 +92,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """
     report = yield
     error = call.excinfo
-    if error is None or find_spec("torch") is not None or getattr(error.value, "name", "") != "torch":
+    if (
+        error is None
+        or find_spec("torch") is not None
+        or getattr(error.value, "name", "") != "torch"
+    ):
         return report
     imported_by = Path(error.traceback[-1].path).parts
     if report.failed and ("needs torch" in str(error.value) or "frhsic" not in imported_by):

@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from lightgbm import LGBMRegressor
+from scipy.stats import rankdata
+from sklearn.model_selection import KFold, cross_val_predict
 
 from frhsic.probes import cross_fitted_scores, held_out_r2, probe
 
@@ -30,6 +33,19 @@ def test_a_probe_recovers_what_is_there_and_nothing_else():
     assert probe(z[:400], square[:400], "trees").r2 > 0.8
     assert probe(z, noise, "linear").r2 < 0.01
     assert probe(z[:400], noise[:400], "trees").r2 < 0.05
+
+
+def test_trees_whose_columns_are_binned_once_are_those_of_each_fold():
+    """Where a column has few values, its bins are the same in all folds."""
+    random = np.random.default_rng(0)
+    z = random.integers(20, size=(500, 2)).astype(float)
+    s = z[:, 0] ** 2 + random.standard_normal(500)
+    rank = rankdata(s)
+    trees = LGBMRegressor(random_state=0, n_jobs=1, verbose=-1)
+    folds = KFold(5, shuffle=True, random_state=0)
+    expected = [np.mean((t - cross_val_predict(trees, z, t, cv=folds)) ** 2) for t in (s, rank)]
+    r2 = max(1 - error / t.var() for error, t in zip(expected, (s, rank)))
+    assert probe(z, s, "trees").r2 == pytest.approx(r2, abs=1e-6)
 
 
 def test_a_probe_recovers_the_order_of_a_skewed_attribute():
