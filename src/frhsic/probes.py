@@ -111,10 +111,11 @@ def _cross_fitted_trees(
     settings = {"objective": "regression", "seed": seed, "num_threads": 1, "verbose": -1}
     data = lightgbm.Dataset(z, np.zeros(len(z)), params=settings).construct()
     fits = np.empty((len(targets), len(z)))
-    for train, held_out in split.split(z):
-        part = data.subset(np.sort(train)).construct()
+    for rows, held_out in split.split(z):
+        train: Any = np.sort(rows)
+        part = data.subset(train).construct()
         for own, target in zip(fits, targets):
-            part.set_label(target[np.sort(train)])
+            part.set_label(target[train])
             booster = lightgbm.Booster(settings, part)
             for _ in range(TREES):
                 booster.update()

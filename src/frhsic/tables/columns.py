@@ -109,9 +109,9 @@ def to_pandas(table: Any, name: str = "frame") -> pd.DataFrame:
             f"{name} has columns of {table.columns.nlevels} levels; join them into one name each,"
             " such as by columns.map('_'.join)."
         )
-    table = table.reset_index(drop=True)
-    named = all(isinstance(name, str) for name in table.columns.tolist())
-    return table if named else table.rename(columns=str)
+    frame = table.reset_index(drop=True)
+    named = all(isinstance(name, str) for name in frame.columns.tolist())
+    return frame if named else frame.rename(columns=str)
 
 
 def column_kind(column: pd.Series[Any]) -> Literal["number", "boolean", "category", "date"]:

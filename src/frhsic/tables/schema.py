@@ -7,9 +7,10 @@ whose other codes are all digits.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -151,6 +152,18 @@ class ColumnType:
 
     def _code(self, cell: Any) -> int | None:
         return None if pd.isna(cell) else self._position(level_text(cell))
+
+    def code(self, cell: Any, missing: Sequence[str] = ()) -> float:
+        """Return one value as a number, as :meth:`codes` does; `missing` are codes for missing
+        values.
+        """
+        number = isinstance(cell, (int, float)) and math.isfinite(cell)
+        if self.kind in ("number", "boolean") and number and not missing:
+            return float(cell)
+        if self.kind in LEVELLED and isinstance(cell, str) and not missing:
+            place = self._position(cell)
+            return math.nan if place is None else place
+        return float(self.codes(mask_codes(pd.Series([cell]), missing))[0])
 
     def codes(self, column: pd.Series[Any]) -> np.ndarray:
         """Return the values as float64: levels by their positions, dates and durations in days, NaN
@@ -307,6 +320,22 @@ class Schema:
         for j, (column, (name, values)) in enumerate(zip(self.columns, table.items())):
             codes[:, j] = column.codes(mask_codes(values, self.missing.get(str(name), ())))
         return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
+
+    def row_codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """Return rows that are dictionaries by name as the same numbers, cell by cell."""
+        self.require_names(rows[0])
+        codes = np.empty((len(rows), len(self.columns)))
+        for j, column in enumerate(self.columns):
+            missing = self.missing.get(column.name, ())
+            for i, row in enumerate(rows):
+                codes[i, j] = column.code(row.get(column.name), missing)
+        return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
+
+    def require_names(self, names: Iterable[Any]) -> None:
+        """Raise if a table lacks columns of the schema."""
+        given = set(names)
+        if lacking := [name for name in self.names if name not in given]:
+            raise ValueError(f"X has no column {lacking[0]!r}; this model needs {self.names}.")
 
     @property
     def categorical(self) -> list[int]:
