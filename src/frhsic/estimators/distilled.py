@@ -194,6 +194,8 @@ class Distilled:
         assert self.schema_ is not None
         names = self.schema_.names
         frame = to_pandas(X, "X") if is_frame(X) else pd.DataFrame(X, columns=names)
+        if frame.columns.tolist() == names:
+            return frame
         self.schema_.require_names(frame.columns)
         return frame[names]
 

@@ -157,12 +157,14 @@ class ColumnType:
         """Return one value as a number, as :meth:`codes` does; `missing` are codes for missing
         values.
         """
-        number = isinstance(cell, (int, float)) and math.isfinite(cell)
-        if self.kind in ("number", "boolean") and number and not missing:
-            return float(cell)
+        if cell is None or cell != cell:
+            return math.nan
         if self.kind in LEVELLED and isinstance(cell, str) and not missing:
             place = self._position(cell)
             return math.nan if place is None else place
+        number = isinstance(cell, (int, float)) and math.isfinite(cell)
+        if self.kind in ("number", "boolean") and number and not missing:
+            return float(cell)
         return float(self.codes(mask_codes(pd.Series([cell]), missing))[0])
 
     def codes(self, column: pd.Series[Any]) -> np.ndarray:
