@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import lightgbm
 import numpy as np
@@ -155,6 +155,26 @@ class Distilled:
         return onnx_bytes(
             self.model, self.schema_, self.n_features_in_, attributes, [*classes], threshold
         )
+
+    def as_trained(self, predictor: Any) -> Self:
+        """Return a model that reads tables, names classes and decides on scores as a predictor that
+        was fitted on the same columns; its levels keep their order.
+        """
+        changes: dict[str, Any] = {
+            "sensitive_schema_": getattr(predictor, "sensitive_schema_", None)
+        }
+        schema = getattr(predictor, "schema_", None)
+        if schema is not None and self.schema_ is not None:
+            columns = tuple(
+                replace(column, levels=own.levels)
+                for column, own in zip(schema.columns, self.schema_.columns)
+            )
+            changes["schema_"] = replace(schema, columns=columns)
+        if hasattr(predictor, "classes_"):
+            changes["classes_"] = predictor.classes_
+            if predictor.aim != "decision":
+                changes["threshold_"] = predictor.threshold_
+        return replace(self, **changes)
 
     def coded(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Return rows as the numbers that the trees take, (n, d)."""

@@ -28,6 +28,11 @@ def require_exportable(model: Any, schema: Schema | None) -> None:
             f"the distilled model is a {type(model).__name__}, and trees of LightGBM are exported."
             " Leave the estimator of distill out, or convert the attribute `model` with skl2onnx."
         )
+    require_readable_columns(schema)
+
+
+def require_readable_columns(schema: Schema | None) -> None:
+    """Raise if a table has columns that ONNX cannot read."""
     dates = [] if schema is None else [c.name for c in schema.columns if c.kind in UNREADABLE]
     if dates:
         raise ValueError(

@@ -325,7 +325,8 @@ class Schema:
 
     def row_codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Return rows that are dictionaries by name as the same numbers, cell by cell."""
-        self.require_names(rows[0])
+        for row in rows:
+            self.require_names(row)
         codes = np.empty((len(rows), len(self.columns)))
         for j, column in enumerate(self.columns):
             missing = self.missing.get(column.name, ())
