@@ -1,108 +1,199 @@
-"""Latency of a saved model: one row, a million rows, and the command `frhsic predict`.
+"""Latency of served models: one row and 100,000 rows, by training size and number of columns.
 
-    python benchmarks/serving.py [--rows 1000000]     # writes results/serving.json
+    python benchmarks/serving.py [--rows 100000] [--sizes 1000 8000 30000] [--columns 5 40 300]
 
-The models are the default ParityClassifier, fitted on 20,000 made-up rows, and an FRHSICClassifier
-of the default size, on 500; four of the twelve columns are text. Times are on one thread of the
-CPU, in processor time. For one row they are the median of many calls, for many rows the time of one
-call.
+writes results/serving.json. Each model is fitted on made-up numbers that follow an attribute:
+
+- default: ParityClassifier; frozen: the same around a LightGBM that was fitted on other rows;
+- distilled: `distill` of the default; onnx: the same in onnxruntime, if it is installed;
+- lightgbm: LGBMClassifier at its defaults, on the same rows;
+- network: FRHSICClassifier, at 1,000 rows only, if torch is installed.
+
+Times are processor time on one thread: of one row, an array, the median of many calls; of many rows
+the least of a few. Memory is that of the process after loading, less that of one that has imported
+the same modules. The last entry is `frhsic predict` of a CSV file.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
+from lightgbm import LGBMClassifier
+from sklearn.frozen import FrozenEstimator
 
-from frhsic import FRHSICClassifier, ParityClassifier, load, save
-from frhsic.training import Training
-from frhsic_paper.records import hardware
+from frhsic import ParityClassifier, distill, load, save
+from frhsic._lazy import has_torch
 
 OUT = Path(__file__).parent / "results" / "serving.json"
+MEMORY = (
+    "import resource, sys, lightgbm, sklearn.pipeline, pandas, frhsic; from frhsic import load,"
+    " ParityClassifier\nsize = lambda: int(open('/proc/self/statm').read().split()[1])\n"
+    "before = size(); model = load(sys.argv[1]); print((size() - before) * 4096)"
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 8_000, 30_000])
+    parser.add_argument("--columns", type=int, nargs="+", default=[5, 40, 300])
     parser.add_argument("--out", type=Path, default=OUT)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    rows = made_up(arguments.rows)
-    network = FRHSICClassifier(training=Training(epochs=2), device="cpu", random_state=0)
-    record = {"machine": hardware(torch.device("cpu")), "rows": len(rows), "columns": rows.shape[1]}
+    warnings.simplefilter("ignore")
+    record: dict[str, Any] = {"machine": processor(), "rows": arguments.rows, "models": []}
     with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / "new.csv"
-        rows.to_csv(table, index=False)
-        for model, fitted in ((ParityClassifier(random_state=0), 20_000), (network, 500)):
-            name = type(model).__name__
-            record[name] = measured(model, made_up(fitted), rows, table)
-            print(name, record[name], flush=True)
+        for columns in arguments.columns:
+            for size in arguments.sizes:
+                for name, times in measured(size, columns, arguments.rows, Path(folder)):
+                    entry = {"model": name, "trained on": size, "columns": columns, **times}
+                    record["models"].append(entry)
+                    print(entry, flush=True)
+                    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        record["predict of a CSV"] = command_times(arguments.rows, Path(folder))
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def measured(model: Any, train: pd.DataFrame, rows: pd.DataFrame, table: Path) -> dict[str, float]:
-    """Return the seconds of one model, and its sizes; rows are those of the table."""
-    s = np.random.default_rng(1).normal(size=len(train))
-    train = train.assign(x0=train["x0"] + s)
-    y = train.select_dtypes("number").sum(axis=1) > 0
-    model.fit(train, y, sensitive_features=s)
-    path = table.with_name("model.frhsic")
-    save(model, path)
-    loaded = typical(lambda: load(path), 5)
-    model = load(path)
-    command = [sys.executable, "-m", "frhsic.cli", "predict", str(path), str(table)]
-    code = (  # of a process of its own, whose peak of memory is the command's
-        "import json, resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True,"
-        " stdout=subprocess.DEVNULL); print(list(resource.getrusage(resource.RUSAGE_CHILDREN)[:3]))"
+def processor() -> str:
+    """Return the name of the processor."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((x.partition(": ")[2] for x in lines if x.startswith("model name")), "unknown")
+
+
+def made_up(rows: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return numbers of which a tenth follow an attribute, a target of two classes, and the
+    attribute.
+    """
+    rng = np.random.default_rng(seed)
+    s = rng.normal(size=rows)
+    X = rng.normal(size=(rows, columns))
+    some = max(columns // 10, 1)
+    X[:, :some] += s[:, None]
+    margin = X[:, :some].mean(axis=1) + X[:, -1] * (X[:, 1] > 0) + rng.logistic(size=rows)
+    return X, margin > 0, s
+
+
+def measured(
+    size: int, columns: int, rows: int, folder: Path
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield what each model of one size takes, by its name."""
+    X, y, s = made_up(size, columns, 0)
+    many = made_up(rows, columns, 2)[0]
+    default = ParityClassifier(random_state=0, n_jobs=1).fit(X, y, sensitive_features=s)
+    yield "default", times_of(default, many, folder)
+    other = made_up(size, columns, 1)
+    production = LGBMClassifier(n_jobs=1, verbose=-1).fit(*other[:2])
+    frozen = ParityClassifier(FrozenEstimator(production), random_state=0, n_jobs=1)
+    yield "frozen", times_of(frozen.fit(X, y, sensitive_features=s), many, None)
+    plain = LGBMClassifier(n_jobs=1, verbose=-1).fit(X, y)
+    served = distill(default, X, y, sensitive_features=s)
+    yield (
+        "distilled",
+        times_of(served, many, folder)
+        | {
+            "trees": served.model.num_trees(),
+            "loss": served.costs[0].after - served.costs[0].before,
+            "gap": served.costs[-1].after - served.costs[-1].before,
+        },
     )
-    out = ["--out", str(path.with_suffix(".csv"))]
-    line = subprocess.check_output([sys.executable, "-c", code, *command, *out], text=True)
-    user, system, peak = json.loads(line)
-    return {
+    yield "lightgbm", times_of(plain, many, None)
+    try:
+        import onnxruntime
+    except ModuleNotFoundError:
+        return
+    path = folder / "model.onnx"
+    served.to_onnx(path)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(path, options)
+    times = call_times(lambda table: session.run(None, {"X": table}), many)
+    yield "onnx", times | {"kibibytes": path.stat().st_size / 1024}
+    if size == 1_000 and has_torch():
+        from frhsic import FRHSICClassifier
+        from frhsic.training import Training
+
+        network = FRHSICClassifier(training=Training(epochs=2), device="cpu", random_state=0)
+        yield "network", times_of(network.fit(X, y, sensitive_features=s), many, folder)
+
+
+def times_of(model: Any, many: np.ndarray, folder: Path | None) -> dict[str, float]:
+    """Return the times of a model, and if there is a folder, those of its file and its memory."""
+    times = call_times(model.predict_proba, many)
+    if folder is None:
+        return times
+    path = folder / "model.frhsic"
+    save(model, path)
+    memory = subprocess.check_output([sys.executable, "-c", MEMORY, str(path)], text=True)
+    return times | {
         "kibibytes": path.stat().st_size / 1024,
-        "load": loaded,
-        "one row": typical(lambda: model.predict_proba(rows[:1]), 50),
-        "all rows": typical(lambda: model.predict_proba(rows), 1),
-        "predict of the CSV": user + system,
-        "gigabytes": peak / 1e6,
+        "load": least(lambda: load(path), 3),
+        "megabytes": int(memory) / 1e6,
     }
 
 
-def made_up(n: int) -> pd.DataFrame:
-    """Return n rows of eight columns of normal numbers, and of four of text with five levels."""
-    rng = np.random.default_rng(0)
-    numbers = {f"x{i}": rng.normal(size=n) for i in range(8)}
-    return pd.DataFrame(
-        numbers | {f"t{i}": rng.choice(["a", "b", "c", "d", "e"], n) for i in range(4)}
-    )
+def call_times(call: Callable[[np.ndarray], Any], many: np.ndarray) -> dict[str, float]:
+    """Return the seconds of one row and of many rows."""
+    one = many[:1]
+    call(one)
+    seconds = [timed(lambda: call(one)) for _ in range(200)]
+    return {"one row": median(seconds), "all rows": least(lambda: call(many), 3)}
 
 
-def typical(call: Callable[[], Any], repeats: int) -> float:
-    """Return the median seconds of a call; several calls are preceded by one that is not
-    counted.
+def least(call: Callable[[], Any], repeats: int) -> float:
+    """Return the least time of some calls."""
+    return min(timed(call) for _ in range(repeats))
+
+
+def timed(call: Callable[[], Any]) -> float:
+    started = time.process_time()
+    call()
+    return time.process_time() - started
+
+
+def command_times(rows: int, folder: Path) -> dict[str, float]:
+    """Return processor time and peak memory of `frhsic predict`, of models of 8,000 rows of eight
+    columns of numbers and four of text.
     """
-    if repeats > 1:
-        call()
-    seconds = []
-    for _ in range(repeats):
-        started = time.process_time()
-        call()
-        seconds.append(time.process_time() - started)
-    return median(seconds)
+    rng = np.random.default_rng(0)
+    X, y, s = made_up(rows, 8, 0)
+    frame = pd.DataFrame(X).add_prefix("x")
+    frame = frame.assign(**{f"t{i}": rng.choice([*"abcde"], rows) for i in range(4)})
+    table = folder / "new.csv"
+    frame.to_csv(table, index=False)
+    some = slice(0, 8_000)
+    model = ParityClassifier(random_state=0, n_jobs=1)
+    model.fit(frame[some], y[some], sensitive_features=s[some])
+    served = distill(model, frame[some], y[some], sensitive_features=s[some])
+    code = (
+        "import json, resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True,"
+        " stdout=subprocess.DEVNULL); print(list(resource.getrusage(resource.RUSAGE_CHILDREN)[:3]))"
+    )
+    result = {}
+    for name, one in (("default", model), ("distilled", served)):
+        path = folder / "model.frhsic"
+        save(one, path)
+        command = [sys.executable, "-m", "frhsic.cli", "predict", str(path), str(table)]
+        command += ["--out", str(folder / "scores.csv")]
+        line = subprocess.check_output([sys.executable, "-c", code, *command], text=True)
+        user, system, peak = json.loads(line)
+        result |= {f"{name}, seconds": user + system, f"{name}, gigabytes": peak / 1e6}
+    return result
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     main()

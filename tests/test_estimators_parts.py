@@ -20,7 +20,6 @@ from scipy.stats import ncx2
 from frhsic.estimators.basis import ranges
 from frhsic.estimators.constraints import Constraint, FitRows, GapCurves, LabelledRows
 from frhsic.estimators.describing import _attribute_means, cell_means, describe_prototypes
-from frhsic.estimators.distilling import coded_frame
 from frhsic.estimators.encoder import _affordable, _strata
 from frhsic.estimators.families import (
     BinaryScores,
@@ -341,11 +340,9 @@ def test_tables_for_trees_have_codes_days_and_numbers():
     assert np.diff(codes[:2, 1]) == approx(9)
     assert np.isnan(codes[2, 1])
     assert codes[:, 2] == approx([1.5, LARGEST_FEATURE, np.nan], nan_ok=True)
-    shown = coded_frame(frame.iloc[:1], schema)
-    assert shown["x0"].cat.categories.tolist() == [0, 1]
     assert schema.categorical == [0]
     days_and_pay = schema.select(["since", "pay"])
-    plain = coded_frame(frame[["since", "pay"]], days_and_pay)
+    plain = days_and_pay.codes(frame[["since", "pay"]])
     assert np.array_equal(plain, codes[:, 1:], equal_nan=True)
 
 

@@ -14,13 +14,12 @@ from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, TimeSe
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from frhsic import FRHSICClassifier, ParityClassifier, ParityRegressor
+from frhsic import FRHSICClassifier, ParityClassifier, ParityRegressor, distill
 from frhsic.estimators import (
     MissingSensitiveFeaturesWarning,
     ParityCoupling,
     ParityEncoder,
     UnlabelledRowsWarning,
-    distill,
 )
 from frhsic.estimators.fitting import class_probabilities
 from frhsic.estimators.frontier import Choice, Gap
@@ -75,7 +74,6 @@ ROUTING = (
     " sklearn.set_config(enable_metadata_routing=True)."
 )
 WEIGHTS = "KNeighborsClassifier takes no sample_weight, which was passed to fit."
-DISTILLED = "a predictor that uses S, or that has more than two classes, cannot be distilled."
 SAME = "pass at least one weight, and sensitive_features: without them every weight is the same."
 REFUSED: list[tuple[str, Callable[[], Any]]] = [
     (
@@ -209,14 +207,19 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         )
     ),
     (
-        DISTILLED,
-        lambda: distill(
-            classifier(uses_sensitive=True), LogisticRegression(), X, Y, sensitive_features=AGE
-        ),
+        "y has 3 classes; a model is distilled for two classes, or numbers.",
+        lambda: distill(classifier(), X, k % 3, sensitive_features=AGE),
     ),
     (
-        DISTILLED,
-        lambda: distill(classifier(), LogisticRegression(), X, k % 3, sensitive_features=AGE),
+        "estimator is a Pipeline, which gets the columns of X alone, but the predictor uses the"
+        " attributes. Leave estimator out, or pass a model of numbers.",
+        lambda: distill(
+            classifier(uses_sensitive=True),
+            X,
+            Y,
+            sensitive_features=AGE,
+            estimator=make_pipeline(LogisticRegression()),
+        ),
     ),
     (
         "estimator is a fitted model, which predicts one column; y has 2.",

@@ -96,3 +96,32 @@ def test_no_test_of_the_library_imports_the_paper():
     files = list(Path(__file__).parent.rglob("*.py"))
     assert len(files) > 50
     assert [path for path in files if statement.search(path.read_text("utf-8"))] == []
+
+
+NEED_TORCH = {
+    "FRHSICClassifier": "import frhsic; frhsic.FRHSICClassifier",
+    "select_weight": "import frhsic; frhsic.select_weight",
+    "hsic": "import frhsic; frhsic.hsic([1, 2], [1, 2])",
+    "gamma_test": "from frhsic.independence import gamma_test",
+    "frhsic.penalties": "from frhsic.penalties import HSIC",
+    "frhsic.training": "from frhsic.training import Training",
+    "frhsic.kernels": "from frhsic.kernels import Gaussian",
+}
+
+
+def test_what_needs_torch_says_in_one_line_how_to_install_it(tmp_path):
+    missing = "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')"
+    (tmp_path / "torch.py").write_text(missing)
+    lines = [
+        f"try:\n    {line}\nexcept ModuleNotFoundError as error:\n    print(error)"
+        for line in NEED_TORCH.values()
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    asked = "torch, which is not installed; install it with pip install torch."
+    assert done.stdout.splitlines() == [f"{name} needs {asked}" for name in NEED_TORCH]

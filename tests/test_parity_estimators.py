@@ -45,10 +45,8 @@ from frhsic.estimators import (
     MissingSensitiveFeaturesWarning,
     UnlabelledRowsWarning,
     UnmetLimitWarning,
-    distill,
 )
 from frhsic.estimators.constraints import Constraint, LabelledRows
-from frhsic.estimators.folds import fold_of_rows
 from frhsic.estimators.frontier import Frontier, Gap, measure_path
 from frhsic.parity import gdp, rank_gap
 
@@ -398,24 +396,6 @@ def test_classes_that_x_tells_without_error_are_fitted_under_each_condition():
     assert ((chances[:, 1] > 0.5) == (x > 40)).mean() > 0.9
 
 
-@pytest.mark.filterwarnings("ignore::frhsic.estimators.UnmetLimitWarning")
-def test_a_distilled_model_states_its_gap_on_rows_that_it_has_not_seen(fresh):
-    X, y, age = table(400, 0)
-    weights, person = np.random.default_rng(3).uniform(0.5, 2, size=400), np.arange(400) // 4
-    student = LGBMClassifier(n_estimators=20, num_leaves=7, n_jobs=1, verbose=-1)
-    rows = {"sensitive_features": age, "sample_weight": weights, "groups": person}
-    result = distill(classifier(condition="both", cv=2), student, X, y, **rows)
-    kept = fold_of_rows(y, 10, y, person, 0) == 0
-    scores, gaps = result.model.predict_proba(X)[:, 1], []
-    for label in (0, 1):
-        at = kept & (y == label)
-        gaps.append(float(gdp(scores[at], age[at], sample_weight=weights[at], groups=person[at])))
-    assert float(result.gaps["sensitive"]) == approx(max(gaps))
-    free = student.fit(X, y).predict_proba(fresh[0])[:, 1]
-    served = result.model.predict_proba(fresh[0])[:, 1]
-    assert gdp(served, fresh[2], resamples=0).value < 0.8 * gdp(free, fresh[2], resamples=0).value
-
-
 # Limits
 
 
@@ -648,30 +628,6 @@ def test_names_of_columns_are_compared_as_a_frozen_lightgbm_writes_them(wrap):
     assert np.allclose(own.predict_proba(rows[0]), expected)
     with pytest.raises(ValueError, match="X lacks 'credit_amount'"):
         own.fit(rows[0].drop(columns="credit amount"), rows[1], sensitive_features=rows[2])
-
-
-def test_a_distilled_model_reads_text_that_holds_dates_as_its_teacher_does():
-    X, y, age = people(80, 0)
-    student = LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1)
-    teacher = ParityClassifier(limit=None, cv=2, n_jobs=1, random_state=0)
-    new, scores = people(100, 1)[0], []
-    for kind in ("datetime64[s]", str):
-        model = distill(
-            teacher, student, X.astype({"since": kind}), y, sensitive_features=age
-        ).model
-        scores.append(model.predict_proba(new.astype({"since": kind})))
-    np.testing.assert_array_equal(*scores)
-
-
-@pytest.mark.parametrize(
-    "student", [LGBMClassifier(n_estimators=5, verbose=-1), LinearRegression()]
-)
-def test_the_last_step_of_a_model_distilled_from_numbers_takes_them_as_an_array(student):
-    X, y, age = table(300, 0)
-    frame = pd.DataFrame(X, columns=["a", "years of work", "c: d"])
-    model = distill(classifier(limit=None), student, frame, y, sensitive_features=age).model
-    scores = "predict_proba" if hasattr(student, "predict_proba") else "predict"
-    np.testing.assert_array_equal(getattr(model[-1], scores)(X), getattr(model, scores)(frame))
 
 
 def test_a_grid_over_limits_routes_the_attribute():

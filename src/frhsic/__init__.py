@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from frhsic.auditing import audit
     from frhsic.datasets import load_dataset
     from frhsic.dependence import hsic
+    from frhsic.distilling import distill
     from frhsic.estimators import (
         FRHSICClassifier,
         FRHSICRegressor,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         ParityCoupling,
         ParityEncoder,
         ParityRegressor,
-        distill,
     )
     from frhsic.heads import probe_heads
     from frhsic.parity import gdp
@@ -66,6 +66,7 @@ _MODULES = (
 _HOMES = {
     "audit": "auditing",
     "gdp": "parity",
+    "distill": "distilling",
     "hsic": "dependence",
     "load": "persistence",
     "load_dataset": "datasets",

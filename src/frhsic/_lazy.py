@@ -43,6 +43,13 @@ def attribute(module: str, name: str) -> Any:
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise ModuleNotFoundError(f"{name} needs {TORCH}.", name="torch") from error
+        raise missing_module(name, error) from error
+
+
+def missing_module(name: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
+    """Return an error that says how to install torch, which a name needs, or the error itself if
+    another module is missing.
+    """
+    if error.name != "torch":
+        return error
+    return ModuleNotFoundError(f"{name} needs {TORCH}.", name="torch")

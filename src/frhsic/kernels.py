@@ -22,11 +22,18 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import torch
 from scipy.spatial.distance import pdist
-from torch import Tensor
 
-from frhsic import _arrays, _tensors
+from frhsic import _arrays
+from frhsic._lazy import missing_module
+
+try:
+    import torch
+    from torch import Tensor
+
+    from frhsic import _tensors
+except ModuleNotFoundError as error:
+    raise missing_module("frhsic.kernels", error) from error
 
 __all__ = [
     "Gaussian",

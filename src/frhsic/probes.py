@@ -110,14 +110,15 @@ def _cross_fitted_trees(
     """Return what boosted trees predict of each target out of fold; the columns of z are binned
     once for all of them.
     """
-    settings = {"objective": "regression", "seed": seed, "num_threads": 1}
+    settings: dict[str, Any] = {"objective": "regression", "seed": seed, "num_threads": 1}
     settings |= histogram_settings(z.shape[1])
     data = lightgbm.Dataset(z, np.zeros(len(z)), params=settings).construct()
     fits = np.empty((len(targets), len(z)))
-    for train, held_out in split.split(z):
-        part = data.subset(np.sort(train)).construct()
+    for rows, held_out in split.split(z):
+        train: Any = np.sort(rows)
+        part = data.subset(train).construct()
         for own, target in zip(fits, targets):
-            part.set_label(target[np.sort(train)])
+            part.set_label(target[train])
             booster = lightgbm.Booster(settings, part)
             for _ in range(TREES):
                 booster.update()

@@ -169,7 +169,7 @@ class Served:
                 f"{path.name} is not a saved model; pass the file that frhsic train wrote by --out."
             )
         model = frhsic.load(path, trusted=trusted or (), max_bytes=max_bytes)
-        if not hasattr(model, "schema_"):
+        if getattr(model, "schema_", None) is None:
             raise ValueError(
                 f"the model {path.name} was fitted on an array without column names, so its columns"
                 " cannot be found in a table. Fit it on a DataFrame."

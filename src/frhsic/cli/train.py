@@ -6,7 +6,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from frhsic.auditing import Settings
+    from frhsic.estimators import Distilled
     from frhsic.parity.limits import LimitLike
     from frhsic.report import Report
     from frhsic.tables.training import TrainingTable
 
 DEFAULT_MODEL = Path("frhsic-model.frhsic")
+# How the file of a distilled model ends.
+SERVED = {"onnx": ".onnx", "lightgbm": ".served.frhsic"}
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,16 @@ def train(
             " `frhsic audit` computes the same numbers."
         ),
     ] = None,
+    serve: Annotated[
+        Literal["onnx", "lightgbm"] | None,
+        Option(
+            help=(
+                "Also distil the model into plain trees, for quick serving, beside the model:"
+                " lightgbm for `frhsic predict` and frhsic.load, onnx for other programs. Costs are"
+                " printed; another fit is needed."
+            )
+        ),
+    ] = None,
     fast: Annotated[
         bool,
         Option(
@@ -192,6 +205,8 @@ def train(
             )
         page = {} if as_json and report is None else {"report": report or DEFAULT_REPORT}
         files = {"model": out} | page
+        if serve is not None:
+            files["served model"] = out.with_suffix(SERVED[serve])
         if held_out is not None:
             files["held-out rows"] = held_out
         require_writable(files, {"table": columns.table})
@@ -205,14 +220,56 @@ def train(
                 f"--threshold is {statements.threshold:g}, and the scores are probabilities; pass a"
                 " number between 0 and 1."
             )
-        from frhsic.auditing import Settings  # which needs torch
+        from frhsic.auditing import Settings
 
+        if serve == "onnx":
+            require_onnx(data)
         settings = Settings(max_rows=max_rows, seed=recipe.seed, fast=fast)
         model, result = fit_and_report(
             data, recipe, test_share, settings, title, statements, columns.table, required
         )
         rows = None if held_out is None else held_out_rows(model, data, test_share, recipe.seed)
-        finish(model, result, files, [columns.table], as_json=as_json, held_out=rows)
+        served = None
+        if serve is not None:
+            served = distilled_model(model, data, test_share, recipe.seed)
+        finish(
+            model,
+            result,
+            files,
+            [columns.table],
+            as_json=as_json,
+            held_out=rows,
+            served=served,
+        )
+
+
+def require_onnx(data: TrainingTable) -> None:
+    """Raise if ONNX cannot be written, before anything is trained."""
+    from frhsic.estimators.exporting import import_onnx, require_readable_columns
+
+    import_onnx()
+    require_readable_columns(data.schema)
+
+
+def distilled_model(model: Any, data: TrainingTable, share: float, seed: int) -> Distilled:
+    """Return plain trees that imitate a trained model; they read files as it does."""
+    import pandas as pd
+
+    from frhsic.distilling import distill
+
+    train, _ = data.split(share, seed)
+    y = data.y[train]
+    with _terminal.progress() as watch:
+        watch("distilling the model")
+        served = distill(
+            model,
+            data.X.iloc[train],
+            y if data.classes is None else pd.Index(data.classes).get_indexer(y),
+            sensitive_features=data.s.iloc[train],
+            sample_weight=None if data.weights is None else data.weights[train],
+            groups=None if data.groups is None else data.groups[train],
+        )
+    return served.as_trained(model)
 
 
 def held_out_rows(model: Any, data: TrainingTable, share: float, seed: int) -> pd.DataFrame:
@@ -363,6 +420,7 @@ def finish(
     *,
     as_json: bool,
     held_out: pd.DataFrame | None = None,
+    served: Distilled | None = None,
 ) -> None:
     """Write model and report, all of them or none; print what was found; exit with code 1 if a
     limit is not met in the fit, or missed on the rows of the report.
@@ -380,6 +438,10 @@ def finish(
         report = replace(report, audit=replace(report.audit, context=context))
     if "report" in files:
         contents[files["report"]] = render(report).encode()
+    if served is not None:
+        target = files["served model"]
+        onnx = target.suffix == SERVED["onnx"]
+        contents[target] = served.onnx_bytes() if onnx else file_bytes(served)
     if held_out is not None:
         contents[files["held-out rows"]] = shielded(held_out).to_csv(index=False).encode()
     write_together(contents, inputs)
@@ -393,9 +455,13 @@ def finish(
             "files": {kind: str(path) for kind, path in files.items()},
             "report": report.to_dict(),
         }
+        if served is not None:
+            document["served"] = [asdict(cost) for cost in served.costs]
         typer.echo(json.dumps(document, allow_nan=False, indent=1))
     else:
         _terminal.show(report.audit.context.remarks, files, report)
+        if served is not None:
+            typer.echo(str(served), err=True)
     missed = dict.fromkeys([*shortfalls(report), *alarms(report.audit)])
     told = [] if met else [str(model.choice_)]
     _terminal.exit_over_limits([*told, *missed], () if as_json else lines.values())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from frhsic._lazy import lazy_attributes
 from frhsic.estimators.coupling import ParityCoupling
-from frhsic.estimators.distilling import distill
+from frhsic.estimators.distilled import Distilled, DistilledClassifier
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.frontier import Choice, Frontier, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Choice",
+    "Distilled",
+    "DistilledClassifier",
     "FRHSICClassifier",
     "FRHSICRegressor",
     "Frontier",
@@ -39,7 +41,6 @@ __all__ = [
     "ParityRegressor",
     "UnlabelledRowsWarning",
     "UnmetLimitWarning",
-    "distill",
 ]
 
 __getattr__, __dir__ = lazy_attributes(

@@ -229,10 +229,11 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
         )  # to scikit-learn: frames of pandas and polars
         X = X if known else to_pandas(X, "X")
         check_distinct(map(str, X.columns), "X")
-        if not first:
-            X = _columns_in_order(estimator, X)
-        validate_data(estimator, X, reset=first, skip_check_array=True)
-        return X
+        ordered = None if first else _columns_in_order(estimator, X)
+        if ordered is None:
+            validate_data(estimator, X, reset=first, skip_check_array=True)
+            return X
+        return ordered
     values = np.asarray(
         validate_data(estimator, X, reset=first, dtype="numeric", ensure_all_finite=False)
     )
@@ -247,14 +248,14 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
 
 def _columns_in_order(estimator: Any, X: Any) -> Any:
     """Return the columns of a frame that an estimator was fitted on, in their order; others are
-    ignored. If some are missing, the frame as it is: scikit-learn says which.
+    ignored. None if some are missing, which scikit-learn names, or were not known by name.
     """
     schema = getattr(estimator, "schema_", None)
-    names = getattr(estimator, "feature_names_in_", ()) if schema is None else schema.names
+    names = [*(getattr(estimator, "feature_names_in_", ()) if schema is None else schema.names)]
     by_text = {str(name): name for name in X.columns}
-    if not len(names) or not by_text.keys() >= {*names}:
-        return X
-    return X[[by_text[name] for name in names]]
+    if not names or not by_text.keys() >= {*names}:
+        return None
+    return X if names == [*by_text] else X[[by_text[name] for name in names]]
 
 
 def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from frhsic.penalties.adversary import Adversary, BinnedAdversary
-from frhsic.penalties.base import NoPenalty, Penalty
-from frhsic.penalties.hsic import HSIC
-from frhsic.penalties.rivals import EIPM, GDP, BinnedMMD, DistanceCovariance
+from frhsic._lazy import missing_module
+
+try:
+    from frhsic.penalties.adversary import Adversary, BinnedAdversary
+    from frhsic.penalties.base import NoPenalty, Penalty
+    from frhsic.penalties.hsic import HSIC
+    from frhsic.penalties.rivals import EIPM, GDP, BinnedMMD, DistanceCovariance
+except ModuleNotFoundError as error:
+    raise missing_module("frhsic.penalties", error) from error
 
 __all__ = [
     "EIPM",

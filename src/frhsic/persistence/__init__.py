@@ -40,7 +40,15 @@ from frhsic.persistence.values import DATA, JSON, NODES, Reader, Writer, trustin
 __all__ = ["load", "save"]
 
 NETWORKS = ("FRHSICClassifier", "FRHSICRegressor")
-SAVED = ("ParityClassifier", "ParityRegressor", "ParityEncoder", "ParityCoupling", *NETWORKS)
+DISTILLED = ("Distilled", "DistilledClassifier")
+SAVED = (
+    "ParityClassifier",
+    "ParityRegressor",
+    "ParityEncoder",
+    "ParityCoupling",
+    *DISTILLED,
+    *NETWORKS,
+)
 
 FITTED = re.compile(
     r"n_features_in_|feature_names_in_|sensitive_names_in_|classes_|random_seed_|schema_"
@@ -93,17 +101,12 @@ def file_bytes(model: Any) -> bytes:
     name = type(model).__name__
     if name not in SAVED or type(model) is not getattr(estimators, name):
         raise TypeError(f"model is {name}; pass a fitted {', '.join(SAVED)}.")
-    check_is_fitted(model)
     writer = Writer()
-    parameters = _written_parameters(model, writer)
-    fitted = {}
-    for attribute, value in vars(model).items():
-        passed = _is_custom(parameters.get(PASSED.get(attribute, "")))
-        if attribute in parameters or attribute in MODULES or passed:
-            continue
-        if not FITTED.fullmatch(attribute):
-            raise TypeError(f"{attribute} of the {name} has no place in a file.")
-        fitted[attribute] = writer.value(value)
+    parameters: dict[str, Any] = {}
+    if name in DISTILLED:  # data as a whole
+        fitted = writer.value(model)
+    else:
+        parameters, fitted = _estimator_state(model, writer)
     weights: dict[str, Any] = {}
     if name in NETWORKS:
         from frhsic.persistence import networks
@@ -134,6 +137,22 @@ def file_bytes(model: Any) -> bytes:
         for entry, content in entries.items():
             archive.writestr(zipfile.ZipInfo(entry), content)  # without the time of day
     return buffer.getvalue()
+
+
+def _estimator_state(model: Any, writer: Writer) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return parameters and fitted attributes of an estimator as JSON."""
+    check_is_fitted(model)
+    name = type(model).__name__
+    parameters = _written_parameters(model, writer)
+    fitted = {}
+    for attribute, value in vars(model).items():
+        passed = _is_custom(parameters.get(PASSED.get(attribute, "")))
+        if attribute in parameters or attribute in MODULES or passed:
+            continue
+        if not FITTED.fullmatch(attribute):
+            raise TypeError(f"{attribute} of the {name} has no place in a file.")
+        fitted[attribute] = writer.value(value)
+    return parameters, fitted
 
 
 def _versions() -> dict[str, str]:
@@ -237,6 +256,26 @@ def load(
 def _model(header: Mapping[str, Any], reader: Reader, given: Mapping[str, Any]) -> Any:
     """Build a model, and compare its scores with those of the file."""
     cls = getattr(estimators, header["class"])  # torch is imported for networks alone
+    if header["class"] in DISTILLED:
+        require(not given, "a distilled model is made without models of the user's own")
+        model = reader.value(header["fitted"])
+        require(type(model) is cls, "it holds another class than it says")
+    else:
+        model = _estimator(cls, header, reader, given)
+    proof = reader.value(header["proof"])
+    found = difference(model, proof)
+    if not found <= LARGEST_DIFFERENCE:
+        raise ValueError(
+            f"the scores of its made-up rows differ by {found:.2g} of the largest from those that"
+            " the model had when it was saved"
+        )
+    return model
+
+
+def _estimator(
+    cls: Any, header: Mapping[str, Any], reader: Reader, given: Mapping[str, Any]
+) -> Any:
+    """Build an estimator from its parameters and fitted attributes."""
     parameters = _parameters(header["class"], header["parameters"], given, reader)
     if parameters.get("n_jobs") is not None:
         parameters["n_jobs"] = min(parameters["n_jobs"], os.cpu_count() or 1)
@@ -256,13 +295,6 @@ def _model(header: Mapping[str, Any], reader: Reader, given: Mapping[str, Any]) 
         from frhsic.persistence import networks
 
         networks.complete(model, weights)
-    proof = reader.value(header["proof"])
-    found = difference(model, proof)
-    if not found <= LARGEST_DIFFERENCE:
-        raise ValueError(
-            f"the scores of its made-up rows differ by {found:.2g} of the largest from those that"
-            " the model had when it was saved"
-        )
     return model
 
 

@@ -93,16 +93,16 @@ def _controls(strata: Strata, row: int) -> pd.DataFrame:
 
 def _schema(model: Any) -> Schema:
     name = "schema_" if hasattr(model, "schema_") else "_schema"
-    schema: Schema = getattr(model, name, Schema(()))
-    return schema
+    schema: Schema | None = getattr(model, name, None)
+    return schema or Schema(())
 
 
 def _columns(model: Any) -> Any:
     """Return the values of made-up rows: those of each column by its name, or an array."""
     engine = getattr(model, "engine_", None)
     numbers = dict(enumerate(() if engine is None else map(_rounded, engine.bins.edges)))
-    if hasattr(model, "feature_names_in_"):
-        types = _schema(model).columns
+    types = _schema(model).columns
+    if types:
         return {
             one.name: _values(one, numbers.get(j, PROOF_NUMBERS)) for j, one in enumerate(types)
         }

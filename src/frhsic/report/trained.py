@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,15 +19,15 @@ from frhsic.auditing.measures import (
     changes,
     covariance,
     gap_column,
-    gap_number,
     gap_terms,
     performance,
     shown_curve,
 )
+from frhsic.auditing.outputs import output_gaps
 from frhsic.auditing.results import GAPS, LIMITABLE, Change, Number
 from frhsic.auditing.running import Inputs, audit_inputs, finish_audit
 from frhsic.estimators import ParityClassifier, ParityRegressor
-from frhsic.estimators.frontier import Gap, aimed_gap, limited_measure
+from frhsic.estimators.frontier import Gap
 from frhsic.intervals import Interval
 from frhsic.parity import gdp_curve
 from frhsic.parity.limits import LimitLike, measure_name, parse_limits
@@ -236,28 +236,9 @@ class _HeldOut:
         """Return performance and gaps of outputs on these rows, as the model measures them: one
         gap for all conditions of an attribute.
         """
-        key = limited_measure(self.model.aim, self.model.condition)
-        blocks = self.model.solution_.constraints
-        gaps: dict[int, list[tuple[Number, np.ndarray]]] = {}
-        for block in blocks:
-            kept = block.rows(self.rows.s, self.y)
-            s = self.rows.s[kept, block.attribute]
-            groups = None if self.rows.groups is None else self.rows.groups[kept]
-            weights = None if self.rows.weights is None else self.rows.weights[kept]
-            gap = aimed_gap(
-                self.model.aim,
-                f[kept],
-                s,
-                weights,
-                groups,
-                confidence=settings.confidence,
-                resamples=settings.resamples,
-                random_state=settings.seed,
-            )
-            terms = np.zeros(len(f))
-            terms[kept] = gap_terms(f[kept], s, groups, weights, ranks=self.model.aim == "rank")
-            gaps.setdefault(block.attribute, []).append((gap_number(key, gap), terms))
-        return _Measured(self.performance(f), [_largest_gap(each) for each in gaps.values()])
+        rows = self.rows
+        gaps = output_gaps(self.model, f, self.y, rows.s, rows.weights, rows.groups, settings)
+        return _Measured(self.performance(f), gaps)
 
     def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
         """Yield how the limit changed the gap along each attribute."""
@@ -376,19 +357,6 @@ class _HeldOut:
         if "true_positive_rate" not in quality:  # rows of one outcome
             return 0.5
         return (1 + quality["true_positive_rate"] - quality["false_positive_rate"]) / 2
-
-
-def _largest_gap(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
-    """Return the larger value, low and high of the conditions, as the frontier states them, with
-    the terms of the larger value; the p-value is for all of them (Bonferroni).
-    """
-    number, terms = max(gaps, key=lambda pair: pair[0].value)
-    intervals = [gap.interval for gap, _ in gaps if gap.interval is not None]
-    pvalue = min(len(gaps) * min(gap.pvalue or 0.0 for gap, _ in gaps), 1.0)
-    low = max(ends.low for ends in intervals)
-    high = max(ends.high for ends in intervals)
-    interval = replace(intervals[0], low=low, high=high).agree_with(number.value, pvalue)
-    return replace(number, pvalue=pvalue, interval=interval), terms
 
 
 def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:

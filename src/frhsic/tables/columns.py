@@ -76,6 +76,8 @@ def check_distinct(names: Iterable[str], table: str) -> None:
 
 def is_frame(table: Any) -> bool:
     """Return whether a table has named columns: a frame of pandas or polars, or a pyarrow Table."""
+    if isinstance(table, pd.DataFrame):
+        return True
     if hasattr(table, "collect"):  # a polars LazyFrame, which warns if it is asked for its columns
         return True
     return hasattr(table, "columns") and (hasattr(table, "dtypes") or hasattr(table, "schema"))
@@ -107,7 +109,9 @@ def to_pandas(table: Any, name: str = "frame") -> pd.DataFrame:
             f"{name} has columns of {table.columns.nlevels} levels; join them into one name each,"
             " such as by columns.map('_'.join)."
         )
-    return table.reset_index(drop=True).rename(columns=str)
+    frame = table.reset_index(drop=True)
+    named = all(isinstance(name, str) for name in frame.columns.tolist())
+    return frame if named else frame.rename(columns=str)
 
 
 def column_kind(column: pd.Series[Any]) -> Literal["number", "boolean", "category", "date"]:

@@ -7,9 +7,10 @@ whose other codes are all digits.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -51,6 +52,8 @@ CODE = r"^[-+]?(?:0[0-9]|[0-9]{16,}$)"
 # Share of the different values that look like dates from which on a column holds dates.
 MOST_DATES = 0.5
 LEVELLED = ("text", "category", "identifier")
+# Rows up to which levels are looked up cell by cell, which is quicker than pandas' factorize.
+FEW_ROWS = 8
 _DAY = "(0?[1-9]|[12][0-9]|3[01])"
 _MONTH = "(jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-zä]*"
 # Text that looks like a date: a day, a month and a year, perhaps with a weekday and a time.
@@ -147,12 +150,32 @@ class ColumnType:
                 return self._positions[key]
         return self._spellings.get(fold_text(text))
 
+    def _code(self, cell: Any) -> int | None:
+        return None if pd.isna(cell) else self._position(level_text(cell))
+
+    def code(self, cell: Any, missing: Sequence[str] = ()) -> float:
+        """Return one value as a number, as :meth:`codes` does; `missing` are codes for missing
+        values.
+        """
+        if cell is None or cell != cell:
+            return math.nan
+        if self.kind in LEVELLED and isinstance(cell, str) and not missing:
+            place = self._position(cell)
+            return math.nan if place is None else place
+        number = isinstance(cell, (int, float)) and math.isfinite(cell)
+        if self.kind in ("number", "boolean") and number and not missing:
+            return float(cell)
+        return float(self.codes(mask_codes(pd.Series([cell]), missing))[0])
+
     def codes(self, column: pd.Series[Any]) -> np.ndarray:
         """Return the values as float64: levels by their positions, dates and durations in days, NaN
         where they are missing or no level of training.
         """
         name = f"column {self.name!r}"
         if self.kind in LEVELLED:
+            few = len(column) <= FEW_ROWS
+            if few and all(map(pd.api.types.is_scalar, cells := column.tolist())):
+                return np.array([self._code(cell) for cell in cells], dtype=np.float64)
             rows, values = _factorize(column)
             places = [self._position(level_text(value)) for value in values]
             return np.asarray(np.array([*places, None], dtype=np.float64)[rows])
@@ -299,6 +322,23 @@ class Schema:
         for j, (column, (name, values)) in enumerate(zip(self.columns, table.items())):
             codes[:, j] = column.codes(mask_codes(values, self.missing.get(str(name), ())))
         return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
+
+    def row_codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """Return rows that are dictionaries by name as the same numbers, cell by cell."""
+        for row in rows:
+            self.require_names(row)
+        codes = np.empty((len(rows), len(self.columns)))
+        for j, column in enumerate(self.columns):
+            missing = self.missing.get(column.name, ())
+            for i, row in enumerate(rows):
+                codes[i, j] = column.code(row.get(column.name), missing)
+        return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
+
+    def require_names(self, names: Iterable[Any]) -> None:
+        """Raise if a table lacks columns of the schema."""
+        given = set(names)
+        if lacking := [name for name in self.names if name not in given]:
+            raise ValueError(f"X has no column {lacking[0]!r}; this model needs {self.names}.")
 
     @property
     def categorical(self) -> list[int]:

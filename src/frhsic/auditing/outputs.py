@@ -1,0 +1,59 @@
+"""The gaps of the outputs of a predictor under parity, as the predictor measures them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from frhsic.auditing.measures import Settings, gap_number, gap_terms
+from frhsic.auditing.results import Number
+from frhsic.estimators.frontier import aimed_gap, limited_measure
+
+
+def output_gaps(
+    predictor: Any,
+    outputs: np.ndarray,
+    y: np.ndarray,
+    s: np.ndarray,
+    weights: np.ndarray | None,
+    groups: np.ndarray | None,
+    settings: Settings,
+) -> list[tuple[Number, np.ndarray]]:
+    """Return the gap of outputs along each attribute that a fitted predictor limits, one for all
+    its conditions, and what each row adds to it.
+    """
+    key = limited_measure(predictor.aim, predictor.condition)
+    gaps: dict[int, list[tuple[Number, np.ndarray]]] = {}
+    for block in predictor.solution_.constraints:
+        kept = block.rows(s, y)
+        own = s[kept, block.attribute]
+        more = [None if values is None else values[kept] for values in (weights, groups)]
+        gap = aimed_gap(
+            predictor.aim,
+            outputs[kept],
+            own,
+            *more,
+            confidence=settings.confidence,
+            resamples=settings.resamples,
+            random_state=settings.seed,
+        )
+        terms = np.zeros(len(outputs))
+        terms[kept] = gap_terms(outputs[kept], own, *more[::-1], ranks=predictor.aim == "rank")
+        gaps.setdefault(block.attribute, []).append((gap_number(key, gap), terms))
+    return [_largest_gap(each) for each in gaps.values()]
+
+
+def _largest_gap(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
+    """Return the larger value, low and high of the conditions, as the frontier states them, with
+    the terms of the larger value; the p-value is for all of them (Bonferroni).
+    """
+    number, terms = max(gaps, key=lambda pair: pair[0].value)
+    intervals = [gap.interval for gap, _ in gaps if gap.interval is not None]
+    pvalue = min(len(gaps) * min(gap.pvalue or 0.0 for gap, _ in gaps), 1.0)
+    low = max(ends.low for ends in intervals)
+    high = max(ends.high for ends in intervals)
+    interval = replace(intervals[0], low=low, high=high).agree_with(number.value, pvalue)
+    return replace(number, pvalue=pvalue, interval=interval), terms

@@ -1,0 +1,304 @@
+"""Distil a predictor under parity into one plain model, and measure what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+
+from frhsic.auditing import Settings
+from frhsic.auditing.comparing import difference
+from frhsic.auditing.measures import changes, covariance
+from frhsic.auditing.outputs import output_gaps
+from frhsic.auditing.results import Change, Number
+from frhsic.estimators.constraints import LabelledRows
+from frhsic.estimators.distilled import (
+    Cost,
+    Distilled,
+    DistilledClassifier,
+    fit_estimator,
+    fit_trees,
+    ordered_schema,
+)
+from frhsic.estimators.folds import fold_of_rows
+from frhsic.estimators.inputs import named_columns
+from frhsic.estimators.parity import ParityClassifier, ParityEstimator
+from frhsic.scoring import model_scores
+from frhsic.tables.attributes import read_sensitive
+from frhsic.tables.columns import is_frame
+from frhsic.tables.schema import Schema
+
+# Largest factor by which the limit is tightened; on few rows the excess is mostly noise.
+MOST_EXCESS = 1.25
+# Performance that a distilled model states for each aim, by the keys of audits. The AUC of
+# decisions is their balanced accuracy.
+STATED = {
+    "score": {"log_loss": "log loss", "root_squared_error": "root squared error"},
+    "rank": {"auc": "AUC", "root_squared_error": "root squared error"},
+    "decision": {"accuracy": "accuracy", "auc": "balanced accuracy"},
+}
+
+
+class GivenRows(NamedTuple):
+    """Rows as a predictor's `fit` takes them."""
+
+    X: Any
+    y: np.ndarray
+    sensitive_features: Any
+    weights: np.ndarray | None
+    groups: np.ndarray | None
+
+
+def distill(
+    predictor: ParityEstimator,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    estimator: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+) -> Distilled:
+    """Imitate a predictor under parity by one plain model.
+
+    Four fifths of the rows fit the predictor anew, and then the plain model on its out-of-fold
+    scores. A tenth ends the boosting and corrects the limit for what the imitation adds to the gap,
+    and the last tenth measures both.
+
+    Parameters
+    ----------
+    predictor : ParityClassifier or ParityRegressor
+        Its parameters are used, fitted or not. It must have at most two classes.
+    X, y, sensitive_features, sample_weight, groups
+        Rows, as in the predictor's `fit`; the same rows may be passed.
+    estimator : classifier, regressor or None
+        The plain model. None is boosted trees of LightGBM, which can be exported to ONNX. A
+        regressor learns the scores; a classifier learns both labels of each row, weighted by the
+        score. A Pipeline gets the columns of X, other models get numbers, NaN for missing values.
+
+    Returns
+    -------
+    Distilled
+        The plain model; a :class:`~frhsic.estimators.DistilledClassifier` for two classes.
+
+    Examples
+    --------
+    >>> from frhsic import ParityRegressor
+    >>> from sklearn.linear_model import LinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.uniform(size=300)
+    >>> X = np.column_stack([s, rng.normal(size=300)])
+    >>> linear = LinearRegression()
+    >>> predictor = ParityRegressor(linear, attribute_estimator=linear, limit="80%")
+    >>> served = distill(predictor, X, X.sum(axis=1), sensitive_features=s)
+    >>> served.predict(X).shape
+    (300,)
+    """
+    given = named_columns(X=X, y=y, sensitive_features=sensitive_features, groups=groups)
+    y = np.asarray(y)
+    classifies = is_classifier(predictor)
+    if classifies and len(np.unique(y)) > 2:
+        raise ValueError(
+            f"y has {len(np.unique(y))} classes; a model is distilled for two classes, or numbers."
+        )
+    if isinstance(estimator, Pipeline) and predictor.uses_sensitive:
+        raise ValueError(
+            "estimator is a Pipeline, which gets the columns of X alone, but the predictor uses the"
+            " attributes. Leave estimator out, or pass a model of numbers."
+        )
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    groups = None if groups is None else np.asarray(given["groups"])
+    part = fold_of_rows(y, 10, y if classifies else None, groups, 0)
+
+    def select_rows(kept: np.ndarray) -> GivenRows:
+        rows = np.flatnonzero(kept)
+        return GivenRows(
+            X=_safe_indexing(given["X"], rows),
+            y=y[rows],
+            sensitive_features=_safe_indexing(given["sensitive_features"], rows),
+            weights=None if weights is None else weights[rows],
+            groups=None if groups is None else groups[rows],
+        )
+
+    check = select_rows(part == 1)
+    teacher = clone(predictor)
+    fitted = teacher._fit(*select_rows(part > 1))
+    assert fitted is not None
+    assert teacher.frontier_ is not None
+    student = _imitation(teacher, estimator, check, *fitted)
+    excess = _Comparison.of(teacher, student, check).excess()
+    if excess > 1:
+        tighter = {
+            name: [str(replace(limit, value=limit.value / excess)) for limit in each]
+            for name, each in teacher.frontier_.limits(predictor.limit).items()
+        }
+        teacher = teacher.at(tighter)
+        student = _imitation(teacher, estimator, check, *fitted)
+    comparison = _Comparison.of(teacher, student, select_rows(part == 0))
+    return replace(student, costs=tuple(comparison.costs()), rows=len(comparison.y))
+
+
+def _imitation(
+    teacher: ParityEstimator,
+    estimator: Any,
+    check: GivenRows,
+    sample: LabelledRows,
+    eta: np.ndarray,
+    means: np.ndarray,
+) -> Distilled:
+    """Return the plain model, fitted on scores of predictors that have not seen their rows.
+
+    For decisions its threshold is the one that takes as many of some other rows as the teacher
+    does.
+    """
+    solution = teacher.solution_
+    assert solution is not None
+    assert teacher.choice_ is not None
+    scores = solution.out_of_fold(teacher.choice_.position, sample.fold, eta, means)
+    rows = _known(teacher, sample.s)
+    scores, X, s, mass = (
+        scores[rows],
+        _safe_indexing(sample.X, rows),
+        sample.s[rows],
+        sample.mass[rows],
+    )
+    schema = teacher.schema_ if is_frame(X) else None
+    if schema is not None and estimator is None:
+        schema = ordered_schema(schema, sample.codes[rows], scores, mass)
+    student = _without_model(teacher, schema, X.shape[1])
+    X_check, s_check, expected = _teacher_scores(teacher, check)
+    if estimator is None:
+        held_out = student.coded(X_check, s_check), expected
+        classifies = isinstance(student, DistilledClassifier)
+        model = fit_trees(
+            student.coded(X, s), scores, mass, held_out, probabilities=classifies, seed=sample.seed
+        )
+    else:
+        pipeline = isinstance(estimator, Pipeline)
+        weights = None if sample.weights is None else mass
+        model = fit_estimator(estimator, X if pipeline else student.coded(X, s), scores, weights)
+    student = replace(student, model=model)
+    if teacher.aim == "decision" and isinstance(student, DistilledClassifier):
+        taken = float(np.mean(expected > student.threshold_))
+        own = model_scores(student, X_check, s_check)
+        student = replace(student, threshold_=float(np.quantile(own, 1 - taken)))
+    return student
+
+
+def _known(teacher: ParityEstimator, s: np.ndarray) -> np.ndarray:
+    """Return the rows that can be predicted: with the attributes, if the teacher uses them."""
+    return np.flatnonzero(~np.isnan(s).any(axis=1) | (not teacher.uses_sensitive))
+
+
+def _without_model(teacher: ParityEstimator, schema: Schema | None, columns: int) -> Distilled:
+    """Return what a distilled model knows of its rows before it is fitted."""
+    more: dict[str, Any] = {}
+    if isinstance(teacher, ParityClassifier):
+        more = {"classes_": teacher.classes_, "threshold_": teacher.threshold_}
+    kind = DistilledClassifier if more else Distilled
+    return kind(
+        model=None,
+        schema_=schema,
+        n_features_in_=columns,
+        uses_sensitive=teacher.uses_sensitive,
+        sensitive_names_in_=tuple(map(str, teacher.sensitive_names_in_)),
+        sensitive_schema_=None,
+        costs=(),
+        rows=0,
+        **more,
+    )
+
+
+def _teacher_scores(
+    teacher: ParityEstimator, rows: GivenRows
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return table and attributes of rows that can be predicted, and the scores of the teacher."""
+    s = read_sensitive(rows.sensitive_features, allow_missing=True).values
+    known = _known(teacher, s)
+    X = _safe_indexing(rows.X, known)
+    return X, s[known], model_scores(teacher, X, s[known])
+
+
+@dataclass(frozen=True, eq=False)
+class _Comparison:
+    """The outputs of the teacher and of the distilled model on the same rows: scores, or decisions
+    as 0 and 1 if these are what the teacher limits.
+    """
+
+    teacher: ParityEstimator
+    outputs: tuple[np.ndarray, np.ndarray]
+    y: np.ndarray
+    s: np.ndarray
+    weights: np.ndarray | None
+    groups: np.ndarray | None
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, teacher: ParityEstimator, student: Distilled, rows: GivenRows) -> Self:
+        attributes = read_sensitive(rows.sensitive_features, allow_missing=True)
+        known = _known(teacher, attributes.values)
+        X = _safe_indexing(rows.X, known)
+        s = attributes.values[known]
+        y = rows.y[known]
+        before = np.asarray(model_scores(teacher, X, s), dtype=np.float64)
+        after = np.asarray(model_scores(student, X, s), dtype=np.float64)
+        if isinstance(teacher, ParityClassifier) and isinstance(student, DistilledClassifier):
+            y = (y == teacher.classes_[1]).astype(np.float64)
+            if teacher.aim == "decision":
+                before = (before > teacher.threshold_).astype(np.float64)
+                after = (after > student.threshold_).astype(np.float64)
+        return cls(
+            teacher,
+            (before, after),
+            y,
+            s,
+            None if rows.weights is None else rows.weights[known],
+            None if rows.groups is None else np.unique(rows.groups[known], return_inverse=True)[1],
+            attributes.names,
+        )
+
+    def gaps(self) -> list[list[tuple[Number, np.ndarray]]]:
+        """Return the gaps of both along each attribute, with what each row adds to them."""
+        settings = Settings()
+        return [
+            output_gaps(self.teacher, one, self.y, self.s, self.weights, self.groups, settings)
+            for one in self.outputs
+        ]
+
+    def excess(self) -> float:
+        """Return by which factor the limit has to be tightened, so that the gaps of the distilled
+        model are those of the teacher; 1 without limits.
+        """
+        assert self.teacher.frontier_ is not None
+        limits = self.teacher.frontier_.limits(self.teacher.limit)
+        ratios = [
+            after.value / before.value
+            for name, (before, _), (after, _) in zip(self.names, *self.gaps())
+            if limits[name] and all(one.value > 0 for one in limits[name]) and before.value > 0
+        ]
+        return float(min(max([1.0, *ratios]), MOST_EXCESS))
+
+    def costs(self) -> Iterator[Cost]:
+        """Yield performance and gaps of both with intervals of their differences."""
+        level = round(1 - Settings().confidence, 12)
+        threshold = 0.5 if self.teacher.aim == "decision" else None
+        every = changes(*self.outputs, self.y, threshold, level, self.groups, self.weights)
+        by_key = {change.key: change for change in every}
+        stated = STATED[self.teacher.aim]
+        for key, name in stated.items():
+            if key in by_key:
+                yield _cost(name, by_key[key])
+        for name, (before, a), (after, b) in zip(self.names, *self.gaps()):
+            shared = covariance(a, b, self.groups, self.weights)
+            change = difference(after.key, name, before, after, level, shared)
+            yield _cost(f"gap along {name}", change)
+
+
+def _cost(name: str, change: Change) -> Cost:
+    assert change.interval is not None
+    return Cost(name, change.before, change.after, *change.interval)

@@ -1,0 +1,235 @@
+"""A distilled model as ONNX: trees on the codes of the columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import lightgbm
+
+from frhsic._version import __version__
+from frhsic.tables.columns import level_text
+from frhsic.tables.schema import ColumnType, Schema
+
+# Operators: those of ONNX, and of its part for machine learning. All that runs ONNX knows these.
+OPSETS = {"": 17, "ai.onnx.ml": 3}
+IR_VERSION = 8
+# Columns that are the same for all rows, and what ONNX cannot read.
+CONSTANT = ("identifier", "empty")
+UNREADABLE = ("date", "duration")
+
+
+def require_exportable(model: Any, schema: Schema | None) -> None:
+    """Raise unless a model and its columns can be written as ONNX."""
+    if not isinstance(model, lightgbm.Booster):
+        raise TypeError(
+            f"the distilled model is a {type(model).__name__}, and trees of LightGBM are exported."
+            " Leave the estimator of distill out, or convert the attribute `model` with skl2onnx."
+        )
+    require_readable_columns(schema)
+
+
+def require_readable_columns(schema: Schema | None) -> None:
+    """Raise if a table has columns that ONNX cannot read."""
+    dates = [] if schema is None else [c.name for c in schema.columns if c.kind in UNREADABLE]
+    if dates:
+        raise ValueError(
+            f"column {dates[0]!r} holds dates or durations, which ONNX cannot read. Turn it into a"
+            " number before fit, such as days since a reference, or serve the file that frhsic.save"
+            " writes."
+        )
+
+
+def import_onnx() -> Any:
+    """Return the package; raise with what to do if it is not installed."""
+    try:
+        import onnx
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "to_onnx needs onnx, which is not installed; install it with pip install onnx.",
+            name="onnx",
+        ) from error
+    return onnx
+
+
+def onnx_bytes(
+    booster: Any,
+    schema: Schema | None,
+    columns: int,
+    attributes: Sequence[str],
+    classes: Sequence[Any],
+    threshold: float | None,
+) -> bytes:
+    """Return trees on the codes of some columns, and on attributes behind them, as ONNX; of two
+    classes the probability of the second.
+    """
+    require_exportable(booster, schema)
+    onnx = import_onnx()
+    inputs = _Inputs(onnx)
+    if schema is None and not attributes:
+        inputs.add_table(columns)
+    else:
+        kinds = [None] * columns if schema is None else schema.columns
+        for j, column in enumerate(kinds):
+            inputs.add_column(j, column)
+        for j, name in enumerate(attributes):
+            inputs.add_numbers(columns + j, name)
+        inputs.join()
+    nodes = inputs.nodes
+    outcome = "margin" if classes else "score"
+    trees = _tree_attributes(onnx, booster, inputs.places)
+    nodes.append(
+        onnx.helper.make_node(
+            "TreeEnsembleRegressor", [inputs.table], [outcome], domain="ai.onnx.ml", **trees
+        )
+    )
+    if classes:
+        nodes.append(onnx.helper.make_node("Sigmoid", ["margin"], ["score"]))
+    score = onnx.helper.make_tensor_value_info("score", onnx.TensorProto.FLOAT, [None, 1])
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(nodes, "frhsic", inputs.infos, [score]),
+        opset_imports=[onnx.helper.make_opsetid(*pair) for pair in OPSETS.items()],
+        producer_name="frhsic",
+        producer_version=__version__,
+        ir_version=IR_VERSION,
+    )
+    if classes:
+        labels = json.dumps([str(label) for label in classes])
+        onnx.helper.set_model_props(model, {"classes": labels, "threshold": repr(threshold)})
+    onnx.checker.check_model(model)
+    return bytes(model.SerializeToString())
+
+
+class _Inputs:
+    """The inputs of a graph, the nodes that make a table of numbers of them, the name of the table,
+    and the place of each column of the trees in it.
+    """
+
+    def __init__(self, onnx: Any) -> None:
+        self.onnx = onnx
+        self.infos: list[Any] = []
+        self.nodes: list[Any] = []
+        self.table = "X"
+        self.places: dict[int, int] = {}
+        self._parts: list[str] = []
+
+    def add_table(self, columns: int) -> None:
+        """Add one input of so many numbers a row."""
+        self._add_input("X", self.onnx.TensorProto.DOUBLE, columns)
+        self.places = {j: j for j in range(columns)}
+
+    def add_column(self, column: int, one: ColumnType | None) -> None:
+        """Add the input of one column; one that is the same for all rows needs none."""
+        if one is None:
+            self.add_numbers(column, f"x{column}")
+        elif one.levels:
+            self.add_levels(column, one)
+        elif one.kind not in CONSTANT:
+            self.add_numbers(column, one.name)
+
+    def add_numbers(self, column: int, name: str) -> None:
+        """Add a column of numbers."""
+        self._add_input(name, self.onnx.TensorProto.DOUBLE, 1)
+        self._add_part(column, name)
+
+    def add_levels(self, column: int, one: ColumnType) -> None:
+        """Add a column of text, and what makes places of its levels."""
+        self._add_input(one.name, self.onnx.TensorProto.STRING, 1)
+        levels = [level_text(level) for level in one.levels]
+        place, code = f"place of {one.name}", f"code of {one.name}"
+        make = self.onnx.helper.make_node
+        self.nodes += [
+            make(
+                "LabelEncoder",
+                [one.name],
+                [place],
+                domain="ai.onnx.ml",
+                keys_strings=levels,
+                values_floats=[float(number) for number in range(len(levels))],
+                default_float=float("nan"),
+            ),
+            make("Cast", [place], [code], to=self.onnx.TensorProto.DOUBLE),
+        ]
+        self._add_part(column, code)
+
+    def join(self) -> None:
+        """Make one table of all columns."""
+        self.table = "features"
+        self.nodes.append(self.onnx.helper.make_node("Concat", self._parts, [self.table], axis=1))
+
+    def _add_input(self, name: str, kind: int, width: int) -> None:
+        shape = [None, width]
+        self.infos.append(self.onnx.helper.make_tensor_value_info(name, kind, shape))
+
+    def _add_part(self, column: int, name: str) -> None:
+        self.places[column] = len(self._parts)
+        self._parts.append(name)
+
+
+@dataclass(frozen=True)
+class _TreeNode:
+    """One node: its number, the column that it looks at, the threshold, its two children and
+    whether a missing value goes to the first; of a leaf, the value.
+    """
+
+    number: int
+    column: int = 0
+    threshold: float = 0.0
+    below: int = 0
+    above: int = 0
+    missing_below: bool = False
+    leaf: float | None = None
+
+
+def _tree_attributes(
+    onnx: Any, booster: lightgbm.Booster, places: dict[int, int]
+) -> dict[str, Any]:
+    """Return the attributes of the operator TreeEnsembleRegressor."""
+    nodes: list[tuple[int, _TreeNode]] = []
+    for tree, info in enumerate(booster.dump_model()["tree_info"]):
+        nodes.extend((tree, node) for node in _tree_nodes(info["tree_structure"]))
+    leaves = [(tree, node) for tree, node in nodes if node.leaf is not None]
+
+    def doubles(values: list[float], name: str) -> Any:
+        return onnx.helper.make_tensor(name, onnx.TensorProto.DOUBLE, [len(values)], values)
+
+    return {
+        "n_targets": 1,
+        "aggregate_function": "SUM",
+        "post_transform": "NONE",
+        "nodes_treeids": [tree for tree, _ in nodes],
+        "nodes_nodeids": [node.number for _, node in nodes],
+        "nodes_featureids": [places.get(node.column, 0) for _, node in nodes],
+        "nodes_modes": ["BRANCH_LEQ" if node.leaf is None else "LEAF" for _, node in nodes],
+        "nodes_values_as_tensor": doubles([node.threshold for _, node in nodes], "thresholds"),
+        "nodes_truenodeids": [node.below for _, node in nodes],
+        "nodes_falsenodeids": [node.above for _, node in nodes],
+        "nodes_missing_value_tracks_true": [int(node.missing_below) for _, node in nodes],
+        "target_treeids": [tree for tree, _ in leaves],
+        "target_nodeids": [node.number for _, node in leaves],
+        "target_ids": [0] * len(leaves),
+        "target_weights_as_tensor": doubles([node.leaf or 0.0 for _, node in leaves], "leaves"),
+    }
+
+
+def _tree_nodes(root: dict[str, Any]) -> Iterator[_TreeNode]:
+    """Yield the nodes of a tree as LightGBM writes it, each numbered as it is found."""
+    found = [root]
+    for number, node in enumerate(found):
+        if "split_feature" not in node:
+            yield _TreeNode(number, leaf=float(node["leaf_value"]))
+            continue
+        found += [node["left_child"], node["right_child"]]
+        threshold = float(node["threshold"])
+        # where no row of training lacked the column, LightGBM takes 0 for a missing value
+        missing_below = node["default_left"] if node["missing_type"] == "NaN" else threshold >= 0
+        yield _TreeNode(
+            number,
+            int(node["split_feature"]),
+            threshold,
+            len(found) - 2,
+            len(found) - 1,
+            bool(missing_below),
+        )
