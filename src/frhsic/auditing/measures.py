@@ -20,6 +20,7 @@ from frhsic.auditing.results import (
     Change,
     Curve,
     Law,
+    Nodes,
     Number,
     Population,
     Quality,
@@ -43,7 +44,7 @@ from frhsic.parity.gap import largest_gap
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import ScoreRows, score_rows
 from frhsic.parity.strata import Strata
-from frhsic.parity.sums import Cells, ScoreSums
+from frhsic.parity.sums import Cells, ScoreSums, max_nodes, node_levels
 from frhsic.probes import ProbeKind, probe
 from frhsic.scoring import auc_and_influence
 from frhsic.splits import subsample
@@ -263,12 +264,38 @@ def gaps_from_sums(
             change = difference(key, "", number, equal[-1], level, shared)
             differences.append(replace(change, reduction=None))  # no gap was lowered
     numbers += decision_ratio(curves)
-    population = Population(numbers[0].rows, tuple(numbers), curves)
+    nodes = score_nodes(sums["gdp"].pooled(), cells)
+    population = Population(numbers[0].rows, tuple(numbers), curves, nodes=nodes)
     if controls is None:
         return population
     strata = _stratum_populations(sums["gdp"], cells, names, settings)
     return replace(
         population, within=Within(controls.label, tuple(equal), tuple(differences), strata)
+    )
+
+
+def score_nodes(sums: ScoreSums, cells: Cells) -> Nodes:
+    """Return the moments of the score at nodes along S, four in a window.
+
+    Weighted rows, and those of clusters, are worth as many independent rows as give the mean of a
+    node its variance.
+    """
+    fine = sums.group_sums(cells.nodes)
+    starts = cells.nodes[node_levels(fine.counts, max_nodes(round(sums.effective), 2))]
+    nodes = sums.group_sums(starts)
+    weight = nodes.counts
+    mean = nodes.powers[0, 1] / weight
+    rows = weight**2 / nodes.squared_weights
+    moments = [
+        power * rows ** (j - 1) / weight**j for j, power in enumerate(nodes.residuals(mean), 2)
+    ]
+    return Nodes(
+        low=tuple(np.minimum.reduceat(sums.low, starts).tolist()),
+        high=tuple(np.maximum.reduceat(sums.high, starts).tolist()),
+        share=tuple((weight / weight.sum()).tolist()),
+        rows=tuple(rows.tolist()),
+        mean=tuple((sums.mean + mean).tolist()),
+        moments=tuple(tuple(each.tolist()) for each in moments),
     )
 
 

@@ -98,6 +98,8 @@ class ColumnGap:
         The largest it can be.
     drawn
         What was computed of random draws, so that they are drawn once; by what it is of.
+    more_variance
+        What is added to the variance, where the shares of the nodes are known by other rows.
     """
 
     def __init__(self, sums: CenteredSums, windows: Windows, number: int = 0) -> None:
@@ -115,6 +117,7 @@ class ColumnGap:
         self.value = self.signs.gap
         self.magnitude = max(-sums.ends[0], sums.ends[1])
         self.drawn: dict[Any, Any] = {}
+        self.more_variance = 0.0
 
     @cached_property
     def fine_signs(self) -> Signs:
@@ -208,6 +211,7 @@ class ColumnGap:
             # the spread that local means borrow may be larger than that of the residuals
             borrowed = self.means.variances(signs.slope[None] / sums.n)
             variance = max(variance, float(borrowed[0]))
+        variance = max(variance + self.more_variance, 0.0)
         error = math.sqrt(variance + self.uncertain_variance(signs, options))
         return GapEstimate(
             value=signs.gap,
