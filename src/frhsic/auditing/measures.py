@@ -34,6 +34,7 @@ from frhsic.intervals import Interval
 from frhsic.parity import ParityCurve, ParityResult
 from frhsic.parity.column import (
     GapOptions,
+    between_strata,
     column_from_sums,
     column_gaps,
     stratified_covariance,
@@ -268,10 +269,14 @@ def gaps_from_sums(
     population = Population(numbers[0].rows, tuple(numbers), curves, nodes=nodes)
     if controls is None:
         return population
-    strata = _stratum_populations(sums["gdp"], cells, names, settings)
-    return replace(
-        population, within=Within(controls.label, tuple(equal), tuple(differences), strata)
+    within = Within(
+        label=controls.label,
+        numbers=tuple(equal),
+        differences=tuple(differences),
+        strata=_stratum_populations(sums["gdp"], cells, names, settings),
+        between=between_strata(sums["gdp"], cells, column_from_sums(sums["gdp"].pooled(), cells)),
     )
+    return replace(population, within=within)
 
 
 def score_nodes(sums: ScoreSums, cells: Cells) -> Nodes:

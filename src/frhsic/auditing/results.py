@@ -432,6 +432,10 @@ class Within(Keyed):
     strata
         The people of each stratum by its name: their gap and curve, or no number where the
         attribute is constant. p-values are adjusted for the number of strata (Holm).
+    between
+        Part of the gap of all people that lies between strata,
+        :math:`E[\operatorname{sign} g(S) \, (E[f | W] - E f)]`. The rest lies within them. Either
+        may be negative, and neither says what causes the gap.
 
     Examples
     --------
@@ -450,6 +454,7 @@ class Within(Keyed):
     numbers: tuple[Number, ...]
     differences: tuple[Change, ...]
     strata: dict[str, Population]
+    between: float
 
     def __str__(self) -> str:
         change = self.differences[0]

@@ -265,7 +265,7 @@ def stratified_covariance(
     """Return the covariance of the gap of all rows and of that within strata."""
     cell = np.arange(len(sums.rows))
     size = len(cells.starts)
-    slope = whole.signs.slope[np.searchsorted(cells.nodes, cell % size, side="right") - 1]
+    slope = _slopes(sums, cells, whole)
     inner = within.signs.slope[np.searchsorted(cells.stratum_nodes, cell, side="right") - 1]
     # within strata scores are less the mean of their stratum, here less that of all rows
     every = sums.group_sums(cell, np.full(sums.strata, sums.mean))
@@ -275,6 +275,21 @@ def stratified_covariance(
     other, _ = every.influence(moved, inner)
     difference, _ = every.influence(moved - constant, inner - slope)
     return (one + other - difference) / 2
+
+
+def between_strata(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> float:
+    """Return the part of the gap of all rows that lies between strata: that of the mean scores of
+    their strata, with the same signs.
+    """
+    apart = np.repeat(sums.stratum_means - sums.mean, len(cells.starts))
+    weight = sums.powers[0, 0]
+    return float((weight * _slopes(sums, cells, whole)) @ apart / weight.sum())
+
+
+def _slopes(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> Array:
+    """Return the slopes of the gap of all rows in the cells of each stratum."""
+    cell = np.arange(len(sums.rows)) % len(cells.starts)
+    return np.asarray(whole.signs.slope[np.searchsorted(cells.nodes, cell, side="right") - 1])
 
 
 def column_from_sums(sums: ScoreSums, cells: Cells) -> ColumnGap:
