@@ -129,6 +129,22 @@ def test_flat_curves_are_not_called_a_gap_however_many_strata_there_are():
     assert np.mean(values) < 0.1 * np.mean(plain)  # the plug-in gap is noise alone
 
 
+def test_the_gap_of_all_people_is_a_signed_sum_of_a_part_within_strata_and_one_between():
+    """The score is 0.1 higher for nurses, who are older, and 0.1 higher for the old among cooks."""
+    counts = {("cook", 1): 60, ("cook", 2): 20, ("nurse", 1): 20, ("nurse", 2): 60}
+    means = dict(zip(counts, (0.1, 0.2, 0.3, 0.3)))
+    rows = [key for key, count in counts.items() for _ in range(5 * count)]
+    table = pd.DataFrame(rows, columns=["job", "age"])
+    table["f"] = [means[key] for key in rows]
+    table["w"] = table.groupby("job")["f"].transform("mean")
+    sign = np.sign(table.groupby("age")["f"].transform("mean") - table["f"].mean())
+    result = audit(table["f"], table["age"], control_features=table["job"], settings=QUICK)
+    rows = result["s"].all_rows
+    assert rows.within.between == pytest.approx((sign * (table["w"] - table["f"].mean())).mean())
+    inside = (sign * (table["f"] - table["w"])).mean()
+    assert rows["gdp"].value - rows.within.between == pytest.approx(inside)
+
+
 def test_strata_add_up_to_all_rows():
     f, s, w, weights, labels = sample(4, clusters=True, weights=True)
     rows = check_rows(f, s, None, weights, labels, w)
@@ -288,7 +304,7 @@ def test_remarks_say_what_was_cut_and_joined(people):
     result = audit(people["score"], people["age"], control_features=controls, settings=QUICK)
     remarks = " ".join(result.context.remarks)
     assert "hours is a number and was cut into 5 parts" in remarks
-    assert "small strata of hours and job were joined into 'other'" in remarks
+    assert "small groups of equal hours and job were joined into 'other'" in remarks
     assert "1 rows lack a value of hours and job" in remarks
     assert len(result["age"].all_rows.within.strata) == 21
 

@@ -113,13 +113,12 @@ def _changes(audit: Audit, earlier: Audit, shared: list[str]) -> Iterator[Change
         after = audit[name].all_rows.get("gdp")
         if before is not None and after is not None:
             yield difference("gdp", name, before, after, level)
-        nodes = earlier[name].all_rows.nodes, audit[name].all_rows.nodes
-        if nodes[0] is not None and nodes[1] is not None:
-            yield from split_change(*nodes, name, level)
-        equal = earlier[name].all_rows.within, audit[name].all_rows.within
-        if equal[0] is not None and equal[1] is not None and equal[0].label == equal[1].label:
-            change = difference("within", name, equal[0]["gdp"], equal[1]["gdp"], level)
-            yield replace(change, reduction=None)
+        old = earlier[name].all_rows
+        new = audit[name].all_rows
+        if old.nodes is not None and new.nodes is not None:
+            yield from split_change(old.nodes, new.nodes, name, level)
+        if old.within and new.within and old.within.label == new.within.label:
+            yield difference("within", name, old.within["gdp"], new.within["gdp"], level)
         yield _laws("attribute", name, earlier[name].law, audit[name].law, level)
     if earlier.subject.law is not None and audit.subject.law is not None:
         yield _laws("score", "", earlier.subject.law, audit.subject.law, level)

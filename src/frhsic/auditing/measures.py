@@ -269,14 +269,14 @@ def gaps_from_sums(
     population = Population(numbers[0].rows, tuple(numbers), curves, nodes=nodes)
     if controls is None:
         return population
-    within = Within(
+    among_equals = Within(
         label=controls.label,
         numbers=tuple(equal),
         differences=tuple(differences),
         strata=_stratum_populations(sums["gdp"], cells, names, settings),
         between=between_strata(sums["gdp"], cells, column_from_sums(sums["gdp"].pooled(), cells)),
     )
-    return replace(population, within=within)
+    return replace(population, within=among_equals)
 
 
 def score_nodes(sums: ScoreSums, cells: Cells) -> Nodes:

@@ -111,8 +111,8 @@ class _Sample:
         sums = ScoreSums(
             powers=self.powers,
             rows=np.ones(windows, dtype=np.int64),
-            low=np.arange(windows),
-            high=np.arange(windows),
+            low=np.arange(float(windows)),
+            high=np.arange(float(windows)),
             center=0.0,
             ends=self.ends,
             at_ends=np.zeros(windows),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from frhsic._pictures import Frame
@@ -133,8 +134,14 @@ def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
 
 def centered(curve: Curve) -> Curve:
     """Return a curve less its overall mean."""
-    shifted = {
-        name: tuple(value - curve.overall for value in getattr(curve, name))
-        for name in ("mean", "low", "high")
-    }
-    return replace(curve, overall=0.0, **shifted)
+
+    def shifted(values: Sequence[float]) -> tuple[float, ...]:
+        return tuple(value - curve.overall for value in values)
+
+    return replace(
+        curve,
+        overall=0.0,
+        mean=shifted(curve.mean),
+        low=shifted(curve.low),
+        high=shifted(curve.high),
+    )

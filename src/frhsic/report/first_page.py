@@ -76,7 +76,7 @@ STOP_COSTS = (
     "root_squared_error",
     "explained",
 )
-# Changes that the verdict tells of its attribute: what that of the gap is made of, and among equals.
+# Changes that the verdict tells of its attribute: parts of that of the gap, and among equals.
 PARTS = ("people", "curve", "shape", "within")
 # Share of the people from which on it is said that the earlier rows do not know their values.
 MENTIONED = 0.01
@@ -209,9 +209,8 @@ def verdict(report: Report) -> Headline:
             and change.changed
             if quality_change.improved != change.improved
         )
-        which, *sizes = split_lines(audit, name) or [""]
-        others = tuple(filter(None, (which, *contrary)))
-        return Headline("none", told, name, gaps[name], others, tuple(sizes))
+        said = (*split_lines(audit, name), *contrary)
+        return Headline("none", told, name, gaps[name], said)
     first_name, *rest = sorted(gaps, key=lambda name: -gaps[name].value)
     return Headline(
         "none",
@@ -224,8 +223,8 @@ def verdict(report: Report) -> Headline:
 
 
 def split_lines(audit: Audit, s: str) -> list[str]:
-    """Return whether a gap has changed because other people came or because of their mean scores,
-    and then the sizes of both parts; nothing where neither the gap nor the mean scores changed.
+    """Return which part of the change of a gap has changed, and for how many people that is not
+    known; nothing where no change is seen.
     """
     parts = {change.key: change for change in audit.drift if change.attribute == s}
     if "shape" not in parts:
@@ -244,16 +243,14 @@ def split_lines(audit: Audit, s: str) -> list[str]:
         key = "hidden_people"
     else:
         return []
-    values = {"noun": score_noun(audit), "s": s, "shape": shape}
     sizes = {
-        "people": people.after - people.before,
-        "people_ends": people.interval,
-        "curve": curve.after - curve.before,
-        "curve_ends": curve.interval,
+        part.key: say("part", size=part.after - part.before, ends=part.interval)
+        for part in (people, curve)
     }
-    lines = [say(key, **values), say("parts", **values, **sizes)]
+    noun = score_noun(audit)
+    lines = [say(key, noun=noun, s=s, shape=shape, **sizes)]
     if shape.unknown > MENTIONED:
-        lines.append(say("unknown", change=shape, **values))
+        lines.append(say("unknown", noun=noun, s=s, change=shape))
     return lines
 
 
