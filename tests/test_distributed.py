@@ -126,8 +126,8 @@ def test_gaps_among_equals_are_those_in_memory_whatever_the_partitions():
     within = results[5]["age"].all_rows.within
     assert [*within.strata] == [*exact.strata] == ["cook", "nurse", "other"]
     for number, same in zip(within.numbers, exact.numbers):
-        assert number.rows == same.rows == 6000
-        assert number.value == pytest.approx(same.value, abs=0.05 * same.standard_error)
+        assert number.rows == same.rows == 6000  # in windows whose borders are of the sample
+        assert number.value == pytest.approx(same.value, abs=0.25 * same.standard_error)
         assert number.standard_error == pytest.approx(same.standard_error, rel=0.02)
     for name, stratum in within.strata.items():
         assert stratum.rows == exact.strata[name].rows

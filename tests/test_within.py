@@ -139,7 +139,7 @@ def test_the_gap_of_all_people_is_a_signed_sum_of_a_part_within_strata_and_one_b
     table["w"] = table.groupby("job")["f"].transform("mean")
     sign = np.sign(table.groupby("age")["f"].transform("mean") - table["f"].mean())
     result = audit(table["f"], table["age"], control_features=table["job"], settings=QUICK)
-    rows = result["s"].all_rows
+    rows = result["age"].all_rows
     assert rows.within.between == pytest.approx((sign * (table["w"] - table["f"].mean())).mean())
     inside = (sign * (table["f"] - table["w"])).mean()
     assert rows["gdp"].value - rows.within.between == pytest.approx(inside)
