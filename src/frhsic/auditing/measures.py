@@ -561,15 +561,18 @@ def gap_terms(
     groups: np.ndarray | None = None,
     weights: np.ndarray | None = None,
     *,
+    strata: np.ndarray | None = None,
     ranks: bool = False,
 ) -> np.ndarray:
     r"""Return what each row adds to the gap of a column, :math:`(g(s) - \bar g) (f - \bar f) / n`
     less its mean, with g the estimated sign of the mean of f at s.
 
     Of the rank gap, over its decisions: there :math:`\bar g` is the mean of the rows near the
-    decile, which moves with them.
+    decile, which moves with them. Within strata, means are those of the stratum.
     """
-    rows = score_rows(f[:, None], s, weights, groups)
+    if strata is not None:
+        strata = np.unique(strata, return_inverse=True)[1]
+    rows = score_rows(f[:, None], s, weights, groups, strata)
     shares = np.ones(len(f)) if weights is None else weights
     shares = shares / shares.sum()
     if ranks:
@@ -580,8 +583,10 @@ def gap_terms(
         terms[order] = gap.terms([column.signs for column in gap.columns])
     else:
         cells = Cells.from_rows(rows)
-        node = np.searchsorted(cells.nodes, cells.place(s), side="right") - 1
-        terms = column_gaps(rows)[0].signs.slope[node] * (f - shares @ f) * shares
+        code = np.zeros(len(f), dtype=np.int64) if strata is None else strata
+        means = np.bincount(code, shares * f) / np.bincount(code, shares)
+        slope = column_gaps(rows)[0].signs.slope[cells.node(s, strata)]
+        terms = slope * (f - means[code]) * shares
     return np.asarray(terms - terms.sum() * shares)
 
 

@@ -126,7 +126,8 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
     tradeoff, confidence = report.tradeoff, report.audit.subject.confidence
     if report.audit.limits or tradeoff is None:
         return report.audit.limits
-    key, among = AIM_MEASURES[tradeoff.aim], tradeoff.condition or "all"
+    key = AIM_MEASURES[tradeoff.aim]
+    among = tradeoff.condition or ("equal" if tradeoff.controls else "all")
     rows = report.audit.rows.used
     limit_checks = []
     for i, name in enumerate(tradeoff.attributes):
@@ -272,7 +273,7 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
     if tradeoff is not None and tradeoff.limited:
         yield say("least_gap")
         for change in tradeoff.changes:
-            what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
+            what = gap_phrase(tradeoff.measure_name, change.attribute)
             what = capitalize(what + condition_phrase(tradeoff.condition, report.audit))
             yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
         return
@@ -453,7 +454,7 @@ def frontier_picture(tradeoff: TradeOff) -> str:
     every = [*tradeoff.points, tradeoff.before, tradeoff.after]
     pairs = [(point.gaps[i].value, point.performance) for point in every]
     (chosen,) = [pair for pair, point in zip(pairs, tradeoff.points) if point.chosen]
-    gap = gap_name(AIM_MEASURES[tradeoff.aim], tradeoff.attributes[i])
+    gap = gap_name(tradeoff.measure_name, tradeoff.attributes[i])
     names = gap, WORDS["measures"][tradeoff.measure]
     return tradeoff_svg(pairs[:-2], names, dots=pairs[-2:], chosen=chosen)
 
