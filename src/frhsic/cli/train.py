@@ -236,6 +236,8 @@ def held_out_rows(model: Any, data: TrainingTable, share: float, seed: int) -> p
     for name, values in (("groups", data.groups), ("weights", data.weights)):
         if values is not None:
             columns[name] = values[test]
+    for control in () if model.strata_ is None else model.strata_.columns:
+        columns[control.name] = data.X[control.name].to_numpy()[test]
     s = data.s.iloc[test].to_numpy()
     for name, fitted in (("score_without_limit", model.at(None)), ("score", model)):
         scores = model_scores(fitted, data.X.iloc[test], s)

@@ -39,25 +39,20 @@ def equal_sentence(audit: Audit, s: str) -> str:
 
 
 def first_equal_sentence(audit: Audit, s: str) -> str:
-    """Return the same in short, with the earlier gap where it is known, for the first screen."""
+    """Return the gap among people of equal controls in short, for the first screen: beside that of
+    all people, or beside the earlier one where it is known.
+    """
     within = equal_gaps(audit, s)
     if within is None:
         return ""
-    was = worst = ""
+    values = {"people": people_phrase(audit), "control": within.label, "gap": within["gdp"]}
     for change in audit.drift:
         if (change.key, change.attribute) == ("within", s):
-            was = say("equal_was", change=change, verdict=drift_verdict(change))
+            return say("equal_since", **values, change=change, verdict=drift_verdict(change))
+    worst = ""
     if within.worst is not None:
         worst = say("equal_worst", name=within.worst, gap=within.strata[within.worst]["gdp"])
-    return say(
-        "equal_first",
-        people=people_phrase(audit),
-        control=within.label,
-        gap=within["gdp"],
-        whole=audit[s].all_rows["gdp"],
-        was=was,
-        worst=worst,
-    )
+    return say("equal_first", **values, whole=audit[s].all_rows["gdp"], worst=worst)
 
 
 def worst_stratum_sentence(audit: Audit, s: str) -> str:

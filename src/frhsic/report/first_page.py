@@ -363,7 +363,11 @@ def unanswered_questions(report: Report) -> list[str]:
         if quality.key in ("auc", "explained") and gain <= 2 * (quality.standard_error or 0.0):
             lines.append(say("poor"))
     names = " or ".join(attribute.name for attribute in report.audit.attributes)
-    return [*lines, say("no_cause", noun=score_noun(report.audit), names=names)]
+    lines.append(say("no_cause", noun=score_noun(report.audit), names=names))
+    control = control_phrase(report.audit)
+    if control:
+        lines.append(say("no_right", people=people_phrase(report.audit), control=control))
+    return lines
 
 
 # What it costs
