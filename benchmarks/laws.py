@@ -806,6 +806,56 @@ def no_drift(law: Law, rng: Random, number: int) -> Record:
     return {**more, **change_between(law.sample(rng), later.sample(rng))}
 
 
+def split_of(law: Law, rng: Random, number: int) -> Record:
+    """Return the parts of a change of the gap: nothing changed, or who came, or the curve, which
+    is flatter, steeper, reversed or another one.
+    """
+    changed = str(rng.choice(["nothing", "people", "curve"]))
+    warp: Curve = np.asarray
+    later = law
+    if changed == "people":
+        warp = partial(betaincinv, log_uniform(rng, 0.4, 2.5), log_uniform(rng, 0.4, 2.5))
+    if changed == "curve":
+        factor = rng.choice([0.0, 0.5, 2.0, -1.0])
+        shape = law.shape
+        later = replace(law, shape=lambda u: np.clip(factor * shape(u), -1, 1))
+    return {"changed": changed, **parts_between(law, later, warp, rng)}
+
+
+def parts_between(law: Law, later: Law, warp: Curve, rng: Random) -> Record:
+    """Return what an audit says of the parts of a change since an earlier one."""
+    audits = []
+    for one, moved in ((law, np.asarray), (later, warp)):
+        s = np.zeros(1)
+        while np.ptp(s) == 0:
+            v, noise, options = one.rows(rng)
+            u = moved(v)
+            s = law.attribute.value(u)
+        audits.append(audit_of_gaps(one.scored(u, noise), s[:, None], options))
+    u = warp(middles(GRID))
+    gaps = [law.gap(), gap_of(law.mean(u), 0.0), gap_of(later.mean(u), 0.0)]
+    truths = {"people": gaps[1] - gaps[0], "curve": gaps[2] - gaps[1]}
+    record: Record = {}
+    for change in drift(audits[1], audits[0]):
+        if change.key in ("people", "curve", "shape"):
+            record[f"{change.key}_called"] = change.significant
+        if change.key in truths:
+            record[f"{change.key}_part"] = truths[change.key]
+            record[f"{change.key}_low"], record[f"{change.key}_high"] = change.interval
+    return record
+
+
+def split_steady(law: Law, rng: Random, number: int) -> Record:
+    """Return the parts of a change where the curve is doubled, or the middle half of the people
+    come.
+    """
+    if rng.random() < 0.5:
+        later = replace(law, strength=2 * law.strength)
+        return {"changed": "curve", **parts_between(law, later, np.asarray, rng)}
+    record = parts_between(law, law, lambda u: 0.25 + u / 2, rng)
+    return {"changed": "people", **record}
+
+
 def steady_law(rng: Random) -> Law:
     """Draw a law of 5,000 independent rows whose scores are probabilities and whose gap is .0147,
     along a curve of up to two waves or with jumps.
@@ -1018,6 +1068,47 @@ DIFFERENCE = (
     Rate("difference above", lambda one: above(difference_of(one)), most=LEVEL),
     Rate("difference below", lambda one: below(difference_of(one)), most=LEVEL),
 )
+
+
+def part_covered(part: str, one: Record) -> bool:
+    """Whether the interval of a part of a change holds it."""
+    truth = one[f"{part}_part"]
+    return covers(
+        {"gap": truth, "gap_at": truth, "low": one[f"{part}_low"], "high": one[f"{part}_high"]}
+    )
+
+
+def has_changed(*parts: str) -> Callable[[Record], bool]:
+    return lambda one: one["changed"] in parts
+
+
+SPLIT = (
+    Rate("part by who came covered", partial(part_covered, "people"), least=0.94),
+    Rate("part by the curve covered", partial(part_covered, "curve"), least=0.94),
+    Rate(
+        "who came called, unchanged",
+        lambda one: one["people_called"],
+        has_changed("nothing", "curve"),
+        most=LEVEL,
+    ),
+    Rate(
+        "part by the curve called, unchanged",
+        lambda one: one["curve_called"],
+        has_changed("nothing", "people"),
+        most=LEVEL,
+    ),
+    Rate(
+        "curve called, unchanged",
+        lambda one: one["shape_called"],
+        has_changed("nothing", "people"),
+        most=LEVEL,
+    ),
+    Rate("who came called, changed", lambda one: one["people_called"], has_changed("people")),
+    Rate(
+        "part by the curve called, changed", lambda one: one["curve_called"], has_changed("curve")
+    ),
+    Rate("curve called, changed", lambda one: one["shape_called"], has_changed("curve")),
+)
 CLAIMS = {
     "gdp": Claim(partial(interval_of, gdp, Law.gap), TESTED),
     "standardized_gdp": Claim(partial(interval_of, standardized_gdp, standardized_gap), TESTED),
@@ -1032,6 +1123,8 @@ CLAIMS = {
     "doubled": Claim(
         doubled, (Rate("change called", lambda one: one["called"], least=0.8),), steady_law
     ),
+    "split": Claim(split_of, SPLIT),
+    "split_steady": Claim(split_steady, SPLIT, steady_law),
     "paired": Claim(
         paired,
         (

@@ -1005,7 +1005,7 @@ def changed(after: Audit, before: Audit) -> set[str]:
     [
         ({}, set()),
         ({"age": 58.0, "slope": 0.0}, {"attribute"}),
-        ({"slope": 1.2}, {"gdp", "score"}),
+        ({"slope": 1.2}, {"gdp", "curve", "shape", "score"}),
         ({"skill": 0.0}, {"auc"}),
     ],
 )

@@ -71,6 +71,25 @@ def test_the_command_says_what_the_function_says_to_the_last_digit(folder, name,
     )
 
 
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_controls_are_read_as_in_python(folder, name):
+    asked = [*SCORE, "--json", "--control", "job", "--control", "hours"]
+    found = Audit.from_json(done(["audit", str(folder / name), *asked]).stdout)
+    data = people()
+    expected = audit(
+        data["score"],
+        data["age"],
+        control_features=data[["job", "hours"]],
+        settings=Settings(max_rows=100),
+    )
+    assert found["age"].all_rows.within == expected["age"].all_rows.within
+    assert set(expected.context.remarks) <= set(found.context.remarks)
+    short = done(["audit", str(folder / name), *SCORE, "--control", "job", "--limit", "within=0.4"])
+    assert "The limit of 0.4 is kept: the gap along age among people of equal job" in short.stderr
+    assert "equal:   Among people of equal job the gap is" in short.stderr
+    assert "jbo" in one_line_and_2(["audit", str(folder / name), *SCORE, "--control", "jbo"])
+
+
 def test_spellings_of_one_label_are_one_outcome_in_audits_and_trainings(tmp_path):
     data, path = people(120), tmp_path / "people.csv"
     random = np.random.default_rng(0)

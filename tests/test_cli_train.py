@@ -60,6 +60,27 @@ def trained(folder):
     return json.loads(result.stdout), model, page, result.stderr
 
 
+def test_a_control_is_a_column_of_the_model_whose_equals_are_compared(folder):
+    model = folder / "equal.frhsic"
+    asked = ["train", str(folder / "people.csv"), *ASKED, "--control", "job", "--fast", "--json"]
+    held_out = folder / "equal.csv"
+    result = run([*asked, "-o", str(model), "--held-out", str(held_out)])
+    assert result.exit_code in (0, 1), result.output
+    document = json.loads(result.stdout)
+    assert document["report"]["tradeoff"]["controls"] == "job"
+    assert "among people of equal job" in document["summary"]["verdict"]
+    assert document["summary"]["equal"].startswith("Among people of equal job the gap is")
+    rows = document["report"]["audit"]["attributes"][0]["all_rows"]
+    after = document["report"]["tradeoff"]["after"]["gaps"][0]["value"]
+    (within,) = (number for number in rows["within"]["numbers"] if number["key"] == "gdp")
+    assert within["value"] == pytest.approx(after, rel=1e-9)
+    changes = [change["key"] for change in document["report"]["changes"]]
+    assert not changes or "within" in changes
+    assert "job" in held_out.read_text().splitlines()[0].split(",")
+    message = one_line_and_2([*asked, "--control", "age", "-o", str(model)])
+    assert "--control 'age' is no feature of the model" in message
+
+
 def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained):
     said, path, _, _ = trained
     data = prepared(folder / "people.csv")

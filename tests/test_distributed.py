@@ -14,7 +14,7 @@ import torch
 from typer.testing import CliRunner
 
 from estimator_samples import biased
-from frhsic import FRHSICClassifier, distributed
+from frhsic import FRHSICClassifier, audit, distributed
 from frhsic.auditing import Settings
 from frhsic.auditing.results import Number
 from frhsic.cli import app
@@ -95,6 +95,50 @@ def audited():
 def test_partitions_do_not_matter(audited):
     documents = {count: json.loads(result.to_json()) for count, result in audited[1].items()}
     assert list(differences(documents[1], documents[7])) == []
+
+
+def test_gaps_among_equals_are_those_in_memory_whatever_the_partitions():
+    frame = people(6000)
+    frame["job"] = np.random.default_rng(1).choice(
+        ["cook", "nurse", "diver"], 6000, p=[0.6, 0.395, 0.005]
+    )
+    frame["score"] += 0.2 * (frame["job"] == "nurse")
+    frame["paid"] = (frame["paid"] == "yes") * 1.0
+    frame.loc[100:120, "job"] = None
+    fast = Settings(fast=True, resamples=50)
+    options = {
+        "target": "paid",
+        "control_features": "job",
+        "settings": fast,
+        "limit": "within <= 0.4",
+        "sample_rows": 3000,
+    }
+    results = {count: run(frame, count, **options) for count in (1, 5)}
+    documents = [json.loads(result.to_json()) for result in results.values()]
+    assert list(differences(*documents)) == []
+    exact = audit(
+        frame["score"],
+        frame["age"],
+        frame["paid"],
+        control_features=frame["job"],
+        settings=fast,
+    )["age"].all_rows.within
+    within = results[5]["age"].all_rows.within
+    assert [*within.strata] == [*exact.strata] == ["cook", "nurse", "other"]
+    for number, same in zip(within.numbers, exact.numbers):
+        assert number.rows == same.rows == 6000  # in windows whose borders are of the sample
+        assert number.value == pytest.approx(same.value, abs=0.25 * same.standard_error)
+        assert number.standard_error == pytest.approx(same.standard_error, rel=0.02)
+    for name, stratum in within.strata.items():
+        assert stratum.rows == exact.strata[name].rows
+        assert stratum.curves["gdp"].overall == pytest.approx(
+            exact.strata[name].curves["gdp"].overall
+        )
+    assert within.between == pytest.approx(exact.between, rel=0.02)
+    assert within.differences[0].after == within["gdp"].value
+    assert results[5].limits[0].among == "equal"
+    (note,) = (note for note in results[5].context.remarks if "joined" in note)
+    assert note.startswith("In the random sample: 1 small group of equal job was joined")
 
 
 def test_all_rows_give_the_numbers_of_the_audit_in_memory(audited):

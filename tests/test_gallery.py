@@ -73,6 +73,14 @@ def test_a_pipeline_in_a_grid_search(run):
         ].is_monotonic_increasing  # minus the gap: no limit, half, the least
 
 
+def test_gaps_among_people_of_equal_education(run):
+    names = run("among_equals", ROWS=2_000)
+    change = names["within"].differences[0]
+    assert change.changed
+    assert change.after < change.before
+    assert names["within"].worst == "degree"
+
+
 def test_equal_opportunity(run):
     gaps = run("equal_opportunity", n=1000)["results"]["gap among y = 1"]
     assert gaps["equal opportunity"] < 0.6 * gaps["no limit"]

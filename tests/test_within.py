@@ -1,16 +1,23 @@
 """Gaps among people of equal controls: their definition, error, test, and place in an audit."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from frhsic import audit, gdp
-from frhsic.auditing import Audit, Settings
+from frhsic.auditing import Audit, Settings, since
+from frhsic.formatting import figure, format_estimate
 from frhsic.parity.column import GapOptions, column_from_sums, column_gaps, stratified_covariance
 from frhsic.parity.gap import gaps_by_column
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import check_rows
 from frhsic.parity.sums import ALL_NODES, Cells
+from frhsic.report import Report, render, text
+from frhsic.report.equals import stratum_pictures
+from frhsic.report.first_page import closing_lines, limit_sentence
 
 QUICK = Settings(fast=True, resamples=99)
 
@@ -127,6 +134,22 @@ def test_flat_curves_are_not_called_a_gap_however_many_strata_there_are():
         plain.append((gap - table.groupby("w")["f"].transform("mean")).abs().mean())
     assert rejected <= 4 + 2 * np.sqrt(80 * 0.05 * 0.95)
     assert np.mean(values) < 0.1 * np.mean(plain)  # the plug-in gap is noise alone
+
+
+def test_the_gap_of_all_people_is_a_signed_sum_of_a_part_within_strata_and_one_between():
+    """The score is 0.1 higher for nurses, who are older, and 0.1 higher for the old among cooks."""
+    counts = {("cook", 1): 60, ("cook", 2): 20, ("nurse", 1): 20, ("nurse", 2): 60}
+    means = dict(zip(counts, (0.1, 0.2, 0.3, 0.3)))
+    rows = [key for key, count in counts.items() for _ in range(5 * count)]
+    table = pd.DataFrame(rows, columns=["job", "age"])
+    table["f"] = [means[key] for key in rows]
+    table["w"] = table.groupby("job")["f"].transform("mean")
+    sign = np.sign(table.groupby("age")["f"].transform("mean") - table["f"].mean())
+    result = audit(table["f"], table["age"], control_features=table["job"], settings=QUICK)
+    rows = result["age"].all_rows
+    assert rows.within.between == pytest.approx((sign * (table["w"] - table["f"].mean())).mean())
+    inside = (sign * (table["f"] - table["w"])).mean()
+    assert rows["gdp"].value - rows.within.between == pytest.approx(inside)
 
 
 def test_strata_add_up_to_all_rows():
@@ -288,7 +311,7 @@ def test_remarks_say_what_was_cut_and_joined(people):
     result = audit(people["score"], people["age"], control_features=controls, settings=QUICK)
     remarks = " ".join(result.context.remarks)
     assert "hours is a number and was cut into 5 parts" in remarks
-    assert "small strata of hours and job were joined into 'other'" in remarks
+    assert "small groups of equal hours and job were joined into 'other'" in remarks
     assert "1 rows lack a value of hours and job" in remarks
     assert len(result["age"].all_rows.within.strata) == 21
 
@@ -302,3 +325,73 @@ def test_errors_name_control_features(people):
         audit(people["score"], people["age"], limit="within <= 0.1", settings=QUICK)
     with pytest.raises(ValueError, match="another order"):
         gdp(people["score"], people["age"], control_features=people["job"][::-1])
+
+
+def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
+    report = Report(audited)
+    lines = closing_lines(report)
+    rows = audited["age"].all_rows
+    gap, whole = rows.within["gdp"], rows["gdp"]
+    both = [format_estimate(number) for number in (gap.value, *gap.interval, whole.value)]
+    said = (
+        f"Among people of equal job the gap is {both[0]} ({both[1]} to {both[2]}); over all people"
+        f" {both[3]}"
+    )
+    assert lines["equal"].startswith(said)
+    assert f"It is largest for job “{rows.within.worst}”" in lines["equal"]
+    assert said in text(audited)
+    page = render(report).replace("\xa0", " ")
+    first, rest = page.split('id="decision"')
+    assert said in first
+    assert first.count(f"“{rows.within.worst}”") == 1
+    section = rest[rest.index('id="equal-1"') : rest.index('id="method"')]
+    assert section.count("<svg") == 4
+    assert section.count('class="worst"') == 1
+    for number in (gap, *(group["gdp"] for group in rows.within.strata.values())):
+        assert figure(number.value) in section
+    assert "explained" not in section
+    assert figure(rows.within.between) in section
+    assert "people of different job may be scored differently" in page
+    limits = [limit_sentence(check, audited) for check in audited.limits]
+    assert limits[1].startswith(
+        "The limit of 0.3 is kept: the gap along age among people of equal job is"
+    )
+
+
+def test_eight_strata_are_shown_and_others_folded_on_one_scale(people):
+    jobs = pd.Series(np.arange(len(people)) % 10, name="job").astype(str)
+    result = audit(people["score"], people["age"], control_features=jobs, settings=QUICK)
+    page = render(Report(result))
+    shown, _ = page.split("<summary>2 more</summary>")
+    assert shown[shown.index('id="equal-1"') :].count("<svg") == 8
+    pictures = [picture for _, picture in stratum_pictures(result, "age")]
+    ticks = [re.findall(r'text-anchor="end">([^<]*)<', picture) for picture in pictures]
+    assert ticks == [ticks[0]] * 10
+
+
+def test_drift_compares_the_gap_among_equals_and_limits_can_be_shares_of_it(people):
+    half = np.arange(len(people)) % 2 == 0
+    controls = people["job"]
+    audits = []
+    for rows, factor in ((half, 1.0), (~half, 0.2)):
+        own = people[rows]
+        score = 0.5 + factor * (own["score"] - 0.5)
+        audits.append(audit(score, own["age"], control_features=controls[rows], settings=QUICK))
+    old, new = audits
+    result = since(new, old, "within <= 50%")
+    (change,) = (change for change in result.drift if change.key == "within")
+    assert (change.before, change.after) == tuple(
+        each["age"].all_rows.within["gdp"].value for each in audits
+    )
+    assert change.improved
+    assert result.limits[0].verdict == "kept"
+    assert result.limits[0].reference == old["age"].all_rows.within["gdp"]
+    page = render(Report(replace(result, limits=()), earlier=old)).replace("\xa0", " ")
+    assert f"earlier {format_estimate(change.before)} (changed)" in page
+    other = audit(
+        people["score"][half],
+        people["age"][half],
+        control_features=people["paid"][half],
+        settings=QUICK,
+    )
+    assert "within" not in [change.key for change in since(new, other).drift]

@@ -9,13 +9,16 @@ import numpy as np
 __all__ = ["auc_and_influence", "model_scores"]
 
 
-def model_scores(model: Any, X: Any, s: Any = None) -> np.ndarray:
+def model_scores(model: Any, X: Any, s: Any = None, controls: Any = None) -> np.ndarray:
     """Return the scores of a fitted model: probabilities (of the second of two classes), or
     predictions.
 
-    `s` holds the attributes of the rows, which a model with ``uses_sensitive`` needs.
+    `s` holds the attributes of the rows, which a model with ``uses_sensitive`` needs, and
+    `controls` what people are equal in, if the model asks for it and X does not have it.
     """
     more = {"sensitive_features": s} if getattr(model, "uses_sensitive", False) else {}
+    if controls is not None:
+        more["control_features"] = controls
     if not hasattr(model, "predict_proba"):
         return np.asarray(model.predict(X, **more))
     probabilities = np.asarray(model.predict_proba(X, **more))

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from frhsic._lazy import lazy_attributes
-from frhsic.auditing.comparing import drift, since
 from frhsic.auditing.results import Audit, Context
 
 if TYPE_CHECKING:
+    from frhsic.auditing.earlier import drift, since
     from frhsic.auditing.measures import Settings
     from frhsic.auditing.running import audit
 
@@ -24,4 +24,7 @@ __all__ = [
     "since",
 ]
 
-__getattr__, __dir__ = lazy_attributes(__name__, {"Settings": "measures", "audit": "running"})
+__getattr__, __dir__ = lazy_attributes(
+    __name__,
+    {"Settings": "measures", "audit": "running", "drift": "earlier", "since": "earlier"},
+)

@@ -1,21 +1,18 @@
-"""What is made of audits: whether limits are kept, and what has changed since an earlier audit."""
+"""What is made of the numbers of audits: whether limits are kept, and how numbers differ."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-from scipy.special import kolmogorov, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 from frhsic.auditing.results import (
     GAPS,
     LIMITABLE,
     Audit,
     Change,
-    Law,
     LimitCheck,
     Number,
     Population,
@@ -25,9 +22,6 @@ from frhsic.auditing.results import (
 from frhsic.formatting import figure, format_exact
 from frhsic.intervals import Interval
 from frhsic.parity.limits import Limit, LimitLike, limits_by_attribute, parse_limits
-
-# Measures of performance and calibration that are compared, where both audits hold them.
-WATCHED = ("auc", "root_squared_error", "mean_error")
 
 
 def largest_value(key: str, subject: Subject) -> float:
@@ -155,112 +149,6 @@ def holm(pvalues: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
-    r"""Compare two audits of independent rows.
-
-    For each attribute that both hold: its distribution, and the gap. For both together: the
-    distribution of the score, the base rate, the performance (AUC, or the squared error) and the
-    mean error of the score. The numbers are those that the two audits hold.
-
-    Parameters
-    ----------
-    audit, earlier
-        Audits of different rows; the same rows are refused.
-
-    Returns
-    -------
-    tuple of Change
-        For each comparison its `key` and `attribute`, the number `before` and `after`, the
-        `interval` of the difference and its `pvalue`; the p-value `adjusted` for the number of
-        comparisons (Holm), and whether by this one the number has `changed` and `improved` at the
-        `level`.
-
-    Notes
-    -----
-    The interval of a difference joins those of the two numbers (Zou and Donner, 2008). Its lower
-    end is
-
-    .. math:: b - a - \sqrt{(b - b_-)^2 + (a_+ - a)^2}
-
-    for numbers a and b with ends :math:`a_\pm` and :math:`b_\pm`, and its upper end likewise. A
-    sum of squared standard errors would not do for a gap: wrong signs hide more of a small gap than
-    of a large one, and more in few rows than in many, which the upper end allows for. The p-value
-    is the level at which the interval reaches 0; the part of an end beyond its standard error does
-    not grow with the confidence. Distributions are compared by the largest difference of shares
-    below a value (Kolmogorov and Smirnov) that is certain from the values that the audits keep, so
-    that the test is conservative.
-
-    References
-    ----------
-    Zou and Donner (2008), *Construction of confidence limits about effect measures: a general
-    approach*.
-
-    Examples
-    --------
-    >>> from frhsic import audit
-    >>> random = np.random.default_rng(0)
-    >>> s = random.uniform(size=(2, 200))
-    >>> old, new = (audit(k * a + random.standard_normal(200), a) for k, a in zip((0, 3), s))
-    >>> [change.key for change in drift(new, old) if change.changed]
-    ['gdp', 'score']
-    """
-    shared = [a.name for a in audit.attributes if a.name in {b.name for b in earlier.attributes}]
-    if not shared:
-        names = ", ".join(a.name for a in earlier.attributes)
-        raise ValueError(f"the earlier audit is of {names}, and none of these is audited now.")
-    same = audit.subject.law == earlier.subject.law and all(
-        audit[name].law == earlier[name].law for name in shared
-    )
-    files = [document.context.origin.get("data") for document in (audit, earlier)]
-    if same or (files[0] is not None and files[0] == files[1]):
-        raise ValueError(
-            "both audits are of the same rows; an earlier audit is of other rows, such as last"
-            " month's."
-        )
-    changes = list(_changes(audit, earlier, shared))
-    adjusted = holm([change.pvalue for change in changes])
-    return tuple(replace(change, adjusted=pvalue) for change, pvalue in zip(changes, adjusted))
-
-
-def since(audit: Audit, earlier: Audit, limit: LimitLike = None) -> Audit:
-    """Return an audit with what changed since an earlier one, and with limits that are shares of
-    its numbers.
-
-    Examples
-    --------
-    >>> from frhsic import audit
-    >>> from frhsic.auditing import Settings
-    >>> rng = np.random.default_rng(0)
-    >>> age = rng.uniform(20, 60, size=(2, 500))
-    >>> quick = Settings(fast=True)
-    >>> may = audit(0.5 + 0.1 * rng.normal(size=500), age[0], settings=quick)
-    >>> june = audit(age[1] / 100 + 0.1 * rng.normal(size=500), age[1], settings=quick)
-    >>> [change.key for change in since(june, may).drift if change.changed]
-    ['gdp', 'score']
-    """
-    limits = parse_limits(limit, LIMITABLE)
-    return replace(audit, drift=drift(audit, earlier), limits=check_limits(audit, limits, earlier))
-
-
-def _changes(audit: Audit, earlier: Audit, shared: list[str]) -> Iterator[Change]:
-    level = audit.subject.level
-    for name in shared:
-        before = earlier[name].all_rows.get("gdp")
-        after = audit[name].all_rows.get("gdp")
-        if before is not None and after is not None:
-            yield difference("gdp", name, before, after, level)
-        yield _laws("attribute", name, earlier[name].law, audit[name].law, level)
-    if earlier.subject.law is not None and audit.subject.law is not None:
-        yield _laws("score", "", earlier.subject.law, audit.subject.law, level)
-    rates = earlier.subject.base_rate, audit.subject.base_rate
-    if rates[0] is not None and rates[1] is not None and audit.subject.target is not None:
-        yield difference("base_rate", "", rates[0], rates[1], level)
-    known = {quality.key: quality for quality in earlier.quality}
-    for now in audit.quality:
-        if now.key in WATCHED and now.key in known:
-            yield difference(now.key, "", known[now.key].number, now.number, level)
-
-
 class Reach(NamedTuple):
     """Standard error of a number, and how far the ends of its interval lie beyond what that says,
     by the difference of squares.
@@ -360,11 +248,3 @@ def _root(function: Callable[[float], float], below: float, above: float) -> flo
         else:
             below = middle
     return below
-
-
-def _laws(key: str, attribute: str, old: Law, new: Law, level: float) -> Change:
-    at = np.union1d(old.values, new.values)
-    (old_low, old_high), (new_low, new_high) = old.bounds(at), new.bounds(at)
-    distance = max(float((old_low - new_high).max()), float((new_low - old_high).max()), 0.0)
-    pvalue = float(kolmogorov(distance * math.sqrt(old.rows * new.rows / (old.rows + new.rows))))
-    return Change(key, attribute, old.mean, new.mean, None, pvalue, level)

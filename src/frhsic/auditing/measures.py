@@ -20,6 +20,7 @@ from frhsic.auditing.results import (
     Change,
     Curve,
     Law,
+    Nodes,
     Number,
     Population,
     Quality,
@@ -33,6 +34,7 @@ from frhsic.intervals import Interval
 from frhsic.parity import ParityCurve, ParityResult
 from frhsic.parity.column import (
     GapOptions,
+    between_strata,
     column_from_sums,
     column_gaps,
     stratified_covariance,
@@ -43,7 +45,7 @@ from frhsic.parity.gap import largest_gap
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import ScoreRows, score_rows
 from frhsic.parity.strata import Strata
-from frhsic.parity.sums import Cells, ScoreSums
+from frhsic.parity.sums import Cells, ScoreSums, max_nodes, node_levels
 from frhsic.probes import ProbeKind, probe
 from frhsic.scoring import auc_and_influence
 from frhsic.splits import subsample
@@ -263,12 +265,42 @@ def gaps_from_sums(
             change = difference(key, "", number, equal[-1], level, shared)
             differences.append(replace(change, reduction=None))  # no gap was lowered
     numbers += decision_ratio(curves)
-    population = Population(numbers[0].rows, tuple(numbers), curves)
+    nodes = score_nodes(sums["gdp"].pooled(), cells)
+    population = Population(numbers[0].rows, tuple(numbers), curves, nodes=nodes)
     if controls is None:
         return population
-    strata = _stratum_populations(sums["gdp"], cells, names, settings)
-    return replace(
-        population, within=Within(controls.label, tuple(equal), tuple(differences), strata)
+    among_equals = Within(
+        label=controls.label,
+        numbers=tuple(equal),
+        differences=tuple(differences),
+        strata=_stratum_populations(sums["gdp"], cells, names, settings),
+        between=between_strata(sums["gdp"], cells, column_from_sums(sums["gdp"].pooled(), cells)),
+    )
+    return replace(population, within=among_equals)
+
+
+def score_nodes(sums: ScoreSums, cells: Cells) -> Nodes:
+    """Return the moments of the score at nodes along S, four in a window.
+
+    Weighted rows, and those of clusters, are worth as many independent rows as give the mean of a
+    node its variance.
+    """
+    fine = sums.group_sums(cells.nodes)
+    starts = cells.nodes[node_levels(fine.counts, max_nodes(round(sums.effective), 2))]
+    nodes = sums.group_sums(starts)
+    weight = nodes.counts
+    mean = nodes.powers[0, 1] / weight
+    rows = weight**2 / nodes.squared_weights
+    moments = [
+        power * rows ** (j - 1) / weight**j for j, power in enumerate(nodes.residuals(mean), 2)
+    ]
+    return Nodes(
+        low=tuple(np.minimum.reduceat(sums.low, starts).tolist()),
+        high=tuple(np.maximum.reduceat(sums.high, starts).tolist()),
+        share=tuple((weight / weight.sum()).tolist()),
+        rows=tuple(rows.tolist()),
+        mean=tuple((sums.mean + mean).tolist()),
+        moments=tuple(tuple(each.tolist()) for each in moments),
     )
 
 
@@ -529,15 +561,18 @@ def gap_terms(
     groups: np.ndarray | None = None,
     weights: np.ndarray | None = None,
     *,
+    strata: np.ndarray | None = None,
     ranks: bool = False,
 ) -> np.ndarray:
     r"""Return what each row adds to the gap of a column, :math:`(g(s) - \bar g) (f - \bar f) / n`
     less its mean, with g the estimated sign of the mean of f at s.
 
     Of the rank gap, over its decisions: there :math:`\bar g` is the mean of the rows near the
-    decile, which moves with them.
+    decile, which moves with them. Within strata, means are those of the stratum.
     """
-    rows = score_rows(f[:, None], s, weights, groups)
+    if strata is not None:
+        strata = np.unique(strata, return_inverse=True)[1]
+    rows = score_rows(f[:, None], s, weights, groups, strata)
     shares = np.ones(len(f)) if weights is None else weights
     shares = shares / shares.sum()
     if ranks:
@@ -548,8 +583,10 @@ def gap_terms(
         terms[order] = gap.terms([column.signs for column in gap.columns])
     else:
         cells = Cells.from_rows(rows)
-        node = np.searchsorted(cells.nodes, cells.place(s), side="right") - 1
-        terms = column_gaps(rows)[0].signs.slope[node] * (f - shares @ f) * shares
+        code = np.zeros(len(f), dtype=np.int64) if strata is None else strata
+        means = np.bincount(code, shares * f) / np.bincount(code, shares)
+        slope = column_gaps(rows)[0].signs.slope[cells.node(s, strata)]
+        terms = slope * (f - means[code]) * shares
     return np.asarray(terms - terms.sum() * shares)
 
 

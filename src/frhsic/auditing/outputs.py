@@ -11,6 +11,7 @@ import numpy as np
 from frhsic.auditing.measures import Settings, gap_number, gap_terms
 from frhsic.auditing.results import Number
 from frhsic.estimators.frontier import aimed_gap, limited_measure
+from frhsic.parity.limits import measure_name
 
 
 def output_gaps(
@@ -21,27 +22,34 @@ def output_gaps(
     weights: np.ndarray | None,
     groups: np.ndarray | None,
     settings: Settings,
+    strata: np.ndarray | None = None,
 ) -> list[tuple[Number, np.ndarray]]:
     """Return the gap of outputs along each attribute that a fitted predictor limits, one for all
-    its conditions, and what each row adds to it.
+    its conditions, within strata if there are some, and what each row adds to it.
     """
     key = limited_measure(predictor.aim, predictor.condition)
+    if strata is not None and predictor.condition is None:
+        key = measure_name(key, "equal")
     gaps: dict[int, list[tuple[Number, np.ndarray]]] = {}
     for block in predictor.solution_.constraints:
         kept = block.rows(s, y)
         own = s[kept, block.attribute]
         more = [None if values is None else values[kept] for values in (weights, groups)]
+        codes = None if strata is None else strata[kept]
         gap = aimed_gap(
             predictor.aim,
             outputs[kept],
             own,
             *more,
+            strata=codes,
             confidence=settings.confidence,
             resamples=settings.resamples,
             random_state=settings.seed,
         )
         terms = np.zeros(len(outputs))
-        terms[kept] = gap_terms(outputs[kept], own, *more[::-1], ranks=predictor.aim == "rank")
+        terms[kept] = gap_terms(
+            outputs[kept], own, *more[::-1], strata=codes, ranks=predictor.aim == "rank"
+        )
         gaps.setdefault(block.attribute, []).append((gap_number(key, gap), terms))
     return [_largest_gap(each) for each in gaps.values()]
 

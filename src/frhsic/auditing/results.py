@@ -35,6 +35,7 @@ POINTS = 200  # values at which the distribution of a variable is kept, at most
 
 ROUNDING = 0.005  # an aim is a whole number of percent, and so is what is compared with it
 RATIOS = ("decision_ratio",)  # numbers whose limit is a least value
+FALLING = ("gdp", "within", "people", "curve", "root_squared_error")  # of which less is better
 
 Setting = str | int | float | bool
 Verdict = Literal["kept", "not kept", "unclear"]
@@ -301,6 +302,35 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Nodes:
+    """The score at values of S, or at several neighbouring ones where there are many: what audits
+    of other rows need to compare curves.
+
+    Attributes
+    ----------
+    low
+        Smallest value of each node.
+    high
+        Its largest value.
+    share
+        Its share of the people.
+    rows
+        Number of independent rows, of equal weight, that it is worth.
+    mean
+        Mean score there.
+    moments
+        Second to fourth central moments of such a row.
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    share: tuple[float, ...]
+    rows: tuple[float, ...]
+    mean: tuple[float, ...]
+    moments: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
 class Law:
     """Distribution of one variable: the share of rows at or below each of some of its values.
 
@@ -377,13 +407,14 @@ class Population(Keyed):
 
     `curves` has the mean of the score along S (``"gdp"``) and, by the key of their gaps, of
     decisions, errors and residuals, in the same groups. `within` has the gaps among people of equal
-    controls, if there are controls.
+    controls, if there are controls. `nodes` has the score in finer groups, for all people alone.
     """
 
     rows: int
     numbers: tuple[Number, ...]
     curves: dict[str, Curve] = field(default_factory=dict)
     within: Within | None = None
+    nodes: Nodes | None = None
 
 
 @dataclass(frozen=True)
@@ -401,6 +432,10 @@ class Within(Keyed):
     strata
         The people of each stratum by its name: their gap and curve, or no number where the
         attribute is constant. p-values are adjusted for the number of strata (Holm).
+    between
+        Part of the gap of all people that lies between strata,
+        :math:`E[\operatorname{sign} g(S) \, (E[f | W] - E f)]`. The rest lies within them. Either
+        may be negative, and neither says what causes the gap.
 
     Examples
     --------
@@ -419,6 +454,7 @@ class Within(Keyed):
     numbers: tuple[Number, ...]
     differences: tuple[Change, ...]
     strata: dict[str, Population]
+    between: float
 
     def __str__(self) -> str:
         change = self.differences[0]
@@ -613,7 +649,9 @@ class Change:
     ----------
     key
         ``"gdp"`` or another gap along an attribute, ``"attribute"`` or ``"score"`` for a
-        distribution, ``"base_rate"``, or the key of a :class:`Quality`.
+        distribution, ``"base_rate"``, or the key of a :class:`Quality`. Of the change of a gap,
+        ``"people"`` is the part by who came and ``"curve"`` that by their mean scores;
+        ``"shape"`` is how far the mean scores at a value have moved from each other.
     attribute
         Name of the attribute; empty if the number is about none.
     before
@@ -631,6 +669,9 @@ class Change:
     reduction
         Interval of the share by which the number was reduced, 1 − after / before; None where the
         number before may be 0.
+    unknown
+        Of a part of a change of a gap: share of the people now whose values of the attribute hardly
+        occurred before. The nearest values stand in for theirs.
     """
 
     key: str
@@ -642,6 +683,7 @@ class Change:
     level: float
     adjusted: float | None = None
     reduction: Interval | None = None
+    unknown: float = 0.0
 
     @property
     def significant(self) -> bool:
@@ -657,7 +699,7 @@ class Change:
     @property
     def improved(self) -> bool:
         """Whether a gap has fallen, or the performance has risen, significantly."""
-        better = {"gdp": -1, "root_squared_error": -1, "auc": 1}.get(self.key, 0)
+        better = 1 if self.key == "auc" else -1 if self.key in FALLING else 0
         return self.changed and better * (self.after - self.before) > 0
 
 

@@ -461,6 +461,17 @@ class Columns:
     ] = None
 
 
+Control = Annotated[
+    list[str] | None,
+    Option(
+        "--control",
+        help=(
+            "Column, such as the education, in which people may differ in their scores: the gap is"
+            " measured among people of equal values, too. Numbers are cut into fifths. May be"
+            " repeated; several columns are crossed."
+        ),
+    ),
+]
 Trusted = Annotated[
     list[str] | None,
     Option(

@@ -62,6 +62,7 @@ class _Options:
     ] = None
     positive: _terminal.Positive = None
     favourable: _terminal.Favourable = None
+    control: _terminal.Control = None
     groups: Annotated[
         str | None,
         Option(
@@ -79,9 +80,10 @@ class _Options:
         list[str] | None,
         Option(
             help=(
-                'Limit on a number, such as gdp=0.05, "gdp=10% of base rate", or eo=0.05 among rows'
-                " with the favourable outcome; age=0.05 for one of several attributes; 50% of the"
-                " gap of --against. The report says whether it is kept, and the exit code is 1"
+                'Limit on a number, such as gdp=0.05, "gdp=10% of base rate", eo=0.05 among rows'
+                " with the favourable outcome, or within=0.05 among people of equal --control;"
+                " age=0.05 for one of several attributes; 50% of the gap of --against. The report"
+                " says whether it is kept, and the exit code is 1"
                 " unless it is; may be repeated."
             )
         ),
@@ -159,6 +161,10 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
     report.html[/cyan]
 
     Two attributes, by themselves and together, and equal opportunity on the rows with approved = 1.
+
+    [cyan]frhsic audit scores.csv -s age --score p --control education --limit within=0.05[/cyan]
+
+    Among people of equal education, too: the gap there, group by group, and a limit on it.
 
     [cyan]frhsic audit z.parquet -s age --embedding "z_*" --target income --positive ">50K"[/cyan]
 
@@ -263,7 +269,8 @@ def _embedding_columns(options: _Options, names: Sequence[str], table: str) -> l
     """Return the columns of the representation, without those that have another role."""
     from frhsic.tables.columns import expand
 
-    taken = {*options.sensitive, options.target, options.groups, options.row_weights}
+    controls = options.control or ()
+    taken = {*options.sensitive, *controls, options.target, options.groups, options.row_weights}
     matches = chain(*(expand(pattern, names, table) for pattern in options.embedding or ()))
     parts = [name for name in dict.fromkeys(matches) if name not in taken]
     if options.embedding and not parts:
@@ -343,11 +350,14 @@ def _read_table(
     parts = _embedding_columns(options, file.names, options.table.name)
     named = (*options.sensitive, options.target, options.score)
     needed = [file.find(name) for name in named if name is not None] + parts
+    controls = [file.find(name) for name in options.control or ()]
     design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
     watch(f"reading {options.table.name}")
-    rows = read_rows(file, [*needed, *design, *features], required=needed, seed=options.seed)
+    rows = read_rows(
+        file, [*needed, *controls, *design, *features], required=needed, seed=options.seed
+    )
     numeric = [*parts, *filter(None, (options.score, options.row_weights))]
-    measured = rows.frame[list(dict.fromkeys([*needed, *numeric]))]
+    measured = rows.frame[list(dict.fromkeys([*needed, *controls, *numeric]))]
     check = TableCheck.from_cells(measured, decimal=file.decimal, date_format=file.date_format)
     attributes = check.find_attributes(options.sensitive)
     columns = check.table
@@ -445,6 +455,7 @@ def _audit_table(
         scores=None if f is None else pd.Series(f, columns.index, name=score_name),
         sample_weight=None if options.row_weights is None else columns[options.row_weights],
         groups=groups,
+        control_features=table.columns[options.control] if options.control else None,
         context=replace(
             context,
             title=options.title or "",
@@ -508,6 +519,7 @@ def _scheduled(
     named = [
         name for name in (*options.sensitive, options.target, options.score) if name is not None
     ]
+    named += options.control or ()
     columns = list(dict.fromkeys(chain(parts, *(expand(name, names, paths[0]) for name in named))))
     watch(f"connecting to {options.scheduler}")
     with distributed.cluster(options.scheduler):
@@ -517,6 +529,7 @@ def _scheduled(
             score=options.score,
             embedding=parts,
             target=options.target,
+            control_features=options.control or (),
             context=replace(
                 statements.context(None), title=options.title or "", source=str(options.table)
             ),

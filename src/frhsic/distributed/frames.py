@@ -157,8 +157,8 @@ def read_files(paths: Sequence[str], columns: Sequence[str]) -> Any:
 
 @dataclass(frozen=True)
 class Roles:
-    """Columns of a frame by what they are for: Z (or the score alone), attributes, score and
-    target.
+    """Columns of a frame by what they are for: Z (or the score alone), attributes, score, target
+    and controls.
     """
 
     z: tuple[str, ...]
@@ -168,11 +168,12 @@ class Roles:
     positive: object = None
     favourable: object = None
     seed: int = 0
+    controls: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
         """The names of all columns."""
-        named = (*self.z, *self.s, self.score, self.target)
+        named = (*self.z, *self.s, self.score, self.target, *self.controls)
         return list(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -180,10 +181,12 @@ class Roles:
 class KeyedRows(Rows):
     """Rows without missing values; `key` is a hash of the number of each row in the whole frame.
 
-    So draws do not depend on the partitions.
+    So draws do not depend on the partitions. `values` are those of the controls, which may be
+    missing.
     """
 
     key: Keys = field(kw_only=True)
+    values: np.ndarray | None = field(default=None, kw_only=True)
 
     def first(self, most: int) -> KeyedRows:
         """Return the rows with the smallest keys, in the order of their keys: a random sample."""
@@ -251,7 +254,10 @@ def complete_block(
         if roles.favourable is not None:
             favoured = is_positive(target, roles.favourable, roles.target) == 1
     key = hash_numbers(np.arange(first_row, first_row + len(part), dtype=np.uint64), roles.seed)
-    block = KeyedRows(z, s, f, y, favoured, key=key)
+    values = None
+    if roles.controls:
+        values = part[list(roles.controls)].astype(object).to_numpy()
+    block = KeyedRows(z, s, f, y, favoured, key=key, values=values)
     return len(part), block if known.all() else block.keep(known)
 
 

@@ -53,6 +53,7 @@ from frhsic.distributed.frames import (
     sum_over_partitions,
 )
 from frhsic.parity.limits import LimitLike
+from frhsic.parity.strata import Strata
 from frhsic.parity.sums import Cells, ScoreSums
 from frhsic.splits import subsample
 from frhsic.tables.columns import common_name
@@ -86,6 +87,7 @@ def audit(
     target: str | None = None,
     positive: object = None,
     favourable: object = None,
+    control_features: str | Sequence[str] = (),
     limit: LimitLike = None,
     threshold: float | None = None,
     settings: Settings | None = None,
@@ -113,6 +115,9 @@ def audit(
         Columns of a representation; without them the score itself is audited.
     target, positive, favourable, limit, threshold, context
         As in :func:`frhsic.audit`; `target` is a column.
+    control_features : str or list of str
+        Columns of the controls, as in :func:`frhsic.audit`. The sample decides on the strata, each
+        of which has at least 50 of its rows; their gaps count all rows.
     settings : Settings, optional
         As in :func:`frhsic.audit`. The seed decides the random features and the sample.
     sample_rows : int
@@ -151,7 +156,8 @@ def audit(
     if sample_rows < 1000:
         raise ValueError(f"sample_rows={sample_rows}; pass at least 1000.")
     columns = tuple(embedding) or (str(score),)
-    roles = Roles(columns, attributes, score, target, positive, favourable, settings.seed)
+    named = (control_features,) if isinstance(control_features, str) else tuple(control_features)
+    roles = Roles(columns, attributes, score, target, positive, favourable, settings.seed, named)
     require_frame_columns(frame, roles.columns)
     settings.tell("counting rows")
     parts = frame[roles.columns].to_delayed()
@@ -172,12 +178,19 @@ def audit(
             block = replace(block, favoured=None)
             first = first._replace(favoured=None)
     name = common_name(columns) if embedding else columns[0]
-    inputs = Inputs(block, attributes, name, score or "score", about_target)
+    notes: tuple[str, ...] = ()
+    if named:
+        block = with_strata(block, control_strata(block, named))
+        assert block.controls is not None
+        notes = block.controls.notes
+        if block.count < everyone.rows:
+            notes = tuple(f"In the random sample: {note}" for note in notes)
+    inputs = Inputs(block, attributes, name, score or "score", about_target, notes=notes)
     dropped = first.given - everyone.rows
     about = replace(context or Context(), given=first.given, dropped=dropped)
     sampled = audit_inputs(inputs, threshold, settings.about("sample"), about)
     subject = _subject(sampled.subject, first, everyone.rows, threshold)
-    plan = _plan(first, everyone, subject, settings)
+    plan = _plan(first, everyone, subject, settings, block.controls)
     settings.tell(f"second pass over {starts[-1]:,} rows")
     sums = sum_over_partitions(parts, roles, starts, second_pass, plan)
     every = [
@@ -190,6 +203,21 @@ def audit(
         replace(sampled, subject=subject, rows=counts, attributes=tuple(every), settings=how),
         limits,
     )
+
+
+def control_strata(block: KeyedRows, names: Sequence[str]) -> Strata:
+    """Return the strata of a sample of the rows."""
+    return Strata.fit(_control_table(block, names))
+
+
+def with_strata(block: KeyedRows, strata: Strata) -> KeyedRows:
+    """Return rows with the number of the stratum of each."""
+    names = [column.name for column in strata.columns]
+    return replace(block, strata=strata.codes(_control_table(block, names)), controls=strata)
+
+
+def _control_table(block: KeyedRows, names: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame(block.values, columns=pd.Index(names)).infer_objects()
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,10 +315,26 @@ class RowSample:
         counts = counts.sort_index()
         return counts.index.to_numpy(), counts.to_numpy()
 
-    def cells(self, attribute: int) -> Cells | None:
-        """Return the cells along an attribute; None if it is constant."""
+    def cells(self, attribute: int, controls: Strata | None) -> Cells | None:
+        """Return the cells along an attribute, and in each stratum those of the sample; None if the
+        attribute is constant.
+        """
         values, counts = self.value_counts(attribute)
-        return Cells.from_values(values, counts, self.rows) if len(values) > 1 else None
+        if len(values) < 2:
+            return None
+        whole = Cells.from_values(values, counts, self.rows)
+        if controls is None:
+            return whole
+        strata = with_strata(self.block, controls).strata
+        parts = []
+        for code in range(controls.other + 1):
+            own = self.block.s[strata == code, attribute]
+            if not len(own):  # others, which may have rows that are not in the sample
+                own = self.block.s[:, attribute]
+            distinct, times = np.unique(own, return_counts=True)
+            rows = round(self.rows * len(own) / self.block.count)
+            parts.append(Cells.from_values(distinct, times, rows, strata=controls.other + 1))
+        return whole.with_strata(parts)
 
 
 class First(NamedTuple):
@@ -328,6 +372,7 @@ class GapPlan:
     cells: tuple[Cells | None, ...]
     columns: dict[str, tuple[float, tuple[float, float]]]
     threshold: float | None
+    controls: Strata | None
 
     def sums(self, block: KeyedRows) -> GapSums:
         """Return the sums of some rows: for each attribute one for each gap."""
@@ -337,11 +382,15 @@ class GapPlan:
             (gap_column(key, block.scores, block.y, self.threshold), *known)
             for key, known in self.columns.items()
         ]
+        strata = None if self.controls is None else with_strata(block, self.controls).strata
         return tuple(
             (
                 None
                 if cells is None
-                else tuple(cells.sums(column, s, center, ends) for column, center, ends in each)
+                else tuple(
+                    cells.sums(column, s, center, ends, strata=strata)
+                    for column, center, ends in each
+                )
             )
             for cells, s in zip(self.cells, block.s.T)
         )
@@ -434,7 +483,13 @@ def _subject(sampled: Subject, first: First, rows: int, threshold: float | None)
     return with_threshold(replace(subject, span=(first.scores.low, first.scores.high)), threshold)
 
 
-def _plan(first: First, everyone: RowSample, subject: Subject, settings: Settings) -> SecondPlan:
+def _plan(
+    first: First,
+    everyone: RowSample,
+    subject: Subject,
+    settings: Settings,
+    controls: Strata | None,
+) -> SecondPlan:
     block = everyone.block
 
     def gaps(sample: RowSample | None, y: ColumnSummary | None) -> GapPlan | None:
@@ -450,8 +505,8 @@ def _plan(first: First, everyone: RowSample, subject: Subject, settings: Setting
             elif key == "calibration_gdp" and y is not None:
                 ends = (y.low - first.scores.high, y.high - first.scores.low)
             columns[key] = (float(column.mean()), ends)
-        cells = tuple(sample.cells(i) for i in range(block.s.shape[1]))
-        return GapPlan(cells, columns, subject.threshold)
+        cells = tuple(sample.cells(i, controls) for i in range(block.s.shape[1]))
+        return GapPlan(cells, columns, subject.threshold, controls)
 
     features: tuple[FeaturePlan | None, ...] = (None,) * block.s.shape[1]
     if _lazy.has_torch():
@@ -500,6 +555,8 @@ def _on_all_rows(
             favoured.block.select_attribute(i),
             threshold=None if plan.favoured is None else plan.favoured.threshold,
         )
+        if plan.favoured is not None and plan.favoured.controls is not None:
+            rows = with_strata(rows, plan.favoured.controls)
         positives = favoured_rows(rows, settings)
     if positives is not None and favoured is not None:
         positives = _replaced(
@@ -528,13 +585,29 @@ def _replaced(
     settings: Settings,
 ) -> Population:
     """Return a population of the sample with numbers, curves and count of all rows."""
-    curves = population.curves
     column_sums = None if sums is None else sums[i]
     cells = None if plan is None else plan.cells[i]
     if plan is not None and column_sums is not None and cells is not None:
-        summed = gaps_from_sums(dict(zip(plan.columns, column_sums)), cells, settings)
-        curves = summed.curves
+        summed = _summed_gaps(dict(zip(plan.columns, column_sums)), cells, plan.controls, settings)
         numbers = [*numbers, *summed.numbers]
+        population = replace(summed, numbers=population.numbers)
     new = {number.key: number for number in numbers}
     kept = tuple(new.pop(number.key, number) for number in population.numbers)
-    return replace(population, rows=rows, numbers=(*kept, *new.values()), curves=curves)
+    return replace(population, rows=rows, numbers=(*kept, *new.values()))
+
+
+def _summed_gaps(
+    sums: dict[str, ScoreSums], cells: Cells, controls: Strata | None, settings: Settings
+) -> Population:
+    """Return the gaps of sums over all rows, within the strata that have any."""
+    if controls is None:
+        return gaps_from_sums(sums, cells, settings)
+    counts = sums["gdp"].rows.reshape(controls.other + 1, -1).sum(axis=1)
+    present = np.flatnonzero(counts).tolist()
+    return gaps_from_sums(
+        {key: each.take(present) for key, each in sums.items()},
+        replace(cells, strata=tuple(cells.strata[code] for code in present)),
+        settings,
+        controls,
+        [controls.names[code] for code in present],
+    )

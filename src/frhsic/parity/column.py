@@ -98,6 +98,8 @@ class ColumnGap:
         The largest it can be.
     drawn
         What was computed of random draws, so that they are drawn once; by what it is of.
+    more_variance
+        What is added to the variance, where the shares of the nodes are known by other rows.
     """
 
     def __init__(self, sums: CenteredSums, windows: Windows, number: int = 0) -> None:
@@ -115,6 +117,7 @@ class ColumnGap:
         self.value = self.signs.gap
         self.magnitude = max(-sums.ends[0], sums.ends[1])
         self.drawn: dict[Any, Any] = {}
+        self.more_variance = 0.0
 
     @cached_property
     def fine_signs(self) -> Signs:
@@ -208,6 +211,7 @@ class ColumnGap:
             # the spread that local means borrow may be larger than that of the residuals
             borrowed = self.means.variances(signs.slope[None] / sums.n)
             variance = max(variance, float(borrowed[0]))
+        variance = max(variance + self.more_variance, 0.0)
         error = math.sqrt(variance + self.uncertain_variance(signs, options))
         return GapEstimate(
             value=signs.gap,
@@ -261,7 +265,7 @@ def stratified_covariance(
     """Return the covariance of the gap of all rows and of that within strata."""
     cell = np.arange(len(sums.rows))
     size = len(cells.starts)
-    slope = whole.signs.slope[np.searchsorted(cells.nodes, cell % size, side="right") - 1]
+    slope = _slopes(sums, cells, whole)
     inner = within.signs.slope[np.searchsorted(cells.stratum_nodes, cell, side="right") - 1]
     # within strata scores are less the mean of their stratum, here less that of all rows
     every = sums.group_sums(cell, np.full(sums.strata, sums.mean))
@@ -271,6 +275,21 @@ def stratified_covariance(
     other, _ = every.influence(moved, inner)
     difference, _ = every.influence(moved - constant, inner - slope)
     return (one + other - difference) / 2
+
+
+def between_strata(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> float:
+    """Return the part of the gap of all rows that lies between strata: that of the mean scores of
+    their strata, with the same signs.
+    """
+    apart = np.repeat(sums.stratum_means - sums.mean, len(cells.starts))
+    weight = sums.powers[0, 0]
+    return float((weight * _slopes(sums, cells, whole)) @ apart / weight.sum())
+
+
+def _slopes(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> Array:
+    """Return the slopes of the gap of all rows in the cells of each stratum."""
+    cell = np.arange(len(sums.rows)) % len(cells.starts)
+    return np.asarray(whole.signs.slope[np.searchsorted(cells.nodes, cell, side="right") - 1])
 
 
 def column_from_sums(sums: ScoreSums, cells: Cells) -> ColumnGap:

@@ -175,8 +175,9 @@ class Strata:
             if column.cuts
         ]
         if self.joined:
+            group, was = ("group", "was") if self.joined == 1 else ("groups", "were")
             notes.append(
-                f"{self.joined:,} small strata of {self.label} were joined into"
+                f"{self.joined:,} small {group} of equal {self.label} {was} joined into"
                 f" {OTHER!r}, which has {self.rows[-1]:,} rows."
             )
         if self.missing:

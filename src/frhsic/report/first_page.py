@@ -35,12 +35,14 @@ from frhsic.formatting import (
 )
 from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name
+from frhsic.report.equals import equal_sentence, worst_stratum_sentence
 from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.people import people_phrase, score_noun
 from frhsic.report.words import (
     WORDS,
     aim_sentence,
     condition_phrase,
+    control_phrase,
     dependence_lines,
     drift_line,
     drift_name,
@@ -74,6 +76,10 @@ STOP_COSTS = (
     "root_squared_error",
     "explained",
 )
+# Changes that the verdict tells of its attribute: parts of that of the gap, and among equals.
+PARTS = ("people", "curve", "shape", "within")
+# Share of the people from which on it is said that the earlier rows do not know their values.
+MENTIONED = 0.01
 # How many times as many rows are worth naming as those that would settle a limit.
 FAR = 100
 
@@ -120,7 +126,8 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
     tradeoff, confidence = report.tradeoff, report.audit.subject.confidence
     if report.audit.limits or tradeoff is None:
         return report.audit.limits
-    key, among = AIM_MEASURES[tradeoff.aim], tradeoff.condition or "all"
+    key = AIM_MEASURES[tradeoff.aim]
+    among = tradeoff.condition or ("equal" if tradeoff.controls else "all")
     rows = report.audit.rows.used
     limit_checks = []
     for i, name in enumerate(tradeoff.attributes):
@@ -164,6 +171,7 @@ def verdict(report: Report) -> Headline:
             if first.rows_needed < FAR * first.rows:
                 settled = capitalize(rows_needed_phrase(first.rows_needed, people_phrase(audit)))
             remarks.append(f"{settled}.")
+        remarks += split_lines(audit, first.attribute)
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
         elif report.tradeoff is not None and report.tradeoff.points[0].chosen:
@@ -202,7 +210,8 @@ def verdict(report: Report) -> Headline:
             and change.changed
             if quality_change.improved != change.improved
         )
-        return Headline("none", told, name, gaps[name], tuple(contrary))
+        said = (*split_lines(audit, name), *contrary)
+        return Headline("none", told, name, gaps[name], said)
     first_name, *rest = sorted(gaps, key=lambda name: -gaps[name].value)
     return Headline(
         "none",
@@ -212,6 +221,38 @@ def verdict(report: Report) -> Headline:
         tuple(gap_sentence(gaps[name], name, audit) for name in rest),
         tuple(_unlimited_reasons(report)),
     )
+
+
+def split_lines(audit: Audit, s: str) -> list[str]:
+    """Return which part of the change of a gap has changed, and for how many people that is not
+    known; nothing where no change is seen.
+    """
+    parts = {change.key: change for change in audit.drift if change.attribute == s}
+    if "shape" not in parts:
+        return []
+    gap, people, curve, shape = (parts[key] for key in ("gdp", "people", "curve", "shape"))
+    scored = curve.changed or shape.changed
+    if gap.changed:
+        key = "no_part"
+        if people.changed:
+            key = "both_parts" if scored else "only_people"
+        elif scored:
+            key = "only_curve"
+    elif scored:
+        key = "hidden_shape"
+    elif people.changed:
+        key = "hidden_people"
+    else:
+        return []
+    sizes = {
+        part.key: say("part", size=part.after - part.before, ends=part.interval)
+        for part in (people, curve)
+    }
+    noun = score_noun(audit)
+    lines = [say(key, noun=noun, s=s, shape=shape, **sizes)]
+    if shape.unknown > MENTIONED:
+        lines.append(say("unknown", noun=noun, s=s, change=shape))
+    return lines
 
 
 def _aim_remarks(check: LimitCheck) -> Iterator[str]:
@@ -232,7 +273,7 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
     if tradeoff is not None and tradeoff.limited:
         yield say("least_gap")
         for change in tradeoff.changes:
-            what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
+            what = gap_phrase(tradeoff.measure_name, change.attribute)
             what = capitalize(what + condition_phrase(tradeoff.condition, report.audit))
             yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
         return
@@ -277,7 +318,7 @@ def meaning(head: Headline, audit: Audit) -> str:
     subject, s, gap = audit.subject, head.attribute, head.gap
     if gap is None or gap.value == 0 or gap.key not in GAP_MEANINGS:
         return ""
-    shares = subject.chances or gap.key != "gdp"
+    shares = subject.chances or gap.key not in ("gdp", "within")
     scale = 100 if shares else 1
     limit = None if head.limit is None else scale * head.limit
     size = format_estimate(scale * gap.value, limit)
@@ -289,7 +330,11 @@ def meaning(head: Headline, audit: Audit) -> str:
     allowed = "" if limit is None else say("allowed", limit=limit)
     values = {"s": s, "size": size, "allowed": allowed, "threshold": subject.threshold}
     return fill(
-        GAP_MEANINGS[gap.key], noun=score_noun(audit), people=people_phrase(audit), **values
+        GAP_MEANINGS[gap.key],
+        noun=score_noun(audit),
+        people=people_phrase(audit),
+        control=control_phrase(audit),
+        **values,
     )
 
 
@@ -318,7 +363,11 @@ def unanswered_questions(report: Report) -> list[str]:
         if quality.key in ("auc", "explained") and gain <= 2 * (quality.standard_error or 0.0):
             lines.append(say("poor"))
     names = " or ".join(attribute.name for attribute in report.audit.attributes)
-    return [*lines, say("no_cause", noun=score_noun(report.audit), names=names)]
+    lines.append(say("no_cause", noun=score_noun(report.audit), names=names))
+    control = control_phrase(report.audit)
+    if control:
+        lines.append(say("no_right", people=people_phrase(report.audit), control=control))
+    return lines
 
 
 # What it costs
@@ -379,10 +428,11 @@ def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[st
     """Return what else has changed since the earlier audit, and the names of what has not; neither
     what the verdict nor what the costs show.
     """
-    shown = [(cost.key, "") for cost in costs(report)] + [("gdp", head.attribute)]
+    shown = [(cost.key, "") for cost in costs(report)]
+    shown += [(key, head.attribute) for key in ("gdp", *PARTS)]
     rest = [change for change in report.audit.drift if (change.key, change.attribute) not in shown]
     return [change for change in rest if change.significant], [
-        drift_name(change) for change in rest if not change.significant
+        drift_name(change) for change in rest if not change.significant and change.key not in PARTS
     ]
 
 
@@ -408,7 +458,7 @@ def frontier_picture(tradeoff: TradeOff) -> str:
     every = [*tradeoff.points, tradeoff.before, tradeoff.after]
     pairs = [(point.gaps[i].value, point.performance) for point in every]
     (chosen,) = [pair for pair, point in zip(pairs, tradeoff.points) if point.chosen]
-    gap = gap_name(AIM_MEASURES[tradeoff.aim], tradeoff.attributes[i])
+    gap = gap_name(tradeoff.measure_name, tradeoff.attributes[i])
     names = gap, WORDS["measures"][tradeoff.measure]
     return tradeoff_svg(pairs[:-2], names, dots=pairs[-2:], chosen=chosen)
 
@@ -481,6 +531,9 @@ def closing_lines(report: Report) -> dict[str, str]:
         for cost in costs(report)[:3]
     ]
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
+    equal = equal_sentence(report.audit, head.attribute)
+    if equal:
+        lines["equal"] = f"{equal} {worst_stratum_sentence(report.audit, head.attribute)}"
     return lines | {"rows": surety(report)}
 
 

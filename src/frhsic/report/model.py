@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from frhsic.auditing.results import Audit, Change, Curve, Document
-from frhsic.estimators.frontier import Gap
+from frhsic.estimators.frontier import AIM_MEASURES, Gap
+from frhsic.parity.limits import measure_name
 
 REPORT_FORMAT = 12  # version of the JSON form of a :class:`Report`
 
@@ -74,6 +75,8 @@ class TradeOff:
         predictors are measured on the same rows. Empty if the limit changes nothing.
     stops
         The chosen trade-off and what other limits would do, from no limit to the least gap.
+    controls
+        Names of the controls, if gaps are those among people of equal controls; else None.
     """
 
     aim: str
@@ -90,6 +93,12 @@ class TradeOff:
     stops: tuple[Stop, ...] = ()
     base_shares: tuple[float | None, ...] = ()
     base_rate: float | None = None
+    controls: str | None = None
+
+    @property
+    def measure_name(self) -> str:
+        """The gap that is limited, as limits name it."""
+        return measure_name(AIM_MEASURES[self.aim], "equal" if self.controls else "all")
 
     @property
     def worst(self) -> int:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from frhsic._files import require_writable, write_whole
 from frhsic.auditing import Audit, Context
-from frhsic.report import first_page, people, words
+from frhsic.report import equals, first_page, people, words
 from frhsic.report.model import Report
 
 SCRIPTS = ("tables.js", "page.js")
@@ -67,6 +67,7 @@ def render(report: Report | Audit) -> str:
         " base-uri 'none'; form-action 'none'",
         data=_embeddable(report),
         first=first_page,
+        equals=equals,
         people=people,
         words=words,
         **{name: words.WORDS[name] for name in ("page", "curves", "notes", "glossary")},

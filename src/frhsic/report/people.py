@@ -111,12 +111,12 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         layers = {"after": stops[0].curves[s]}
     elif stops:
         layers = {f"after stop stop-{i}": stop.curves[s] for i, stop in enumerate(stops)}
-    domain, cut = _domain(attribute, curve)
+    domain, cut = drawn_domain(attribute, curve)
     every = [layer for layer in (before, *layers.values()) if layer]
     known = [(x, _actual(attribute, i)) for i, x in enumerate(curve.grid)]
     actual = [(x, mean) for x, mean in known if mean is not None]
-    lines = [_curve_line("before", before, domain, banded=False)] if before else []
-    lines += [_curve_line(kind, layer, domain) for kind, layer in layers.items()]
+    lines = [curve_line("before", before, domain, banded=False)] if before else []
+    lines += [curve_line(kind, layer, domain) for kind, layer in layers.items()]
     marks = []
     worst = sort_groups(attribute, audit)[0]
     x = min(max(curve.grid[worst], domain[0]), domain[1])
@@ -125,7 +125,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         marks.append((kind, x, mean, group_phrase(curve, worst, s)))
     frame = Frame(
         domain,
-        _extent(every, [a for _, a in actual], attribute.law),
+        drawn_extent(every, [a for _, a in actual], attribute.law),
         (s + cut, axis_name(audit), say("drawn", s=s)),
         300 if small else 720,
         200 if small else 470,
@@ -160,7 +160,7 @@ def axis_name(audit: Audit) -> str:
 def attribute_picture(curve: Curve, name: str, s: str) -> str:
     """Return a curve along an attribute as SVG."""
     domain = curve.start[0], curve.end[-1]
-    return curve_svg(_curve_line("after", curve, domain), curve.overall, (s, name))
+    return curve_svg(curve_line("after", curve, domain), curve.overall, (s, name))
 
 
 def earlier_curve(report: Report, s: str) -> Curve | None:
@@ -172,11 +172,13 @@ def earlier_curve(report: Report, s: str) -> Curve | None:
     return None
 
 
-def _curve_line(
+def curve_line(
     kind: str, curve: Curve, domain: tuple[float, float], *, banded: bool = True
 ) -> Line:
     """Return a curve that goes on to the ends of its outer groups, as far as they are drawn."""
     inside = [i for i, x in enumerate(curve.grid) if domain[0] <= x <= domain[1]]
+    if not inside:
+        return Line(kind, (), ())
     places = [inside[0], *inside, inside[-1]]
     x = [curve.grid[i] for i in places]
     x[0] = max(curve.start[places[0]], domain[0])
@@ -185,7 +187,7 @@ def _curve_line(
     return Line(kind, x, *([part[i] for i in places] for part in parts))
 
 
-def _domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float], str]:
+def drawn_domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float], str]:
     """Return the range of the attribute without the outer 1 % of people at an end where they take a
     quarter of it, or 5 % that then take half; and a note on that.
     """
@@ -205,7 +207,7 @@ def _domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float
     return (low, high), say("not_drawn", cut=cut) if cut else ""
 
 
-def _extent(curves: Sequence[Curve], others: Sequence[float], law: Law) -> tuple[float, float]:
+def drawn_extent(curves: Sequence[Curve], others: Sequence[float], law: Law) -> tuple[float, float]:
     """Return the range of means of trusted groups, and of bands where nine of ten people are."""
     values = [*others]
     for curve in curves:

@@ -24,7 +24,7 @@ from frhsic.auditing.measures import (
     shown_curve,
 )
 from frhsic.auditing.outputs import output_gaps
-from frhsic.auditing.results import GAPS, LIMITABLE, Change, Number
+from frhsic.auditing.results import GAPS, LIMITABLE, Change, Keyed, Number
 from frhsic.auditing.running import Inputs, audit_inputs, finish_audit
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap
@@ -48,6 +48,7 @@ def trained_report(
     y: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     favourable: object = None,
     sample_weight: Any = None,
     groups: Any = None,
@@ -66,8 +67,9 @@ def trained_report(
     ----------
     model
         Fitted :class:`~frhsic.ParityClassifier` or :class:`~frhsic.ParityRegressor`.
-    X, y, sensitive_features
-        Rows that had no part in the fit; those without an attribute are left out and counted.
+    X, y, sensitive_features, control_features
+        Rows that had no part in the fit; those without an attribute are left out and counted. A
+        model that compares people of equal controls needs these, unless X has their columns.
     favourable
         Label of y that is good for a person; by default the second class.
     sample_weight, groups
@@ -108,6 +110,7 @@ def trained_report(
             " against the rest."
         )
     rest = (sample_weight, "sample_weight"), (groups, "groups")
+    strata = model.strata_of(X, control_features)
     _arrays.require_same_rows((X, "X"), (y, "y"), (sensitive_features, "sensitive_features"), *rest)
     settings = settings or Settings()
     context = context or Context()
@@ -120,12 +123,17 @@ def trained_report(
         target = target.iloc[known].reset_index(drop=True)
         groups = None if groups is None else np.asarray(groups)[known]
         sample_weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        strata = None if strata is None else strata[known]
+        if control_features is not None:
+            control_features = take_rows(control_features, known)
         given = context.given or len(s) + context.dropped
         context = replace(context, given=given, dropped=context.dropped + lost)
         s = s[known]
     context = replace(context, name=context.name or _score_name(model, target.name))
     names = [str(name) for name in model.sensitive_names_in_]
-    now = _outputs(model, X, s)
+    if model.strata_ is not None:
+        context = replace(context, remarks=(*context.remarks, *model.strata_.notes))
+    now = _outputs(model, X, s, control_features)
     inputs = Inputs.from_arrays(
         now,
         pd.DataFrame(s, columns=names),
@@ -136,8 +144,9 @@ def trained_report(
         weights=sample_weight,
         groups=groups,
     )
-    rows = _HeldOut(model, X, inputs.rows)
-    was = _outputs(model.at(None), X, s)
+    inputs = replace(inputs, rows=replace(inputs.rows, strata=strata, controls=model.strata_))
+    rows = _HeldOut(model, X, control_features, inputs.rows)
+    was = rows.outputs(model.at(None))
     threshold = None if model.aim == "decision" else threshold
 
     def audit_outputs(f: np.ndarray, about: str) -> Audit:
@@ -171,11 +180,13 @@ def trained_report(
     )
 
 
-def _outputs(model: Any, X: Any, s: np.ndarray) -> np.ndarray:
+def _outputs(model: Any, X: Any, s: np.ndarray, controls: Any) -> np.ndarray:
     """Return what is audited: scores, or decisions as 0 and 1 if they are what the model limits."""
     if model.aim != "decision":
-        return np.asarray(model_scores(model, X, s), dtype=np.float64)
+        return np.asarray(model_scores(model, X, s, controls), dtype=np.float64)
     more = {"sensitive_features": s} if model.uses_sensitive else {}
+    if controls is not None:
+        more["control_features"] = controls
     return np.asarray(model.predict(X, **more) == model.classes_[1], dtype=np.float64)
 
 
@@ -210,7 +221,12 @@ class _HeldOut:
 
     model: Any
     X: Any
+    controls: Any
     rows: Rows
+
+    def outputs(self, model: Any) -> np.ndarray:
+        """Return what is audited of a model."""
+        return _outputs(model, self.X, self.rows.s, self.controls)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -237,7 +253,9 @@ class _HeldOut:
         gap for all conditions of an attribute.
         """
         rows = self.rows
-        gaps = output_gaps(self.model, f, self.y, rows.s, rows.weights, rows.groups, settings)
+        gaps = output_gaps(
+            self.model, f, self.y, rows.s, rows.weights, rows.groups, settings, rows.strata
+        )
         return _Measured(self.performance(f), gaps)
 
     def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
@@ -270,7 +288,7 @@ class _HeldOut:
         for limit, candidate in sorted(models.items(), key=lambda item: item[1].choice_.position):
             place = candidate.choice_.position
             if place not in known:
-                f = _outputs(candidate, self.X, self.rows.s)
+                f = self.outputs(candidate)
                 known[place] = f, self.measure_outputs(f, settings)
             f, measured = known[place]
             curves = {
@@ -316,10 +334,16 @@ class _HeldOut:
         level, threshold = after.subject.level, after.subject.threshold
         everyone = np.arange(len(self.y))
         for i, name in enumerate(attribute.name for attribute in after.attributes):
-            parts = [("all", everyone, before[name].all_rows, after[name].all_rows)]
+            parts: list[tuple[str, np.ndarray, Keyed, Keyed]] = [
+                ("all", everyone, before[name].all_rows, after[name].all_rows)
+            ]
             old, new = before[name].positives, after[name].positives
             if self.rows.favoured is not None and old is not None and new is not None:
                 parts.append(("favourable", np.flatnonzero(self.rows.favoured), old, new))
+            was_equal = before[name].all_rows.within
+            now_equal = after[name].all_rows.within
+            if was_equal is not None and now_equal is not None:
+                parts.append(("equal", everyone, was_equal, now_equal))
             for among, rows, population, other in parts:
                 for number in other.numbers:
                     known = population.get(number.key)
@@ -330,6 +354,7 @@ class _HeldOut:
                         rows = rows[subsample(len(rows), RANK_ROWS, settings.generator(9))]
                     groups = None if self.rows.groups is None else self.rows.groups[rows]
                     weights = None if self.rows.weights is None else self.rows.weights[rows]
+                    strata = self.rows.strata if among == "equal" else None
                     a, b = (
                         gap_terms(
                             f[rows]
@@ -338,6 +363,7 @@ class _HeldOut:
                             self.rows.s[rows, i],
                             groups,
                             weights,
+                            strata=strata,
                             ranks=ranks,
                         )
                         for f in (was, now)
@@ -403,5 +429,6 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         points=tuple(points),
         base_shares=tuple(base_shares),
         base_rate=frontier.base_rate,
+        controls=frontier.controls,
         **measured,
     )

@@ -269,7 +269,7 @@ def drift_cells(change: Change) -> tuple[str, str, str, str]:
     reach = say("drift_p", p=change.pvalue)
     if change.interval is not None:
         reach = say("drift_reach", ends=change.interval)
-    moved = say("moved", change=change)
+    moved = say("moved_apart" if change.key == "shape" else "moved", change=change)
     return drift_name(change), moved, reach, drift_verdict(change)
 
 
@@ -341,7 +341,13 @@ def join_names(names: Sequence[str]) -> str:
 def condition_phrase(among: str | None, audit: Audit) -> str:
     """Return the rows that a conditional gap is about; nothing for all."""
     words: str = WORDS["among"].get(among, "")
-    return words.format(outcome=outcome_phrase(audit.subject))
+    return words.format(outcome=outcome_phrase(audit.subject), control=control_phrase(audit))
+
+
+def control_phrase(audit: Audit) -> str:
+    """Return the names of the controls, such as “education and sex”."""
+    equal = [attribute.all_rows.within for attribute in audit.attributes]
+    return next((within.label for within in equal if within), "")
 
 
 def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:

@@ -1,0 +1,235 @@
+r"""How the change of a gap since an earlier audit splits: by who came, and by how they were scored.
+
+With the curve r, the mean score at a value of S, and the law p of S, the gap is
+:math:`\Gamma(r, p) = E_p |r - E_p r|`, and its change is
+
+.. math:: \Gamma(r_1, p_1) - \Gamma(r_0, p_0) = [\Gamma(r_0, p_1) - \Gamma(r_0, p_0)]
+    + [\Gamma(r_1, p_1) - \Gamma(r_0, p_1)].
+
+The first part is that of who came, the second that of the curve. A curve that is reversed leaves
+the gap as it is, so that :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is
+tested, too. All are gaps of means in the same windows of values of S, and are estimated as every
+gap is: :math:`\Gamma(r_0, p_1)` from the earlier rows, weighted to the law of the new ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from frhsic.auditing.comparing import difference
+from frhsic.auditing.measures import gap_number
+from frhsic.auditing.results import Change, Nodes
+from frhsic.parity.column import ColumnGap, GapOptions
+from frhsic.parity.gap import largest_gap
+from frhsic.parity.local_means import FEW_VALUES, Windows
+from frhsic.parity.rows import Array
+from frhsic.parity.sums import ScoreSums, node_levels, summed_effective_rows, window_share
+
+FEWEST = 5.0
+"""Earlier rows of a window at least; with fewer it is joined with the next one."""
+
+RESAMPLES = 499
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Sums of weighted powers of the scores of independent rows, (4, 5, windows), as in
+    :class:`~frhsic.parity.sums.ScoreSums`, and their smallest and largest score.
+    """
+
+    powers: Array
+    ends: tuple[float, float]
+
+    @classmethod
+    def from_nodes(cls, nodes: Nodes, edges: Array, center: float) -> _Sample:
+        """Return the sums of scores less a number between edges; the rows of a node are spread
+        evenly between its ends.
+        """
+        low = np.array(nodes.low)
+        width = np.array(nodes.high) - low
+        inner = edges[1:, None]
+        below = np.where(
+            width > 0, (inner - low) / np.where(width > 0, width, 1), np.sign(inner - low)
+        )
+        ends = np.zeros((1, len(low)))
+        below = np.concatenate([ends, np.clip(below, 0, 1), ends + 1])
+        rows = np.array(nodes.rows)
+        weight = np.array(nodes.share) * rows.sum() / rows
+        mean = np.array(nodes.mean)
+        central = np.array([np.ones(len(rows)), np.zeros(len(rows)), *nodes.moments])
+        raw = moved(central[None], mean - center)[0]
+        powers = rows * weight ** np.arange(1, 5)[:, None, None] * raw
+        spread = np.sqrt(central[2])
+        reach = float((np.abs(mean - center) + 3 * spread).max())
+        return cls(powers @ np.diff(below, axis=0).T, (-reach, reach))
+
+    @property
+    def counts(self) -> Array:
+        """Weight of each window."""
+        return np.asarray(self.powers[0, 0])
+
+    @property
+    def rows(self) -> Array:
+        """Effective number of rows in each window."""
+        return np.asarray(self.counts**2 / np.maximum(self.powers[1, 0], 1e-300))
+
+    @property
+    def shares(self) -> Array:
+        """Share of the people in each window."""
+        return np.asarray(self.counts / self.counts.sum())
+
+    @property
+    def means(self) -> Array:
+        """Mean score of each window."""
+        return np.asarray(self.powers[0, 1] / self.counts)
+
+    def merge(self, starts: np.ndarray) -> _Sample:
+        """Return the sums over unions of windows."""
+        return replace(self, powers=np.add.reduceat(self.powers, starts, axis=2))
+
+    def keep(self, windows: np.ndarray) -> _Sample:
+        """Return the sums in some windows."""
+        return replace(self, powers=self.powers[:, :, windows])
+
+    def weighted(self, shares: Array) -> _Sample:
+        """Return the sums with other shares of the windows."""
+        factor = shares / self.shares
+        return replace(self, powers=self.powers * factor ** np.arange(1, 5)[:, None, None])
+
+    def centered(self, scale: float, mean: Array) -> Array:
+        """Return the powers of scores times a number that have other means of the windows."""
+        return moved(moved(self.powers, -self.means), mean, scale)
+
+    def gap(self) -> ColumnGap:
+        """Return the gap of the means of the windows."""
+        windows = self.powers.shape[2]
+        sums = ScoreSums(
+            powers=self.powers,
+            rows=np.ones(windows, dtype=np.int64),
+            low=np.arange(float(windows)),
+            high=np.arange(float(windows)),
+            center=0.0,
+            ends=self.ends,
+            at_ends=np.zeros(windows),
+            effective=summed_effective_rows(self.powers, None),
+        ).group_sums(np.arange(windows))
+        return ColumnGap(sums, Windows(sums))
+
+
+def moved(powers: Array, shift: Array, scale: float = 1.0) -> Array:
+    """Return the sums of powers of scale · f + shift from those of f, of shape (…, 5, windows)."""
+    return np.stack(
+        [
+            sum(math.comb(j, k) * scale**k * shift ** (j - k) * powers[:, k] for k in range(j + 1))
+            for j in range(powers.shape[1])
+        ],
+        axis=1,
+    )
+
+
+def split_change(before: Nodes, after: Nodes, attribute: str, level: float) -> Iterator[Change]:
+    """Yield the parts of the change of a gap between two audits of independent rows, and the
+    distance of their curves.
+    """
+    edges = np.union1d(before.low, after.low)
+    center = float(np.array(before.share) @ before.mean)
+    old = _Sample.from_nodes(before, edges, center)
+    new = _Sample.from_nodes(after, edges, center)
+    few = min(sum(before.rows), sum(after.rows))
+    most = max(int(1 / window_share(few)), FEW_VALUES if len(edges) <= FEW_VALUES else 1)
+    starts = node_levels((old.shares + new.shares) / 2, most)
+    old = old.merge(starts)
+    new = new.merge(starts)
+    unknown = float(new.shares[old.rows < FEWEST].sum())
+    starts = _known_windows(old.rows)
+    old = old.merge(starts)
+    new = new.merge(starts)
+    came = np.flatnonzero(new.rows >= 1)
+    new = new.keep(came)
+    options = GapOptions(1 - level, RESAMPLES, 0)
+    first = old.gap()
+    last = new.gap()
+    middle = old.keep(came).weighted(new.shares).gap()
+    spread = middle_variances(middle, first, last, new, came)
+    middle.more_variance = spread.more
+    numbers = [gap_number("gdp", largest_gap([gap], options)) for gap in (first, middle, last)]
+    parts = [
+        difference("people", attribute, numbers[0], numbers[1], level, spread.with_first),
+        difference("curve", attribute, numbers[1], numbers[2], level, spread.with_last),
+    ]
+    apart = gap_number("shape", largest_gap([_curves_apart(old.keep(came), new)], options))
+    assert apart.pvalue is not None
+    parts.append(Change("shape", attribute, 0.0, apart.value, None, apart.pvalue, level))
+    for part in parts:
+        yield replace(part, reduction=None, unknown=unknown)
+
+
+def _known_windows(rows: Array) -> np.ndarray:
+    """Return which windows begin one with enough earlier rows."""
+    starts = [0]
+    total = 0.0
+    for place, count in enumerate(rows.tolist()):
+        if total >= FEWEST:
+            starts.append(place)
+            total = 0.0
+        total += count
+    if total < FEWEST and len(starts) > 1:
+        starts.pop()
+    return np.array(starts)
+
+
+class _Variances(NamedTuple):
+    """Of the gap of the earlier curve among the people who came: what their shares add to its
+    variance beyond what its own rows do, and its covariances with the other two gaps.
+    """
+
+    more: float
+    with_first: float
+    with_last: float
+
+
+def middle_variances(
+    middle: ColumnGap, first: ColumnGap, last: ColumnGap, new: _Sample, came: np.ndarray
+) -> _Variances:
+    """Return how the gap of the earlier curve among the people who came varies.
+
+    The mean of a window moves it by share times slope, a share by the height of the window.
+    """
+    noise = first.means.rows.variance[came] / first.sums.counts[came] ** 2
+    shared = middle.shares * middle.signs.slope * first.shares[came] * first.signs.slope[came]
+    squares = new.powers[1, 0] / new.counts.sum() ** 2
+    own = middle.sums.powers[1, 0] / middle.sums.n**2
+    heights = [_heights(gap) for gap in (middle, last)]
+    return _Variances(
+        more=float((squares - own) @ heights[0] ** 2),
+        with_first=float(shared @ noise),
+        with_last=float(squares @ (heights[0] * heights[1])),
+    )
+
+
+def _heights(gap: ColumnGap) -> Array:
+    """Return by how much the share of each window moves the gap."""
+    heights = gap.signs.slope * gap.sums.powers[0, 1] / gap.sums.counts
+    return np.asarray(heights - gap.shares @ heights)
+
+
+def _curves_apart(old: _Sample, new: _Sample) -> ColumnGap:
+    """Return the gap of the difference of the curves among the people who came.
+
+    Rows of both samples have half of the weight of a window each, and twice their scores, those of
+    the earlier one with the other sign, about the difference of both means.
+    """
+    apart = new.means - old.means
+    powers = np.zeros_like(new.powers)
+    for sample, scale in ((new, 2.0), (old, -2.0)):
+        half = sample.weighted(new.shares)
+        weight = new.counts.sum() / 2 / half.counts.sum()
+        halves = half.powers * weight ** np.arange(1, 5)[:, None, None]
+        powers += replace(half, powers=halves).centered(scale, apart)
+    size = 2 * (new.ends[1] - new.ends[0] + old.ends[1] - old.ends[0])
+    return replace(new, powers=powers, ends=(-size, size)).gap()
