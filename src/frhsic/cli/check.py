@@ -99,5 +99,8 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str) -> No
         terminal.print(table)
     else:
         terminal.print("No problems found.")
+    if any(problem.certainty == "error" and not problem.option for problem in problems):
+        terminal.print("Correct the errors that no option settles, then check again.")
+        return
     terminal.print(Text("Run next:", style="bold"))
     terminal.print(Text(command), soft_wrap=True)

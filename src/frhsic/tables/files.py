@@ -4,6 +4,7 @@ with their types.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,24 +39,11 @@ KEY: Any = object()
 # Characters of a reader's error that a message repeats at most.
 LONGEST_ERROR = 300
 
-# Labels of a row that holds totals, as people write them.
-_TOTALS = (
-    "total",
-    "totals",
-    "grand total",
-    "subtotal",
-    "sum",
-    "summe",
-    "gesamt",
-    "gesamtsumme",
-    "insgesamt",
+# Labels of a row that holds totals or means of the others, as people write them.
+TOTALS = re.compile(
+    r"((grand|overall) )?(sub)?totals?|sums?|means?|averages?|(zwischen|gesamt)?summe|gesamt|insgesamt"
+    r"|mittelwert|durchschnitt"
 )
-TOTALS = {
-    form + end
-    for word in _TOTALS
-    for form in (word, word.capitalize(), word.title(), word.upper())
-    for end in ("", ":")
-}
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -304,14 +292,25 @@ def without_totals(piece: pd.DataFrame, totals: list[int]) -> pd.DataFrame:
     """Return the rows that do not hold totals of the others, and append the positions of those that
     do: a cell says so, such as "Total", and another is empty.
     """
-    text = piece[[name for name in piece if is_text(piece[name])]]
-    labelled = text[text.isin(TOTALS).any(axis=1)]
+    labels = pd.Series(False, index=piece.index)
+    for name in piece:
+        if is_text(piece[name]):
+            values = piece[name].dropna().unique()
+            labels |= piece[name].isin([value for value in values if _is_total(value)])
+    labelled = piece[labels]
     if labelled.empty:
         return piece
     empty = piece.loc[labelled.index].apply(is_missing).any(axis=1)
     rows = labelled.index[empty]
     totals += rows.tolist()
     return piece.drop(index=rows)
+
+
+def _is_total(label: str) -> bool:
+    """Return whether a text is the label of a row of totals, perhaps with a colon or the number of
+    rows behind it, such as "Total (200 rows)".
+    """
+    return TOTALS.fullmatch(re.split(r"[:(0-9]", label)[0].strip().casefold()) is not None
 
 
 def totals_sentence(totals: Sequence[int]) -> str:
