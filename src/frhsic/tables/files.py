@@ -41,8 +41,8 @@ LONGEST_ERROR = 300
 
 # Labels of a row that holds totals or means of the others, as people write them.
 TOTALS = re.compile(
-    r"((grand|overall) )?(sub)?totals?|sums?|means?|averages?|(zwischen|gesamt)?summe|gesamt|insgesamt"
-    r"|mittelwert|durchschnitt"
+    r"((grand|overall) )?(sub)?totals?|sums?|means?|averages?"
+    r"|(zwischen|gesamt)?summe|gesamt|insgesamt|mittelwert|durchschnitt"
 )
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")

@@ -49,8 +49,8 @@ NAMED_WEIGHT = re.compile(
 # Pairs of equal values that chance alone would make, on average, from which on a column without any
 # holds keys: as many draws all differ with a probability of at most exp(-10).
 EXPECTED_PAIRS = 10
-# Rows of each value, on average, from which on an identifier is one of people with several rows, and
-# up to which a column without such a name may be one.
+# Rows of each value, on average, from which on an identifier is one of people with several rows,
+# and up to which a column without such a name may be one; their largest number, as a multiple.
 LEAST_REPEATED = 1.5
 MOST_REPEATED = 50
 MOST_UNEVEN = 5
