@@ -17,7 +17,6 @@ from frhsic.tables.columns import (
     check_distinct,
     expand,
     is_text,
-    level_text,
     mask_codes,
     missing_codes,
     quote_names,
@@ -54,7 +53,7 @@ class ColumnRoles:
     `features` and `drop` may hold patterns such as ``x_*``; without `features`, all other columns
     are features. `positive` is the value of the target that counts as 1, `favourable` the value
     that is good for a person, on which Equal Opportunity is measured; left out, it is the positive
-    one. `groups` and `order` are columns to split rows by, `weights` has the weights of rows; they
+    one. Of rows that are alike in all columns, `drop_repeated` keeps one. `groups` and `order` are columns to split rows by, `weights` has the weights of rows; they
     are no features.
     """
 
@@ -67,6 +66,7 @@ class ColumnRoles:
     groups: str | None = None
     order: str | None = None
     weights: str | None = None
+    drop_repeated: bool = False
 
     @property
     def required(self) -> list[str]:
@@ -268,10 +268,12 @@ class TableCheck:
             if repeated := int(alike.duplicated().sum()):
                 text = (
                     f"{repeated:,} of {len(self.table):,} rows repeat an earlier one in every"
-                    f" column, {quote_names(ids)} included; drop them, or rows that measure the"
-                    " model have also trained it."
+                    f" column, {quote_names(ids)} included; leave them out, or rows that measure"
+                    " the model have also trained it."
                 )
-                self.problems.append(Problem("repeated rows", text, tuple(ids), repeated))
+                self.problems.append(
+                    Problem("repeated rows", text, tuple(ids), repeated, option="--drop-repeated")
+                )
         if not kept:
             text = "no column is left to predict from, beside the target and the attributes."
             self.problems.append(Problem("no features", text, (), None, "error"))
@@ -295,7 +297,10 @@ class TableCheck:
         if codes is not None and len(codes) == len(self.table):
             count = 0 if classes is None else len(classes)
             for problem in feature_problems(self.table[kept], codes, count, clean):
-                if "identifier" not in problem.kind:  # these are asked for
+                known = problem.kind == "repeated rows" and any(
+                    other.kind == problem.kind for other in self.problems
+                )
+                if "identifier" not in problem.kind and not known:  # identifiers are asked for
                     self.problems.append(problem)
         return Examined(s, codes, classes, kept)
 
@@ -385,9 +390,9 @@ def _number_target(column: pd.Series[Any]) -> Iterator[Problem]:
     if len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
         text = (
             f"The target {name!r} has {len(values)} different values and is predicted as a number;"
-            " say which of them is positive to predict it against the others."
+            " to predict one of them against the others, name it with --positive."
         )
-        yield Problem("target", text, (name,), option=f"--positive {level_text(float(values[-1]))}")
+        yield Problem("target", text, (name,))
 
 
 def check_varies(s: pd.DataFrame, where: str) -> None:

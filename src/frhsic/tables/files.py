@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -204,22 +204,33 @@ class TableFile:
 class FileRows:
     """Rows of a file, indexed by their place in it.
 
-    `dropped` of its `given` rows lack a value where one is required, or are `totals`. `frame` holds
-    the others, or if `is_sample` a uniform sample of them.
+    `dropped` of its `given` rows lack a value where one is required, are `totals` or one of
+    `repeated` rows. `frame` holds the others, or if `is_sample` a uniform sample of them.
     """
 
     frame: pd.DataFrame
     given: int
     dropped: int
     totals: tuple[int, ...] = ()
+    repeated: int = 0
 
     @property
     def is_sample(self) -> bool:
         """Whether the file has more rows than were kept."""
         return self.given - self.dropped > len(self.frame)
 
+    def without_repeated(self) -> FileRows:
+        """Return the rows that are not alike in all columns to an earlier one."""
+        frame = self.frame.drop_duplicates()
+        repeated = len(self.frame) - len(frame)
+        return replace(self, frame=frame, dropped=self.dropped + repeated, repeated=repeated)
+
     def note(self, what: str) -> list[str]:
-        """Return a sentence on the sample, if it is one: how many rows were `what` ("used")."""
+        """Return sentences on the rows that were left out since they are repeated, and on the
+        sample, if it is one: how many rows were `what` ("used").
+        """
+        if self.repeated:
+            return [f"{self.repeated:,} rows repeat an earlier one and are left out."]
         if not self.is_sample:
             return []
         return [

@@ -83,6 +83,8 @@ LEAST_CODED_ROWS = 3
 CLEAR_CODE = re.compile(r"-(9+|8+|7+)|99+|88+|77+")
 MOST_CODES = 3
 MOST_ZEROS = 0.1
+# Share of the median at which the other values begin, where 0 may be a code.
+LEAST_START = 0.2
 # Share of a column's cells that may be no numbers if it seems to have been meant as numbers.
 FEW_WORDS = 0.1
 # Cells that look like numbers, and the share of them above which a column of text is remarked on.
@@ -151,12 +153,11 @@ def identifiers(X: pd.DataFrame) -> list[str]:
     ... )
     ['row', 'customer_id']
     """
+    if len(X) < LEAST_SUSPECTED_ROWS:
+        return []
+    X = X[~X.duplicated()]  # a row that came twice has its identifier twice
     rows = _examined_rows(X)
-    return [
-        str(name)
-        for name in X
-        if len(X) >= LEAST_SUSPECTED_ROWS and _identifies(str(name), X[name].iloc[rows])
-    ]
+    return [str(name) for name in X if _identifies(str(name), X[name].iloc[rows])]
 
 
 def feature_problems(
@@ -222,9 +223,10 @@ def feature_problems(
         yield Problem(
             "repeated rows",
             f"{repeated:,} of {len(X):,} rows repeat an earlier one in every column but"
-            " identifiers. If these are the same persons, drop them or pass the persons as"
+            " identifiers. If these are the same persons, leave them out or pass the persons as"
             " groups; otherwise rows that measure the model have also trained it.",
             rows=repeated,
+            option="--drop-repeated",
         )
 
 
@@ -393,7 +395,8 @@ def _far_values(values: np.ndarray, rows: np.ndarray, middle: float, sign: int) 
         apart = gap >= FAR_CODE * nearby and (named or gap >= np.ptp(rest))
         negative = named and sign == 1 and head[-1] < 0 <= rest[0]
         if (rows[:number] >= LEAST_CODED_ROWS).all():
-            usual = 0 in head and share > MOST_ZEROS  # many columns are zero in most rows
+            # many columns are zero in most rows, and amounts begin near zero
+            usual = 0 in head and (share > MOST_ZEROS or abs(rest[0]) < LEAST_START * abs(middle))
             if (apart or negative) and not usual:
                 return number
         elif middle > rest[0] and middle - head[-1] >= FAR_OUTLIER * (middle - rest[0]):
