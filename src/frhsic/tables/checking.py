@@ -53,8 +53,8 @@ class ColumnRoles:
     `features` and `drop` may hold patterns such as ``x_*``; without `features`, all other columns
     are features. `positive` is the value of the target that counts as 1, `favourable` the value
     that is good for a person, on which Equal Opportunity is measured; left out, it is the positive
-    one. Of rows that are alike in all columns, `drop_repeated` keeps one. `groups` and `order` are columns to split rows by, `weights` has the weights of rows; they
-    are no features.
+    one. `groups` and `order` are columns to split rows by, `weights` has the weights of rows; they
+    are no features. Of rows that are alike in all columns, `drop_repeated` keeps one.
     """
 
     target: str | None

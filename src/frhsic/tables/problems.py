@@ -219,6 +219,8 @@ def feature_problems(
                 (name,),
                 option=option_text("drop", name),
             )
+        else:
+            yield from _settling_level(name, values, y[rows], classes)
     if repeated := _repeated_rows(X, y, s):
         yield Problem(
             "repeated rows",
@@ -619,6 +621,27 @@ def _identifies(name: str, column: pd.Series[Any]) -> bool:
     return bool(pairs >= EXPECTED_PAIRS * (np.ptp(values) + 1) or (np.diff(values) > 0).all())
 
 
+def _settling_level(
+    name: str, values: np.ndarray, codes: np.ndarray, classes: int
+) -> Iterator[Problem]:
+    """Yield a level all of whose rows have one class that most other rows do not have."""
+    levels, known = pd.factorize(values)
+    if not 0 < len(known) <= MOST_ENCODED_LEVELS or classes != 2:
+        return
+    for level, label in enumerate(known):
+        has = levels == level
+        rate = codes[has].mean()
+        others = codes[~has].mean() if (~has).any() else rate
+        if has.sum() >= FEW_IN_CLASS and rate in (0, 1) and abs(rate - others) > 1 / 2:
+            yield Problem(
+                "leak",
+                f"All {has.sum():,} rows whose {name!r} is {level_text(label)!r} have the same"
+                f" target. If it is known only after the target, drop {name!r}.",
+                (name,),
+                int(has.sum()),
+            )
+
+
 def _correlation(values: np.ndarray, other: np.ndarray) -> float:
     """Return the absolute rank correlation on the rows that have both; 0 for categories."""
     if values.dtype == object:
@@ -632,9 +655,12 @@ def _correlation(values: np.ndarray, other: np.ndarray) -> float:
 
 
 def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
-    if not classes:
-        return _correlation(values, codes) ** 2 >= ALIKE
     levels: Any = pd.factorize(values, use_na_sentinel=False)[0]
+    if not classes:
+        if values.dtype != object or levels.max() >= len(codes) / LEAST_IN_CLASS:
+            return _correlation(values, codes) ** 2 >= ALIKE
+        means = np.bincount(levels, codes) / np.bincount(levels)
+        return bool(np.square(codes - means[levels]).mean() <= (1 - ALIKE) * codes.var())
     if levels.max() < min(MOST_ENCODED_LEVELS, len(codes) / LEAST_IN_CLASS):
         cells = levels * classes + codes.astype(np.int64)
         counts = np.bincount(cells, minlength=(levels.max() + 1) * classes).reshape(-1, classes)
