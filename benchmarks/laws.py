@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaincinv, ndtr, ndtri, stdtr, stdtrit
 
-from frhsic.auditing import Audit, Settings, drift
+from frhsic.auditing import Audit, Settings, audit, drift
 from frhsic.auditing.comparing import check_limits, difference
 from frhsic.auditing.measures import Rows, covariance, gap_number, gap_terms, gaps_and_curves
 from frhsic.auditing.results import (
@@ -50,12 +50,16 @@ from frhsic.auditing.results import (
     Subject,
 )
 from frhsic.auditing.running import finish_audit
+from frhsic.estimators.frontier import Gap
 from frhsic.independence import hsic_interval
 from frhsic.kernels import Gaussian
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
 from frhsic.parity.column import column_gaps
 from frhsic.parity.limits import parse_limits
 from frhsic.parity.strata import Strata
+from frhsic.report.first_page import Headline, verdict
+from frhsic.report.model import Report, TradeOff, TradeOffPoint
+from frhsic.report.people import sort_groups, worst_sentence
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "laws"
@@ -871,6 +875,14 @@ def steady_law(rng: Random) -> Law:
                 return law
 
 
+def probability_law(rng: Random) -> Law:
+    """Draw a law of probabilities, without weights, of up to 5,000 rows."""
+    while True:
+        law = Law.random(rng).without(weights=True)
+        if law.n <= 5_000:
+            return replace(law, scores=beta_scores(rng))
+
+
 def doubled(law: Law, rng: Random, number: int) -> Record:
     """Compare a sample with one of a law whose gap is twice as large."""
     later = replace(law, strength=2 * law.strength)
@@ -925,6 +937,93 @@ def limit_at_truth(law: Law, rng: Random, number: int) -> Record:
         if limit > FLAT:
             numbers[name] = check_limits(audit, parse_limits(limit, LIMITABLE))[0].verdict
     return numbers
+
+
+def first_screen(law: Law, rng: Random, number: int) -> Record:
+    """Return what the first screen says of a score with a smaller gap than an earlier one of the
+    same rows, and whether each sentence is true; None where it is not said. The outcome follows the
+    earlier score.
+    """
+    share = float(rng.choice([1.0, 0.5, 0.0, rng.random()]))
+    second = replace(law, strength=share * law.strength)
+    u, noise, options = law.rows(rng)
+    s = law.attribute.value(u)
+    f = law.scored(u, noise)
+    y = (rng.random(law.n) < f) * 1.0
+    if np.ptp(y) == 0:
+        return {"says": {}}
+    g = second.scored(u, noise)
+    settings = Settings(fast=True, resamples=RESAMPLES, seed=number)
+    before, after = (audit(scores, s, y, settings=settings, **options) for scores in (f, g))
+    labels = options.get("groups")
+    gap, old = (one["s"].all_rows["gdp"] for one in (after, before))
+    shared = covariance(gap_terms(f, s, labels), gap_terms(g, s, labels), labels)
+    change = difference("gdp", "s", old, gap, LEVEL, shared)
+    resolution = float(gap.settings["resolution"])
+    truth = second.gap(resolution)
+    limit = truth * float(np.exp(rng.uniform(-0.5, 0.5)))
+    limited = after
+    if limit > FLAT:
+        limited = replace(after, limits=check_limits(after, parse_limits(limit, LIMITABLE)))
+    point = TradeOffPoint(0.0, (Gap(gap.value, *gap.interval),), chosen=True)
+    tradeoff = TradeOff(
+        aim="score",
+        condition=None,
+        measure="log_loss",
+        attributes=("s",),
+        limits=(None,),
+        shares=(0.5,),
+        met=True,
+        points=(replace(point, chosen=False), point),
+        before=point,
+        after=point,
+        changes=(change,),
+    )
+    reduction = 1 - truth / law.gap(resolution) if law.gap(resolution) > FLAT else 0.0
+    return {
+        "says": {
+            "gap": {"says": gap.pvalue <= LEVEL, "true": law.gap() * share > FLAT},
+            "limit": limit_claim(verdict(Report(limited)), truth, limit) if limit > FLAT else {},
+            "aim": aim_claim(verdict(Report(after, tradeoff=tradeoff)), reduction),
+            "group": group_claim(worst_sentence(Report(after), "s"), after, law, second),
+        }
+    }
+
+
+def limit_claim(head: Headline, truth: float, limit: float) -> Record:
+    true = truth <= limit if head.kind == "kept" else truth > limit
+    return {"says": head.kind in ("kept", "not kept"), "true": true}
+
+
+def aim_claim(head: Headline, reduction: float) -> Record:
+    """Return whether an aim is said to be reached or missed. That a gap is cut by half is an
+    estimate; that it is cut is certain.
+    """
+    true = reduction > SLACK
+    if head.sentence.startswith("Cut by more"):
+        true = reduction > 0.5
+    elif head.kind == "not kept":
+        true = reduction < 0.5
+    return {"says": head.kind in ("kept", "not kept"), "true": true}
+
+
+def group_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:
+    """Return whether a group is said to be scored wrongly, or to be far from the average, beyond
+    chance.
+    """
+    curve = after["s"].all_rows.curves["gdp"]
+    worst = sort_groups(after["s"], after)[0]
+    values = law.attribute.value(middles(GRID))
+    first = np.searchsorted(values, curve.start[worst])
+    last = max(np.searchsorted(values, curve.end[worst], side="right"), first + 1)
+    error = float((second.means - law.means)[first:last].mean())
+    far = float(second.means[first:last].mean() - second.means.mean())
+    if sentence.startswith("Scored"):
+        true = error < -FLAT if "too low" in sentence else error > FLAT
+        return {"says": True, "wrong": True, "true": true}
+    above = curve.mean[worst] > curve.overall
+    true = far > FLAT if above else far < -FLAT
+    return {"says": "may be chance" not in sentence, "wrong": False, "true": true}
 
 
 def attributes_at_once(law: Law, rng: Random, number: int) -> Record:
@@ -982,6 +1081,21 @@ def reduction_of(one: Record) -> Record:
     truth = one["reduction"]
     low, high = one["reduction_low"], one["reduction_high"]
     return {"gap": truth, "gap_at": truth, "low": low, "high": high}
+
+
+def says(one: Record, kind: str) -> bool:
+    """Whether the first screen says something definite of a kind."""
+    return bool(one["says"].get(kind, {}).get("says", False))
+
+
+def says_falsely(one: Record, kind: str) -> bool:
+    """Whether it says so, and it is not true."""
+    return says(one, kind) and not one["says"][kind]["true"]
+
+
+def group_is_called(one: Record) -> bool:
+    """Whether a group is said to be scored wrongly."""
+    return says(one, "group") and one["says"]["group"]["wrong"]
 
 
 def everything(one: Record) -> bool:
@@ -1161,6 +1275,30 @@ CLAIMS = {
                 lambda one: one["verdict_itself"] != "none",
             ),
         ),
+    ),
+    "sentences": Claim(
+        first_screen,
+        (
+            Rate("moves", partial(says, kind="gap")),
+            Rate("moves, falsely", partial(says_falsely, kind="gap"), most=LEVEL),
+            Rate("limit judged", partial(says, kind="limit")),
+            Rate("limit judged falsely", partial(says_falsely, kind="limit"), most=LEVEL),
+            Rate("aim judged", partial(says, kind="aim")),
+            Rate("aim judged falsely", partial(says_falsely, kind="aim"), most=LEVEL),
+            Rate("group scored wrongly", group_is_called),
+            Rate(
+                "group scored wrongly, falsely",
+                lambda one: group_is_called(one) and says_falsely(one, "group"),
+                most=LEVEL,
+            ),
+            Rate("group far", lambda one: says(one, "group") and not group_is_called(one)),
+            Rate(
+                "group far, falsely",
+                lambda one: says_falsely(one, "group") and not group_is_called(one),
+                most=LEVEL,
+            ),
+        ),
+        probability_law,
     ),
     "attributes": Claim(
         attributes_at_once,

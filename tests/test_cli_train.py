@@ -322,7 +322,7 @@ def test_the_verdict_says_what_was_asked_and_by_how_much_the_gap_was_reduced(out
     change = report.tradeoff.changes[0]
     lines = closing_lines(report)
     assert lines["gap"].startswith(f"[red]age: {figure(change.before)} → {figure(change.after)} (")
-    assert lines["verdict"].endswith("Ask for a number instead, such as a limit of 0.02.")
+    assert lines["verdict"].endswith("the first is not significant, so a share of it means little.")
 
 
 def test_a_bound_that_the_rows_held_out_exceed_exits_with_1(outcome, capsys):

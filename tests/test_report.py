@@ -337,11 +337,12 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
     ("low", "high", "start"),
     [
         (0.5, 0.6, "Cut by half: the gap along age is 50 % less (50 % to 60 %)."),
-        (0.42, 0.6, "Cut by more than half: the gap along age is 51 % less (42 % to 60 %)."),
+        (0.42, 0.6, "Cut by half: the gap along age is 51 % less (42 % to 60 %)."),
+        (0.505, 0.6, "Cut by more than half: the gap along age is 51 % less (50 % to 60 %)."),
         (-0.1, 0.6, "Not certain: the gap along age is 50 % less (−10 % to 60 %); the aim"),
-        (0.2, 0.6, "Reduced, but short of the aim: the gap along age is 40 % less (20 % to 60 %)"),
+        (0.2, 0.6, "Reduced, perhaps by less than half: the gap along age is 40 % less (20 % to"),
         (0.3, 0.49, "The aim was missed: the gap along age is 40 % less (30 % to 49 %); the aim"),
-        (None, None, "Not certain: the gap along age goes from 0.0880 to 0.0440; the first is"),
+        (None, None, "Not judged: the gap along age goes from 0.0880 to 0.0440; the first is"),
     ],
 )
 def test_a_share_is_an_aim_that_the_estimate_reaches_and_an_interval_misses(low, high, start):

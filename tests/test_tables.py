@@ -774,7 +774,7 @@ def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
     [
         (["cook", "clerk", "nurse"], "coock", "Did you mean 'cook'"),
         (["no", "yes"], "default", "^'default' is not a value of 'y'. There are: no, yes.$"),
-        (["cook", "clerk"], None, "--positive VALUE"),
+        (["cook", "clerk"], None, "which of them counts as 1"),
         ([f"job {i}" for i in range(21)], None, "--positive VALUE"),
         ([1, 2], "high", "holds numbers"),
         ([0.0, np.inf], None, "infinite values came in target 'y'"),

@@ -459,6 +459,10 @@ class Columns:
     weights: Annotated[
         str | None, Option("--row-weights", help="Column of weights of rows, zero or more.")
     ] = None
+    drop_repeated: Annotated[
+        bool,
+        Option("--drop-repeated", help="Keep one of rows that are alike in every column."),
+    ] = False
 
 
 Control = Annotated[

@@ -71,9 +71,12 @@ def next_command(
     words = ["frhsic", "train", str(columns.table)]
     names = {"order": "split-by", "weights": "row-weights", "separator": "delimiter"}
     for name, value in (vars(columns) | vars(reading)).items():
-        if name != "table" and value is not None:
+        option = f"--{names.get(name, name).replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        elif name != "table" and value is not None and value is not False:
             for each in value if isinstance(value, list) else [value]:
-                words += [f"--{names.get(name, name).replace('_', '-')}", str(each)]
+                words += [option, str(each)]
     command = shlex.join(words)
     options = dict.fromkeys(problem.option for problem in problems if problem.option)
     return " ".join([command, *options])
@@ -99,5 +102,8 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str) -> No
         terminal.print(table)
     else:
         terminal.print("No problems found.")
+    if any(problem.certainty == "error" and not problem.option for problem in problems):
+        terminal.print("Correct the errors that no option settles, then check again.")
+        return
     terminal.print(Text("Run next:", style="bold"))
     terminal.print(Text(command), soft_wrap=True)

@@ -425,7 +425,8 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
         " or what rows are split by" if data.groups is not None or data.order is not None else ""
     )
     reasons = {
-        f"lack {data.target_name}{split}": data.dropped,
+        f"lack {data.target_name}{split}": data.dropped - data.removed,
+        "hold totals or repeat others": data.removed,
         "were not drawn": given - data.dropped - len(data.y),
         f"were held out to measure and lack {' or '.join(map(str, data.s))}": lacking,
         "are of a group on the other side of the split in time": (

@@ -258,8 +258,9 @@ def split_lines(audit: Audit, s: str) -> list[str]:
 def _aim_remarks(check: LimitCheck) -> Iterator[str]:
     """Yield what is not certain of an aim that the estimate reaches."""
     ends, share = check.reduction, check.share
-    sure = ends is None or share is None or ends.low >= 1 - share
-    if check.verdict == "kept" and not sure:
+    if ends is None:
+        yield say("ask_number")
+    elif check.verdict == "kept" and share is not None and ends.low < 1 - share:
         yield say("aim_unsure", ends=ends)
 
 
@@ -283,6 +284,8 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
 def gap_sentence(gap: Number, s: str, audit: Audit) -> str:
     """Return how large a gap is, and whether it is significant."""
     key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
+    if gap.value == 0:
+        key = "gap_zero"
     if key == "gap_seen" and (gap.adjusted or 0.0) > audit.subject.level:
         key = "gap_alone"
     return say(key, noun=score_noun(audit), s=s, gap=gap, count=len(audit.attributes))

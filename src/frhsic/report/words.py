@@ -54,8 +54,6 @@ FORMS: dict[str, Callable[[Any], str]] = {
 }
 
 
-# Share of an aim from which on it is nearly reached.
-NEARLY = 0.9
 # Bands of an attribute that a spreadsheet would have.
 BANDS = 10
 
@@ -237,14 +235,14 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
         return say(key, **values, asked=say("asked_most", share=check.share))
     aim = say("half") if asked == 0.5 else percent(asked)
     if check.verdict == "kept":
-        more = round(100 * (1 - now / was)) > round(100 * asked)
+        more = check.reduction.low > asked
         return say("reached_more" if more else "reached", **values, aim=aim)
     key = "unsettled"
     if check.verdict == "not kept":
         key = "missed"
     elif check.reduction.low > 0:
-        key = "short" if 1 - now / was < NEARLY * asked else "nearly"
-    return say(key, **values, asked=say("asked_share", asked=asked))
+        key = "short"
+    return say(key, **values, aim=aim, asked=say("asked_share", asked=asked))
 
 
 def drift_verdict(change: Change) -> str:

@@ -17,7 +17,6 @@ from frhsic.tables.columns import (
     check_distinct,
     expand,
     is_text,
-    level_text,
     mask_codes,
     missing_codes,
     quote_names,
@@ -32,13 +31,16 @@ from frhsic.tables.problems import (
     feature_problems,
     identifier_problem,
     identifiers,
+    label_problems,
     number_problems,
+    option_text,
+    panel_problems,
     text_problems,
     weight_problems,
     words_as_missing,
 )
-from frhsic.tables.schema import ColumnType, Schema
-from frhsic.tables.targets import read_target
+from frhsic.tables.schema import ColumnType, Schema, date_formats
+from frhsic.tables.targets import merge_labels, rarest_label, read_target
 
 # Different whole numbers of a target up to which it may have been meant as classes.
 FEW_NUMBERS = 10
@@ -52,7 +54,7 @@ class ColumnRoles:
     are features. `positive` is the value of the target that counts as 1, `favourable` the value
     that is good for a person, on which Equal Opportunity is measured; left out, it is the positive
     one. `groups` and `order` are columns to split rows by, `weights` has the weights of rows; they
-    are no features.
+    are no features. Of rows that are alike in all columns, `drop_repeated` keeps one.
     """
 
     target: str | None
@@ -64,6 +66,7 @@ class ColumnRoles:
     groups: str | None = None
     order: str | None = None
     weights: str | None = None
+    drop_repeated: bool = False
 
     @property
     def required(self) -> list[str]:
@@ -150,7 +153,7 @@ class TableCheck:
         columns = {}
         types: list[ColumnType] = []
         for name in cells.columns.astype(str):
-            with check.errors("unreadable", name):
+            with check.errors("unreadable", name, date_option(cells[name])):
                 learned = Schema.learn(cells[[name]], decimal=decimal, date_format=date_format)
                 columns[name] = replace(whole, columns=learned.columns)(cells)[name]
                 types += learned.columns
@@ -184,6 +187,9 @@ class TableCheck:
                 check_varies(column, "every row, so nothing can depend on it")
                 attributes[name] = column[name]
                 if note is None:
+                    self.problems += text_problems(
+                        self.cells, self.schema.select([name]), self.decimal
+                    )
                     self.problems += number_problems(column[name])
                 else:
                     self.problems.append(Problem("bands", note, (name,), certainty="certain"))
@@ -215,10 +221,16 @@ class TableCheck:
         self.problems += text_problems(self.cells, self.schema.select([name]), self.decimal)
         column = self.table[name]
         present = column.notna()
-        with self.errors("target", name, "--positive VALUE" if is_text(column) else ""):
+        option = ""
+        if positive is None and is_text(column):
+            rarest = rarest_label(column[present])
+            option = "" if rarest is None else option_text("positive", rarest)
+        with self.errors("target", name, option):
             codes, classes, notes = read_target(column[present], positive)
             require_moderate(column[present], codes, f"target {name!r}")
             self.problems += [Problem("target", note, (name,), None, "certain") for note in notes]
+            if is_text(column):
+                self.problems += label_problems(merge_labels(column[present])[0])
             if classes is None:
                 self.problems += [*number_problems(column), *_number_target(column)]
             else:
@@ -256,10 +268,12 @@ class TableCheck:
             if repeated := int(alike.duplicated().sum()):
                 text = (
                     f"{repeated:,} of {len(self.table):,} rows repeat an earlier one in every"
-                    f" column, {quote_names(ids)} included; drop them, or rows that measure the"
-                    " model have also trained it."
+                    f" column, {quote_names(ids)} included; leave them out, or rows that measure"
+                    " the model have also trained it."
                 )
-                self.problems.append(Problem("repeated rows", text, tuple(ids), repeated))
+                self.problems.append(
+                    Problem("repeated rows", text, tuple(ids), repeated, option="--drop-repeated")
+                )
         if not kept:
             text = "no column is left to predict from, beside the target and the attributes."
             self.problems.append(Problem("no features", text, (), None, "error"))
@@ -276,10 +290,17 @@ class TableCheck:
         outcome = self.find_target(roles.target, roles.positive) if roles.target else None
         codes, classes = (None, None) if outcome is None else outcome
         kept = self.find_features(names, roles.features or ())
+        repeated = any(problem.kind == "repeated identifier" for problem in self.problems)
+        if roles.groups is None and not repeated:
+            others = [name for name in kept if name not in (roles.features or ())]
+            self.problems += panel_problems(self.table[[*others, *s]])
         if codes is not None and len(codes) == len(self.table):
             count = 0 if classes is None else len(classes)
             for problem in feature_problems(self.table[kept], codes, count, clean):
-                if "identifier" not in problem.kind:  # these are asked for
+                known = problem.kind == "repeated rows" and any(
+                    other.kind == problem.kind for other in self.problems
+                )
+                if "identifier" not in problem.kind and not known:  # identifiers are asked for
                     self.problems.append(problem)
         return Examined(s, codes, classes, kept)
 
@@ -335,8 +356,8 @@ def check(
     Examples
     --------
     >>> people = pd.DataFrame({"age": [-9.0] * 4 + [*range(20, 80)] * 2, "paid": [0, 1] * 62})
-    >>> people["town"] = ["Bern", "Basel", "Biel", "Genf"] * 31
-    >>> [problem] = check(people, "paid", "age")
+    >>> people["town"] = (["Bern", "Basel", "Biel"] * 42)[:124]
+    >>> problem, *_ = check(people, "paid", "age")
     >>> problem.text, problem.option
     ("−9 occurs 4 times in 'age' (next value: 20). ...", '--missing age=-9')
     """
@@ -351,6 +372,14 @@ def check(
     return tuple(found.sorted_problems)
 
 
+def date_option(cells: pd.Series[Any]) -> str:
+    """Return the option by which the dates of a column are read, where one of the usual formats
+    fits all of them; where several do, that with the day before the month.
+    """
+    formats = date_formats(cells)
+    return option_text("date-format", formats[0]) if formats else ""
+
+
 def _number_target(column: pd.Series[Any]) -> Iterator[Problem]:
     """Yield what is odd in a target that is predicted as a number."""
     name = str(column.name)
@@ -361,9 +390,9 @@ def _number_target(column: pd.Series[Any]) -> Iterator[Problem]:
     if len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
         text = (
             f"The target {name!r} has {len(values)} different values and is predicted as a number;"
-            " say which of them is positive to predict it against the others."
+            " to predict one of them against the others, name it with --positive."
         )
-        yield Problem("target", text, (name,), option=f"--positive {level_text(float(values[-1]))}")
+        yield Problem("target", text, (name,))
 
 
 def check_varies(s: pd.DataFrame, where: str) -> None:

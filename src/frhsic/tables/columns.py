@@ -368,7 +368,7 @@ def unify_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
 
 
 def fold_text(text: object) -> str:
-    return str(text).strip().casefold()
+    return " ".join(str(text).split()).casefold()
 
 
 def quote_names(names: Sequence[str]) -> str:

@@ -4,9 +4,10 @@ with their types.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,24 +39,11 @@ KEY: Any = object()
 # Characters of a reader's error that a message repeats at most.
 LONGEST_ERROR = 300
 
-# Labels of a row that holds totals, as people write them.
-_TOTALS = (
-    "total",
-    "totals",
-    "grand total",
-    "subtotal",
-    "sum",
-    "summe",
-    "gesamt",
-    "gesamtsumme",
-    "insgesamt",
+# Labels of a row that holds totals or means of the others, as people write them.
+TOTALS = re.compile(
+    r"((grand|overall) )?(sub)?totals?|sums?|means?|averages?"
+    r"|(zwischen|gesamt)?summe|gesamt|insgesamt|mittelwert|durchschnitt"
 )
-TOTALS = {
-    form + end
-    for word in _TOTALS
-    for form in (word, word.capitalize(), word.title(), word.upper())
-    for end in ("", ":")
-}
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -216,22 +204,33 @@ class TableFile:
 class FileRows:
     """Rows of a file, indexed by their place in it.
 
-    `dropped` of its `given` rows lack a value where one is required, or are `totals`. `frame` holds
-    the others, or if `is_sample` a uniform sample of them.
+    `dropped` of its `given` rows lack a value where one is required, are `totals` or one of
+    `repeated` rows. `frame` holds the others, or if `is_sample` a uniform sample of them.
     """
 
     frame: pd.DataFrame
     given: int
     dropped: int
     totals: tuple[int, ...] = ()
+    repeated: int = 0
 
     @property
     def is_sample(self) -> bool:
         """Whether the file has more rows than were kept."""
         return self.given - self.dropped > len(self.frame)
 
+    def without_repeated(self) -> FileRows:
+        """Return the rows that are not alike in all columns to an earlier one."""
+        frame = self.frame.drop_duplicates()
+        repeated = len(self.frame) - len(frame)
+        return replace(self, frame=frame, dropped=self.dropped + repeated, repeated=repeated)
+
     def note(self, what: str) -> list[str]:
-        """Return a sentence on the sample, if it is one: how many rows were `what` ("used")."""
+        """Return sentences on the rows that were left out since they are repeated, and on the
+        sample, if it is one: how many rows were `what` ("used").
+        """
+        if self.repeated:
+            return [f"{self.repeated:,} rows repeat an earlier one and are left out."]
         if not self.is_sample:
             return []
         return [
@@ -304,14 +303,25 @@ def without_totals(piece: pd.DataFrame, totals: list[int]) -> pd.DataFrame:
     """Return the rows that do not hold totals of the others, and append the positions of those that
     do: a cell says so, such as "Total", and another is empty.
     """
-    text = piece[[name for name in piece if is_text(piece[name])]]
-    labelled = text[text.isin(TOTALS).any(axis=1)]
+    labels = pd.Series(False, index=piece.index)
+    for name in piece:
+        if is_text(piece[name]):
+            values = piece[name].dropna().unique()
+            labels |= piece[name].isin([value for value in values if _is_total(value)])
+    labelled = piece[labels]
     if labelled.empty:
         return piece
     empty = piece.loc[labelled.index].apply(is_missing).any(axis=1)
     rows = labelled.index[empty]
     totals += rows.tolist()
     return piece.drop(index=rows)
+
+
+def _is_total(label: str) -> bool:
+    """Return whether a text is the label of a row of totals, perhaps with a colon or the number of
+    rows behind it, such as "Total (200 rows)".
+    """
+    return TOTALS.fullmatch(re.split(r"[:(0-9]", label)[0].strip().casefold()) is not None
 
 
 def totals_sentence(totals: Sequence[int]) -> str:

@@ -5,6 +5,7 @@ outliers, repeated rows and people, and cells that cannot be read.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -27,7 +28,7 @@ from frhsic.tables.columns import (
     row_number,
     unify_spelling,
 )
-from frhsic.tables.schema import Schema, parse_numbers, remove_grouping
+from frhsic.tables.schema import NUMBER_MARKS, ColumnType, Schema, parse_numbers, plain_digits
 
 # Rows below which nothing is suspected, and those that are looked at, at even distances.
 LEAST_SUSPECTED_ROWS = 50
@@ -48,8 +49,13 @@ NAMED_WEIGHT = re.compile(
 # Pairs of equal values that chance alone would make, on average, from which on a column without any
 # holds keys: as many draws all differ with a probability of at most exp(-10).
 EXPECTED_PAIRS = 10
-# Rows of each value, on average, from which on an identifier is one of people with several rows.
+# Rows of each value, on average, from which on an identifier is one of people with several rows,
+# and up to which a column without such a name may be one; their largest number, as a multiple.
 LEAST_REPEATED = 1.5
+MOST_REPEATED = 50
+MOST_UNEVEN = 5
+# Share of the rows of a table of people that agree with the first row of theirs.
+SETTLED = 0.99
 # Numbers that people write for a missing value, and words.
 CODE = re.compile(r"-?(9+|8+|7+)|-1|-2|0")
 MISSING_WORDS = {
@@ -73,13 +79,19 @@ NEIGHBOURS = 11
 FAR_CODE = 3
 FAR_OUTLIER = 10
 LEAST_CODED_ROWS = 3
+# Codes that are no rank or count: looked for among few numbers, and among words.
+CLEAR_CODE = re.compile(r"-(9+|8+|7+)|99+|88+|77+")
 MOST_CODES = 3
 MOST_ZEROS = 0.1
+# Share of the median at which the other values begin, where 0 may be a code.
+LEAST_START = 0.2
 # Share of a column's cells that may be no numbers if it seems to have been meant as numbers.
 FEW_WORDS = 0.1
 # Cells that look like numbers, and the share of them above which a column of text is remarked on.
 LIKE_NUMBER = r"[-+]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?"
 MOST_ALIKE = 0.5
+# Letters of a label that may be short for another one.
+LEAST_LETTERS = 3
 
 Certainty = Literal["error", "certain", "likely"]
 
@@ -141,12 +153,11 @@ def identifiers(X: pd.DataFrame) -> list[str]:
     ... )
     ['row', 'customer_id']
     """
+    if len(X) < LEAST_SUSPECTED_ROWS:
+        return []
+    X = X[~X.duplicated()]  # a row that came twice has its identifier twice
     rows = _examined_rows(X)
-    return [
-        str(name)
-        for name in X
-        if len(X) >= LEAST_SUSPECTED_ROWS and _identifies(str(name), X[name].iloc[rows])
-    ]
+    return [str(name) for name in X if _identifies(str(name), X[name].iloc[rows])]
 
 
 def feature_problems(
@@ -195,7 +206,7 @@ def feature_problems(
                     f"{name!r} repeats the sensitive attribute {attribute!r}, which the prediction"
                     " must not depend on; drop it.",
                     (name, attribute),
-                    option=f"--drop {name}",
+                    option=option_text("drop", name),
                 )
     if y is None or len(X) < LEAST_SUSPECTED_ROWS:
         return
@@ -206,16 +217,74 @@ def feature_problems(
                 f"{name!r} alone predicts the target nearly without error. If it is known only"
                 " after the target, drop it.",
                 (name,),
-                option=f"--drop {name}",
+                option=option_text("drop", name),
             )
+        else:
+            yield from _settling_level(name, values, y[rows], classes)
     if repeated := _repeated_rows(X, y, s):
         yield Problem(
             "repeated rows",
             f"{repeated:,} of {len(X):,} rows repeat an earlier one in every column but"
-            " identifiers. If these are the same persons, drop them or pass the persons as"
+            " identifiers. If these are the same persons, leave them out or pass the persons as"
             " groups; otherwise rows that measure the model have also trained it.",
             rows=repeated,
+            option="--drop-repeated",
         )
+
+
+def option_text(name: str, value: str) -> str:
+    """Return an option as it is typed into a shell."""
+    return f"--{name} {shlex.quote(value)}"
+
+
+def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
+    """Yield a column whose values seem to be people with several rows each, though its name does
+    not say so: whole numbers or text with equally many rows each, or by which at least half of the
+    other columns are settled.
+
+    Examples
+    --------
+    >>> person = np.repeat(np.arange(70), 3)
+    >>> wage = np.random.default_rng(0).normal(size=210)
+    >>> panel = pd.DataFrame({"man": person, "born": person % 40, "wage": wage})
+    >>> [problem.option for problem in panel_problems(panel)]
+    ['--groups man']
+    """
+    most = ("", MOST_ENCODED_LEVELS)
+    for name, column in table.items():
+        levels = column.nunique()
+        rows = column.count() / max(levels, 1)
+        if levels <= most[1] or not LEAST_REPEATED <= rows <= MOST_REPEATED:
+            continue
+        if pd.api.types.is_float_dtype(column) and (column.dropna() % 1 != 0).any():
+            continue
+        counts = column.value_counts()
+        if counts.iloc[0] > MOST_UNEVEN * rows:  # people have about equally many rows
+            continue
+        equal = (counts == counts.iloc[0]).mean() >= SETTLED
+        if equal or _settled_share(table, str(name)) >= 1 / 2:
+            most = str(name), levels
+    name, levels = most
+    if name:
+        yield Problem(
+            "repeated identifier",
+            f"{name!r} seems to identify {levels:,} people with"
+            f" {table[name].count() / levels:.2g} rows each. If so, pass it as groups, so that"
+            " nobody both trains and measures the model.",
+            (name,),
+            int(table[name].count()),
+            option=option_text("groups", name),
+        )
+
+
+def _settled_share(table: pd.DataFrame, name: str) -> float:
+    """Return the share of the other columns whose values the column settles, of those with more
+    than one.
+    """
+    others = [other for other in table if other != name and table[other].nunique() > 1]
+    first = table[others].groupby(table[name], dropna=False).transform("first")
+    alike = (table[others] == first) | table[others].isna()
+    return float((alike.mean() >= SETTLED).mean()) if others else 0.0
 
 
 def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
@@ -232,7 +301,7 @@ def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
             " groups, so that nobody both trains and measures the model.",
             (name,),
             len(present),
-            option=f"--groups {name}",
+            option=option_text("groups", name),
         )
     text = f"{name!r} seems to identify rows; drop it."
     if left_out:
@@ -254,6 +323,7 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     present = column.dropna()
     values, counts = np.unique(present.to_numpy(dtype=np.float64), return_counts=True)
     if len(values) <= LEAST_VALUES:
+        yield from _codes_among_few(name, values, counts)
         return
     middle = float(np.median(present))
     for sign in (1, -1):
@@ -277,8 +347,36 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
                 " a mistake, correct it or read it as missing."
             )
         codes = tuple(level_text(float(value)) for value in far)
-        option = f"--missing {name}={','.join(codes)}"
+        option = option_text("missing", f"{name}={','.join(codes)}")
         yield Problem(kind, text, (name,), total, option=option, values=codes)
+
+
+def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Iterator[Problem]:
+    """Yield codes for missing values among few different numbers, such as 99 beside 1 to 5."""
+    texts = list(map(level_text, values.tolist()))
+    codes = [text for text in texts if CLEAR_CODE.fullmatch(text)]
+    rest = [value for value, text in zip(values, texts) if text not in codes]
+    far = [
+        code
+        for code in codes
+        if rest and (float(code) < 0 <= rest[0] or float(code) > 5 * rest[-1])
+    ]
+    if far and len(rest) > 1:
+        yield _code_problem(name, far, int(counts[[text in far for text in texts]].sum()))
+
+
+def _code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
+    """Return what is said of codes that no neighbours are named for."""
+    shown = ", ".join(code.replace("-", "−") for code in codes)
+    return Problem(
+        "missing code",
+        f"{shown} {'occurs' if len(codes) == 1 else 'occur'} {rows:,} times in {name!r}. If it"
+        " means missing, read it so.",
+        (name,),
+        rows,
+        option=option_text("missing", f"{name}={','.join(codes)}"),
+        values=tuple(codes),
+    )
 
 
 def _plain_number(value: float) -> str:
@@ -299,7 +397,8 @@ def _far_values(values: np.ndarray, rows: np.ndarray, middle: float, sign: int) 
         apart = gap >= FAR_CODE * nearby and (named or gap >= np.ptp(rest))
         negative = named and sign == 1 and head[-1] < 0 <= rest[0]
         if (rows[:number] >= LEAST_CODED_ROWS).all():
-            usual = 0 in head and share > MOST_ZEROS  # many columns are zero in most rows
+            # many columns are zero in most rows, and amounts begin near zero
+            usual = 0 in head and (share > MOST_ZEROS or abs(rest[0]) < LEAST_START * abs(middle))
             if (apart or negative) and not usual:
                 return number
         elif middle > rest[0] and middle - head[-1] >= FAR_OUTLIER * (middle - rest[0]):
@@ -336,7 +435,11 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
     for column in schema.columns:
         name = column.name
         present = cells[name].dropna()
-        if column.kind not in ("text", "identifier") or not is_text(present) or present.empty:
+        if not is_text(present) or present.empty:
+            continue
+        if column.grouped:
+            yield _amounts_problem(present, column, decimal or ".")
+        if column.kind not in ("text", "identifier"):
             continue
         if column.kind == "text":
             if decimal is not None:
@@ -346,6 +449,11 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
             for level in column.levels:
                 if fold_text(level) in MISSING_WORDS:
                     words.setdefault(fold_text(level), []).append(name)
+            codes = [level for level in column.levels if CLEAR_CODE.fullmatch(str(level))]
+            if codes and not any(
+                str(level)[-1:].isdigit() for level in {*column.levels} - {*codes}
+            ):
+                yield _code_problem(name, codes, int(present.isin(codes).sum()))
         if decimal is not None:
             yield from _nearly_numbers(present, decimal)
     for word, names in words.items():
@@ -353,8 +461,23 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
             "missing code",
             f"{word!r} is a value of {quote_names(names)}. If it means missing, read it so.",
             tuple(names),
-            option=f"--missing {word!r}" if " " in word else f"--missing {word}",
+            option=" ".join(option_text("missing", f"{name}={word}") for name in names),
         )
+
+
+def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) -> Problem:
+    """Return how amounts of money and the like are read."""
+    bare = cells.str.strip()
+    plain = bare[~bare.str.fullmatch(r"[-+]?[0-9]*[.,]?[0-9]*") & ~bare.isin(NUMBER_MARKS)]
+    numbers = column(plain.iloc[:1], decimal)
+    return Problem(
+        "amounts",
+        f"{column.name!r} is read as numbers: {plain.iloc[0]!r} as"
+        f" {_plain_number(float(numbers.iloc[0]))}.",
+        (column.name,),
+        len(plain),
+        "certain",
+    )
 
 
 def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
@@ -363,7 +486,9 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     """
     name = str(cells.name)
     bare = cells.str.strip()
-    wrong = parse_numbers(remove_grouping(bare, decimal), decimal).isna()
+    bare = bare[~bare.isin(NUMBER_MARKS)]
+    cells = cells[bare.index]
+    wrong = parse_numbers(*plain_digits(bare, decimal)).isna()
     alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
     if 0 < wrong.mean() <= FEW_WORDS:
         yield Problem(
@@ -386,8 +511,10 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
 
 def words_as_missing(name: str, cells: pd.Series[Any]) -> str:
     """Return the option by which some cells of a column are read as missing."""
-    words = ",".join(cells.str.strip().unique()[:MOST_CODES])
-    return f'--missing "{name}={words}"' if " " in name + words else f"--missing {name}={words}"
+    words = cells.str.strip().unique().tolist()
+    if len(words) > MOST_CODES or any("," in word for word in words):
+        return ""
+    return option_text("missing", f"{name}={','.join(words)}")
 
 
 def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
@@ -415,7 +542,7 @@ def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
                 f"{text!r} may hold weights of rows. If so, pass it as weights; it is a feature"
                 " otherwise.",
                 (text,),
-                option=f"--row-weights {text}",
+                option=option_text("row-weights", text),
             )
 
 
@@ -429,6 +556,36 @@ def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterato
                 f" {level_text(label)!r}, so intervals will be wide.",
                 (name,),
                 int(rows),
+            )
+
+
+def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield labels that may be short for another one.
+
+    Examples
+    --------
+    >>> labels = pd.Series(["Approved", "Denied", "Appr."], name="loan")
+    >>> [problem.text for problem in label_problems(labels)]
+    ["'Appr.' may be short for 'Approved' in 'loan', but is a label of its own. If it is, ..."]
+    """
+    labels = column.astype(str).unique().tolist()
+    if len(labels) > MOST_ENCODED_LEVELS:
+        return
+    name = str(column.name)
+    for label in labels:
+        start = fold_text(label).removesuffix(".")
+        longer = [
+            other
+            for other in labels
+            if other != label and " " not in other and fold_text(other).startswith(start)
+        ]
+        if longer and len(start) >= LEAST_LETTERS:
+            yield Problem(
+                "labels",
+                f"{label!r} may be short for {longer[0]!r} in {name!r}, but is a label of its own."
+                " If it is, write both alike.",
+                (name,),
+                int((column.astype(str) == label).sum()),
             )
 
 
@@ -464,6 +621,27 @@ def _identifies(name: str, column: pd.Series[Any]) -> bool:
     return bool(pairs >= EXPECTED_PAIRS * (np.ptp(values) + 1) or (np.diff(values) > 0).all())
 
 
+def _settling_level(
+    name: str, values: np.ndarray, codes: np.ndarray, classes: int
+) -> Iterator[Problem]:
+    """Yield a level all of whose rows have one class that most other rows do not have."""
+    levels, known = pd.factorize(values)
+    if not 0 < len(known) <= MOST_ENCODED_LEVELS or classes != 2:
+        return
+    for level, label in enumerate(known):
+        has = levels == level
+        rate = codes[has].mean()
+        others = codes[~has].mean() if (~has).any() else rate
+        if has.sum() >= FEW_IN_CLASS and rate in (0, 1) and abs(rate - others) > 1 / 2:
+            yield Problem(
+                "leak",
+                f"All {has.sum():,} rows whose {name!r} is {level_text(label)!r} have the same"
+                f" target. If it is known only after the target, drop {name!r}.",
+                (name,),
+                int(has.sum()),
+            )
+
+
 def _correlation(values: np.ndarray, other: np.ndarray) -> float:
     """Return the absolute rank correlation on the rows that have both; 0 for categories."""
     if values.dtype == object:
@@ -477,9 +655,12 @@ def _correlation(values: np.ndarray, other: np.ndarray) -> float:
 
 
 def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
-    if not classes:
-        return _correlation(values, codes) ** 2 >= ALIKE
     levels: Any = pd.factorize(values, use_na_sentinel=False)[0]
+    if not classes:
+        if values.dtype != object or levels.max() >= len(codes) / LEAST_IN_CLASS:
+            return _correlation(values, codes) ** 2 >= ALIKE
+        means = np.bincount(levels, codes) / np.bincount(levels)
+        return bool(np.square(codes - means[levels]).mean() <= (1 - ALIKE) * codes.var())
     if levels.max() < min(MOST_ENCODED_LEVELS, len(codes) / LEAST_IN_CLASS):
         cells = levels * classes + codes.astype(np.int64)
         counts = np.bincount(cells, minlength=(levels.max() + 1) * classes).reshape(-1, classes)

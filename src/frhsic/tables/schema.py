@@ -45,8 +45,15 @@ NUMBER_MARKS = (*MARKS, "na", "None", "none", "-", ".")
 TRUTH = {"true": 1.0, "false": 0.0}
 NUMBER = r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
 # Units before or after a number: money and percent.
-_UNIT = r"(?:[$€£¥₹%]|(?:USD|EUR|GBP|CHF|JPY|Fr\.|kr)\b)"
+_UNIT = (
+    r"(?:(?:US|CA|AU|NZ|HK|[ACRS])?\$|[£¥%\u20a0-\u20cf]|z\u0142|K\u010d|Ft|Rs\.?|Fr\.?"
+    r"|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|TRY)\b|kr\.?)"
+)
 UNITS = rf"^([-+]?)\s*{_UNIT}\s*|\s*{_UNIT}$"
+# Signs between groups of three digits that no number has as its decimal sign.
+GROUP_SIGNS = r"(?<=[0-9])['\u2019\u00a0\u202f\u2009 ](?=[0-9]{3}(?![0-9]))"
+# Letters behind a number that stand for thousands and millions.
+MAGNITUDES = {"k": "e3", "m": "e6"}
 # Digits that would be lost in a number: a column that has such a cell holds codes.
 CODE = r"^[-+]?(?:0[0-9]|[0-9]{16,}$)"
 # Share of the different values that look like dates from which on a column holds dates.
@@ -61,6 +68,24 @@ DATE = (
     f"([a-z]+[,. ]+)?({_DAY}[-/. ]{_DAY}[-/. ]([0-9]{{2}}){{1,2}}"
     f"|[0-9]{{4}}[-/. ]{_DAY}[-/. ]{_DAY}"
     f"|({_DAY}[-. ]+{_MONTH}|{_MONTH}[-. ]+{_DAY})[-., ]+[0-9]{{2,4}})([T ,].*)?"
+)
+# Formats that are tried where the usual ones do not fit, those with the day first before others.
+DATE_FORMATS = (
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d-%m-%Y",
+    "%m-%d-%Y",
+    "%d/%m/%y",
+    "%m/%d/%y",
+    "%d.%m.%y",
+    "%d %b %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+    "%b %d, %Y",
+    "%d %B %Y",
+    "%B %d, %Y",
+    "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M",
 )
 DOTTED_DATE = r"^([0-9]+)\.([0-9]+)\.([0-9]{4})$"
 
@@ -356,6 +381,22 @@ class Schema:
         }
 
 
+def date_formats(cells: pd.Series[Any]) -> list[str]:
+    """Return which of the usual formats fit all cells of a column of text.
+
+    Examples
+    --------
+    >>> date_formats(pd.Series(["5/31/24", "12/1/24"]))
+    ['%m/%d/%y']
+    """
+    present = cells.dropna()
+    if present.empty or not is_text(present):
+        return []
+    present = present.str.strip()
+    present = present[~present.isin(NUMBER_MARKS)]
+    return [text for text in DATE_FORMATS if len(present) and _dates(present, text).notna().all()]
+
+
 def _learn_column(
     name: str, column: pd.Series[Any], decimal: str | None, date_format: str
 ) -> ColumnType:
@@ -404,21 +445,10 @@ def _learn_from_text(
     if decimal is not None and len(cells):
         if cells.str.lower().isin(TRUTH).all():
             return ColumnType(name, "boolean")
-        digits = cells
-        sign = decimal
-        grouped = False
-        plain = parse_numbers(cells, decimal).notna().all()
-        if not plain:
-            bare = remove_units(cells)
-            money = bool((bare != cells).any())
-            sign = _money_sign(bare, decimal) if money else decimal
-            ungrouped = remove_grouping(bare, sign)
-            # 1.234 alone may be a little more than 1; 1.234,5 and 1.234.567 may not
-            grouped = money or bool((cells[ungrouped != cells].str.count("[.,]") > 1).any())
-            digits = ungrouped if grouped else cells
-            plain = grouped and parse_numbers(digits, sign).notna().all()
-        if plain and not digits.str.contains(CODE).any():
+        digits, sign = plain_digits(cells, decimal)
+        if parse_numbers(digits, sign).notna().all() and not digits.str.contains(CODE).any():
             own = sign if sign != decimal else ""
+            grouped = bool((digits != cells).any())
             return ColumnType(name, "number", grouped=grouped, decimal=own)
     if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
         return ColumnType(name, "date")
@@ -466,11 +496,34 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
         ) from error
 
 
+def plain_digits(cells: pd.Series[Any], decimal: str) -> tuple[pd.Series[Any], str]:
+    """Return numbers in text without units and without signs between groups of digits, and their
+    decimal sign.
+
+    Examples
+    --------
+    >>> cells, sign = plain_digits(pd.Series(["$1.250,00", "$80,50"]), ".")
+    >>> cells.tolist(), sign
+    (['1250,00', '80,50'], ',')
+    """
+    grouping = "," if decimal == "." else "."
+    has_groups = cells.str.contains(grouping, regex=False).any()
+    if not has_groups and parse_numbers(cells, decimal).notna().all():
+        return cells, decimal
+    bare = remove_units(cells)
+    has_units = bool((bare != cells).any())
+    sign = _money_sign(bare, decimal) if has_units else decimal
+    plain = remove_grouping(bare, sign)
+    # 1.234 alone may be a little more than 1; 12.345, 1.234,5 and 1.234.567 may not
+    clear = cells[plain != cells].str.contains(r"[0-9]{2}[.,]|[.,].*[.,]")
+    return (plain if has_units or clear.any() else cells), sign
+
+
 def _money_sign(cells: pd.Series[Any], decimal: str) -> str:
     """Return the decimal sign of amounts of money: the one before one or two digits at the end, or
     not the one before three.
     """
-    cents = cells.str.extract(r"([.,])[0-9]{1,2}$")[0].dropna()
+    cents = cells.str.extract(r"([.,])[0-9]{1,2}(?:e[36])?$")[0].dropna()
     if len(cents):
         return str(cents.iloc[0])
     thousands = cells.str.extract(r"([.,])[0-9]{3}$")[0].dropna()
@@ -480,15 +533,22 @@ def _money_sign(cells: pd.Series[Any], decimal: str) -> str:
 
 
 def remove_units(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Return text without units of money and percent.
+    """Return text without units of money and percent, without blanks and apostrophes between groups
+    of digits, and with thousands, millions and amounts in parentheses as numbers.
 
     Examples
     --------
     >>> remove_units(pd.Series(["$40,000.00", "310.000,00 €", "-$5", "a$"])).tolist()
     ['40,000.00', '310.000,00', '-5', 'a$']
+    >>> remove_units(pd.Series(["CHF 13'160", "1 250 kr", "$13.2k", "(5,200)"])).tolist()
+    ['13160', '1250', '13.2e3', '-5,200']
     """
-    bare = cells.str.replace(UNITS, r"\1", regex=True)
-    return bare.where(bare.str.fullmatch(r"[-+]?[0-9.,]*[0-9]", na=False), cells)
+    bare = cells.str.replace(r"^\((.*)\)$", r"-\1", regex=True)
+    bare = bare.str.replace(UNITS, r"\1", regex=True).str.replace(GROUP_SIGNS, "", regex=True)
+    bare = bare.str.replace(
+        r"(?<=[0-9])[kKM]$", lambda found: MAGNITUDES[found[0].lower()], regex=True
+    )
+    return bare.where(bare.str.fullmatch(r"[-+]?[0-9.,]*[0-9](e[36])?", na=False), cells)
 
 
 def remove_grouping(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:

@@ -20,8 +20,8 @@ from frhsic.tables.columns import (
 )
 
 # Affirmative and negative answers.
-YES = {"ja", "yes", "y", "true", "oui", "sí", "si", "1"}
-NO = {"nein", "no", "n", "false", "non", "0"}
+YES = {"yes", "y", "true", "t", "1", "1.0", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "sim"}
+NO = {"no", "n", "false", "f", "0", "0.0", "nein", "falsch", "non", "faux", "não"}
 # Classes of text that a target has at most.
 MOST_CLASSES = 20
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
@@ -87,9 +87,10 @@ def read_target(
         if not 2 < len(values) <= MOST_CLASSES:
             shown = ", ".join(repr(str(value)[:30]) for value in values[:5])
             more = ", ..." if len(values) > 5 else ""
+            option = " (--positive VALUE)" if len(values) > MOST_CLASSES else ""
             raise ValueError(
                 f"target {name!r} is text with {len(values)} different values: {shown}{more}. Say"
-                " which of them counts as 1 (--positive VALUE), against the others."
+                f" which of them counts as 1{option}, against the others."
             )
         classes = np.array([level_text(value) for value in values], dtype=object)
         codes = column.map(dict(zip(values, range(len(values))))).to_numpy(dtype=np.float64)
@@ -100,6 +101,14 @@ def read_target(
         codes = (column == values[1]).to_numpy(dtype=np.float64)
         return codes, _class_pair(*values), [_class_sentence(column, codes)]
     return amounts, None, []
+
+
+def rarest_label(column: pd.Series[Any]) -> str | None:
+    """Return the label of a target with the fewest rows, after spellings are merged; None where
+    there are too many for classes.
+    """
+    counts = merge_labels(column)[0].astype(str).value_counts()
+    return None if len(counts) > MOST_CLASSES else str(counts.index[-1])
 
 
 def merge_labels(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:

@@ -44,7 +44,9 @@ class TrainingTable:
     target_name
         Name of the target.
     dropped
-        Number of rows of the table that lack the target or the column to split by, or hold totals.
+        Number of rows of the table that lack the target or the column to split by, or were removed.
+    removed
+        Number of them that hold totals or repeat an earlier row.
     notes
         Sentences that a reader should see.
     given
@@ -71,6 +73,7 @@ class TrainingTable:
     name: str
     target_name: str
     dropped: int = 0
+    removed: int = 0
     notes: tuple[str, ...] = ()
     given: int = 0
     favourable: object = None
@@ -115,6 +118,8 @@ def check_file(
     """Read the rows of a file that can be used, and look for problems of all its columns."""
     names = roles.find_features(file.names, file.path.name)
     rows = read_rows(file, roles.columns(names), required=roles.required, seed=seed)
+    if roles.drop_repeated:
+        rows = rows.without_repeated()
     check = TableCheck.from_cells(
         rows.frame,
         decimal=file.decimal,
@@ -167,6 +172,7 @@ def read_training_table(
         name=file.path.name,
         target_name=roles.target,
         dropped=rows.dropped,
+        removed=len(rows.totals) + rows.repeated,
         notes=tuple(notes),
         given=rows.given,
         favourable=_favourable_class(table[roles.target], codes, classes, roles.favourable),
