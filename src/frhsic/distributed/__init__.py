@@ -7,12 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from frhsic._lazy import lazy_attributes
+from frhsic.distributed.fitting import fit
 from frhsic.distributed.frames import cluster
 from frhsic.distributed.running import audit
 
 if TYPE_CHECKING:
     from frhsic.distributed.features import hsic_of_parts
 
-__all__ = ["audit", "cluster", "hsic_of_parts"]
+__all__ = ["audit", "cluster", "fit", "hsic_of_parts"]
 
 __getattr__, __dir__ = lazy_attributes(__name__, {"hsic_of_parts": "features"})

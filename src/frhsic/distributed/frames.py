@@ -292,17 +292,24 @@ def sum_over_partitions(
     """
     dask = dask_module()
     shared = dask.delayed((roles, step, plan), traverse=False)
-    level = [
+    results = [
         dask.delayed(_stepped, pure=False)(part, shared, number, first)
         for number, (part, first) in enumerate(zip(parts, starts[:-1], strict=True))
     ]
+    total: T = sum_delayed(results)
+    return total
+
+
+def sum_delayed(results: Sequence[Any]) -> Any:
+    """Return the sum of delayed results by :func:`add_results`, added where they are."""
+    dask = dask_module()
+    level = list(results)
     while len(level) > 1:  # the same tree for the same partitions, whichever worker is first
         level = [
             dask.delayed(reduce, pure=False)(add_results, level[i : i + FAN_IN])
             for i in range(0, len(level), FAN_IN)
         ]
-    result: T = dask.compute(level[0])[0]
-    return result
+    return dask.compute(level[0])[0]
 
 
 def add_results(first: Any, second: Any) -> Any:
