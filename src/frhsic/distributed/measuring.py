@@ -352,7 +352,8 @@ def attribute_cells(
     counted = None if levels is None or sample.weights is not None else levels.counts
     if counted is not None:
         counted = counted.sort_index()
-        return Cells.from_values(counted.index.to_numpy(), counted.to_numpy(np.int64), rows)
+        counts = np.asarray(counted, dtype=np.int64)
+        return Cells.from_values(counted.index.to_numpy(), counts, rows)
     kept = constraint.rows(sample.s, sample.y)
     values, place = np.unique(sample.s[kept, constraint.attribute], return_inverse=True)
     weights = np.bincount(place, sample.mass[kept]).astype(np.float64)
