@@ -18,8 +18,8 @@ processor seconds and peak memory of each worker and of the client, and with `--
 
     python benchmarks/scale.py --fit --rows 100_000 1_000_000 --workers 1 2 --local 1_000_000
 
-Training of networks is one epoch of `partial_fit` over the partitions of the fewest rows; the sample and the
-first call on it, which do not grow with the rows, are timed by themselves.
+Training of networks is one epoch of `partial_fit` over the partitions of the fewest rows; the
+sample and the first call on it, which do not grow with the rows, are timed by themselves.
 
 Writes benchmarks/results/scale.json, and removes the files. 20 million rows take 4.1 GB of disk and
 about 15 minutes on two cores.

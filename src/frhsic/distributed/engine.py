@@ -159,11 +159,11 @@ class ClusterRows(EngineRows):
                 "n_estimators": rounds,
             }
             texts.append(self._train(column, j, settings) if rounds else "")
-            self.watch(1.0)
         return _SampleBoosting(texts, column.outputs, self.design.fold, self.sample_codes)
 
     def tell(self, done: int, total: int) -> None:
-        """Progress is told with that of the other phases."""
+        """Tell it as a share of the whole fit."""
+        self.watch(done / total)
 
     def _train(self, column: TargetColumn, fold: int, settings: dict[str, Any]) -> str:
         """Return the text of a booster of the rows outside of a fold."""
