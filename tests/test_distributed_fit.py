@@ -4,7 +4,9 @@ result is that of one machine, and what goes wrong ends in an error that says so
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,11 @@ from pytest import approx
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import PredefinedSplit
+from typer.testing import CliRunner
 
 import frhsic
 from frhsic import ParityClassifier, ParityRegressor, distributed
+from frhsic.cli import app
 from frhsic.distributed.frames import hash_numbers
 from frhsic.estimators.additive import Design, Grams, logistic_sums
 from frhsic.parity.column import GapOptions
@@ -41,7 +45,7 @@ FEATURES = ["skill", "rank", "job"]
 def client() -> Any:
     """A cluster of one worker in this process."""
     with dask_cluster.Client(
-        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"
     ) as client:
         yield client
 
@@ -397,3 +401,55 @@ def test_without_a_cluster_the_error_says_how_to_start_one(monkeypatch):
     frame = dd.from_pandas(people(30), npartitions=1)
     with pytest.raises(ValueError, match="there is no cluster; fit within"):
         distributed.fit(ParityClassifier(), frame, target="repaid", sensitive_features="age")
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch) -> Any:
+    """A folder with three files of rows, and a cluster in this process in place of a scheduler."""
+    frame = people(600)
+    for number in range(3):
+        part = frame.iloc[number::3]
+        part.to_parquet(tmp_path / f"part-{number}.parquet", index=False)
+
+    @contextlib.contextmanager
+    def cluster(address: str) -> Any:
+        options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+        with dask_cluster.Client(processes=False, **options) as client:
+            yield client
+
+    monkeypatch.setattr("frhsic.distributed.cluster", cluster)
+    monkeypatch.chdir(tmp_path)
+    return frame
+
+
+def test_many_files_are_trained_on_and_scored_from_the_command_line(files, monkeypatch):
+    monkeypatch.setattr("frhsic.estimators.engine.MOST_ROUNDS", 0)
+    named = "-t repaid -s age --drop income --drop number --drop person --drop weight"
+    command = f"train part-*.parquet {named} --scheduler local --json --fast"
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code in (0, 1), done.output
+    model = frhsic.load("frhsic-model.frhsic")
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.schema_.names == FEATURES
+    assert 430 < model.frontier_.rows < 530
+    done = CliRunner().invoke(app, ["predict", "frhsic-model.frhsic", "part-*.parquet", "-o", "s"])
+    assert done.exit_code == 0, done.output
+    scores = pd.read_csv("s/part-1.csv")
+    expected = model.predict_proba(files[FEATURES].iloc[1::3])[:, 1]
+    assert scores["score"].to_numpy() == approx(expected, abs=1e-12)
+    assert sorted(path.name for path in Path("s").iterdir()) == [f"part-{i}.csv" for i in range(3)]
+
+
+def test_a_file_that_cannot_be_scored_leaves_the_others_whole(files, tmp_path):
+    line = LinearRegression()
+    model = ParityRegressor(line, attribute_estimator=line, random_state=0)
+    model.fit(files[["skill"]], files["income"], sensitive_features=files["age"])
+    frhsic.save(model, "m.frhsic")
+    files[["rank"]].to_parquet("part-1.parquet")
+    done = CliRunner().invoke(app, ["predict", "m.frhsic", ".", "-o", "scores"])
+    assert done.exit_code == 2
+    assert "part-1.parquet lacks 1 of the columns" in done.output
+    assert [path.name for path in Path("scores").iterdir()] == ["part-0.csv"]
+    assert len(pd.read_csv("scores/part-0.csv")) == 200
+    done = CliRunner().invoke(app, ["predict", "m.frhsic", ".", "-o", "scores.csv"])
+    assert "pass a folder, such as -o scores/" in done.output

@@ -112,7 +112,7 @@ def fit(
     >>> table = pd.DataFrame({"age": age, "income": age / 10 + rng.normal(size=400)})
     >>> table["hours"] = table["income"] + rng.normal(size=400)
     >>> frame = dd.from_pandas(table, npartitions=2)
-    >>> with Client(processes=False, n_workers=1, dashboard_address=None):
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0"):
     ...     model = fit(
     ...         ParityRegressor(random_state=0),
     ...         frame,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.distributed.frames import Keys, hash_numbers
+from frhsic.distributed.frames import Keys, column_hashes, hash_numbers
 from frhsic.estimators.constraints import LabelledRows
 from frhsic.tables.columns import column_kind, level_text, numbers, plain_level
 from frhsic.tables.schema import Schema
@@ -52,11 +52,7 @@ class FitColumns:
         column = part[name]
         if column.isna().any():
             raise ValueError(f"column {name!r} has missing values, which belong to no fold")
-        if pd.api.types.is_numeric_dtype(column):
-            values = column.to_numpy(np.float64)  # integers have the hash of equal floats
-        else:
-            values = column.astype(str).to_numpy(object)
-        return np.asarray(pd.util.hash_array(values, categorize=False))
+        return column_hashes(column)
 
     def usable_rows(self, part: pd.DataFrame, place: Place) -> tuple[pd.DataFrame, Keys]:
         """Return the rows of a partition that have a positive weight, and their identities."""
@@ -274,3 +270,27 @@ def block_of_part(part: pd.DataFrame, place: Place, plan: BlockPlan) -> Labelled
     """Return the rows of one partition."""
     with place.named_in_errors():
         return plan.block(*plan.columns.usable_rows(part, place))
+
+
+def with_codes(
+    frame: Any, target: str, known: pd.Series[Any], codes: np.ndarray, positive: object
+) -> Any:
+    """Return a Dask data frame whose target has codes in place of labels, as some known ones have
+    them; of two classes, `positive` has 1 and all others 0.
+    """
+    table = dict(zip(map(level_text, known), codes.tolist()))
+    types = frame._meta.assign(**{target: np.zeros(0, dtype=np.int64)})
+    return frame.map_partitions(_coded, target, table, positive is not None, meta=types)
+
+
+def _coded(part: pd.DataFrame, target: str, table: dict[str, int], positive: bool) -> pd.DataFrame:
+    labels = part[target].map(level_text)
+    codes = labels.map(table)
+    if positive:
+        codes = codes.fillna(0)  # of a label that is not the positive one
+    if codes.isna().any():
+        raise ValueError(
+            f"{target!r} is {labels[codes.isna()].iloc[0]!r} in some row, a class that no row of"
+            " the report has. Join rare classes, or name the --positive one."
+        )
+    return part.assign(**{target: codes.astype(np.int64)})
