@@ -5,6 +5,14 @@ result is that of one machine, and what goes wrong ends in an error that says so
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import pkgutil
+import signal
+import subprocess
+import sys
+import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +23,7 @@ import pytest
 from pytest import approx
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import PredefinedSplit
 from typer.testing import CliRunner
 
@@ -453,3 +462,134 @@ def test_a_file_that_cannot_be_scored_leaves_the_others_whole(files, tmp_path):
     assert len(pd.read_csv("scores/part-0.csv")) == 200
     done = CliRunner().invoke(app, ["predict", "m.frhsic", ".", "-o", "scores.csv"])
     assert "pass a folder, such as -o scores/" in done.output
+
+
+def split_rows(count: int) -> Any:
+    return dd.from_pandas(people(count), npartitions=6, sort=False)
+
+
+def expected_model(model: Any, count: int) -> None:
+    frame = people(count)
+    assert model.frontier_.rows == count
+    score = model.predict_proba(frame[FEATURES])[:, 1]
+    assert roc_auc_score(frame["repaid"] == "yes", score) > 0.7
+
+
+@pytest.mark.slow
+def test_processes_agree_with_one_worker_of_this_process(client):
+    """LightGBM adds its sums by worker, which moves the borders of bins."""
+    frame = split_rows(3_000)
+    one = trained(frame, key="number", client=client)
+    with distributed.cluster("local:2") as several:
+        other = trained(frame, key="number", client=several)
+    expected_model(other, 3_000)
+    first, second = (model.frontier_.to_frame() for model in (one, other))
+    error = first["log_loss_error"]
+    assert (abs(first["log_loss"] - second["log_loss"]) < error).all()
+    assert (abs(first["gap_age"] - second["gap_age"]) < 0.01).all()
+
+
+PHASES = [
+    "frhsic.distributed.fitting.first_rows",
+    "frhsic.distributed.fitting._learn",
+    "frhsic.distributed.engine.ClusterRows.grams",
+    "frhsic.distributed.engine.ClusterRows._train",
+    "frhsic.distributed.fitting.measured",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_lost_worker_ends_in_an_error_that_names_it_or_in_a_model(phase, monkeypatch):
+    """It is killed as a phase begins; after an error, another call works."""
+    frame = split_rows(3_000)
+    with distributed.cluster("local:2") as client:
+        pids = client.run(os.getpid)
+        module, _, name = phase.rpartition(".")
+        before = pkgutil.resolve_name(f"{module.replace('.ClusterRows', ':ClusterRows')}")
+        usual = getattr(before, name)
+        killed = threading.Event()
+        message = None
+
+        def after_death(*arguments: Any, **named: Any) -> Any:
+            if not killed.is_set():
+                killed.set()
+                os.kill(next(iter(pids.values())), signal.SIGKILL)
+            return usual(*arguments, **named)
+
+        monkeypatch.setattr(before, name, after_death)
+        try:
+            model = trained(frame, key="number", client=client)
+        except RuntimeError as error:
+            message = str(error)
+            client.wait_for_workers(2, timeout=120)
+            model = trained(frame, key="number", client=client)
+        assert killed.is_set()
+        assert message is None or "was lost" in message or "stopped" in message
+    expected_model(model, 3_000)
+
+
+@pytest.fixture
+def scheduler(tmp_path) -> Any:
+    """The address of a scheduler with two workers, as a user starts them on the command line."""
+    file = tmp_path / "scheduler.json"
+    python = [sys.executable, "-m", "dask"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+    local = ["--host", "127.0.0.1"]
+    commands = [
+        ["scheduler", *local, "--port", "0", "--dashboard-address", ":0"],
+        *[["worker", *local, "--nthreads", "1", "--dashboard-address", ":0"]] * 2,
+    ]
+    with contextlib.ExitStack() as stack:
+        for command in commands:
+            process = subprocess.Popen([*python, *command, "--scheduler-file", file], **quiet)
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+        for _ in range(600):
+            if file.exists() and file.stat().st_size:
+                break
+            time.sleep(0.1)
+        yield json.loads(file.read_text())["address"]
+
+
+@pytest.mark.slow
+def test_a_scheduler_and_workers_on_tcp_train_from_the_command_line(scheduler, tmp_path):
+    people(3_000).drop(columns=["income", "person", "weight"]).to_parquet(tmp_path / "p-0.parquet")
+    people(3_000, 1).drop(columns=["income", "person", "weight"]).to_parquet(
+        tmp_path / "p-1.parquet"
+    )
+    options = ["-t", "repaid", "-s", "age", "--drop", "number", "--fast", "--scheduler", scheduler]
+    command = [sys.executable, "-m", "frhsic.cli", "train", "p-*.parquet", *options]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    model = frhsic.load(tmp_path / "frhsic-model.frhsic")
+    assert model.schema_.names == FEATURES
+    assert (tmp_path / "frhsic-report.html").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_a_client_that_goes_away_leaves_nothing_behind(scheduler, tmp_path):
+    """Neither a file nor a task: the scheduler forgets what no client waits for."""
+    for number in range(2):
+        frame = people(20_000, number).drop(columns=["income", "person", "weight"])
+        frame.to_parquet(tmp_path / f"p-{number}.parquet")
+    options = ["-t", "repaid", "-s", "age", "--drop", "number", "--fast", "--scheduler", scheduler]
+    command = [sys.executable, "-m", "frhsic.cli", "train", "p-*.parquet", *options]
+    with dask_cluster.Client(scheduler) as client:
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        for _ in range(3000):
+            if any(client.processing().values()) and len(client.who_has()) > 3:
+                break
+            time.sleep(0.1)
+        process.kill()
+        process.wait()
+        for _ in range(600):
+            if not client.who_has() and not any(client.processing().values()):
+                break
+            time.sleep(0.1)
+        assert not client.who_has()
+    assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [
+        ".json",
+        ".parquet",
+        ".parquet",
+    ]

@@ -375,7 +375,8 @@ def scheduled(
                 path = Path(folder, "held-out.parquet")
                 held = held_out.compute().reset_index(drop=True)
                 held.to_parquet(path)
-                data = read_training_table(TableFile.open(path), roles, seed=seed)
+                chosen = replace(roles, features=roles.features and features, drop=None)
+                data = read_training_table(TableFile.open(path), chosen, seed=seed)
         data = replace(data, name=columns.table.name, schema=None)
         frame = rest
         if data.classes is not None:
