@@ -1,5 +1,5 @@
-"""Audits of many rows and training on them on one machine: rows per second, peak memory, two
-workers against one.
+"""Audits of many rows and training on them: rows per second, peak memory, and workers against
+fewer of them.
 
 Writes Parquet files of 50 columns (a representation of 48, a score, an attribute) and a 0/1 target
 part by part, then audits the 50 columns with `frhsic.distributed.audit` on clusters of one and two
@@ -8,8 +8,18 @@ seconds are those of the two passes, since the audit of the sample does not grow
 Other programs disturb the clock more than processor time, so both are given: with cores of their
 own, two workers need the processor seconds of the busier one.
 
-Training is one epoch of `partial_fit` over the partitions of the fewest rows; the sample and the
-first call on it, which do not grow with the rows, are timed by themselves.
+`--fit` measures `frhsic.distributed.fit` instead, for each number of rows and of `--workers`: a
+ParityClassifier of 20 columns (12 numbers, three with missing values and five categories), whose
+labels are drawn from known probabilities. So the log loss of the model without a limit has a least
+value, which stands beside it; the gap of the probabilities themselves stands beside that of the
+model. It writes results/scale_fit.jsonl, a line for each run: seconds of each share of the work,
+processor seconds and peak memory of each worker and of the client, and with `--local` those of
+`fit` on one machine.
+
+    python benchmarks/scale.py --fit --rows 100_000 1_000_000 --workers 1 2 --local 1_000_000
+
+Training of networks is one epoch of `partial_fit` over the partitions of the fewest rows; the
+sample and the first call on it, which do not grow with the rows, are timed by themselves.
 
 Writes benchmarks/results/scale.json, and removes the files. 20 million rows take 4.1 GB of disk and
 about 15 minutes on two cores.
@@ -22,10 +32,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import multiprocessing
 import os
 import shutil
 import tempfile
 import time
+from concurrent import futures
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,13 +48,17 @@ import pyarrow as pa
 import torch
 from pyarrow import parquet
 
-from frhsic import FRHSICClassifier, distributed
+from frhsic import FRHSICClassifier, ParityClassifier, _progress, distributed, gdp
 from frhsic.auditing import Settings
 from frhsic.distributed.frames import read_files, table_files
 from frhsic_paper.records import hardware
 
 OUT = Path(__file__).parent / "results" / "scale.json"
 SAMPLE_ROWS = 100_000
+FIT_OUT = OUT.with_name("scale_fit.jsonl")
+NUMBERS = [f"x_{i}" for i in range(12)]
+LACKING = [f"m_{i}" for i in range(3)]
+CATEGORIES = [f"c_{i}" for i in range(5)]
 EMBEDDING = [f"z_{i}" for i in range(48)]
 IMPORTS = ("frhsic.distributed", "dask.dataframe", "pyarrow.parquet")
 QUICK = Settings(max_rows=200, probe_rows=500, resamples=199)  # the sample's part is not measured
@@ -150,6 +166,160 @@ def trained(paths: list[str], rows: int) -> dict[str, float]:
     }
 
 
+def write_people(folder: Path, rows: int, part: int) -> list[str]:
+    """Write rows with labels of known probabilities, `part` in a file; files that are there already
+    are kept.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    count = -(-rows // part)
+    for number in range(count):
+        path = folder / f"people-{part}-{number:05d}.parquet"
+        if path.exists():
+            continue
+        rng = np.random.default_rng([1, number])
+        n = min(part, rows - number * part)
+        age = rng.gamma(4, 10, n)
+        x = rng.normal(size=(n, len(NUMBERS)))
+        x[:, 0] += age / 40
+        x[:, 1] -= age / 60
+        m = rng.normal(size=(n, len(LACKING))) + x[:, :3] / 2
+        levels = [rng.integers(0, 3 + 8 * i, n) for i in range(len(CATEGORIES))]
+        levels[0] = (levels[0] + (age > 45)) % 3
+        odds = x[:, 0] - 1 + 0.5 * np.sin(2 * x[:, 1]) + 0.6 * x[:, 2] * (x[:, 3] > 0)
+        odds += 0.5 * (levels[0] == 1) - 0.4 * (levels[1] < 4) + 0.3 * np.maximum(m[:, 0], 0)
+        chance = 1 / (1 + np.exp(-odds))
+        columns: dict[str, Any] = dict(zip(NUMBERS, x.T))
+        for name, column in zip(LACKING, m.T):
+            # it is missing at random, so that what is known of the label is known without it
+            columns[name] = pa.array(column, mask=rng.random(n) < 0.1)
+        for name, column in zip(CATEGORIES, levels):
+            columns[name] = pa.array([f"level {level}" for level in column]).dictionary_encode()
+        columns |= {
+            "age": age,
+            "chance": chance,
+            "repaid": (rng.random(n) < chance).astype(np.int8),
+            "row": np.arange(n) + number * part,
+        }
+        partial = path.with_suffix(".partial")
+        parquet.write_table(pa.table(columns), partial)
+        partial.rename(path)
+    return table_files(str(folder / f"people-{part}-*.parquet"))[:count]
+
+
+FITTED = [*NUMBERS, *LACKING, *CATEGORIES, "age", "repaid"]
+
+
+def least_loss(paths: list[str]) -> tuple[float, float]:
+    """Return the log loss of the probabilities that labels were drawn from where nothing is
+    missing, hence a bound for all models, and their gap along age on the first file.
+    """
+    total = 0.0
+    rows = 0
+    for path in paths:
+        table = pd.read_parquet(path, columns=["chance", "repaid"])
+        right = np.where(table["repaid"] == 1, table["chance"], 1 - table["chance"])
+        total -= float(np.log(right).sum())
+        rows += len(table)
+    first = pd.read_parquet(paths[0], columns=["chance", "age"])
+    return total / rows, float(gdp(first["chance"], first["age"], resamples=0))
+
+
+def described(model: ParityClassifier) -> dict[str, float]:
+    """Return what a fitted model says of itself."""
+    frontier = model.frontier_
+    gap = frontier.gaps["age"][0]
+    return {
+        "log_loss": float(frontier.performance["log_loss"][0]),
+        "log_loss_error": float(frontier.performance["log_loss_error"][0]),
+        "gap": gap.value,
+        "gap_low": gap.low,
+        "gap_high": gap.high,
+        "chosen_gap": model.choice_.gaps["age"].value,
+        "chosen_log_loss": float(frontier.performance["log_loss"][model.choice_.position]),
+    }
+
+
+def fitted(paths: list[str], rows: int, workers: int) -> dict[str, Any]:
+    """Fit on a cluster of processes of this machine."""
+    shares: dict[int, float] = {}
+    start = time.perf_counter()
+
+    def listen(done: int, total: int | None, unit: str) -> None:
+        shares.setdefault(done, time.perf_counter() - start)
+
+    with distributed.cluster(f"local:{workers}") as client:
+        client.run(lambda: [importlib.import_module(name) for name in IMPORTS] and None)
+        before = client.run(used)
+        own = used()
+        start = time.perf_counter()
+        with _progress.listen(listen):
+            model = distributed.fit(
+                ParityClassifier(random_state=0),
+                read_files(paths, [*FITTED, "row"]),
+                target="repaid",
+                sensitive_features="age",
+                key="row",
+            )
+        seconds = time.perf_counter() - start
+        after = client.run(used)
+    here = used()
+    return {
+        "rows": rows,
+        "columns": len(FITTED) - 2,
+        "workers": workers,
+        "seconds": seconds,
+        "seconds_at_percent": shares,
+        "processor_seconds": [after[worker][0] - before[worker][0] for worker in after],
+        "peak_memory_mb": [memory / 1e6 for _, memory in after.values()],
+        "client_processor_seconds": here[0] - own[0],
+        "client_peak_memory_mb": here[1] / 1e6,
+        **described(model),
+    }
+
+
+def fitted_here(paths: list[str], rows: int) -> dict[str, Any]:
+    """Fit in the memory of one machine, in a process of its own."""
+    before = used()
+    start = time.perf_counter()
+    table = pd.concat([pd.read_parquet(path, columns=FITTED) for path in paths])
+    X = table.drop(columns=["age", "repaid"])
+    model = ParityClassifier(random_state=0, n_jobs=-1)
+    model.fit(X, table["repaid"], sensitive_features=table["age"])
+    after = used()
+    return {
+        "rows": rows,
+        "columns": len(FITTED) - 2,
+        "workers": 0,
+        "seconds": time.perf_counter() - start,
+        "processor_seconds": [after[0] - before[0]],
+        "peak_memory_mb": [after[1] / 1e6],
+        **described(model),
+    }
+
+
+def measure_fits(options: argparse.Namespace) -> None:
+    """Fit with all numbers of rows and of workers; each run in a process of its own, whose memory
+    is its own.
+    """
+    machine = hardware(torch.device("cpu"))
+    context = multiprocessing.get_context("spawn")
+    for rows in sorted(options.rows):
+        part = min(options.part, max(rows // (4 * max(options.workers)), 1))
+        paths = write_people(options.folder, rows, part)
+        optimum, gap = least_loss(paths)
+        jobs: list[tuple[Any, ...]] = [(fitted, paths, rows, count) for count in options.workers]
+        if rows in options.local:
+            jobs.append((fitted_here, paths, rows))
+        for job, *arguments in jobs:
+            with futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+                result = pool.submit(job, *arguments).result()
+            record = {"machine": machine, "cores": os.cpu_count(), **result}
+            record |= {"least_log_loss": optimum, "gap_of_probabilities": gap}
+            print(record, flush=True)
+            with FIT_OUT.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -160,7 +330,16 @@ def main() -> None:
     )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir(), "frhsic-scale"))
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--fit", action="store_true", help="measure distributed.fit instead")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="of --fit")
+    parser.add_argument(
+        "--local", type=int, nargs="*", default=[], help="numbers of rows fitted in memory, too"
+    )
     options = parser.parse_args()
+    if options.fit:
+        measure_fits(options)
+        shutil.rmtree(options.folder)
+        return
     sizes = sorted(options.rows)
     jobs: list[tuple[int, list[str], int]] = [(sizes[0], [], 1)]  # the score alone, for its cost
     jobs += [

@@ -4,6 +4,7 @@ trees against single boosters, and what folds, weights and groups may and may no
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import lightgbm
@@ -28,6 +29,7 @@ from frhsic.estimators.additive import (
     RidgePath,
     column_functions,
     fit_logistic,
+    logistic_sums,
     spline_functions,
 )
 from frhsic.estimators.basis import predictable_directions
@@ -113,9 +115,11 @@ def test_logistic_regressions_of_each_fold_are_those_of_scikit_learn(classes, mo
     odds = np.column_stack([np.zeros(len(x)), 2 * np.sin(x[:, 5]), x[:, 3]])[:, :classes]
     labels = np.array([rng.choice(classes, p=own) for own in softmax(odds, axis=1)])
     rows = Design.fit(x, [2], fold, weights)
-    grams = Grams.of(rows, np.zeros((len(x), 0)))
+    outputs = 1 if classes == 2 else classes
+    grams = Grams.of(rows, np.eye(classes)[labels][:, -outputs:])
     ridge = 0.01
-    coefficients, intercepts = fit_logistic(rows, labels, classes, grams, ridge)
+    sums = partial(logistic_sums, rows, labels)
+    coefficients, intercepts = fit_logistic(grams, outputs, ridge, sums)
     design = design_of(rows.basis, x)
     for j in range(3):
         train = fold != j
@@ -215,7 +219,7 @@ def test_what_is_measured_on_a_row_was_chosen_on_folds_of_the_other_half(monkeyp
     y = x[:, 5] - x[:, 5].mean()
     rows = engine._Rows.of(x, [2], fold, weights, 0, 1)
     additive_part = np.where(fold % 2 == 0, y, -y)[:, None]
-    target = engine._Column(Response(y[:, None]), y)
+    target = engine.TargetColumn(Response(y[:, None]), y)
     trees = engine._boost(rows, target, additive_part, 0)
     even = fold % 2 == 0
     assert trees.out_of_fold[~even, 0] == approx(-y[~even])

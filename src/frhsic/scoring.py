@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-__all__ = ["auc_and_influence", "model_scores"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["auc_and_influence", "model_outputs", "model_scores"]
 
 
 def model_scores(model: Any, X: Any, s: Any = None, controls: Any = None) -> np.ndarray:
@@ -23,6 +26,29 @@ def model_scores(model: Any, X: Any, s: Any = None, controls: Any = None) -> np.
         return np.asarray(model.predict(X, **more))
     probabilities = np.asarray(model.predict_proba(X, **more))
     return probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities
+
+
+def model_outputs(model: Any, X: pd.DataFrame, s: Any = None) -> pd.DataFrame:
+    """Return what a fitted model makes of a table, by the names of the columns that are written:
+    score and predicted for two classes, score_CLASS for each of more, predicted for numbers, and
+    the representation of an encoder.
+    """
+    import pandas as pd
+
+    if not hasattr(model, "predict"):
+        known = {"sensitive_features": s} if getattr(model, "uses_sensitive", False) else {}
+        z = model.transform(X, **known)
+        return pd.DataFrame(np.asarray(z), X.index, model.get_feature_names_out())
+    scores = model_scores(model, X, s)
+    if not hasattr(model, "predict_proba"):
+        return pd.DataFrame({"predicted": scores.astype(np.float64)}, X.index)
+    names = ["score"]
+    label = scores > getattr(model, "threshold_", 0.5)
+    if scores.ndim == 2:
+        names = [f"score_{name}" for name in model.classes_]
+        label = scores.argmax(axis=1)
+    predicted = model.classes_[label.astype(np.int64)].astype(object)
+    return pd.DataFrame(scores, X.index, names).assign(predicted=predicted)
 
 
 def auc_and_influence(

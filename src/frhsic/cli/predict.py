@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,10 +37,18 @@ def predict(
     model: Annotated[Path, Argument(help="Model that `frhsic train` or `frhsic.save` wrote.")],
     table: Annotated[
         Path,
-        Argument(help="CSV, TSV or Parquet with the columns that the model was fitted on."),
+        Argument(
+            help=(
+                "CSV, TSV or Parquet with the columns that the model was fitted on; or a folder or"
+                ' a pattern such as "part-*.parquet", with a folder as --out.'
+            )
+        ),
     ],
     *,
-    out: Annotated[Path, Option("--out", "-o", help="CSV file for the scores.")] = DEFAULT_SCORES,
+    out: Annotated[
+        Path,
+        Option("--out", "-o", help="CSV file for the scores, or a folder with one for each part."),
+    ] = DEFAULT_SCORES,
     keep: Annotated[
         list[str] | None,
         Option(help="Column of the table to copy, such as an identifier; may be repeated."),
@@ -76,6 +84,10 @@ def predict(
     With the column id beside the scores, as it is written in the table; decimal commas are written
     as points, as in the scores.
 
+    [cyan]frhsic predict frhsic-model.frhsic "part-*.parquet" -o scores/[/cyan]
+
+    Many files: part-1.csv for part-1.parquet, each written as a whole or not at all.
+
     [bold]What is written[/bold]
 
     Two classes: score, the probability of --positive or of the second class, and predicted, the
@@ -89,53 +101,63 @@ def predict(
     """
     from threadpoolctl import threadpool_limits
 
-    with _terminal.one_thread(), threadpool_limits(1, "blas"):
-        from frhsic.tables.files import TableFile, totals_sentence, without_totals
-        from frhsic.tables.text import with_points
+    from frhsic.tables.files import TableFile
 
-        require_writable({"scores": out}, {"table": table, "model": model})
-        regular = model.is_file() and table.is_file()  # a pipe or a device may have no end
-        swapped = regular and zipfile.is_zipfile(table) and not zipfile.is_zipfile(model)
-        if swapped and table.suffix.lower() != ".zip":
-            raise ValueError(
-                f"{model.name} is no saved model, {table.name} may be one; the model comes first,"
-                " then the table."
-            )
-        file = TableFile.open(table, **vars(reading))  # before the model, which takes longer
-        served = Served.load(model, trusted, reading.max_bytes)
-        file = served.reopen(file, reading)
-        kept = list(dict.fromkeys(file.find(name) for name in keep or ()))
-        rows = 0
-        totals: list[int] = []
-        read = list(dict.fromkeys([*served.columns, *kept, *file.label_columns]))
-        with _terminal.progress() as watch, open_whole(out, [table, model]) as stream:
+    with _terminal.one_thread(), threadpool_limits(1, "blas"):
+        pattern = not table.exists() and any(mark in str(table) for mark in "*?[")
+        several = table.is_dir() or pattern
+        if not several:
+            require_writable({"scores": out}, {"table": table, "model": model})
+            _check_order(model, table)
+        served = None
+        files = _part_files(table, out) if several else {table: out}
+        notes: list[str] = []
+        with _terminal.progress() as watch:
             watch(f"predicting {table.name}")
-            total = file.row_count() if _progress.has_listener() else None
-            for piece in file.pieces(read):
-                frame = without_totals(piece, totals)
-                if frame.empty:
-                    continue
-                with file.name_in_errors(), served.name_in_errors():
-                    outputs = served.outputs(frame, file)
-                if taken := [name for name in kept if name in outputs]:
-                    raise ValueError(
-                        f"--keep {taken[0]}: a column of this name is written; rename it in"
-                        f" {table.name}."
-                    )
-                copies = frame[kept]
-                if file.decimal == ",":  # the file of scores has one decimal sign
-                    copies = copies.map(with_points)
-                lines = copies.join(outputs)
-                lines = lines if formulas else shielded(lines)
-                lines.to_csv(stream, index=False, header=rows == 0)
-                rows += len(frame)
-                _progress.tell(rows, total, "rows")
-            if rows == 0:
-                raise ValueError(f"{table.name} has a header and no rows.")
-            with file.name_in_errors():
-                unseen = served.unseen_notes(rows)
-    notes = [*file.notes, *([totals_sentence(totals)] if totals else []), *unseen]
+            for number, (part, scores) in enumerate(files.items()):
+                file = TableFile.open(part, **vars(reading))  # before the model, which takes longer
+                if served is None:
+                    served = Served.load(model, trusted, reading.max_bytes)
+                own = replace(served, unseen={})
+                file = own.reopen(file, reading)
+                told = own.write(file, scores, keep or (), formulas, counted=not several)
+                if several:
+                    _progress.tell(number + 1, len(files), "files")
+                    told = [f"{part.name}: {note}" for note in told]
+                notes.extend(told)
     _terminal.show(notes, {"scores": out})
+
+
+def _check_order(model: Path, table: Path) -> None:
+    """Raise if model and table seem to be swapped."""
+    regular = model.is_file() and table.is_file()  # a pipe or a device may have no end
+    swapped = regular and zipfile.is_zipfile(table) and not zipfile.is_zipfile(model)
+    if swapped and table.suffix.lower() != ".zip":
+        raise ValueError(
+            f"{model.name} is no saved model, {table.name} may be one; the model comes first,"
+            " then the table."
+        )
+
+
+def _part_files(table: Path, folder: Path) -> dict[Path, Path]:
+    """Return the file of the scores of each file of a table; makes their folder."""
+    from frhsic.distributed.frames import table_files
+
+    parts = [Path(path) for path in table_files(str(table))]
+    names = [f"{part.stem}.csv" for part in parts]
+    if folder.is_file() or (not folder.exists() and folder.suffix):
+        raise ValueError(
+            f"{str(table)!r} stands for {len(parts)} files, and --out is {str(folder)!r}; pass a"
+            " folder, such as -o scores/."
+        )
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"two files would be written to {twice}; rename one of them.")
+    folder.mkdir(parents=True, exist_ok=True)
+    outputs = {part: folder / name for part, name in zip(parts, names)}
+    for part, scores in outputs.items():
+        require_writable({"scores": scores}, {"table": part})
+    return outputs
 
 
 def shielded(lines: pd.DataFrame) -> pd.DataFrame:
@@ -233,6 +255,47 @@ class Served:
             attributes, rows.index
         )
 
+    def write(
+        self, file: TableFile, out: Path, keep: Sequence[str], formulas: bool, *, counted: bool
+    ) -> list[str]:
+        """Write the scores of the rows of a file, and tell their number if asked; return what
+        readers should know.
+        """
+        from frhsic.tables.files import totals_sentence, without_totals
+        from frhsic.tables.text import with_points
+
+        kept = list(dict.fromkeys(file.find(name) for name in keep))
+        rows = 0
+        totals: list[int] = []
+        read = list(dict.fromkeys([*self.columns, *kept, *file.label_columns]))
+        with open_whole(out, [file.path, self.path]) as stream:
+            total = file.row_count() if counted and _progress.has_listener() else None
+            for piece in file.pieces(read):
+                frame = without_totals(piece, totals)
+                if frame.empty:
+                    continue
+                with file.name_in_errors(), self.name_in_errors():
+                    outputs = self.outputs(frame, file)
+                if taken := [name for name in kept if name in outputs]:
+                    raise ValueError(
+                        f"--keep {taken[0]}: a column of this name is written; rename it in"
+                        f" {file.path.name}."
+                    )
+                copies = frame[kept]
+                if file.decimal == ",":  # the file of scores has one decimal sign
+                    copies = copies.map(with_points)
+                lines = copies.join(outputs)
+                lines = lines if formulas else shielded(lines)
+                lines.to_csv(stream, index=False, header=rows == 0)
+                rows += len(frame)
+                if counted:
+                    _progress.tell(rows, total, "rows")
+            if rows == 0:
+                raise ValueError(f"{file.path.name} has a header and no rows.")
+            with file.name_in_errors():
+                unseen = self.unseen_notes(rows)
+        return [*file.notes, *([totals_sentence(totals)] if totals else []), *unseen]
+
     @contextmanager
     def name_in_errors(self) -> Iterator[None]:
         """Name the model in errors that are none of the table, such as those of a forged file."""
@@ -251,9 +314,11 @@ class Served:
         import numpy as np
         import pandas as pd
 
+        from frhsic.scoring import model_outputs
+
         X, s = self.inputs(rows, file)
         if getattr(self.model, "estimator", None) is None:
-            return self._outputs(X, s)
+            return model_outputs(self.model, X, s)
         # linear algebra rounds by the number of rows and by their layout, which columns fix
         blocks = []
         for start in range(0, len(X), BLOCK):
@@ -262,31 +327,8 @@ class Served:
                 pd.DataFrame({name: column.array.take(places) for name, column in table.items()})
                 for table in (X, s)
             ]
-            blocks.append(self._outputs(*block).iloc[: len(X) - start])
+            blocks.append(model_outputs(self.model, *block).iloc[: len(X) - start])
         return pd.concat(blocks).set_axis(rows.index)
-
-    def _outputs(self, X: pd.DataFrame, s: pd.DataFrame) -> pd.DataFrame:
-        """Return what the model makes of features and attributes."""
-        import numpy as np
-        import pandas as pd
-
-        from frhsic.scoring import model_scores
-
-        model = self.model
-        if not hasattr(model, "predict"):
-            known = {"sensitive_features": s} if getattr(model, "uses_sensitive", False) else {}
-            z = model.transform(X, **known)
-            return pd.DataFrame(np.asarray(z), X.index, model.get_feature_names_out())
-        scores = model_scores(model, X, s)
-        if not hasattr(model, "predict_proba"):
-            return pd.DataFrame({"predicted": scores.astype(np.float64)}, X.index)
-        names = ["score"]
-        label = scores > getattr(model, "threshold_", 0.5)
-        if scores.ndim == 2:
-            names = [f"score_{name}" for name in model.classes_]
-            label = scores.argmax(axis=1)
-        predicted = model.classes_[label.astype(np.int64)].astype(object)
-        return pd.DataFrame(scores, X.index, names).assign(predicted=predicted)
 
     def representation_and_scores(self, rows: pd.DataFrame, file: TableFile) -> tuple[Any, Any]:
         """Return Z and the score of rows, None where the model has none."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,17 +21,21 @@ from frhsic.cli._terminal import DEFAULT_REPORT
 from frhsic.cli.predict import shielded
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
     from frhsic.auditing import Settings
     from frhsic.estimators import Distilled
     from frhsic.parity.limits import LimitLike
     from frhsic.report import Report
+    from frhsic.tables.checking import ColumnRoles
     from frhsic.tables.training import TrainingTable
 
 DEFAULT_MODEL = Path("frhsic-model.frhsic")
 # How the file of a distilled model ends.
 SERVED = {"onnx": ".onnx", "lightgbm": ".served.frhsic"}
+# Rows of many files that a report is made on, at most.
+HELD_OUT_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,16 @@ def train(
             )
         ),
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        Option(
+            help=(
+                "Dask scheduler such as tcp://10.0.0.1:8786, or local: TABLE may then be a folder"
+                ' or a pattern such as "part-*.parquet", and its rows are trained on without'
+                " holding them in the memory of this machine."
+            )
+        ),
+    ] = None,
     statements: _terminal.Stated,
 ) -> None:
     """Fit the best predictor whose gap along the attributes keeps a limit, and report every
@@ -190,6 +206,11 @@ def train(
 
     Later, the same model on other rows.
 
+    [cyan]frhsic train "part-*.parquet" -t approved -s age --scheduler tcp://10.0.0.1:8786[/cyan]
+
+    More rows than fit into memory, on a Dask cluster; --scheduler local uses the cores of this
+    machine. The report is made on 20,000 rows at most.
+
     [bold]Exit codes[/bold]
 
     0 done, and on the rows held out the --limit is kept or probably kept; 1 it is not kept for
@@ -197,10 +218,15 @@ def train(
     shown to be kept there; a share or 0 is an aim, for which only a certain miss counts; 2 any
     error; 130 interrupted.
     """
-    with _terminal.one_thread():
+    with _terminal.one_thread(), contextlib.ExitStack() as stack:
         from frhsic.auditing.results import LIMITABLE
         from frhsic.parity.limits import parse_limits
 
+        if scheduler is not None and (recipe.control or serve):
+            option = "--control" if recipe.control else "--serve"
+            raise ValueError(
+                f"{option} works on one machine, without --scheduler; leave one of them out."
+            )
         required = _terminal.parse_limit(require or [], columns.sensitive, LIMITABLE)
         parse_limits(required, LIMITABLE)  # raises before anything is read
         if statements.threshold is not None and recipe.aim == "decision":
@@ -215,7 +241,13 @@ def train(
         if held_out is not None:
             files["held-out rows"] = held_out
         require_writable(files, {"table": columns.table})
-        data = read(columns, reading, recipe.seed)
+        table = None
+        if scheduler is None:
+            data = read(columns, reading, recipe.seed)
+        else:
+            cluster = scheduled(columns, reading, scheduler, test_share, recipe.seed)
+            table = stack.enter_context(cluster)
+            data = table.held_out
         if (
             statements.threshold is not None
             and data.classes is not None
@@ -230,21 +262,25 @@ def train(
         if serve == "onnx":
             require_onnx(data)
         settings = Settings(max_rows=max_rows, seed=recipe.seed, fast=fast)
-        model, result = fit_and_report(
-            data, recipe, test_share, settings, title, statements, columns.table, required
-        )
-        rows = None if held_out is None else held_out_rows(model, data, test_share, recipe.seed)
-        served = None
-        if serve is not None:
-            served = distilled_model(model, data, test_share, recipe.seed)
+        inputs = [columns.table]
+        if table is None:
+            model, result = fit_and_report(
+                data, recipe, test_share, settings, title, statements, columns.table, required
+            )
+            _, test = data.split(test_share, recipe.seed)
+        else:
+            inputs = table.files
+            test = table.test
+            fit = table.fit(recipe.estimator(data))
+            model, result = report_fit(fit, data, settings, title, statements, None, required)
         finish(
             model,
             result,
             files,
-            [columns.table],
+            inputs,
             as_json=as_json,
-            held_out=rows,
-            served=served,
+            held_out=None if held_out is None else held_out_rows(model, data, test),
+            served=None if serve is None else distilled_model(model, data, test_share, recipe.seed),
         )
 
 
@@ -277,7 +313,7 @@ def distilled_model(model: Any, data: TrainingTable, share: float, seed: int) ->
     return served.as_trained(model)
 
 
-def held_out_rows(model: Any, data: TrainingTable, share: float, seed: int) -> pd.DataFrame:
+def held_out_rows(model: Any, data: TrainingTable, test: np.ndarray) -> pd.DataFrame:
     """Return the rows that a report was made on, as they were read, with the scores of the model
     and of the one without a limit.
     """
@@ -285,7 +321,6 @@ def held_out_rows(model: Any, data: TrainingTable, share: float, seed: int) -> p
 
     from frhsic.scoring import model_scores
 
-    _, test = data.split(share, seed)
     columns: dict[str, Any] = {data.target_name: data.y[test]}
     if data.places is not None:
         columns = {"row": data.places[test] + 1} | columns
@@ -307,15 +342,116 @@ def held_out_rows(model: Any, data: TrainingTable, share: float, seed: int) -> p
 
 def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> TrainingTable:
     """Read the columns of a table that are trained on, as the options name them."""
-    from frhsic.tables.checking import ColumnRoles
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import read_training_table
 
-    roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
     file = TableFile.open(columns.table, **vars(reading))
     with _terminal.progress() as watch, file.name_in_errors():
         watch(f"reading {columns.table.name}")
-        return read_training_table(file, roles, seed=seed)
+        return read_training_table(file, _roles(columns), seed=seed)
+
+
+def _roles(columns: _terminal.Columns) -> ColumnRoles:
+    from frhsic.tables.checking import ColumnRoles
+
+    return ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
+
+
+@dataclass(frozen=True)
+class ScheduledTable:
+    """Rows of many files on a cluster to train on, and a part of them here to report on: those of
+    `held_out` that have the attributes are `test`.
+    """
+
+    files: list[Path]
+    frame: Any
+    rows: int
+    held_out: TrainingTable
+    test: np.ndarray
+    columns: _terminal.Columns
+
+    def fit(self, estimator: Any) -> FinishedFit:
+        """Fit on the rows that are not held out."""
+        from frhsic import distributed
+
+        data = self.held_out
+        columns = self.columns
+        roles = [*columns.sensitive, columns.groups, columns.weights]
+        named = [name for name in roles if name is not None]
+        frame = self.frame[[*data.X.columns, *named, columns.target]]
+        with (
+            warnings.catch_warnings(record=True, action="always") as caught,
+            _terminal.progress() as watch,
+        ):
+            watch(f"fitting on {self.rows - len(data.y) - data.dropped:,} rows")
+            model = distributed.fit(
+                estimator,
+                frame,
+                target=columns.target,
+                sensitive_features=columns.sensitive,
+                groups=columns.groups,
+                sample_weight=columns.weights,
+            )
+        counts = (
+            f"Of {self.rows:,} rows, {len(self.test):,} were drawn to measure the model, and those"
+            f" that are not held out and have {data.target_name} trained it."
+        )
+        dropped = data.dropped + len(data.y) - len(self.test)
+        return FinishedFit(model, self.test, caught, counts, self.rows, dropped)
+
+
+@contextlib.contextmanager
+def scheduled(
+    columns: _terminal.Columns,
+    reading: _terminal.Reading,
+    scheduler: str,
+    share: float,
+    seed: int,
+) -> Iterator[ScheduledTable]:
+    """Connect to a cluster, split the rows of many files there, and read those that are held out,
+    at most 20,000, as a table.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from frhsic import distributed
+    from frhsic.distributed.frames import file_columns, read_files, table_files
+    from frhsic.distributed.rows import with_codes
+    from frhsic.tables.files import TableFile
+    from frhsic.tables.training import read_training_table
+
+    if columns.order is not None or any(value is not None for value in vars(reading).values()):
+        raise ValueError(
+            "--split-by, --delimiter, --decimal, --encoding, --date-format and --missing are not"
+            " used with --scheduler: it reads columns with types, such as those of Parquet."
+        )
+    paths = table_files(str(columns.table))
+    roles = _roles(columns)
+    names = file_columns(paths[0])
+    features = roles.find_features(names, paths[0])
+    with distributed.cluster(scheduler):
+        with _terminal.progress() as watch:
+            watch(f"reading {columns.table.name}")
+            every = read_files(paths, roles.columns(features)).dropna(subset=roles.required)
+            rows = len(every)
+            part = min(share, HELD_OUT_ROWS / max(rows, 1))
+            held_out, rest = distributed.frames.split_frame(every, part, columns.groups, seed)
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder, "held-out.parquet")
+                held = held_out.compute().reset_index(drop=True)
+                held.to_parquet(path)
+                chosen = replace(roles, features=roles.features and features, drop=None)
+                data = read_training_table(TableFile.open(path), chosen, seed=seed)
+        data = replace(data, name=columns.table.name, schema=None)
+        frame = rest
+        if data.classes is not None:
+            assert data.places is not None
+            known = held[columns.target].iloc[data.places]
+            codes = pd.Index(data.classes).get_indexer(data.y)
+            frame = with_codes(rest, columns.target, known, codes, columns.positive)
+        test = np.flatnonzero(data.s.notna().all(axis=1))
+        files = [Path(path) for path in paths]
+        yield ScheduledTable(files, frame, rows, data, test, columns)
 
 
 def fit_and_report(
@@ -333,14 +469,6 @@ def fit_and_report(
     """
     import pandas as pd
 
-    from frhsic.estimators import (
-        JoinedStrataWarning,
-        UnlabelledRowsWarning,
-        UnmetLimitWarning,
-    )
-    from frhsic.report import trained_report
-    from frhsic.tables.problems import SuspiciousColumnWarning
-
     estimator = recipe.estimator(data)
     lost = [name for name in recipe.control or () if name not in data.X]
     if lost:
@@ -349,8 +477,8 @@ def fit_and_report(
             " columns that the model sees. Name it in --features, and not in --sensitive or --drop."
         )
     train, test = data.split(held_out, recipe.seed)
-    groups = [None if data.groups is None else data.groups[rows] for rows in (train, test)]
-    weights = [None if data.weights is None else data.weights[rows] for rows in (train, test)]
+    groups = None if data.groups is None else data.groups[train]
+    weights = None if data.weights is None else data.weights[train]
     with (
         warnings.catch_warnings(record=True, action="always") as caught,
         _terminal.progress() as watch,
@@ -364,13 +492,52 @@ def fit_and_report(
             y,
             sensitive_features=s,
             control_features=X[recipe.control] if recipe.control else None,
-            groups=groups[0],
-            sample_weight=weights[0],
+            groups=groups,
+            sample_weight=weights,
         )
-    if data.classes is not None:
-        model.classes_ = data.classes
     rest = data.s.drop(index=data.s.index[[*train, *test]])
     lacking, given = int(rest.isna().any(axis=1).sum()), data.given or len(data.y) + data.dropped
+    counts = _row_counts(data, given, len(train), len(test), lacking)
+    fit = FinishedFit(model, test, caught, counts, given, data.dropped + lacking)
+    return report_fit(fit, data, settings, title, statements, table, required)
+
+
+@dataclass(frozen=True)
+class FinishedFit:
+    """A model, the rows of a table that are held out, warnings of the fit, a sentence on the rows,
+    and how many were given and left out.
+    """
+
+    model: Any
+    test: np.ndarray
+    caught: Sequence[warnings.WarningMessage]
+    counts: str
+    given: int
+    dropped: int
+
+
+def report_fit(
+    fit: FinishedFit,
+    data: TrainingTable,
+    settings: Settings,
+    title: str | None,
+    statements: _terminal.Stated,
+    table: Path | None,
+    required: LimitLike,
+) -> tuple[Any, Report]:
+    """Report on the rows that are held out; return the model, which knows its file, and the
+    report.
+    """
+    import pandas as pd
+
+    from frhsic.estimators import JoinedStrataWarning, UnlabelledRowsWarning, UnmetLimitWarning
+    from frhsic.report import trained_report
+    from frhsic.tables.problems import SuspiciousColumnWarning
+
+    model = fit.model
+    test = fit.test
+    if data.classes is not None:
+        model.classes_ = data.classes
     # that a limit is not met is told at the end, and the other problems by the check of the table
     told = (
         JoinedStrataWarning,
@@ -378,11 +545,8 @@ def fit_and_report(
         UnlabelledRowsWarning,
         SuspiciousColumnWarning,
     )
-    warned = [str(warning.message) for warning in caught if not issubclass(warning.category, told)]
-    notes = [
-        *dict.fromkeys([*data.notes, *warned]),
-        _row_counts(data, given, len(train), len(test), lacking),
-    ]
+    warned = [str(one.message) for one in fit.caught if not issubclass(one.category, told)]
+    notes = [*dict.fromkeys([*data.notes, *warned]), fit.counts]
     with _terminal.progress() as watch:
         report = trained_report(
             model,
@@ -391,8 +555,8 @@ def fit_and_report(
             sensitive_features=data.s.iloc[test],
             settings=replace(settings, watch=watch),
             favourable=data.favourable,
-            groups=groups[1],
-            sample_weight=weights[1],
+            groups=None if data.groups is None else data.groups[test],
+            sample_weight=None if data.weights is None else data.weights[test],
             limit=required,
             threshold=statements.threshold,
             context=replace(
@@ -400,8 +564,8 @@ def fit_and_report(
                 title=title or "",
                 source=data.name,
                 remarks=tuple(notes),
-                dropped=data.dropped + lacking,
-                given=given,
+                dropped=fit.dropped,
+                given=fit.given,
             ),
         )
     if data.schema is not None:  # by which later files are read
@@ -409,7 +573,7 @@ def fit_and_report(
         levels = {column.name: column.levels for column in model.schema_.columns}
         columns = (replace(one, levels=levels[one.name]) for one in data.schema.columns)
         model.schema_ = replace(data.schema, columns=tuple(columns), fingerprint=fingerprint)
-        if recipe.uses_sensitive:
+        if model.uses_sensitive:
             model.sensitive_schema_ = data.sensitive_schema
     if data.classes is not None and statements.threshold is not None:
         units = replace(model.solution_.units, threshold=statements.threshold)

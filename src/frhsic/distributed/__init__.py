@@ -1,5 +1,5 @@
-"""Data past one machine: audits and HSIC of data in parts, on a Dask cluster or out of
-memory.
+"""Data past one machine: audits, training, scoring and HSIC of data in parts, on a Dask cluster
+or out of memory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ from frhsic.distributed.running import audit
 
 if TYPE_CHECKING:
     from frhsic.distributed.features import hsic_of_parts
+    from frhsic.distributed.fitting import fit
+    from frhsic.distributed.predicting import predict
 
-__all__ = ["audit", "cluster", "hsic_of_parts"]
+__all__ = ["audit", "cluster", "fit", "hsic_of_parts", "predict"]
 
-__getattr__, __dir__ = lazy_attributes(__name__, {"hsic_of_parts": "features"})
+__getattr__, __dir__ = lazy_attributes(
+    __name__, {"fit": "fitting", "hsic_of_parts": "features", "predict": "predicting"}
+)

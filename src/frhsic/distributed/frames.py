@@ -275,6 +275,31 @@ def require_frame_columns(frame: Any, names: Sequence[str]) -> None:
         )
 
 
+def split_frame(frame: Any, share: float, groups: str | None, seed: int) -> tuple[Any, Any]:
+    """Return a random share of the rows of a Dask data frame, and the others; rows of one group are
+    together.
+    """
+    if groups is None:
+        first, second = frame.random_split([share, 1 - share], random_state=seed)
+        return first, second
+    first = frame.map_partitions(_drawn, groups, share, seed, True, meta=frame._meta)
+    return first, frame.map_partitions(_drawn, groups, share, seed, False, meta=frame._meta)
+
+
+def _drawn(part: pd.DataFrame, groups: str, share: float, seed: int, inside: bool) -> Any:
+    drawn = hash_numbers(column_hashes(part[groups]), seed) < np.uint64(int(share * (2**64 - 1)))
+    return part.loc[drawn == inside]
+
+
+def column_hashes(column: pd.Series[Any]) -> Keys:
+    """Return a hash of each value, which partitions of other types share."""
+    if pd.api.types.is_numeric_dtype(column):
+        values = column.to_numpy(np.float64)  # integers have the hash of equal floats
+    else:
+        values = column.astype(str).to_numpy(object)
+    return np.asarray(pd.util.hash_array(values, categorize=False))
+
+
 def first_rows(parts: Sequence[Any]) -> list[int]:
     """Return the number of the first row of each delayed partition, and the number of rows.
 
@@ -298,17 +323,24 @@ def sum_over_partitions(
     """
     dask = dask_module()
     shared = dask.delayed((roles, step, plan), traverse=False)
-    level = [
+    results = [
         dask.delayed(_stepped, pure=False)(part, shared, number, first)
         for number, (part, first) in enumerate(zip(parts, starts[:-1], strict=True))
     ]
+    total: T = sum_delayed(results)
+    return total
+
+
+def sum_delayed(results: Sequence[Any]) -> Any:
+    """Return the sum of delayed results by :func:`add_results`, added where they are."""
+    dask = dask_module()
+    level = list(results)
     while len(level) > 1:  # the same tree for the same partitions, whichever worker is first
         level = [
             dask.delayed(reduce, pure=False)(add_results, level[i : i + FAN_IN])
             for i in range(0, len(level), FAN_IN)
         ]
-    result: T = dask.compute(level[0])[0]
-    return result
+    return dask.compute(level[0])[0]
 
 
 def add_results(first: Any, second: Any) -> Any:

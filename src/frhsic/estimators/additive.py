@@ -9,10 +9,10 @@ each fold, which add up: what is fitted without a fold needs the sum of the othe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.interpolate import BSpline
@@ -262,6 +262,12 @@ class Design:
         """Number of folds."""
         return int(self.fold.max()) + 1
 
+    def means(self, targets: np.ndarray) -> np.ndarray:
+        """Return the means of functions and targets, (q + t,)."""
+        mass = self.weights / self.weights.sum()
+        functions = self.basis.sums(self.incidence.T @ mass)
+        return np.concatenate([functions, mass @ targets])
+
 
 @dataclass(frozen=True, eq=False)
 class AdditivePart:
@@ -303,12 +309,15 @@ class Grams:
 
     @classmethod
     def of(cls, design: Design, targets: np.ndarray) -> Grams:
-        """Sum up the rows of each fold in blocks."""
+        """Sum up the rows of each fold, (n, t) targets among them."""
+        return cls.about(design, targets, design.means(targets), design.folds)
+
+    @classmethod
+    def about(cls, design: Design, targets: np.ndarray, means: np.ndarray, folds: int) -> Grams:
+        """Sum up rows in blocks, less given means: those of parts of the rows add up."""
         basis = design.basis
-        mass = design.weights / design.weights.sum()
-        means = np.r_[basis.sums(design.incidence.T @ mass), mass @ targets]
-        sums = np.zeros((design.folds, 1 + len(means), 1 + len(means)))
-        for j in range(len(sums)):
+        sums = np.zeros((folds, 1 + len(means), 1 + len(means)))
+        for j in range(folds):
             rows = np.flatnonzero(design.fold == j)
             for start in range(0, len(rows), ROWS_OF_A_BLOCK):
                 some = rows[start : start + ROWS_OF_A_BLOCK]
@@ -318,6 +327,15 @@ class Grams:
                 block *= np.sqrt(design.weights[some])[:, None]
                 sums[j] += block.T @ block
         return cls(sums, means)
+
+    def __add__(self, other: Grams) -> Grams:
+        return Grams(self.sums + other.sums, self.means)
+
+    @property
+    def training_mass(self) -> np.ndarray:
+        """The weight of the rows outside of each fold."""
+        mass = self.sums[:, 0, 0]
+        return np.asarray(mass.sum() - mass)
 
     def along(self, directions: np.ndarray) -> Grams:
         """Return the sums for combinations (t, r) of the targets."""
@@ -407,22 +425,51 @@ def margin_probabilities(margins: np.ndarray) -> np.ndarray:
     return np.asarray(expit(margins) if margins.shape[-1] == 1 else softmax(margins, axis=-1))
 
 
+class LogisticSums(NamedTuple):
+    """Sums over rows that are not in each fold: losses, (folds,), and residuals, by themselves,
+    (folds, outputs), and along the functions, (folds, q, outputs).
+    """
+
+    losses: np.ndarray
+    residuals: np.ndarray
+    moments: np.ndarray
+
+
+def logistic_sums(
+    design: Design, labels: np.ndarray, coefficients: np.ndarray, intercepts: np.ndarray
+) -> LogisticSums:
+    """Return what a step of a logistic regression needs of some rows, with codes of their classes,
+    for coefficients (folds, q, outputs) and intercepts (folds, outputs).
+    """
+    folds, q, outputs = coefficients.shape
+    ones = np.eye(max(outputs, 2))[labels][:, -outputs:]
+    trains = (design.fold[:, None] != np.arange(folds)) * design.weights[:, None]
+    table = design.basis.on_bins(coefficients.transpose(1, 0, 2).reshape(q, -1))
+    margins = (design.incidence @ table).reshape(-1, folds, outputs) + intercepts
+    if outputs == 1:
+        losses = np.logaddexp(0, (1 - 2 * ones[:, None, :]) * margins)[..., 0]
+    else:
+        losses = logsumexp(margins, axis=2) - margins[np.arange(len(labels)), :, labels]
+    residuals = trains[..., None] * (margin_probabilities(margins) - ones[:, None, :])
+    sums = design.incidence.T @ residuals.reshape(len(labels), -1)
+    moments = design.basis.sums(sums).reshape(q, folds, outputs).transpose(1, 0, 2)
+    return LogisticSums((trains * losses).sum(axis=0), residuals.sum(axis=0), moments)
+
+
 def fit_logistic(
-    design: Design, labels: np.ndarray, classes: int, grams: Grams, ridge: float
+    grams: Grams, outputs: int, ridge: float, sums: Callable[[np.ndarray, np.ndarray], LogisticSums]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients, (folds, q, outputs), and intercepts, (folds, outputs), of logistic
     regressions without each fold, with a ridge on scaled functions.
 
-    There is one output for two classes, and one for each of more. All folds are solved together, so
-    that each step passes the rows once. L-BFGS gets a quarter of the Gram matrix and the ridge,
-    which bound the curvature, as metric.
+    There is one output for two classes, and one for each of more; the Gram matrices have their
+    indicators as targets, and `sums` adds up :func:`logistic_sums` of all rows. All folds are
+    solved together, so that each step passes the rows once. L-BFGS gets a quarter of the Gram
+    matrix and the ridge, which bound the curvature, as metric.
     """
-    folds = design.folds
-    q = design.basis.count
-    outputs = 1 if classes == 2 else classes
-    ones = np.eye(classes)[labels][:, -outputs:]
-    trains = (design.fold[:, None] != np.arange(folds)) * design.weights[:, None]
-    trains = trains / trains.sum(axis=0)
+    folds = len(grams.sums)
+    q = len(grams.means) - outputs
+    mass = grams.training_mass
     start = np.zeros((folds, 1 + q, outputs))
     centers = np.zeros((folds, q, 1))
     factors = np.zeros((folds, q, 1))
@@ -432,7 +479,7 @@ def fit_logistic(
         centers[j, :, 0] = grams.means[:q] + means[:q]
         metric = covariance[:q, :q] / 4 + ridge * np.eye(q)
         roots[j] = solve_triangular(cholesky(metric, lower=True), np.eye(q), lower=True).T
-        rates = np.clip(trains[:, j] @ ones, 1e-6, 1 - 1e-6)
+        rates = np.clip(grams.means[q:] + means[q:], 1e-6, 1 - 1e-6)
         odds = np.log(rates) if outputs > 1 else np.log(rates / (1 - rates))
         start[j, 0] = odds / 2
 
@@ -445,17 +492,10 @@ def fit_logistic(
 
     def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
         standard, plain, intercepts = original(u)
-        table = design.basis.on_bins(plain.transpose(1, 0, 2).reshape(q, -1))
-        margins = (design.incidence @ table).reshape(-1, folds, outputs) + intercepts
-        if outputs == 1:
-            losses = np.logaddexp(0, (1 - 2 * ones[:, None, :]) * margins)[..., 0]
-        else:
-            losses = logsumexp(margins, axis=2) - margins[np.arange(len(labels)), :, labels]
-        value = (trains * losses).sum() + ridge / 2 * (standard**2).sum()
-        residuals = trains[..., None] * (margin_probabilities(margins) - ones[:, None, :])
-        sums = design.incidence.T @ residuals.reshape(len(labels), -1)
-        moments = design.basis.sums(sums).reshape(q, folds, outputs).transpose(1, 0, 2)
-        whole = residuals.sum(axis=0)[:, None]
+        step = sums(plain, intercepts)
+        value = (step.losses / mass).sum() + ridge / 2 * (standard**2).sum()
+        whole = step.residuals[:, None] / mass[:, None, None]
+        moments = step.moments / mass[:, None, None]
         slopes = factors * (moments - centers * whole) + ridge * standard
         gradient = np.concatenate([2 * whole, roots.transpose(0, 2, 1) @ slopes], axis=1)
         return float(value), gradient.ravel()

@@ -12,8 +12,10 @@ folds together.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import lightgbm
@@ -30,8 +32,10 @@ from frhsic.estimators.additive import (
     Bins,
     Design,
     Grams,
+    LogisticSums,
     RidgePath,
     fit_logistic,
+    logistic_sums,
     margin_probabilities,
 )
 from frhsic.estimators.basis import predictable_directions
@@ -54,6 +58,9 @@ PILOT_SETTINGS = {"objective": "regression", "num_leaves": 15, "learning_rate": 
 # Rows, and rounds of all outputs, that are predicted at once.
 ROWS_AT_ONCE = 65_536
 ROUNDS_AT_ONCE = 5
+# Rounds and shares of even folds are chosen by odd ones, those of odd folds by even ones, and those
+# of new rows by all: the place of the last among the three.
+NEW_ROWS = 2
 # The text of a tree that adds nothing.
 NO_TREE = "num_leaves=1\nnum_cat=0\nleaf_value=0\nis_linear=0\nshrinkage=1"
 
@@ -79,6 +86,11 @@ def step_length(rows: int) -> float:
     to 0.25, since larger trees need fewer steps.
     """
     return float(np.clip(SHORTEST_STEP * (rows / 2_000) ** 0.25, SHORTEST_STEP, 0.25))
+
+
+def most_looks(rows: int) -> int:
+    """Return how often the loss of a table of so many rows is looked at, at most."""
+    return round(MOST_ROUNDS * SHORTEST_STEP / step_length(rows) / STRIDE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +121,55 @@ class Response:
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
-    """One column to predict: codes of classes or numbers, (n,), and the number of classes, 0 for
-    numbers, with what was subtracted from these and what they were divided by.
+class Target:
+    """What is modelled of a response, by its place among those of a fit: its labels, or numbers
+    less `centers` and over `scales`, (K,), combined along `directions`, (K, R).
+    """
+
+    place: int
+    classes: Any
+    centers: np.ndarray
+    scales: np.ndarray
+    directions: np.ndarray
+
+    @classmethod
+    def of(cls, place: int, response: Response) -> Target:
+        """Return the labels, or the numbers as they are."""
+        count = 1 if response.classes is not None else response.values.shape[1]
+        ones = np.ones(count)
+        return cls(place, response.classes, 0 * ones, ones, np.eye(count))
+
+    @property
+    def outputs(self) -> int:
+        """Columns of margins: one for two classes, and one for each of more, or for each number."""
+        if self.classes is None:
+            return int(self.directions.shape[1])
+        count = len(self.classes)
+        return count if count > 2 else 1
+
+    def labels(self, response: Response) -> np.ndarray:
+        """Return the codes of the labels of rows, (n,), or the numbers, (n, R)."""
+        if self.classes is not None:
+            return np.asarray(np.searchsorted(self.classes, response.values))
+        return np.asarray((response.values - self.centers) / self.scales @ self.directions)
+
+    def columns(self, response: Response) -> np.ndarray:
+        """Return what least squares are fitted to, (n, outputs): indicators, or the numbers."""
+        labels = self.labels(response)
+        if self.classes is None:
+            return labels
+        return np.asarray(np.eye(len(self.classes))[labels][:, -self.outputs :])
+
+    def along(self, directions: np.ndarray) -> Target:
+        """Return combinations of the numbers."""
+        return replace(self, directions=self.directions @ directions)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetColumn:
+    """One column to predict: codes of classes or numbers, (n,), the number of classes, 0 for
+    numbers, with what was subtracted from these and what they were divided by, and the target that
+    it is.
     """
 
     response: Response
@@ -119,11 +177,17 @@ class _Column:
     classes: int = 0
     center: float = 0.0
     scale: float = 1.0
+    target: Target | None = None
 
     @property
     def outputs(self) -> int:
         """Columns of margins: one, or one for each of more than two classes."""
         return self.classes if self.classes > 2 else 1
+
+    @property
+    def objective(self) -> str:
+        """What LightGBM calls the loss."""
+        return {0: "regression", 2: "binary"}.get(self.classes, "multiclass")
 
     def constants(self, fold: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the margins of a constant without each fold, (folds, outputs)."""
@@ -263,12 +327,67 @@ def fit_engine(
     weights
         Positive weights of the rows.
     """
-    rows = _Rows.of(x, categorical, fold, weights / weights.mean(), seed, thread_count(n_jobs))
-    columns: list[_Column] = []
+    weights = weights / weights.mean()
+    fit = fit_parts(_Rows.of(x, categorical, fold, weights, seed, thread_count(n_jobs)), responses)
+    engine = fit.engine()
+    return FittedEngine(engine, engine.values(fit.margins), fit.directions)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedParts:
+    """The regressions before they are put together: columns, additive parts, and trees, with the
+    directions of each target that they model, (K, R).
+    """
+
+    bins: Bins
+    columns: list[TargetColumn]
+    additive: list[AdditivePart]
+    trees: list[_Trees]
+    directions: tuple[np.ndarray, ...]
+
+    @property
+    def margins(self) -> np.ndarray:
+        """Margins out of fold of the rows that rounds and shares were chosen on, (n, outputs)."""
+        return np.column_stack([one.out_of_fold for one in self.trees])
+
+    def engine(self, fold: int | None = None) -> Engine:
+        """Return the models of all folds, for new rows, or those that predict the rows of one fold:
+        without it, with rounds and shares that the other half of the rows chose.
+        """
+        use = NEW_ROWS if fold is None else fold % 2
+        folds = slice(None) if fold is None else slice(fold, fold + 1)
+        outputs = [column.outputs for column in self.columns]
+        shares = np.repeat([one.shares[use] for one in self.trees], outputs)
+        table = np.concatenate([part.table[:, folds] for part in self.additive], axis=2) * shares
+        table = table.reshape(len(table), table.shape[1] * len(shares))
+        bins = self.bins
+        if not shares.any():
+            bins = Bins(())
+            table = table[:0]
+        rounds = [one.rounds[use] for one in self.trees]
+        boosters = [one.boosters[folds] if count else [] for one, count in zip(self.trees, rounds)]
+        constants = shares * np.column_stack([part.constants[folds] for part in self.additive])
+        alone = [one.constants[folds] * (count == 0) for one, count in zip(self.trees, rounds)]
+        constants += (1 - shares) * np.column_stack(alone)
+        return Engine(
+            bins=bins,
+            table=table,
+            constants=constants.ravel(),
+            booster=merge_boosters(boosters, outputs, rounds),
+            classes=np.array([column.classes for column in self.columns]),
+            shares=shares,
+            centers=np.repeat([column.center for column in self.columns], outputs),
+            scales=np.repeat([column.scale for column in self.columns], outputs),
+        )
+
+
+def fit_parts(rows: EngineRows, responses: Sequence[Response]) -> FittedParts:
+    """Fit additive parts and trees of all targets without each fold."""
+    columns: list[TargetColumn] = []
     additive = []
     directions = []
-    for response in responses:
-        own, part, along = _fit_additive(rows, response)
+    for place, response in enumerate(responses):
+        own, part, along = _fit_additive(rows, place, response)
         columns.extend(own)
         additive.append(part)
         directions.append(along)
@@ -277,42 +396,74 @@ def fit_engine(
     trees = []
     for number, (column, own_margins) in enumerate(zip(columns, np.split(margins, stops, axis=1))):
         trees.append(_boost(rows, column, own_margins, number))
-        _progress.tell(number + 1, len(columns), "regressions")
-    outputs = [column.outputs for column in columns]
-    shares = np.repeat([one.share for one in trees], outputs)
-    bins = rows.design.basis.bins
-    table = np.concatenate([part.table for part in additive], axis=2) * shares
-    table = table.reshape(len(table), rows.design.folds * len(shares))
-    if not shares.any():
-        bins = Bins(())
-        table = table[:0]
-    constants = shares * np.column_stack([part.constants for part in additive])
-    constants += (1 - shares) * np.column_stack([one.constants for one in trees])
-    engine = Engine(
-        bins=bins,
-        table=table,
-        constants=constants.ravel(),
-        booster=merge_boosters(
-            [one.boosters for one in trees], outputs, [one.rounds for one in trees]
-        ),
-        classes=np.array([column.classes for column in columns]),
-        shares=shares,
-        centers=np.repeat([column.center for column in columns], outputs),
-        scales=np.repeat([column.scale for column in columns], outputs),
-    )
-    out_of_fold = engine.values(np.column_stack([one.out_of_fold for one in trees]))
-    return FittedEngine(engine, out_of_fold, tuple(directions))
+        rows.tell(number + 1, len(columns))
+    return FittedParts(rows.design.basis.bins, columns, additive, trees, tuple(directions))
+
+
+class Boosting(ABC):
+    """Boosters of one column, one for each fold, that grow in step."""
+
+    @abstractmethod
+    def advance(self) -> np.ndarray:
+        """Add some trees to each booster; return the margins of the held-out rows, (n, outputs)."""
+
+    @abstractmethod
+    def texts(self, rounds: int) -> list[str]:
+        """Return the first rounds of each booster."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """The rows of a fit, for the additive part and for LightGBM, and those of each fold."""
+class EngineRows(ABC):
+    """The rows that directions, rounds and shares are chosen on, for the additive part and for
+    LightGBM. What all rows of a fit decide is up to subclasses: sums of the additive part, and
+    trees.
+    """
 
     design: Design
     data: lightgbm.Dataset
-    held_out: list[lightgbm.Dataset]
     settings: dict[str, Any]
     seed: int
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number of rows of the fit."""
+
+    @abstractmethod
+    def grams(self, target: Target, response: Response) -> Grams:
+        """Return the Gram matrices of a target."""
+
+    @abstractmethod
+    def logistic_sums(
+        self, target: Target, response: Response, coefficients: np.ndarray, intercepts: np.ndarray
+    ) -> LogisticSums:
+        """Return the sums of a step of a logistic regression."""
+
+    @abstractmethod
+    def boosting(self, column: TargetColumn, number: int) -> Boosting:
+        """Return boosters without trees."""
+
+    def tell(self, done: int, total: int) -> None:
+        """Tell how many of the regressions are done."""
+        _progress.tell(done, total, "regressions")
+
+    def booster_seeds(self, number: int) -> list[int]:
+        """Return the seed of the booster of each fold, of one of the columns."""
+        seeds = np.random.SeedSequence([self.seed, number]).generate_state(self.design.folds)
+        return [int(seed) for seed in seeds % 2**31]
+
+    def sample(self, known: np.ndarray, most: int) -> np.ndarray:
+        """Return known rows, of many a part."""
+        rows = np.flatnonzero(known)
+        chosen = subsample(len(rows), most, np.random.default_rng(self.seed))
+        return np.asarray(rows[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows(EngineRows):
+    """All rows of a fit, in memory, with those of each fold."""
+
+    held_out: list[lightgbm.Dataset]
 
     @classmethod
     def of(
@@ -330,18 +481,48 @@ class _Rows:
         ).construct()
         parts: list[Any] = [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
         held_out = [data.subset(part).construct() for part in parts]
-        return cls(Design.fit(x, categorical, fold, weights), data, held_out, settings, seed)
+        return cls(Design.fit(x, categorical, fold, weights), data, settings, seed, held_out)
 
-    def sample(self, known: np.ndarray, most: int) -> np.ndarray:
-        """Return known rows, of many a part."""
-        rows = np.flatnonzero(known)
-        chosen = subsample(len(rows), most, np.random.default_rng(self.seed))
-        return np.asarray(rows[chosen])
+    @property
+    def count(self) -> int:
+        return len(self.design.fold)
+
+    def grams(self, target: Target, response: Response) -> Grams:
+        some = self.sample(response.rows, GRAM_ROWS)
+        return Grams.of(self.design.at(some), target.columns(response)[some])
+
+    def logistic_sums(
+        self, target: Target, response: Response, coefficients: np.ndarray, intercepts: np.ndarray
+    ) -> LogisticSums:
+        some = self.sample(response.rows, GRAM_ROWS)
+        labels = target.labels(response)[some]
+        return logistic_sums(self.design.at(some), labels, coefficients, intercepts)
+
+    def boosting(self, column: TargetColumn, number: int) -> Boosting:
+        return _LocalBoosting(_boosters(self, column, number), column, self.design.fold)
+
+
+@dataclass(frozen=True, eq=False)
+class _LocalBoosting(Boosting):
+    boosters: list[lightgbm.Booster]
+    column: TargetColumn
+    fold: np.ndarray
+
+    def advance(self) -> np.ndarray:
+        margins = np.empty((len(self.fold), self.column.outputs))
+        for j, booster in enumerate(self.boosters):
+            for _ in range(STRIDE):
+                booster.update()
+            margins[self.fold == j] = _held_out_margins(booster, self.column)
+        return margins
+
+    def texts(self, rounds: int) -> list[str]:
+        return [booster.model_to_string(num_iteration=rounds) for booster in self.boosters]
 
 
 def _fit_additive(
-    rows: _Rows, response: Response
-) -> tuple[list[_Column], AdditivePart, np.ndarray]:
+    rows: EngineRows, place: int, response: Response
+) -> tuple[list[TargetColumn], AdditivePart, np.ndarray]:
     """Return the columns that are modelled, their additive part, and how they are combined of the
     numbers of the response, (K, R).
 
@@ -349,41 +530,47 @@ def _fit_additive(
     times their variance, which both have as curvature of the loss.
     """
     basis = rows.design.basis
-    some = rows.sample(response.rows, GRAM_ROWS)
-    design = rows.design.at(some)
+    target = Target.of(place, response)
     if response.classes is not None:
-        codes = np.searchsorted(response.classes, response.values)
-        column = _Column(response, codes, len(response.classes))
-        ones = np.eye(column.classes)[codes[some]][:, -column.outputs :]
-        path = RidgePath.fit(Grams.of(design, ones), column.outputs)
+        path = RidgePath.fit(rows.grams(target, response), target.outputs)
         ridge = RIDGE_GRID[path.errors.sum(axis=1).argmin()]
         rates = path.grams.means[basis.count :]
         ridge *= float(np.mean(rates * (1 - rates)))
-        solved = fit_logistic(design, codes[some], column.classes, path.grams, ridge)
+        solved = fit_logistic(
+            path.grams, target.outputs, ridge, partial(rows.logistic_sums, target, response)
+        )
+        codes = target.labels(response)
+        column = TargetColumn(response, codes, len(response.classes), target=target)
         return [column], AdditivePart.of(basis, *solved), np.eye(1)
-    values = response.values
-    center = np.zeros(values.shape[1])
-    scale = np.ones(values.shape[1])
-    along = np.eye(values.shape[1])
+    along = target.directions
     if not response.reduced:
         mass = np.where(response.rows, rows.design.weights, 0.0)
-        center = np.average(values, axis=0, weights=mass)
-        scale = np.sqrt(np.average((values - center) ** 2, axis=0, weights=mass))
+        center = np.average(response.values, axis=0, weights=mass)
+        scale = np.sqrt(np.average((response.values - center) ** 2, axis=0, weights=mass))
         scale[scale == 0] = 1.0
-        values = (values - center) / scale
-    path = RidgePath.fit(Grams.of(design, values[some]), values.shape[1])
+        target = replace(target, centers=center, scales=scale)
+    path = RidgePath.fit(rows.grams(target, response), target.outputs)
     if response.reduced:
         along = _directions(rows, response, path.best(basis).out_of_fold(rows.design))
         path = path.along(along)
-        values = values @ along
+        target = target.along(along)
+    values = target.labels(response)
+    # numbers that are combined have no units of their own
+    own_units = not response.reduced
     columns = [
-        _Column(response, values[:, k], 0, float(center[k]), float(scale[k]))
-        for k in range(along.shape[1])
+        TargetColumn(
+            response,
+            values[:, k],
+            center=float(target.centers[k]) if own_units else 0.0,
+            scale=float(target.scales[k]) if own_units else 1.0,
+            target=target.along(np.eye(target.outputs)[:, [k]]),
+        )
+        for k in range(target.outputs)
     ]
     return columns, path.best(basis), along
 
 
-def _directions(rows: _Rows, response: Response, additive: np.ndarray) -> np.ndarray:
+def _directions(rows: EngineRows, response: Response, additive: np.ndarray) -> np.ndarray:
     """Return the directions of functions that X predicts, (K, R): by the mean of the additive part
     and of a few small trees, for which even and odd folds predict each other.
     """
@@ -408,26 +595,26 @@ def _directions(rows: _Rows, response: Response, additive: np.ndarray) -> np.nda
 
 @dataclass(frozen=True, eq=False)
 class _Trees:
-    """Boosters of one target, a text for each fold, of which so many rounds count; constants of the
-    folds in place of no rounds, (folds, outputs); the share of the additive part, and margins of
-    both parts out of fold.
+    """Boosters of one target, a text for each fold; constants of the folds in place of no rounds,
+    (folds, outputs); how many rounds count, and the share of the additive part, for even folds, odd
+    folds and new rows, (3,); and margins of both parts out of fold.
     """
 
     boosters: list[str]
-    rounds: int
     constants: np.ndarray
-    share: float
+    rounds: list[int]
+    shares: list[float]
     out_of_fold: np.ndarray
 
 
-def _boost(rows: _Rows, column: _Column, additive: np.ndarray, number: int) -> _Trees:
+def _boost(rows: EngineRows, column: TargetColumn, additive: np.ndarray, number: int) -> _Trees:
     """Boost trees for each fold in step, until neither their own loss on the held-out rows of all
     folds nor that of their mixture with the additive part has fallen for a while.
     """
     fold = rows.design.fold
     mass = np.where(column.response.rows, rows.design.weights, 0.0)
     constants = column.constants(fold, mass)
-    boosters = _boosters(rows, column, number)
+    boosting = rows.boosting(column, number)
     some = subsample(len(fold), CHOICE_ROWS, np.random.default_rng(rows.seed))
     # those that choose for even folds, for odd ones, and for new rows
     weights = np.stack([mass * (fold % 2 == 1), mass * (fold % 2 == 0), mass])[:, some]
@@ -440,14 +627,9 @@ def _boost(rows: _Rows, column: _Column, additive: np.ndarray, number: int) -> _
     least_alone = np.inf
     # where the additive part is good, trees have to improve for a while before they help it
     progress = 0
-    most = MOST_ROUNDS * SHORTEST_STEP / step_length(len(fold))
-    for look in range(1 + round(most / STRIDE)):
+    for look in range(1 + most_looks(rows.count)):
         if look:
-            trees = np.empty_like(trees)
-            for j, booster in enumerate(boosters):
-                for _ in range(STRIDE):
-                    booster.update()
-                trees[fold == j] = _held_out_margins(booster, column)
+            trees = boosting.advance()
         mixtures = [share * additive[some] + (1 - share) * trees[some] for share in ADDITIVE_SHARES]
         losses = np.stack([weights @ column.losses(one, some) for one in mixtures], axis=1)
         for use in range(3):
@@ -462,21 +644,19 @@ def _boost(rows: _Rows, column: _Column, additive: np.ndarray, number: int) -> _
             progress = look
         if look - max(progress, int(looks[2])) >= PATIENCE:
             break
-    rounds = int(looks[2]) * STRIDE
-    texts = [booster.model_to_string(num_iteration=rounds) for booster in boosters if rounds]
+    rounds = [int(look) * STRIDE for look in looks]
     return _Trees(
-        texts,
+        boosting.texts(max(rounds)) if any(rounds) else [],
+        constants,
         rounds,
-        np.zeros_like(constants) if rounds else constants,
-        float(shares[2]),
+        shares.tolist(),
         np.where((fold % 2 == 0)[:, None], margins[0], margins[1]),
     )
 
 
-def _boosters(rows: _Rows, column: _Column, number: int) -> list[lightgbm.Booster]:
+def _boosters(rows: _Rows, column: TargetColumn, number: int) -> list[lightgbm.Booster]:
     """Return a booster without trees for each fold."""
-    objective = {0: "regression", 2: "binary"}.get(column.classes, "multiclass")
-    seeds = np.random.SeedSequence([rows.seed, number]).generate_state(rows.design.folds) % 2**31
+    seeds = rows.booster_seeds(number)
     boosters = []
     for j in range(rows.design.folds):
         train: Any = np.flatnonzero(column.response.rows & (rows.design.fold != j))
@@ -485,10 +665,10 @@ def _boosters(rows: _Rows, column: _Column, number: int) -> list[lightgbm.Booste
         data.set_weight(rows.design.weights[train])
         settings = rows.settings | {
             "num_leaves": leaf_count(len(train)),
-            "learning_rate": step_length(len(rows.design.fold)),
-            "objective": objective,
+            "learning_rate": step_length(rows.count),
+            "objective": column.objective,
             "num_class": column.outputs,
-            "seed": int(seeds[j]),
+            "seed": seeds[j],
         }
         booster = lightgbm.Booster(settings, data)
         booster.add_valid(rows.held_out[j], "held out")
@@ -508,7 +688,7 @@ def _held_out_values(booster: lightgbm.Booster) -> np.ndarray:
     return given[0]
 
 
-def _held_out_margins(booster: lightgbm.Booster, column: _Column) -> np.ndarray:
+def _held_out_margins(booster: lightgbm.Booster, column: TargetColumn) -> np.ndarray:
     """Return the margins of the held-out rows of a booster, (n, outputs)."""
     values = np.reshape(_held_out_values(booster), (-1, column.outputs))
     if not column.classes:
@@ -520,8 +700,8 @@ def _held_out_margins(booster: lightgbm.Booster, column: _Column) -> np.ndarray:
 def merge_boosters(
     boosters: Sequence[Sequence[str]], outputs: Sequence[int], rounds: Sequence[int]
 ) -> lightgbm.Booster | None:
-    """Return one booster whose classes are the outputs of each fold, from the texts of the boosters
-    of each target and fold.
+    """Return one booster whose classes are the outputs of each fold, from so many rounds of the
+    boosters of each target and fold, given as texts.
 
     It adds up the trees of each class in their order, so that its raw scores have the same bits.
     Targets with fewer rounds than others are padded with trees that add nothing.
@@ -537,8 +717,8 @@ def merge_boosters(
     assert infos is not None
     blocks: list[list[str]] = []  # the trees of each class
     for j in range(folds):
-        for own, count in zip(boosters, outputs):
-            trees = _tree_texts(own[j]) if own else []
+        for own, count, length in zip(boosters, outputs, rounds):
+            trees = _tree_texts(own[j])[: length * count] if own else []
             blocks.extend(trees[k::count] for k in range(count))
     lines = [
         "tree",

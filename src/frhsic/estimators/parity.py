@@ -241,28 +241,54 @@ class ParityEstimator(ParityModel, ABC):
             strata=strata,
             n_strata=1 if self.strata_ is None else self.strata_.other + 1,
         )
-        constraints = tuple(
-            Constraint.fit(rows, *pair)
-            for pair in product(range(len(rows.names)), CONDITIONS[self.condition])
-        )
-        functions = []
-        if not self.uses_sensitive:
-            functions = [
-                Response(
-                    one.targets(rows.s, rows.y),
-                    known=~np.isnan(rows.s[:, one.attribute]),
-                    reduced=True,
-                )
-                for one in constraints
-            ]
-        outcome = Response(codes[:, None] if classes is None else labels, *self._classes)
+        constraints = self._constraints(rows)
+        outcome, *functions = self._responses(rows, constraints)
         if sensitive_features is None:
             self._fit_without_attributes(rows, outcome)
             self.solution_ = self.frontier_ = self.choice_ = None
             return None
         predicted, directions = self._fit_regressions(rows, [outcome], functions)
-        eta, means = self._eta_and_means(predicted)
+        constraints, eta, means = self._solve(rows, constraints, predicted, directions)
         self._warn_if_leaking(rows, eta)
+        self.frontier_ = self._measured(rows, constraints, eta, means)
+        self._choose()
+        return rows, eta, means
+
+    def _constraints(self, rows: LabelledRows) -> tuple[Constraint, ...]:
+        """Return the gaps that are limited."""
+        return tuple(
+            Constraint.fit(rows, *pair)
+            for pair in product(range(len(rows.names)), CONDITIONS[self.condition])
+        )
+
+    def _responses(self, rows: LabelledRows, constraints: tuple[Constraint, ...]) -> list[Response]:
+        """Return what is predicted of rows: y, and functions of the attributes, unless these are
+        known.
+        """
+        outcome = Response(rows.y[:, None] if rows.numeric else rows.labels, *self._classes)
+        if self.uses_sensitive:
+            return [outcome]
+        functions = (
+            Response(
+                one.targets(rows.s, rows.y),
+                known=~np.isnan(rows.s[:, one.attribute]),
+                reduced=True,
+            )
+            for one in constraints
+        )
+        return [outcome, *functions]
+
+    def _solve(
+        self,
+        rows: LabelledRows,
+        constraints: tuple[Constraint, ...],
+        predicted: np.ndarray,
+        directions: tuple[np.ndarray, ...],
+    ) -> tuple[tuple[Constraint, ...], np.ndarray, np.ndarray]:
+        """Find the coefficients of every trade-off from what regressions predict of rows that they
+        have not seen; return the constraints along their directions, η and m.
+        """
+        eta, means = self._eta_and_means(predicted)
         if self.uses_sensitive:
             means = self._known_means(constraints, rows.s, eta)
         else:
@@ -271,14 +297,28 @@ class ParityEstimator(ParityModel, ABC):
                 for one, along in zip(constraints, directions)
             )
         limits = limits_by_attribute(parse_limits(self.limit, [self._measure]), rows.names)
-        solution = Solution.fit(self._family(), rows, constraints, eta, means, limits)
+        self.solution_ = Solution.fit(self._family(), rows, constraints, eta, means, limits)
+        return constraints, eta, means
+
+    def _measured(
+        self,
+        rows: LabelledRows,
+        constraints: tuple[Constraint, ...],
+        eta: np.ndarray,
+        means: np.ndarray,
+    ) -> Frontier:
+        """Return every trade-off, measured on rows with η and m of models that have not seen
+        them.
+        """
+        solution = self.solution_
+        assert solution is not None
         # where one fold's predictor serves, the rows that it has not seen measure it
         served = np.full(len(rows.fold), True)
         if not solution.family.averages and self.folds_ is None:
             served = rows.fold == 0
         measured_rows = rows.at(served)
         scores = [
-            solution.out_of_fold(place, rows.fold, eta, means, strata)[served]
+            solution.out_of_fold(place, rows.fold, eta, means, rows.strata)[served]
             for place in range(len(solution.parameters))
         ]
         each = [self._performance(measured_rows, one, solution) for one in scores]
@@ -288,25 +328,34 @@ class ParityEstimator(ParityModel, ABC):
             path = (path > solution.units.threshold).astype(np.float64)
         confidence = self.confidence or 0.95
         gaps, pvalues = measure_path(self.aim, path, measured_rows, constraints, confidence)
+        return self._frontier(performance, gaps, pvalues, rows.base_rate, len(path))
+
+    def _frontier(
+        self,
+        performance: dict[str, np.ndarray],
+        gaps: dict[str, tuple[Gap, ...]],
+        pvalues: dict[str, float],
+        base_rate: float | None,
+        rows: int,
+    ) -> Frontier:
+        """Return what was measured on so many rows; a constant has no gap."""
+        assert self.solution_ is not None
         none = Gap(0.0, 0.0, 0.0)
-        gaps = {
-            name: tuple(none if same else gap for gap, same in zip(every, solution.constant))
-            for name, every in gaps.items()
-        }
-        self.frontier_ = Frontier(
+        constant = self.solution_.constant
+        return Frontier(
             aim=self.aim,
             measure=self._measure,
             performance=performance,
-            gaps=gaps,
+            gaps={
+                name: tuple(none if same else gap for gap, same in zip(every, constant))
+                for name, every in gaps.items()
+            },
             pvalues=pvalues,
-            confidence=confidence,
-            base_rate=rows.base_rate,
-            rows=len(path),
+            confidence=self.confidence or 0.95,
+            base_rate=base_rate,
+            rows=rows,
             controls=None if self.strata_ is None else self.strata_.label,
         )
-        self.solution_ = solution
-        self._choose()
-        return rows, eta, means
 
     def _repr_html_inner(self) -> str:
         diagram: str = super()._repr_html_inner()
@@ -737,6 +786,23 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
 
 
 def _mean_and_error(name: str, values: np.ndarray, weights: np.ndarray) -> dict[str, float]:
-    mean = float(np.average(values, weights=weights))
-    error = float(np.sqrt((weights**2 * (values - mean) ** 2).sum()) / weights.sum())
-    return {name: mean, f"{name}_error": error}
+    center = float(np.average(values, weights=weights))
+    return mean_and_error(name, weighted_moments(values - center, weights), center)
+
+
+def weighted_moments(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the sums over rows that :func:`mean_and_error` needs: those of w, w f, w², w² f and
+    w² f², (5,).
+    """
+    squares = weights**2
+    return np.array(
+        [weights.sum(), weights @ values, squares.sum(), squares @ values, squares @ values**2]
+    )
+
+
+def mean_and_error(name: str, moments: np.ndarray, center: float = 0.0) -> dict[str, float]:
+    """Return a weighted mean with its standard error, of moments about a center near it."""
+    total, first, squares, cross, second = moments
+    mean = first / total
+    error = np.sqrt(max(second - 2 * mean * cross + mean**2 * squares, 0.0)) / total
+    return {name: float(center + mean), f"{name}_error": float(error)}

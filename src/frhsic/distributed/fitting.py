@@ -1,0 +1,299 @@
+"""The function :func:`fit`: a predictor under parity from the rows of a Dask data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from frhsic import _progress
+from frhsic._threads import limit_threads
+from frhsic.distributed.engine import ClusterRows, Responses, map_blocks
+from frhsic.distributed.frames import (
+    dask_module,
+    first_rows,
+    require_frame_columns,
+    sum_delayed,
+)
+from frhsic.distributed.measuring import Predictions, Predictor, measured
+from frhsic.distributed.rows import (
+    BlockPlan,
+    FitColumns,
+    FitSketch,
+    Place,
+    block_of_part,
+    sketch_part,
+)
+from frhsic.estimators.constraints import LabelledRows
+from frhsic.estimators.engine import fit_parts
+from frhsic.estimators.inputs import target_column
+from frhsic.estimators.parity import ParityEstimator
+
+Model = TypeVar("Model", bound=ParityEstimator)
+
+# Rows that bins, directions, rounds and coefficients are learned on: as many as coefficients are
+# solved on without one of five folds.
+FIT_SAMPLE_ROWS = 60_000
+# Shares of the time, for progress: up to the additive parts, up to the trees, and up to measuring.
+PREPARED = 25
+GROWN = 85
+
+
+def fit(
+    estimator: Model,
+    frame: Any,
+    *,
+    target: str,
+    sensitive_features: str | Sequence[str],
+    groups: str | None = None,
+    sample_weight: str | None = None,
+    key: str | None = None,
+    client: Any = None,
+    sample_rows: int = FIT_SAMPLE_ROWS,
+) -> Model:
+    r"""Fit a ParityClassifier or a ParityRegressor to the rows of a Dask data frame.
+
+    The result is fitted as by ``estimator.fit`` on one machine, and is saved, loaded and served
+    like any other. All rows make the additive part of the models (from sums of Gram matrices) and
+    the trees (by ``lightgbm.dask``), and measure every trade-off with its gap. A random sample of
+    the rows, which alone travels, decides about types and bins of columns, functions of the
+    attributes, rounds, and the coefficients of the trade-offs.
+
+    Parameters
+    ----------
+    estimator : ParityClassifier or ParityRegressor
+        Its parameters, with the library's own models (``estimator=None``) and a number of folds. It
+        stays unfitted.
+    frame : dask.dataframe.DataFrame
+        Columns that have none of the roles below are features.
+    target : str
+        Column of y, without missing values.
+    sensitive_features : str or list of str
+        Columns of the attributes, as numbers. Rows with missing values fit the model of y and skip
+        what needs the attribute.
+    groups : str, optional
+        Column of rows that belong together. They are in one fold, and trade-offs are then measured
+        on the sample, which has groups as a whole: sums over groups do not add up in little memory.
+    sample_weight : str, optional
+        Column of weights of the rows.
+    key : str, optional
+        Column that identifies rows, such as a number. Its hash decides on folds and sample;
+        without it (and without groups) the number of the row in the frame does, so that rows in
+        another order give other folds.
+    client : distributed.Client, optional
+        The cluster; by default that of :func:`frhsic.distributed.cluster` or of the last client.
+    sample_rows : int
+        Rows of the sample, at most.
+
+    Returns
+    -------
+    ParityClassifier or ParityRegressor
+        A fitted copy of the estimator.
+
+    Notes
+    -----
+    The rows as numbers have to fit into the memory of all workers together, about three times while
+    trees are trained. Borders of bins come from the sample: a share of q of all rows is off by a
+    standard error of :math:`\sqrt{q(1 - q) / m}` with m rows of the sample, at most 0.2 % by
+    default. Deciles and AUC are those of scores in 1,024 ranges. The models do not depend on the
+    partitions but through the trees, whose sums LightGBM adds by worker.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> from distributed import Client
+    >>> from frhsic import ParityRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.uniform(20, 60, size=400)
+    >>> table = pd.DataFrame({"age": age, "income": age / 10 + rng.normal(size=400)})
+    >>> table["hours"] = table["income"] + rng.normal(size=400)
+    >>> frame = dd.from_pandas(table, npartitions=2)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0"):
+    ...     model = fit(
+    ...         ParityRegressor(random_state=0),
+    ...         frame,
+    ...         target="income",
+    ...         sensitive_features="age",
+    ...     )
+    >>> model.predict(table[["hours"]]).shape
+    (400,)
+    """
+    names = [sensitive_features] if isinstance(sensitive_features, str) else [*sensitive_features]
+    roles = [target, *names, *(name for name in (groups, sample_weight, key) if name is not None)]
+    require_frame_columns(frame, roles)
+    _require_supported(estimator, names)
+    model: Model = clone(estimator)
+    model._check()
+    columns = FitColumns(
+        features=tuple(name for name in frame.columns if name not in roles),
+        target=target,
+        sensitive=tuple(names),
+        groups=groups,
+        weights=sample_weight,
+        key=key,
+        seed=0 if model.random_state is None else int(model.random_state),
+        classifies=is_classifier(model),
+    )
+    if not columns.features:
+        raise ValueError("frame has no column beside those that are named, so no features.")
+    client = _client(client)
+    with client.as_current(), limit_threads(model.n_jobs):
+        _fit(model, frame, columns, client, sample_rows)
+    return model
+
+
+def _require_supported(estimator: Any, names: Sequence[str]) -> None:
+    """Raise if an estimator cannot be fitted on a cluster."""
+    if not isinstance(estimator, ParityEstimator):
+        raise TypeError(
+            f"estimator is {type(estimator).__name__}; pass a ParityClassifier or a"
+            " ParityRegressor."
+        )
+    own = ("estimator", "attribute_estimator")
+    if any(getattr(estimator, name) is not None for name in own):
+        raise ValueError(
+            "models of your own are not fitted on a cluster; leave estimator and"
+            " attribute_estimator None, or fit on a sample in memory."
+        )
+    if not isinstance(estimator.cv, Integral):
+        raise ValueError(
+            "cv has to be a number of folds here; pass groups= for rows that belong together."
+        )
+    if not (estimator.random_state is None or isinstance(estimator.random_state, Integral)):
+        raise ValueError("random_state has to be a whole number here, or None.")
+    if not names:
+        raise ValueError("sensitive_features is empty; name at least one column.")
+
+
+def _client(client: Any) -> Any:
+    """Return a client of a cluster."""
+    dask_module()
+    import distributed
+
+    try:
+        return distributed.get_client() if client is None else client
+    except ValueError:
+        raise ValueError(
+            "there is no cluster; fit within `with frhsic.distributed.cluster('local'):`, or pass"
+            " client=."
+        ) from None
+
+
+class _Progress:
+    """Progress of a fit in hundredths of its time."""
+
+    def __init__(self) -> None:
+        self.done = 0.0
+
+    def __call__(self, done: float) -> None:
+        """Tell how much is done; it never gets less."""
+        self.done = max(self.done, done)
+        _progress.tell(int(self.done), 100, "percent")
+
+
+def _fit(model: Any, frame: Any, columns: FitColumns, client: Any, sample_rows: int) -> None:
+    dask = dask_module()
+    progress = _Progress()
+    parts = frame[columns.names].to_delayed()
+    starts = first_rows(parts)
+    if not starts[-1]:
+        raise ValueError("frame has no rows.")
+    lengths = np.diff(starts)
+    progress(2)
+    places = {
+        number: Place(number, first)
+        for number, (first, length) in enumerate(zip(starts, lengths))
+        if length
+    }
+    shared = dask.delayed((columns, sample_rows, starts[-1]), traverse=False)
+    sketch: FitSketch = sum_delayed(
+        [
+            dask.delayed(sketch_part, pure=False)(parts[number], place, shared)
+            for number, place in places.items()
+        ]
+    )
+    progress(6)
+    plan, sample, categorical = _learn(model, sketch, columns)
+    shared = dask.delayed(plan, traverse=False)
+    blocks = dask.persist(
+        *(
+            dask.delayed(block_of_part, pure=False)(parts[number], place, shared)
+            for number, place in places.items()
+        )
+    )
+    constraints = model._constraints(sample)
+    responses = model._responses(sample, constraints)
+    mean_weight = sketch.weight / sketch.rows
+
+    def grown(share: float) -> None:
+        progress(PREPARED + share * (GROWN - PREPARED))
+
+    rows = ClusterRows.of(
+        sample,
+        categorical,
+        client,
+        blocks,
+        Responses(model, constraints),
+        sketch.rows,
+        mean_weight,
+        grown,
+    )
+    fitted = fit_parts(rows, responses)
+    model.engine_ = fitted.engine()
+    model.models_ = []
+    model.attribute_models_ = []
+    predicted = model.engine_.values(fitted.margins)
+    constraints, eta, means = model._solve(sample, constraints, predicted, fitted.directions[1:])
+    if columns.groups is not None:
+        model.frontier_ = model._measured(sample, constraints, eta, means)
+    else:
+        engines = tuple(fitted.engine(fold) for fold in range(rows.design.folds))
+        predictor = Predictor(model, constraints, engines)
+        predictions = dask.persist(*map_blocks(blocks, predictor))
+        del blocks
+        progress(92)
+        here = Predictions.of(model, sample, eta, means)
+        model.frontier_ = measured(model, constraints, here, predictions, mean_weight)
+    progress(100)
+    model._choose()
+
+
+def _learn(
+    model: Any, sketch: FitSketch, columns: FitColumns
+) -> tuple[BlockPlan, LabelledRows, list[int]]:
+    """Learn the columns from the sample, with the levels of all rows; return what turns partitions
+    into rows of a fit, those of the sample, and which columns are categories.
+    """
+    sketch.check(columns)
+    table = sketch.sample
+    X = table[[*columns.features]]
+    weights = None if columns.weights is None else columns.row_weights(table)
+    groups = None if columns.groups is None else table[columns.groups]
+    X, weights, _ = model._check_fit(
+        X, table[columns.target], table[[*columns.sensitive]], weights, groups
+    )
+    model.schema_ = sketch.known_schema(model.schema_)
+    codes = model._codes(target_column(model, table[columns.target]))
+    if columns.classifies:
+        known = sketch.levels[columns.target]
+        rare = set() if known is None else {*known} - {*model.classes_.tolist()}
+        if known is None or rare:
+            shown = "many" if known is None else repr(min(map(str, rare)))
+            raise ValueError(
+                f"the sample of {len(table):,} rows lacks classes of {columns.target!r}: {shown}."
+                " Join rare classes, or raise sample_rows."
+            )
+    s = model._attributes(X, codes, table[[*columns.sensitive]])
+    n_folds = int(model.cv)
+    model.folds_ = None
+    if model.aim != "score" and columns.groups is None:
+        classes = codes.astype(np.int64) if columns.classifies else None
+        model._served_folds(n_folds, X, model._coded(X, s), classes, None, weights)
+        n_folds = n_folds if model.folds_ is None else model.folds_.n_folds
+    plan = BlockPlan(columns, model, n_folds)
+    sample = plan.block(table, sketch.identities)
+    return plan, sample, model.schema_.categorical
