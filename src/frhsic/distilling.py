@@ -52,6 +52,7 @@ class GivenRows(NamedTuple):
     sensitive_features: Any
     weights: np.ndarray | None
     groups: np.ndarray | None
+    control_features: Any
 
 
 def distill(
@@ -60,6 +61,7 @@ def distill(
     y: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     estimator: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
@@ -74,8 +76,9 @@ def distill(
     ----------
     predictor : ParityClassifier or ParityRegressor
         Its parameters are used, fitted or not. It must have at most two classes.
-    X, y, sensitive_features, sample_weight, groups
-        Rows, as in the predictor's `fit`; the same rows may be passed.
+    X, y, sensitive_features, control_features, sample_weight, groups
+        Rows, as in the predictor's `fit`; the same rows may be passed. Controls have to be columns
+        of X.
     estimator : classifier, regressor or None
         The plain model. None is boosted trees of LightGBM, which can be exported to ONNX. A
         regressor learns the scores; a classifier learns both labels of each row, weighted by the
@@ -99,7 +102,14 @@ def distill(
     >>> served.predict(X).shape
     (300,)
     """
-    given = named_columns(X=X, y=y, sensitive_features=sensitive_features, groups=groups)
+    given = named_columns(
+        X=X,
+        y=y,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        groups=groups,
+    )
+    controls = given["control_features"]
     y = np.asarray(y)
     classifies = is_classifier(predictor)
     if classifies and len(np.unique(y)) > 2:
@@ -123,6 +133,7 @@ def distill(
             sensitive_features=_safe_indexing(given["sensitive_features"], rows),
             weights=None if weights is None else weights[rows],
             groups=None if groups is None else groups[rows],
+            control_features=None if controls is None else _safe_indexing(controls, rows),
         )
 
     check = select_rows(part == 1)
@@ -130,6 +141,11 @@ def distill(
     fitted = teacher._fit(*select_rows(part > 1))
     assert fitted is not None
     assert teacher.frontier_ is not None
+    if controls is not None and not teacher.controls_among(given["X"]):
+        raise ValueError(
+            "control_features are no columns of X, which is all that a plain model sees. Add them"
+            " to X, or leave them out."
+        )
     student = _imitation(teacher, estimator, check, *fitted)
     excess = _Comparison.of(teacher, student, check).excess()
     if excess > 1:
@@ -159,7 +175,8 @@ def _imitation(
     solution = teacher.solution_
     assert solution is not None
     assert teacher.choice_ is not None
-    scores = solution.out_of_fold(teacher.choice_.position, sample.fold, eta, means)
+    place = teacher.choice_.position
+    scores = solution.out_of_fold(place, sample.fold, eta, means, sample.strata)
     rows = _known(teacher, sample.s)
     scores, X, s, mass = (
         scores[rows],
@@ -236,6 +253,7 @@ class _Comparison:
     s: np.ndarray
     weights: np.ndarray | None
     groups: np.ndarray | None
+    strata: np.ndarray | None
     names: tuple[str, ...]
 
     @classmethod
@@ -259,15 +277,15 @@ class _Comparison:
             s,
             None if rows.weights is None else rows.weights[known],
             None if rows.groups is None else np.unique(rows.groups[known], return_inverse=True)[1],
+            teacher.strata_of(X, None),
             attributes.names,
         )
 
     def gaps(self) -> list[list[tuple[Number, np.ndarray]]]:
         """Return the gaps of both along each attribute, with what each row adds to them."""
-        settings = Settings()
+        rows = self.y, self.s, self.weights, self.groups
         return [
-            output_gaps(self.teacher, one, self.y, self.s, self.weights, self.groups, settings)
-            for one in self.outputs
+            output_gaps(self.teacher, one, *rows, Settings(), self.strata) for one in self.outputs
         ]
 
     def excess(self) -> float:

@@ -344,7 +344,7 @@ class Frontier:
     def _constant(self) -> np.ndarray:
         """Whether each trade-off but the first predicts the same for everybody."""
         nothing = np.zeros(len(next(iter(self.performance.values()))))
-        ends = [[gap.high for gap in every] for every in self.gaps.values()]
+        ends = [np.array([gap.high for gap in every]) for every in self.gaps.values()]
         highest = np.max([nothing, *ends], axis=0)
         return np.asarray((highest < TIE) & (np.arange(len(highest)) > 0))
 
