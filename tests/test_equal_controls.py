@@ -143,10 +143,10 @@ def test_a_frozen_model_and_one_that_uses_s_are_limited_within_strata():
 
 
 def test_three_classes_have_a_gap_within_strata_and_may_use_s():
-    classes = np.digitize(X["skill"] + X["other"], [-1, 1])
+    noise = np.random.default_rng(1).normal(size=len(Y))
+    classes = np.digitize(X["skill"] + X["other"] + 2 * noise, [-1, 1])
     for uses in (False, True):
-        line = LogisticRegression(max_iter=1000)
-        model = ParityClassifier(line, **{**QUICK, "uses_sensitive": uses, "limit": "50%"})
+        model = classifier(uses_sensitive=uses, limit="50%")
         model.fit(NUMBERS, classes, sensitive_features=AGE, control_features=JOB)
         assert model.choice_.gaps["age"].value < 0.6 * model.choice_.unconstrained["age"].value
 
@@ -201,10 +201,10 @@ def test_large_strata_have_coefficients_of_their_own_and_small_ones_the_common_o
     """The theorem has c = μ sign g for two equally frequent values of S, as long as there is a gap:
     of equal size here, with opposite signs.
     """
-    common, first, second = solved((4000, 4000))
+    common, first, second = solved((8000, 8000))
     assert common + first > 0.3
-    assert common + second == approx(-(common + first), rel=0.1)
-    rare, large, small = solved((4000, 40))
+    assert common + second == approx(-(common + first), rel=0.15)  # but for ridge and smoothing
+    rare, large, small = solved((8000, 20))
     assert rare + large == approx(common + first, rel=0.3)
     assert abs(small - large) < 0.4 * abs(second - first)
 

@@ -107,7 +107,7 @@ class Solution:
         tried = [replace(solution, parameters=np.stack(path, axis=1)) for path in paths]
         if len(tried) > 1:
             frontiers = [one.losses_and_gaps(whole, sample.fold) for one in tried]
-            constant = family.loss(whole, family.constant(whole))
+            constant, _ = family.measured(whole, family.constant(whole), np.zeros((len(y), 1)))
             tried = [tried[best_frontier(frontiers, constant)]]
         solution = tried[0]
         if not isinstance(family, NumberRanks):
@@ -172,8 +172,10 @@ class Solution:
             share = part.weights.sum()
             part = replace(part, weights=part.weights / share)
             for i, parameters in enumerate(self.parameters[:, j]):
-                losses[i] += share * self.family.loss(part, parameters)
-                sums[i] += self.family.sums(part, parameters, curves.functions[rows])
+                functions = curves.functions[rows]
+                loss, own = self.family.measured(part, parameters, functions)
+                losses[i] += share * loss
+                sums[i] += own
         gaps = [(curves.gaps(each) / curves.scales).max() for each in sums]
         return losses, np.array(gaps)
 
