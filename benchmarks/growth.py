@@ -4,11 +4,11 @@
 
 Tables are made up: numbers alone, or every other column text with 4 to 40 levels. A cell is a
 table; its record has the processor seconds of each operation, the median of `--repeats`, on one
-thread, and the ratio to `LGBMClassifier` at its defaults: fits of each aim and the encoder to its
-fit, predictions of all rows to its prediction. `one row` is in milliseconds, one row of an array or
-of a frame through `predict_proba`. Cells that the file already has are skipped; at the end, and
-with `--show`, the table is printed, with the falls of the time of a fit from one number of rows to
-the next.
+thread, and the ratio to `LGBMClassifier` at its defaults: fits of each aim and of the encoder to
+its fit, predictions of all rows to its prediction. `one row` is in milliseconds, one row of an
+array or of a frame through `predict_proba`. Cells that the file already has are skipped; at the
+end, and with `--show`, the table is printed, with the falls of the time of a fit from one number of
+rows to the next.
 """
 
 from __future__ import annotations

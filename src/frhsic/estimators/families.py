@@ -452,8 +452,8 @@ def soft_deciles(score: np.ndarray, weights: np.ndarray, width: float) -> np.nda
     rows = np.exp(np.clip((middle - score) / width, -FARTHEST, FARTHEST))[:, None]
 
     def above(deciles: np.ndarray) -> np.ndarray:
-        at = np.exp(np.clip((deciles - middle) / width, -FARTHEST, FARTHEST))
-        return np.asarray(1 / (1 + rows * at))
+        steps = np.clip((deciles - middle) / width, -FARTHEST, FARTHEST)
+        return np.asarray(1 / (1 + rows * np.exp(steps)))
 
     for _ in range(NEWTON_STEPS):
         shares = above(deciles)
