@@ -420,13 +420,16 @@ def test_a_limit_is_kept_at_the_first_place_by_its_upper_end_or_estimate():
     assert shown.choose(None, True).position == 0
 
 
-@pytest.mark.parametrize(("aim", "positions"), [("score", [4, 1, 1]), ("heads", [4, 3, 1])])
-def test_upper_ends_are_compared_from_the_strictest_trade_off_on(aim, positions):
-    """Up to the second beyond the limit, or to the first where the ends are one-sided."""
-    highs = [0.3, 0.1, 0.25, 0.15, 0.12]
+@pytest.mark.parametrize(("aim", "positions"), [("score", [5, 3, 1]), ("heads", [5, 5, 5])])
+def test_upper_ends_are_compared_on_two_ways_from_strict_trade_offs_on(aim, positions):
+    """From the strictest and from three fifths of the path, each up to the first beyond the limit;
+    where the ends are one-sided, from the strictest alone.
+    """
+    highs = [0.3, 0.1, 0.18, 0.15, 0.25, 0.12]
     gaps = {"age": tuple(Gap(0.1, 0.0, high) for high in highs)}
-    shown = Frontier(aim, "gdp", {}, gaps, {"age": 0.0}, 0.95, 0.5, 100)
-    choices = [shown.choose(limit, True) for limit in (0.13, 0.2, 0.26)]
+    losses = {"log_loss": np.zeros(len(highs))}
+    shown = Frontier(aim, "gdp", losses, gaps, {"age": 0.0}, 0.95, 0.5, 100)
+    choices = [shown.choose(limit, True) for limit in (0.13, 0.16, 0.2)]
     assert all(choice.met for choice in choices)
     assert [choice.position for choice in choices] == positions
     assert not shown.choose(0.11, True).met
