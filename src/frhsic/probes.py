@@ -114,10 +114,11 @@ def _cross_fitted_trees(
     settings |= histogram_settings(z.shape[1])
     data = lightgbm.Dataset(z, np.zeros(len(z)), params=settings).construct()
     fits = np.empty((len(targets), len(z)))
-    for train, held_out in split.split(z):
-        part = data.subset(np.sort(train)).construct()
+    for rows, held_out in split.split(z):
+        train: Any = np.sort(rows)
+        part = data.subset(train).construct()
         for own, target in zip(fits, targets):
-            part.set_label(target[np.sort(train)])
+            part.set_label(target[train])
             booster = lightgbm.Booster(settings, part)
             for _ in range(TREES):
                 booster.update()
