@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import signature
 from typing import Any, TypeVar
 
 import numpy as np
@@ -81,6 +82,7 @@ def named_arguments(method: Method) -> Method:
     say of ``fit(X, y, age)`` how the attribute is passed: Python's own message only counts
     arguments.
     """
+    known = signature(method).parameters
 
     @wraps(method)
     def checked(self: Any, *given: Any, **named: Any) -> Any:
@@ -88,6 +90,12 @@ def named_arguments(method: Method) -> Method:
             raise TypeError(
                 "fit takes X and y by position, the others by name: fit(X, y,"
                 " sensitive_features=...)."
+            )
+        if other := sorted(named.keys() - known.keys()):
+            raise TypeError(
+                f"{method.__name__} takes no {other[0]}. Parameters of the fit of your own model"
+                " cannot be passed on, because each fold fits a clone of it on other rows: set them"
+                " in its constructor, or fit it yourself and pass FrozenEstimator(model)."
             )
         arguments = dict(zip(("X", "y"), given)) | named
         return method(self, **named_columns(**arguments))
