@@ -208,8 +208,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ),
     (
         "fit takes no eval_set. Parameters of the fit of your own model cannot be passed on,"
-        " because each fold fits a clone of it on other rows: set them in its constructor, or fit it"
-        " yourself and pass FrozenEstimator(model).",
+        " because each fold fits a clone of it on other rows: set them in its constructor, or fit"
+        " it yourself and pass FrozenEstimator(model).",
         lambda: fitted(classifier(), eval_set=[(X, Y)]),
     ),
     (
