@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import sys
 
-from rules import index, methods, readme, representations, reproduction, scale
+from rules import index, methods, readme, representations, reproduction, scale, serve
 from rules.reading import compare
 from rules.records import ROOT
 
@@ -30,6 +30,7 @@ PAGES = {
     "docs/methods.md": methods,
     "docs/representations.md": representations,
     "docs/scale.md": scale,
+    "docs/serve.md": serve,
     "docs/reproduction.md": reproduction,
 }
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import numpy as np
 import pandas as pd
@@ -97,6 +106,9 @@ def test_a_distilled_model_is_saved_and_loaded_and_prints_in_few_lines(model, tm
         model_scores(served, X, more.get("sensitive_features")),
     )
     assert str(again) == str(served)
+    assert type(load(tmp_path / "model.frhsic", type(served))) is type(served)
+    with pytest.raises(ValueError, match="and ParityRegressor was asked for"):
+        load(tmp_path / "model.frhsic", ParityRegressor)
     assert len(str(served).splitlines()) == 3 + len(served.costs) <= 6
     if isinstance(served, DistilledClassifier):
         assert set(served.predict(X, **more)) == {"yes", "no"}
@@ -249,3 +261,43 @@ def test_onnx_that_cannot_be_written_is_refused_before_training(tmp_path, monkey
     assert result.exit_code == 2
     assert "install it with pip install onnx" in result.output
     assert not (tmp_path / "m.frhsic").exists()
+
+
+# The endpoint of the page "Serve"
+
+
+def test_the_endpoint_of_the_page_answers_as_it_stands(tmp_path):
+    """Scores for rows with a missing value, and a sentence for rows that lack a column."""
+    page = Path(__file__).parents[1] / "docs" / "serve.md"
+    (code,) = re.findall(r"```python\n(# service\.py\n.*?)```", page.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "service.py").write_text(code)
+    served, X, _ = distilled()
+    save(served, tmp_path / "applicants.served.frhsic")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    rows = X.head(20).astype(object).where(X.notna(), None).to_dict("records")
+    command = [sys.executable, "service.py"]
+    environment = os.environ | {"PORT": str(port)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            wait_for(port)
+            with urlopen(address, json.dumps(rows).encode()) as answer:
+                assert_array_equal(json.load(answer), model_scores(served, X.head(20)))
+            with pytest.raises(HTTPError) as refused:
+                urlopen(address, b'[{"years": 1}]')
+            assert "X has no column 'skill'" in refused.value.read().decode()
+        finally:
+            process.terminate()
+
+
+def wait_for(port: int) -> None:
+    """Return once a server listens."""
+    for _ in range(1200):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.05)
+    raise TimeoutError

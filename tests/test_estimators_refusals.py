@@ -207,6 +207,12 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         )
     ),
     (
+        "fit takes no eval_set. Parameters of the fit of your own model cannot be passed on,"
+        " because each fold fits a clone of it on other rows: set them in its constructor, or fit"
+        " it yourself and pass FrozenEstimator(model).",
+        lambda: fitted(classifier(), eval_set=[(X, Y)]),
+    ),
+    (
         "y has 3 classes; a model is distilled for two classes, or numbers.",
         lambda: distill(classifier(), X, k % 3, sensitive_features=AGE),
     ),

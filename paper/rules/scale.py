@@ -26,15 +26,6 @@ def phrases() -> Iterator[str]:
                 f"| {run['rows']:,} | {run['columns']} | {run['workers']} | {speed:,.0f} |"
                 f" {run['peak_memory_mb']:.0f} |"
             )
-    serving = benchmark("serving.json")
-    yield f"{machine(serving)}, {serving['columns']} columns, four of them text"
-    for name in ("ParityClassifier", "FRHSICClassifier"):
-        own = serving[name]
-        yield (
-            f"| `{name}` | {own['kibibytes']:,.0f} KiB | {seconds(own['load'])} |"
-            f" {seconds(own['one row'])} | {seconds(own['all rows'])} |"
-            f" {seconds(own['predict of the CSV'])}, {own['gigabytes']:.1f} GB |"
-        )
     peers = benchmark("cpu_peers.json")
     large = benchmark("large_audit.json")
     ways = pd.DataFrame(large["ways"]).max(axis=1)

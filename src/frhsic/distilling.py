@@ -18,9 +18,9 @@ from frhsic.auditing.outputs import output_gaps
 from frhsic.auditing.results import Change, Number
 from frhsic.estimators.constraints import LabelledRows
 from frhsic.estimators.distilled import (
-    Cost,
     Distilled,
     DistilledClassifier,
+    ImitationCost,
     fit_estimator,
     fit_trees,
     ordered_schema,
@@ -301,7 +301,7 @@ class _Comparison:
         ]
         return float(min(max([1.0, *ratios]), MOST_EXCESS))
 
-    def costs(self) -> Iterator[Cost]:
+    def costs(self) -> Iterator[ImitationCost]:
         """Yield performance and gaps of both with intervals of their differences."""
         level = round(1 - Settings().confidence, 12)
         threshold = 0.5 if self.teacher.aim == "decision" else None
@@ -310,13 +310,13 @@ class _Comparison:
         stated = STATED[self.teacher.aim]
         for key, name in stated.items():
             if key in by_key:
-                yield _cost(name, by_key[key])
+                yield _imitation_cost(name, by_key[key])
         for name, (before, a), (after, b) in zip(self.names, *self.gaps()):
             shared = covariance(a, b, self.groups, self.weights)
             change = difference(after.key, name, before, after, level, shared)
-            yield _cost(f"gap along {name}", change)
+            yield _imitation_cost(f"gap along {name}", change)
 
 
-def _cost(name: str, change: Change) -> Cost:
+def _imitation_cost(name: str, change: Change) -> ImitationCost:
     assert change.interval is not None
-    return Cost(name, change.before, change.after, *change.interval)
+    return ImitationCost(name, change.before, change.after, *change.interval)

@@ -26,11 +26,11 @@ from frhsic.tables.schema import Schema
 
 # Trees at most, and rounds without progress that end the boosting.
 MOST_TREES = 150
-PATIENCE = 10
+IDLE_ROUNDS = 10
 
 
 @dataclass(frozen=True)
-class Cost:
+class ImitationCost:
     """One number of a distilled model beside that of the predictor which it imitates.
 
     Attributes
@@ -72,7 +72,7 @@ class Distilled:
         Names of the attributes.
     sensitive_schema_ : Schema or None
         How a table holds the attributes, if they were read from a file.
-    costs : tuple of Cost
+    costs : tuple of ImitationCost
         Performance and gaps beside those of the predictor.
     rows : int
         Number of rows that the costs were measured on.
@@ -97,7 +97,7 @@ class Distilled:
     uses_sensitive: bool
     sensitive_names_in_: tuple[str, ...]
     sensitive_schema_: Schema | None
-    costs: tuple[Cost, ...]
+    costs: tuple[ImitationCost, ...]
     rows: int
 
     def __post_init__(self) -> None:
@@ -302,7 +302,7 @@ def fit_trees(
         data,
         MOST_TREES,
         valid_sets=[lightgbm.Dataset(*held_out, reference=data)],
-        callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
+        callbacks=[lightgbm.early_stopping(IDLE_ROUNDS, verbose=False)],
     )
     return lightgbm.Booster(model_str=booster.model_to_string(num_iteration=booster.best_iteration))
 

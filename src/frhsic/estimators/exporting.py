@@ -17,8 +17,8 @@ from frhsic.tables.schema import ColumnType, Schema
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 IR_VERSION = 8
 # Columns that are the same for all rows, and what ONNX cannot read.
-CONSTANT = ("identifier", "empty")
-UNREADABLE = ("date", "duration")
+SAME_KINDS = ("identifier", "empty")
+UNREADABLE_KINDS = ("date", "duration")
 
 
 def require_exportable(model: Any, schema: Schema | None) -> None:
@@ -33,7 +33,7 @@ def require_exportable(model: Any, schema: Schema | None) -> None:
 
 def require_readable_columns(schema: Schema | None) -> None:
     """Raise if a table has columns that ONNX cannot read."""
-    dates = [] if schema is None else [c.name for c in schema.columns if c.kind in UNREADABLE]
+    dates = [] if schema is None else [c.name for c in schema.columns if c.kind in UNREADABLE_KINDS]
     if dates:
         raise ValueError(
             f"column {dates[0]!r} holds dates or durations, which ONNX cannot read. Turn it into a"
@@ -126,7 +126,7 @@ class _Inputs:
             self.add_numbers(column, f"x{column}")
         elif one.levels:
             self.add_levels(column, one)
-        elif one.kind not in CONSTANT:
+        elif one.kind not in SAME_KINDS:
             self.add_numbers(column, one.name)
 
     def add_numbers(self, column: int, name: str) -> None:

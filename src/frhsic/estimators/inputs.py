@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import signature
 from typing import Any, TypeVar
 
 import numpy as np
@@ -82,6 +82,7 @@ def named_arguments(method: Method) -> Method:
     say of ``fit(X, y, age)`` how the attribute is passed: Python's own message only counts
     arguments.
     """
+    known = signature(method).parameters
 
     @wraps(method)
     def checked(self: Any, *given: Any, **named: Any) -> Any:
@@ -90,19 +91,22 @@ def named_arguments(method: Method) -> Method:
                 "fit takes X and y by position, the others by name: fit(X, y,"
                 " sensitive_features=...)."
             )
-        if named.get("control_features") is not None and not _takes_controls(method):
+        other = sorted(named.keys() - known.keys())
+        if "control_features" in other:
             raise TypeError(
                 f"{method.__name__} of {type(self).__name__} takes no control_features: only"
                 " ParityClassifier and ParityRegressor compare people of equal controls."
+            )
+        if other:
+            raise TypeError(
+                f"{method.__name__} takes no {other[0]}. Parameters of the fit of your own model"
+                " cannot be passed on, because each fold fits a clone of it on other rows: set them"
+                " in its constructor, or fit it yourself and pass FrozenEstimator(model)."
             )
         arguments = dict(zip(("X", "y"), given)) | named
         return method(self, **named_columns(**arguments))
 
     return checked  # type: ignore[return-value]  # of the same signature
-
-
-def _takes_controls(method: Callable[..., Any]) -> bool:
-    return "control_features" in inspect.signature(method).parameters
 
 
 def named_columns(*, X: Any = None, **others: Any) -> dict[str, Any]:

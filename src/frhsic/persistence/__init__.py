@@ -23,7 +23,7 @@ import zipfile
 from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import safetensors.numpy
 from sklearn.exceptions import InconsistentVersionWarning
@@ -38,6 +38,8 @@ from frhsic.persistence.proof import LARGEST_DIFFERENCE, difference, prove
 from frhsic.persistence.values import DATA, JSON, NODES, Reader, Writer, trusting
 
 __all__ = ["load", "save"]
+
+Model = TypeVar("Model")
 
 NETWORKS = ("FRHSICClassifier", "FRHSICRegressor")
 DISTILLED = ("Distilled", "DistilledClassifier")
@@ -176,8 +178,35 @@ def _written_parameters(model: Any, writer: Writer) -> dict[str, Any]:
     return parameters
 
 
+@overload
 def load(
     path: str | Path,
+    kind: type[Model],
+    *,
+    estimator: Any = ...,
+    encoder: Any = ...,
+    penalty: Any = ...,
+    trusted: Collection[str] = ...,
+    max_bytes: int | None = ...,
+) -> Model: ...
+
+
+@overload
+def load(
+    path: str | Path,
+    kind: None = None,
+    *,
+    estimator: Any = ...,
+    encoder: Any = ...,
+    penalty: Any = ...,
+    trusted: Collection[str] = ...,
+    max_bytes: int | None = ...,
+) -> Any: ...
+
+
+def load(
+    path: str | Path,
+    kind: type[Any] | None = None,
     *,
     estimator: Any = None,
     encoder: Any = None,
@@ -195,6 +224,9 @@ def load(
     ----------
     path
         File that :func:`save` has written.
+    kind
+        The class that the file has to hold, such as ``ParityClassifier``; an error if it holds
+        another. Type checkers then know the class of the model.
     estimator, encoder, penalty
         The function, custom encoder or custom penalty that the model was made with, if it was made
         with one; an error if the file needs none.
@@ -231,6 +263,8 @@ def load(
             header = json.loads(text)
             saved = dict(header["versions"])
             require(header["class"] in SAVED, f"this version knows no {header['class']!r}")
+            if kind is not None and header["class"] != kind.__name__:
+                raise ValueError(f"it holds a {header['class']}, and {kind.__name__} was asked for")
             data = archive.read(ARRAYS_ENTRY)
             budget.charge_text(data[8 : 8 + int.from_bytes(data[:8], "little")], NODES)
             reader = Reader(safetensors.numpy.load(data), archive.read, budget, trusted)
@@ -238,8 +272,8 @@ def load(
             with ignore_warnings(InconsistentVersionWarning):
                 return _model(header, reader, given)
     except Exception as error:
-        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        reason = f"{kind}{error}"
+        name = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        reason = f"{name}{error}"
         others = [
             f"{name} {saved.get(name)} (here {here[name]})"
             for name in here

@@ -36,7 +36,7 @@ DATA = {
         "frhsic.estimators.constraints": "Constraint",
         "frhsic.estimators.coupling": "DensityRatio JointBasis",
         "frhsic.estimators.deciding": "Decisions",
-        "frhsic.estimators.distilled": "Cost Distilled DistilledClassifier",
+        "frhsic.estimators.distilled": "Distilled DistilledClassifier ImitationCost",
         "frhsic.estimators.encoder": "Representation",
         "frhsic.estimators.engine": "Engine",
         "frhsic.estimators.families": (
