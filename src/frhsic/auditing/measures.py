@@ -34,9 +34,9 @@ from frhsic.intervals import Interval
 from frhsic.parity import ParityCurve, ParityResult
 from frhsic.parity.column import (
     GapOptions,
-    between_strata,
     column_from_sums,
     column_gaps,
+    strata_part,
     stratified_covariance,
 )
 from frhsic.parity.curve import curve_from_sums
@@ -274,7 +274,7 @@ def gaps_from_sums(
         numbers=tuple(equal),
         differences=tuple(differences),
         strata=_stratum_populations(sums["gdp"], cells, names, settings),
-        between=between_strata(sums["gdp"], cells, column_from_sums(sums["gdp"].pooled(), cells)),
+        between=strata_part(sums["gdp"], cells, column_from_sums(sums["gdp"].pooled(), cells)),
     )
     return replace(population, within=among_equals)
 

@@ -33,7 +33,7 @@ from frhsic.parity.sums import ScoreSums, node_levels, summed_effective_rows, wi
 FEWEST = 5.0
 """Earlier rows of a window at least; with fewer it is joined with the next one."""
 
-RESAMPLES = 499
+PART_DRAWS = 499
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class _Sample:
         weight = np.array(nodes.share) * rows.sum() / rows
         mean = np.array(nodes.mean)
         central = np.array([np.ones(len(rows)), np.zeros(len(rows)), *nodes.moments])
-        raw = moved(central[None], mean - center)[0]
+        raw = shift_powers(central[None], mean - center)[0]
         powers = rows * weight ** np.arange(1, 5)[:, None, None] * raw
         spread = np.sqrt(central[2])
         reach = float((np.abs(mean - center) + 3 * spread).max())
@@ -103,7 +103,7 @@ class _Sample:
 
     def centered(self, scale: float, mean: Array) -> Array:
         """Return the powers of scores times a number that have other means of the windows."""
-        return moved(moved(self.powers, -self.means), mean, scale)
+        return shift_powers(shift_powers(self.powers, -self.means), mean, scale)
 
     def gap(self) -> ColumnGap:
         """Return the gap of the means of the windows."""
@@ -121,7 +121,7 @@ class _Sample:
         return ColumnGap(sums, Windows(sums))
 
 
-def moved(powers: Array, shift: Array, scale: float = 1.0) -> Array:
+def shift_powers(powers: Array, shift: Array, scale: float = 1.0) -> Array:
     """Return the sums of powers of scale · f + shift from those of f, of shape (…, 5, windows)."""
     return np.stack(
         [
@@ -151,7 +151,7 @@ def split_change(before: Nodes, after: Nodes, attribute: str, level: float) -> I
     new = new.merge(starts)
     came = np.flatnonzero(new.rows >= 1)
     new = new.keep(came)
-    options = GapOptions(1 - level, RESAMPLES, 0)
+    options = GapOptions(1 - level, PART_DRAWS, 0)
     first = old.gap()
     last = new.gap()
     middle = old.keep(came).weighted(new.shares).gap()

@@ -277,7 +277,7 @@ def stratified_covariance(
     return (one + other - difference) / 2
 
 
-def between_strata(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> float:
+def strata_part(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> float:
     """Return the part of the gap of all rows that lies between strata: that of the mean scores of
     their strata, with the same signs.
     """

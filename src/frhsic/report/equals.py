@@ -115,7 +115,7 @@ def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
     if within is None:
         return []
     attribute = audit[s]
-    curves = {name: centered(group.curves["gdp"]) for name, group in sorted_strata(within)}
+    curves = {name: center_curve(group.curves["gdp"]) for name, group in sorted_strata(within)}
     domain, cut = drawn_domain(attribute, attribute.all_rows.curves["gdp"])
     extent = drawn_extent([*curves.values()], [], attribute.law)
     pictures = []
@@ -127,7 +127,7 @@ def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
     return pictures
 
 
-def centered(curve: Curve) -> Curve:
+def center_curve(curve: Curve) -> Curve:
     """Return a curve less its overall mean."""
 
     def shifted(values: Sequence[float]) -> tuple[float, ...]:

@@ -29,6 +29,7 @@ from frhsic.auditing.results import (
 )
 from frhsic.formatting import capitalize, format_setting, percent
 from frhsic.intervals import Interval
+from frhsic.parity.limits import PREFIXES
 from frhsic.report.model import TradeOff, TradeOffPoint
 
 WORDS = tomllib.loads(
@@ -110,12 +111,23 @@ def favoured_phrase(subject: Subject) -> str:
 
 def measure_label(key: str) -> str:
     """Return the name of a number; of an unknown one, its key."""
-    return LABELS.get(key, key)
+    plain = plain_measure(key)
+    name = LABELS.get(plain, plain)
+    return name if plain == key else say("among_equals", name=name)
+
+
+def plain_measure(key: str) -> str:
+    """Return the measure of all people that belongs to one of people of equal controls."""
+    prefix = PREFIXES["equal"]
+    return "gdp" if key == prefix else key.removeprefix(f"{prefix}.")
 
 
 def gap_name(key: str, s: str) -> str:
     """Return what is limited, such as “rank gap along age”; of the score, “gap along age”."""
-    name = "gap" if key == "gdp" else LABELS[key]
+    plain = plain_measure(key)
+    name = "gap" if plain == "gdp" else LABELS[plain]
+    if plain != key:
+        name = say("among_equals", name=name)
     return f"{name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
 
 
