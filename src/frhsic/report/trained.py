@@ -139,7 +139,7 @@ def trained_report(
         weights=sample_weight,
         groups=groups,
     )
-    codes = None if every.ndim == 1 else np.searchsorted(labels, target)
+    codes = None if every.ndim == 1 else pd.Index(labels).get_indexer(target)
     rows = _HeldOut(model, X, inputs.rows, shown, codes)
     free = _outputs(model.at(None), X, s)
     was = _of_class(free, shown)

@@ -468,7 +468,8 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
 def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) -> Problem:
     """Return how amounts of money and the like are read."""
     bare = cells.str.strip()
-    plain = bare[~bare.str.fullmatch(r"[-+]?[0-9]*[.,]?[0-9]*") & ~bare.isin(NUMBER_MARKS)]
+    bare = bare[~bare.isin(NUMBER_MARKS)]
+    plain = bare[plain_digits(bare, decimal)[0] != bare]
     numbers = column(plain.iloc[:1], decimal)
     return Problem(
         "amounts",
