@@ -117,6 +117,18 @@ def test_each_problem_is_named_with_the_option_that_settles_it(kind, tmp_path):
     assert "error" not in [problem["certainty"] for problem in again]
 
 
+def test_an_error_of_the_target_hides_no_other_problem(tmp_path):
+    labels = people()["paid"].map({"yes": "bought", "no": "left"})
+    table = people().assign(paid=labels, born=2000 - people()["age"], end=labels == "left")
+    problems, command = problems_of(table, tmp_path)
+    kinds = {problem["kind"]: problem["option"] for problem in problems}
+    rarest = labels.value_counts().index[-1]
+    assert kinds["target"] == f"--positive {rarest}"
+    assert kinds["attribute repeated"] == "--drop born"
+    assert kinds["leak"] == "--drop end"
+    assert command.count("--drop") == 2
+
+
 def test_a_clean_table_has_no_problem_but_a_note_on_its_classes(tmp_path):
     problems, command = problems_of(people(), tmp_path)
     assert [problem["kind"] for problem in problems] == ["target"]

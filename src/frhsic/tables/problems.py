@@ -538,12 +538,13 @@ def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
     for name, column in features.select_dtypes("number").items():
         text = str(name)
         if NAMED_WEIGHT.fullmatch(text) and column.min() >= 0 and column.nunique() > LEAST_VALUES:
+            option = option_text("row-weights", text)
             yield Problem(
                 "weights",
-                f"{text!r} may hold weights of rows. If so, pass it as weights; it is a feature"
-                " otherwise.",
+                f"{text!r} may hold weights of rows. If so, pass it as weights by {option}; it is a"
+                " feature otherwise.",
                 (text,),
-                option=option_text("row-weights", text),
+                option="" if text.casefold() == "weight" else option,  # bodies have weights, too
             )
 
 
