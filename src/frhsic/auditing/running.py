@@ -85,7 +85,8 @@ def audit(
     ----------
     z
         One column is a score; several are a representation. Two columns between 0 and 1 whose rows
-        sum to 1 are the output of ``predict_proba``: the second is the score.
+        sum to 1 are the output of ``predict_proba``: the second is the score. Of the probabilities
+        of more classes, the one of `positive` is.
     sensitive_features
         The sensitive attribute, or a frame or matrix with several, one per column. In a Series or a
         frame, bands such as "30-39" and ordered categories become numbers, and a remark says so.
@@ -337,7 +338,7 @@ class Inputs:
         )
         values = _arrays.matrix(z, words).astype(np.float64)
         if scores is None:
-            values = _one_score(values)
+            values = _one_score(_class_score(values, y, positive))
         name = _arrays.array_name(z, "score" if values.shape[1] == 1 else "z")
         sensitive = read_sensitive(s, default="s", allow_missing=True)
         n = len(values)
@@ -386,6 +387,20 @@ class Inputs:
             n - rows.count,
             tuple(notes),
         )
+
+
+def _class_score(values: np.ndarray, y: Any, positive: object) -> np.ndarray:
+    """Return the column of the positive class of a matrix with the probabilities of several, which
+    stand in the order of their labels; other matrices as they are.
+    """
+    if values.shape[1] < 3 or y is None or positive is None:
+        return values
+    labels = np.unique(np.asarray(y).astype(str)).tolist()
+    chances = (values >= 0).all() and np.allclose(values.sum(axis=1), 1)
+    if not chances or len(labels) != values.shape[1] or str(positive) not in labels:
+        return values
+    place = labels.index(str(positive))
+    return values[:, place : place + 1]
 
 
 def require_enough_rows(

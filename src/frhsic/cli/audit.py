@@ -333,7 +333,7 @@ def _on_one_machine(
         scores = (
             _table_scores(options, table)
             if served is None
-            else served.representation_and_scores(table.cells, file)
+            else served.representation_and_scores(table.cells, file, options.positive)
         )
         return _audit_table(options, table, scores, served, statements, watch)
 
@@ -384,8 +384,8 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
     """Return the value of a target that counts as 1, and merge the spellings of its labels; numbers
     other than 0 and 1 are taken as they are.
     """
-    from frhsic.tables.columns import column_kind
-    from frhsic.tables.problems import Problem
+    from frhsic.tables.columns import column_kind, level_text
+    from frhsic.tables.problems import Problem, option_text
     from frhsic.tables.targets import merge_labels
 
     column = check.table[target]
@@ -399,7 +399,8 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
     assert classes is not None  # of text
     if len(classes) > 2:
         said = f"target {target!r} has {len(classes)} classes; say which of them counts as 1."
-        check.problems.append(Problem("target", said, (target,), None, "error", "--positive VALUE"))
+        option = option_text("positive", level_text(classes[0]))
+        check.problems.append(Problem("target", said, (target,), None, "error", option))
         return None
     check.table[target], _ = merge_labels(column)
     return str(classes[1])

@@ -330,26 +330,31 @@ class Served:
             blocks.append(model_outputs(self.model, *block).iloc[: len(X) - start])
         return pd.concat(blocks).set_axis(rows.index)
 
-    def representation_and_scores(self, rows: pd.DataFrame, file: TableFile) -> tuple[Any, Any]:
-        """Return Z and the score of rows, None where the model has none."""
+    def representation_and_scores(
+        self, rows: pd.DataFrame, file: TableFile, positive: str | None = None
+    ) -> tuple[Any, Any]:
+        """Return Z and the score of rows, None where the model has none; of several classes the
+        probability of the positive one.
+        """
         import numpy as np
 
         from frhsic.scoring import model_scores
+        from frhsic.tables.columns import fold_text, quote_names
 
-        classes = getattr(self.model, "classes_", (0, 1))
-        if len(classes) != 2:
+        classes = [str(label) for label in getattr(self.model, "classes_", (0, 1))]
+        places = [i for i, label in enumerate(classes) if fold_text(label) == fold_text(positive)]
+        if len(classes) > 2 and not places:
             raise ValueError(
-                f"the model {self.path.name} predicts {len(classes)} classes; an audit takes one"
-                " score. Write the probability of the class in question into the table and pass it"
-                " as --score."
+                f"the model {self.path.name} predicts {len(classes)} classes:"
+                f" {quote_names(classes)}. Say which of them is audited (--target COLUMN --positive"
+                " CLASS)."
             )
         X, s = self.inputs(rows, file)
         z = np.asarray(self.model.transform(X)) if hasattr(self.model, "transform") else None
-        return z, (
-            model_scores(self.model, X, s).astype(np.float64)
-            if hasattr(self.model, "predict")
-            else None
-        )
+        if not hasattr(self.model, "predict"):
+            return z, None
+        scores = model_scores(self.model, X, s).astype(np.float64)
+        return z, scores[:, places[0]] if len(classes) > 2 else scores
 
     def unseen_notes(self, rows: int) -> list[str]:
         """Return a sentence for each column with levels that no training row has; raise if most of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,8 +28,9 @@ from frhsic.auditing.results import GAPS, LIMITABLE, Change, Keyed, Number
 from frhsic.auditing.running import Inputs, audit_inputs, finish_audit
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap
+from frhsic.formatting import format_estimate
 from frhsic.intervals import Interval
-from frhsic.parity import gdp_curve
+from frhsic.parity import gdp, gdp_curve
 from frhsic.parity.limits import LimitLike, measure_name, parse_limits
 from frhsic.report.model import Report, Stop, TradeOff, TradeOffPoint
 from frhsic.scoring import model_scores
@@ -57,7 +58,10 @@ def trained_report(
     settings: Settings | None = None,
     context: Context | None = None,
 ) -> Report:
-    r"""Report on a model of two classes or of numbers that was fitted under a limit.
+    r"""Report on a model of classes or of numbers that was fitted under a limit.
+
+    Of several classes, the most frequent one is reported on, and a remark gives the gaps of the
+    others: a limit holds for each of them.
 
     The trade-offs are those of ``model.frontier_``, by the measure that belongs to the aim. The
     audits are of other rows: those of ``model.at(None)`` and of the model. Scores are audited, and
@@ -104,11 +108,9 @@ def trained_report(
             "the model was fitted without sensitive_features, so there is no trade-off to report."
         )
     labels = getattr(model, "classes_", None)
-    if labels is not None and len(labels) != 2:
-        raise ValueError(
-            f"the model predicts {len(labels)} classes; a report takes one score. Train one class"
-            " against the rest."
-        )
+    shown = 1
+    if labels is not None and len(labels) > 2:
+        shown = int(np.argmax([np.sum(np.asarray(y) == label) for label in labels]))
     rest = (sample_weight, "sample_weight"), (groups, "groups")
     strata = model.strata_of(X, control_features)
     _arrays.require_same_rows((X, "X"), (y, "y"), (sensitive_features, "sensitive_features"), *rest)
@@ -129,24 +131,30 @@ def trained_report(
         given = context.given or len(s) + context.dropped
         context = replace(context, given=given, dropped=context.dropped + lost)
         s = s[known]
-    context = replace(context, name=context.name or _score_name(model, target.name))
+    context = replace(context, name=context.name or _score_name(model, target.name, shown))
     names = [str(name) for name in model.sensitive_names_in_]
     if model.strata_ is not None:
         context = replace(context, remarks=(*context.remarks, *model.strata_.notes))
-    now = _outputs(model, X, s, control_features)
+    every = _outputs(model, X, s, control_features)
+    now = _of_class(every, shown)
     inputs = Inputs.from_arrays(
         now,
         pd.DataFrame(s, columns=names),
         target,
         None,
-        positive=None if labels is None or labels.tolist() == [0, 1] else labels[1],
+        positive=None if labels is None or labels.tolist() == [0, 1] else labels[shown],
         favourable=favourable,
         weights=sample_weight,
         groups=groups,
     )
     inputs = replace(inputs, rows=replace(inputs.rows, strata=strata, controls=model.strata_))
-    rows = _HeldOut(model, X, control_features, inputs.rows)
-    was = rows.outputs(model.at(None))
+    codes = None if every.ndim == 1 else pd.Index(labels).get_indexer(target)
+    rows = _HeldOut(model, X, control_features, inputs.rows, shown, codes)
+    free = rows.outputs(model.at(None))
+    was = _of_class(free, shown)
+    if every.ndim > 1:
+        remark = _classes_remark(every, s, names, labels, shown)
+        context = replace(context, remarks=(*context.remarks, remark))
     threshold = None if model.aim == "decision" else threshold
 
     def audit_outputs(f: np.ndarray, about: str) -> Audit:
@@ -163,9 +171,9 @@ def trained_report(
         paired = tuple(rows.changes(was, now, before, after, settings))
         before = replace(before, limits=check_limits(before, stated_limits, before))
     after = replace(after, limits=check_limits(after, stated_limits, before or after, paired))
-    old = rows.measure_outputs(was, settings)
+    old = rows.measure_outputs(free, settings)
     place = model.choice_.position
-    new = rows.measure_outputs(now, settings) if place else old
+    new = rows.measure_outputs(every, settings) if place else old
     return Report(
         after,
         before=before,
@@ -190,13 +198,36 @@ def _outputs(model: Any, X: Any, s: np.ndarray, controls: Any) -> np.ndarray:
     return np.asarray(model.predict(X, **more) == model.classes_[1], dtype=np.float64)
 
 
-def _score_name(model: Any, target: Any) -> str:
+def _of_class(outputs: np.ndarray, shown: int) -> np.ndarray:
+    """Return the outputs of one class, where there are several."""
+    return outputs if outputs.ndim == 1 else outputs[:, shown]
+
+
+def _classes_remark(
+    outputs: np.ndarray, s: np.ndarray, names: Sequence[str], labels: Any, shown: int
+) -> str:
+    """Return which of several classes a report is about, and the gaps of the others."""
+    others = []
+    for place in range(len(labels)):
+        gaps = [
+            f"{format_estimate(gdp(outputs[:, place], column).value)} along {name}"
+            for name, column in zip(names, s.T)
+        ]
+        if place != shown:
+            others.append(f"{str(labels[place])!r} {', '.join(gaps)}")
+    return (
+        f"The report is about the probability of {str(labels[shown])!r}, the most frequent class. A"
+        f" limit holds for each class; gaps of the others with it: {'; '.join(others)}."
+    )
+
+
+def _score_name(model: Any, target: Any, shown: int) -> str:
     """Return what the outputs of a model are called."""
     classes = [str(label) for label in getattr(model, "classes_", ())]
     score = "probability of" if classes and model.aim != "decision" else "predicted"
     if classes in ([], ["0", "1"], ["False", "True"]):  # the target names its positive class
         return f"{score} {target}"
-    return f"{score} {target}: {classes[1]}"
+    return f"{score} {target}: {classes[shown]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +248,16 @@ class _Measured:
 
 @dataclass(frozen=True, eq=False)
 class _HeldOut:
-    """Rows that had no part in the fit of a model."""
+    """Rows that had no part in the fit of a model. Of several classes, `shown` is reported on, and
+    `codes` are those of the rows.
+    """
 
     model: Any
     X: Any
     controls: Any
     rows: Rows
+    shown: int = 1
+    codes: np.ndarray | None = None
 
     def outputs(self, model: Any) -> np.ndarray:
         """Return what is audited of a model."""
@@ -248,15 +283,22 @@ class _HeldOut:
         decided = "balanced_accuracy" if rare else "accuracy"
         return {"score": "log_loss", "rank": "auc", "decision": decided}[self.model.aim]
 
-    def measure_outputs(self, f: np.ndarray, settings: Settings) -> _Measured:
+    def measure_outputs(self, outputs: np.ndarray, settings: Settings) -> _Measured:
         """Return performance and gaps of outputs on these rows, as the model measures them: one
         gap for all conditions of an attribute.
         """
         rows = self.rows
         gaps = output_gaps(
-            self.model, f, self.y, rows.s, rows.weights, rows.groups, settings, rows.strata
+            self.model,
+            _of_class(outputs, self.shown),
+            self.y,
+            rows.s,
+            rows.weights,
+            rows.groups,
+            settings,
+            rows.strata,
         )
-        return _Measured(self.performance(f), gaps)
+        return _Measured(self.performance(outputs), gaps)
 
     def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
         """Yield how the limit changed the gap along each attribute."""
@@ -288,8 +330,9 @@ class _HeldOut:
         for limit, candidate in sorted(models.items(), key=lambda item: item[1].choice_.position):
             place = candidate.choice_.position
             if place not in known:
-                f = self.outputs(candidate)
-                known[place] = f, self.measure_outputs(f, settings)
+                every = self.outputs(candidate)
+                measured = self.measure_outputs(every, settings)
+                known[place] = _of_class(every, self.shown), measured
             f, measured = known[place]
             curves = {
                 name: shown_curve(
@@ -373,7 +416,10 @@ class _HeldOut:
                     yield difference(key, name, known, number, level, shared)
 
     def performance(self, f: np.ndarray) -> float:
-        """Return the performance of outputs."""
+        """Return the performance of outputs, of all classes."""
+        if self.codes is not None:
+            chances = np.clip(f[np.arange(len(f)), self.codes], 1e-12, 1.0)
+            return float(np.average(-np.log(chances), weights=self.rows.weights))
         if self.measure == "squared_error":
             return float(np.average((f - self.y) ** 2, weights=self.rows.weights))
         results = performance(f, self.y, 0.5, self.rows.weights)

@@ -221,10 +221,8 @@ class TableCheck:
         self.problems += text_problems(self.cells, self.schema.select([name]), self.decimal)
         column = self.table[name]
         present = column.notna()
-        option = ""
-        if positive is None and is_text(column):
-            rarest = rarest_label(column[present])
-            option = "" if rarest is None else option_text("positive", rarest)
+        rarest = rarest_label(column[present]) if positive is None and is_text(column) else None
+        option = "" if rarest is None else option_text("positive", rarest)
         with self.errors("target", name, option):
             codes, classes, notes = read_target(column[present], positive)
             require_moderate(column[present], codes, f"target {name!r}")
@@ -235,6 +233,9 @@ class TableCheck:
                 self.problems += [*number_problems(column), *_number_target(column)]
             else:
                 self.problems += class_problems(codes, classes, name)
+            return codes, classes
+        if option:  # other columns are compared with the target that the option would give
+            codes, classes, _ = read_target(column[present], rarest)
             return codes, classes
         return None
 
@@ -294,9 +295,10 @@ class TableCheck:
         if roles.groups is None and not repeated:
             others = [name for name in kept if name not in (roles.features or ())]
             self.problems += panel_problems(self.table[[*others, *s]])
-        if codes is not None and len(codes) == len(self.table):
+        if kept:
+            known_codes = None if codes is None or len(codes) < len(self.table) else codes
             count = 0 if classes is None else len(classes)
-            for problem in feature_problems(self.table[kept], codes, count, clean):
+            for problem in feature_problems(self.table[kept], known_codes, count, clean):
                 known = problem.kind == "repeated rows" and any(
                     other.kind == problem.kind for other in self.problems
                 )

@@ -468,7 +468,8 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
 def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) -> Problem:
     """Return how amounts of money and the like are read."""
     bare = cells.str.strip()
-    plain = bare[~bare.str.fullmatch(r"[-+]?[0-9]*[.,]?[0-9]*") & ~bare.isin(NUMBER_MARKS)]
+    bare = bare[~bare.isin(NUMBER_MARKS)]
+    plain = bare[plain_digits(bare, decimal)[0] != bare]
     numbers = column(plain.iloc[:1], decimal)
     return Problem(
         "amounts",
@@ -537,12 +538,13 @@ def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
     for name, column in features.select_dtypes("number").items():
         text = str(name)
         if NAMED_WEIGHT.fullmatch(text) and column.min() >= 0 and column.nunique() > LEAST_VALUES:
+            option = option_text("row-weights", text)
             yield Problem(
                 "weights",
-                f"{text!r} may hold weights of rows. If so, pass it as weights; it is a feature"
-                " otherwise.",
+                f"{text!r} may hold weights of rows. If so, pass it as weights by {option}; it is a"
+                " feature otherwise.",
                 (text,),
-                option=option_text("row-weights", text),
+                option="" if text.casefold() == "weight" else option,  # bodies have weights, too
             )
 
 
