@@ -20,7 +20,7 @@ from sklearn.preprocessing import SplineTransformer
 from frhsic import ParityClassifier, ParityRegressor
 from frhsic.estimators import families
 from frhsic.estimators.basis import MOST_LEVELS, SensitiveBasis
-from frhsic.estimators.constraints import Constraint, GapCurves
+from frhsic.estimators.constraints import Constraint, GapCurves, LabelledRows
 from frhsic.estimators.deciding import Decisions
 from frhsic.estimators.families import (
     BinaryScores,
@@ -43,11 +43,12 @@ from frhsic.scoring import auc_and_influence
 @dataclass(frozen=True)
 class Law:
     """A discrete law p(x, s, y), and among which rows the gap is measured: all, or those with y =
-    1.
+    1; with `strata`, the control of each x, within these.
     """
 
     table: np.ndarray
     positive: bool = False
+    strata: np.ndarray | None = None
 
     @property
     def mass(self) -> np.ndarray:
@@ -64,35 +65,94 @@ class Law:
         return kept / kept.sum()
 
     @property
-    def basis(self) -> SensitiveBasis:
+    def inside(self) -> np.ndarray:
+        """Which x are in each stratum, (strata, x)."""
+        codes = np.zeros(len(self.mass)) if self.strata is None else self.strata
+        return codes == np.unique(codes)[:, None]
+
+    @property
+    def cells(self) -> np.ndarray:
+        """The law of x and of (stratum, s), among the rows of the condition."""
+        return np.hstack([self.joint * own[:, None] for own in self.inside])
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The mass of each (stratum, s)."""
+        return self.cells.sum(axis=0)
+
+    @property
+    def constraint(self) -> Constraint:
         shares = self.joint.sum(axis=0)
-        return SensitiveBasis.fit(np.arange(len(shares)) * 1.0, shares)
+        basis = SensitiveBasis.fit(np.arange(len(shares)) * 1.0, shares)
+        rate = self.table[:, :, 1].sum() if self.positive else 1.0
+        return Constraint(0, "positive" if self.positive else "all", basis, float(rate))
+
+    @property
+    def design(self) -> np.ndarray:
+        """The matrix that gives E[f | s, w] - E[f | w] of f(x), by its definition."""
+        among = np.vstack([self.joint.sum(axis=1) * own for own in self.inside])
+        among /= among.sum(axis=1, keepdims=True)
+        levels = self.joint.shape[1]
+        return self.cells.T / self.shares[:, None] - np.repeat(among, levels, axis=0)
+
+    def curve(self, f: np.ndarray) -> np.ndarray:
+        return self.design @ f
+
+    def gap(self, f: np.ndarray) -> float:
+        return float(self.shares @ np.abs(self.curve(f)))
+
+    def labelled(self) -> LabelledRows:
+        """One row for each x, s and y, with its probability as weight."""
+        x, s, y = (index.ravel() for index in np.indices(self.table.shape))
+        n = len(x)
+        return LabelledRows(
+            X=None,
+            codes=x[:, None],
+            s=s[:, None] * 1.0,
+            names=("s",),
+            weights=self.table.ravel(),
+            groups=None,
+            fold=np.zeros(n, dtype=int),
+            seed=0,
+            y=y * 1.0,
+            labels=y,
+            numeric=False,
+            strata=None if self.strata is None else self.strata[x],
+            n_strata=1 if self.strata is None else len(self.inside) + 1,
+        )
+
+    def inputs(self, family: Family) -> tuple[np.ndarray, np.ndarray]:
+        """Base and columns of each x: m is E[φ(S) 1{row counts} | x] / P(row counts)."""
+        means = self.joint @ self.constraint.basis.values / self.mass[:, None]
+        # after the strata there is one of rows that are in none of their own, here without rows
+        count = 1 if self.strata is None else len(self.inside) + 1
+        units = Units(center=0.0, scale=1.0, threshold=0.5, ranks=np.linspace(0, 1, 2))
+        centers = np.zeros((count, means.shape[1]))
+        solution = Solution(family, (self.constraint,), np.zeros(0), units, centers)
+        rows = self.labelled()
+        x = rows.codes[:, 0]
+        centers = solution._centers(rows, self.eta[x], means[x])
+        return replace(solution, centers=centers).inputs(self.eta, means, self.strata)
 
     @property
     def means(self) -> np.ndarray:
-        """E[φ(S) 1{row counts} | x] / P(row counts)."""
-        return self.joint @ self.basis.values / self.mass[:, None]
+        """m less its mean in the stratum, once for each stratum, zero in others."""
+        columns = self.inputs(NumberScores())[1]
+        return columns if self.strata is None else columns[:, -len(self.inside) * self.width :]
 
-    def curve(self, f: np.ndarray) -> np.ndarray:
-        """E[f | s] - E f, by its definition."""
-        shares = self.joint.sum(axis=0)
-        return f @ self.joint / shares - f @ self.joint.sum(axis=1)
-
-    def gap(self, f: np.ndarray) -> float:
-        return float(self.joint.sum(axis=0) @ np.abs(self.curve(f)))
-
-    def base(self, family: Family) -> np.ndarray:
-        units = Units(center=0.0, scale=1.0, threshold=0.5, ranks=np.linspace(0, 1, 2))
-        return family.inputs(self.eta, self.means, units)[0]
+    @property
+    def width(self) -> int:
+        return self.constraint.basis.values.shape[1]
 
     def rows(self, family: Family) -> Problem:
-        """One row for each x, s and y, with its probability as weight."""
-        x, s, y = (index.ravel() for index in np.indices(self.table.shape))
-        weights = self.table.ravel()
-        among = "positive" if self.positive else "all"
-        constraint = Constraint(0, among, self.basis, 1.0)
-        curves = GapCurves.of([constraint], s[:, None] * 1.0, y, weights)
-        return Problem(self.base(family)[x], self.means[x], y * 1.0, weights, curves)
+        rows = self.labelled()
+        x = rows.codes[:, 0]
+        count = 1 if self.strata is None else len(self.inside) + 1
+        curves = GapCurves.of(
+            [self.constraint], rows.s, rows.y, rows.mass, None, rows.strata, count
+        )
+        base, columns = self.inputs(family)
+        return Problem(base[x], columns[x], rows.y, rows.mass, curves)
 
 
 def laws() -> dict[str, Law]:
@@ -101,12 +161,19 @@ def laws() -> dict[str, Law]:
     p = 0.6 * p + 0.4 * p.sum() / p.size  # no cell is nearly empty
     chance = expit(rng.normal(size=(6, 4)) + 1.5 * np.linspace(-1, 1, 6)[:, None])
     table = np.stack([p * (1 - chance), p * chance], axis=2)
+    strata = np.arange(12) % 3
+    q = rng.dirichlet(np.ones(3), size=12) * rng.dirichlet(5 * np.ones(12))[:, None]
+    q = 0.7 * q + 0.3 * q.sum() / q.size
+    likely = expit(rng.normal(size=(12, 3)) + 1.5 * np.linspace(-1, 1, 12)[:, None])
+    crossed = np.stack([q * (1 - likely), q * likely], axis=2)
     aware = np.zeros((24, 4, 2))  # x contains s
     aware[np.arange(24), np.tile(np.arange(4), 6)] = table.reshape(24, 2)
     return {
         "all rows": Law(table),
         "Equal Opportunity": Law(table, positive=True),
         "S is known": Law(aware),
+        "within strata": Law(crossed, strata=strata),
+        "Equal Opportunity within strata": Law(crossed, positive=True, strata=strata),
     }
 
 
@@ -134,9 +201,9 @@ def brute_force(loss: str, law: Law, mu: float = 0.0, limit: float | None = None
     """Minimise risk + μ gap, or the risk at a gap within the limit, over f and slack variables t >=
     |curve|.
     """
-    cells, levels = law.joint.shape
-    shares = law.joint.sum(axis=0)
-    design = law.joint.T / shares[:, None] - law.joint.sum(axis=1)  # curve = design @ f
+    cells, levels = law.cells.shape
+    shares = law.shares
+    design = law.design
     rows = np.block([[design, -np.eye(levels)], [-design, -np.eye(levels)]])
     price = np.concatenate([np.zeros(cells), mu * shares])
     budget = [] if limit is None else [np.concatenate([np.zeros(cells), shares])]
@@ -171,14 +238,16 @@ def multiplier(
 
     The theorem: `wanted`, the derivative of the loss with a minus, is m_ν(x) = Σ_k c_k m_k(x),
     where ν = Σ_k c_k φ_k + constant has ν = μ sign(curve) off the zeros of the curve and |ν| <= μ
-    everywhere.
+    everywhere; in each stratum with c and a constant of its own.
     """
     c, *_ = np.linalg.lstsq(law.means, wanted, rcond=None)
-    centred = law.basis.values @ c
-    off = np.abs(curve) > 1e-6
-    nu = centred + np.mean(mu * np.sign(curve[off]) - centred[off])
-    violation = max(np.abs(nu[off] - mu * np.sign(curve[off])).max(), (np.abs(nu) - mu).max())
-    return c, float(max(np.abs(law.means @ c - wanted).max(), violation))
+    violations = [np.abs(law.means @ c - wanted).max()]
+    for own, part in zip(np.split(c, len(law.inside)), np.split(curve, len(law.inside))):
+        centred = law.constraint.basis.values @ own
+        off = np.abs(part) > 1e-6
+        nu = centred + np.mean(mu * np.sign(part[off]) - centred[off])
+        violations += [np.abs(nu[off] - mu * np.sign(part[off])).max(), (np.abs(nu) - mu).max()]
+    return c, float(max(violations))
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -290,7 +359,7 @@ def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
         wrong[1] = -0.5
     fold = np.arange(len(rows.y)) % 2
     path = np.repeat(np.stack([start, wrong])[:, None], 2, axis=1)
-    solution = Solution(family, (), path, Units(0.0, 1.0, 0.5, np.zeros(0)))
+    solution = Solution(family, (), path, Units(0.0, 1.0, 0.5, np.zeros(0)), np.zeros((1, 3)))
     solution = solution.above_constant(rows, fold)
     new = solution.parameters[1, 0]
     constant = family.loss(rows, best)
@@ -320,14 +389,14 @@ def test_every_solved_trade_off_is_the_optimum_at_its_gap(name, family, loss):
     """
     law, rows = LAWS[name], LAWS[name].rows(family)
     form = type("Patient", (type(family),), {"iterations": 400})()
-    base = law.base(family)
-    path = [form.outputs(parameters, base, law.means) for parameters in solve(form, rows)]
+    base, columns = law.inputs(family)
+    path = [form.outputs(parameters, base, columns) for parameters in solve(form, rows)]
     ends = []
     for f in path[:-2:3]:  # towards the end the optimum is flat and SLSQP has no interior
         width = SMOOTHNESS * law.gap(law.eta)
         value, smooth = (
             law.gap(f),
-            float(law.joint.sum(axis=0) @ (np.hypot(law.curve(f), width) - width)),
+            float(law.shares @ (np.hypot(law.curve(f), width) - width)),
         )
         least, most = (
             risk(loss, law, brute_force(loss, law, limit=limit)) for limit in (value, smooth)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from frhsic import ParityClassifier
 from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.constraints import CHANCES, Constraint, GapCurves
 from frhsic.estimators.deciding import Decisions, solve_dual
-from frhsic.estimators.families import Problem
+from frhsic.estimators.families import Problem, log_odds
 from frhsic.estimators.frontier import Gap
 from frhsic.estimators.solving import GAP_SHARES
 
@@ -23,11 +23,12 @@ from frhsic.estimators.solving import GAP_SHARES
 @dataclass(frozen=True)
 class Law:
     """A discrete law p(x, s, r, y) of two attributes, and the gaps that are limited: pairs of an
-    attribute and the rows of a condition.
+    attribute and the rows of a condition; with `strata`, the control of each x, within these.
     """
 
     table: np.ndarray
     limited: tuple[tuple[int, str], ...]
+    strata: np.ndarray | None = None
 
     @classmethod
     def draw(cls, rng: np.random.Generator, limited: tuple[tuple[int, str], ...]) -> Law:
@@ -68,28 +69,59 @@ class Law:
         x, *s, y = (index.ravel() for index in np.indices(self.table.shape))
         attributes = np.column_stack(s) * 1.0
         weights = self.table.ravel()
-        return GapCurves.of(self.constraints, attributes, y, weights), x, y * 1.0, weights
+        strata = None if self.strata is None else self.strata[x]
+        curves = GapCurves.of(self.constraints, attributes, y, weights, None, strata, self.count)
+        return curves, x, y * 1.0, weights
+
+    @property
+    def count(self) -> int:
+        return 1 if self.strata is None else int(self.strata.max()) + 1
+
+    @property
+    def inside(self) -> np.ndarray:
+        """Which x are in each stratum, (strata, x)."""
+        codes = np.zeros(len(self.mass)) if self.strata is None else self.strata
+        return codes == np.arange(self.count)[:, None]
 
     def means(self) -> list[np.ndarray]:
-        """E[φ(S) 1{row counts} | x] / P(row counts), less a multiple of the chance that it does."""
-        return [
-            self.joint(*pair) @ basis.values / self.mass[:, None]
-            for pair, basis in zip(self.limited, self.bases())
-        ]
+        """E[φ(S) 1{row counts} | x] / P(row counts), less a multiple of the chance that it does;
+        for each stratum, with zeros in others, all limits.
+        """
+        blocks = []
+        for own in self.inside:
+            for pair, basis in zip(self.limited, self.bases()):
+                joint = self.joint(*pair)
+                columns = joint @ basis.values
+                if self.strata is not None:  # E[φ | w] times the chance of the condition
+                    columns -= np.outer(joint.sum(axis=1), own @ columns / joint[own].sum())
+                blocks.append(columns * own[:, None] / self.mass[:, None])
+        return blocks
+
+    def cells(self) -> list[np.ndarray]:
+        """The law of x and of (stratum, s), (x, cells), for each limit."""
+        joints = [self.joint(*pair) for pair in self.limited]
+        return [np.hstack([joint * own[:, None] for own in self.inside]) for joint in joints]
 
     def curves(self) -> list[np.ndarray]:
-        """Matrices (levels, cells) that give E[d | s] - E d of decisions d, by definition."""
-        joints = [self.joint(*pair) for pair in self.limited]
-        return [joint.T / joint.sum(axis=0)[:, None] - joint.sum(axis=1) for joint in joints]
+        """Matrices (cells, x) that give E[d | s] - E d of decisions d, by definition, in each
+        stratum.
+        """
+        curves = []
+        for cells in self.cells():
+            among = np.array([cells.sum(axis=1) * own for own in self.inside])
+            among /= among.sum(axis=1, keepdims=True)
+            levels = cells.shape[1] // self.count
+            curves.append(cells.T / cells.sum(axis=0)[:, None] - np.repeat(among, levels, axis=0))
+        return curves
 
     def gaps(self, d: np.ndarray) -> np.ndarray:
-        shares = [self.joint(*pair).sum(axis=0) for pair in self.limited]
+        shares = [cells.sum(axis=0) for cells in self.cells()]
         return np.array([p @ np.abs(curve @ d) for p, curve in zip(shares, self.curves())])
 
     def optimum(self, gains: np.ndarray, limits: np.ndarray) -> float:
         """Return the most that decisions in [0, 1] gain within the limits, by a linear program."""
         cells = len(self.mass)
-        shares = [self.joint(*pair).sum(axis=0) for pair in self.limited]
+        shares = [cells.sum(axis=0) for cells in self.cells()]
         levels = sum(map(len, shares))
         rows = np.vstack(self.curves())
         sizes = np.zeros((len(limits), levels))
@@ -191,6 +223,69 @@ def test_the_path_of_decisions_is_that_of_the_dual_for_shares_of_the_gap(among):
         assert law.gaps(d) == approx(limit, rel=0.05, abs=0.004)
         best = law.optimum(gains, law.gaps(d))  # one cell gains up to 0.5 / 400
         assert best - 2e-3 <= law.mass @ (d * gains) <= best + 1e-9
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_the_dual_within_strata_has_the_value_of_the_linear_program(name):
+    """Coefficients of each stratum come from its own ν, without a factor 1 / P(w)."""
+    rng = np.random.default_rng(sorted(LIMITED).index(name))
+    for _ in range(6):
+        law = Law.draw(rng, LIMITED[name])
+        law = replace(law, strata=np.arange(len(law.mass)) % rng.integers(2, 4))
+        gains = law.eta - rng.choice([0.5, law.mass @ law.eta])
+        limits = law.gaps(gains > 0) * rng.choice([0.7, 0.3, 0.1], size=len(law.limited))
+        columns = np.column_stack(law.means())
+        c, width = solve_dual(
+            gains,
+            columns,
+            law.mass,
+            law.curves_of_rows()[0],
+            limits,
+            ridge=1e-7,
+            narrowest=1e-4,
+            agreement=0.0,
+        )
+        d = expit((gains - columns @ c) / width)
+        assert (law.gaps(d) <= limits * (1 + 2e-3)).all()
+        assert law.mass @ (d * gains) == approx(law.optimum(gains, limits), abs=3e-6)
+
+
+@pytest.mark.parametrize("among", ["all", "positive"])
+def test_the_path_within_strata_is_that_of_the_dual_and_shrinks_to_common_coefficients(among):
+    """Two strata that need opposite coefficients; no row is in none of them."""
+    x = np.tile(np.linspace(-2, 2, 200), 2)
+    turn = np.repeat([1.0, -1.0], 200)
+    p = np.exp(-((x[:, None] - turn[:, None] * np.linspace(-1, 1, 3)) ** 2))
+    p *= np.where(turn > 0, 0.6, 0.4)[:, None]
+    p /= p.sum()
+    rate = np.repeat(expit(2 * x)[:, None], 3, axis=1)
+    table = np.stack([p * (1 - rate), p * rate], axis=2)[:, :, None]
+    law = Law(table, ((0, among),), (turn < 0).astype(int))
+    _, cell, y, weights = law.curves_of_rows()
+    codes = law.strata[cell]
+    s = np.indices(law.table.shape)[1].ravel()[:, None] * 1.0
+    curves = GapCurves.of(law.constraints, s, y, weights, None, codes, 3)
+    first, second = law.means()
+    columns = np.column_stack([first + second, first, second])
+    base = log_odds(law.eta)
+    task = Problem(base[cell], columns[cell], y, weights, curves)
+    gains = law.eta - 0.5
+    family = Decisions()
+    whole = law.gaps(gains > 0)
+    for share in (0.5, 0.3):
+        for ridge in (0.0, np.inf):
+            one = replace(task, ridge=np.full(6, ridge))
+            (parameters,) = family.path(one, np.array([share]))
+            d = (family.outputs(parameters, base, columns) > 0) * 1.0
+            best = law.optimum(gains, law.gaps(d))
+            common, *own = np.abs(parameters[4:].reshape(3, 2)).max(axis=1)
+            if ridge == 0:
+                assert law.gaps(d) == approx(share * whole, rel=0.05, abs=0.005)
+                assert best - 2e-3 <= law.mass @ (d * gains) <= best + 1e-9
+                assert min(own) > max(common, 0.05)
+            else:
+                assert max(own) < 2e-3
+                assert law.gaps(d) > 0.8 * whole  # no coefficients lower both curves
 
 
 def test_decisions_do_not_depend_on_the_last_digits_of_eta_and_m():

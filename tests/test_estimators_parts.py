@@ -87,7 +87,7 @@ def test_gaps_are_divided_by_their_limits_or_sizes_over_the_least_of_them():
     eta = 0.5 + 0.1 * (k % 3 // 2) + 0.2 * (k // 60)
     constraints = tuple(Constraint.fit(rows, j, "all") for j in range(2))
     units = Units(0.0, 1.0, 0.5, np.zeros(0))
-    solved = Solution(BinaryScores(), constraints, np.zeros(0), units)
+    solved = Solution(BinaryScores(), constraints, np.zeros(0), units, np.zeros((1, 2)))
     gaps = np.array([2 * (2 / 9) * 0.1, 2 * 0.25 * 0.2])
 
     def scales(**limits: Any) -> list[float]:
@@ -106,7 +106,9 @@ def test_gaps_are_divided_by_their_limits_or_sizes_over_the_least_of_them():
 
 def test_places_between_solved_trade_offs_have_parameters_between_theirs():
     parameters = np.array([[[0.0, 1.0]], [[2.0, 1.0]], [[2.0, 5.0]]])
-    solved = Solution(NumberScores(), (), parameters, Units(3.0, 2.0, 0.5, np.zeros(0)))
+    solved = Solution(
+        NumberScores(), (), parameters, Units(3.0, 2.0, 0.5, np.zeros(0)), np.zeros((1, 0))
+    )
     solved = solved.interpolated()
     assert len(solved.parameters) == 9
     eta = np.array([3.0, 7.0])

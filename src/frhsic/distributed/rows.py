@@ -32,6 +32,7 @@ class FitColumns:
     features: tuple[str, ...]
     target: str
     sensitive: tuple[str, ...]
+    controls: tuple[str, ...]
     groups: str | None
     weights: str | None
     key: str | None
@@ -240,7 +241,10 @@ class BlockPlan:
         columns = self.columns
         model = self.model
         s = np.column_stack([numbers(part[name], f"column {name!r}") for name in columns.sensitive])
-        codes = model._coded(part[[*columns.features]], s)
+        strata = None
+        if model.strata_ is not None:
+            strata = model.strata_.codes(part[[*columns.controls]])
+        codes = model._coded(part[[*columns.features]], s, strata)
         if model.folds_ is not None:
             fold = model.folds_(codes)
         else:
@@ -263,6 +267,8 @@ class BlockPlan:
             y=y,
             labels=labels,
             numeric=not columns.classifies,
+            strata=strata,
+            n_strata=1 if strata is None else model.strata_.other + 1,
         )
 
 

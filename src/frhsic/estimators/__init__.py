@@ -14,7 +14,12 @@ from frhsic.estimators.distilling import distill
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.frontier import Choice, Frontier, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
-from frhsic.estimators.parity import LeakingEstimatorWarning, ParityClassifier, ParityRegressor
+from frhsic.estimators.parity import (
+    JoinedStrataWarning,
+    LeakingEstimatorWarning,
+    ParityClassifier,
+    ParityRegressor,
+)
 
 if TYPE_CHECKING:
     from frhsic.estimators.network import FRHSICClassifier, FRHSICRegressor
@@ -25,6 +30,7 @@ __all__ = [
     "FRHSICRegressor",
     "Frontier",
     "IndistinctGapWarning",
+    "JoinedStrataWarning",
     "LeakingEstimatorWarning",
     "MissingSensitiveFeaturesWarning",
     "ParityClassifier",

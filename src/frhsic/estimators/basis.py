@@ -23,6 +23,10 @@ ATOM = 0.05
 # Smallest share of what X predicts of an attribute along a direction that is kept.
 SMALLEST_SHARE = 0.01
 
+# Least variance of a combination of functions under another law, such as that of a stratum whose
+# people have few values of S; under their own law all have variance 1.
+LEAST_VARIANCE = 1e-6
+
 # Groups of equal size that replace the values of a continuous attribute.
 NODES = 256
 
@@ -92,6 +96,19 @@ class SensitiveBasis:
     def __call__(self, s: np.ndarray) -> np.ndarray:
         """Return the functions at values (n,) as (n, K), zero where a value is missing."""
         return np.where(np.isnan(s)[:, None], 0.0, self.values[self.node(s)])
+
+    def within(self, law: np.ndarray) -> SensitiveBasis:
+        r"""Return what gap curves are made of under another law of the nodes, (M,): on the nodes
+        that it has, :math:`\tilde\varphi^\top G^+` with :math:`\tilde\varphi = \varphi - E \varphi`
+        and :math:`G = \mathrm{Cov}(\varphi)`, so that :math:`E[f | S] - E f` is these times
+        :math:`E[f \tilde\varphi]`, in the span of the functions.
+        """
+        kept = law > 0
+        values = self.values[kept] - law @ self.values
+        variance, vectors = np.linalg.eigh(values.T @ (law[kept, None] * values))
+        large = variance > LEAST_VARIANCE
+        inverse = (vectors[:, large] / variance[large]) @ vectors[:, large].T
+        return SensitiveBasis(self.starts[kept], law[kept], values @ inverse)
 
     def along(self, directions: np.ndarray) -> SensitiveBasis:
         """Return the basis of orthonormal combinations (K, R) of the functions."""

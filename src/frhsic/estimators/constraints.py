@@ -1,11 +1,11 @@
 """The rows of a fit, and the gaps that it limits: one along each attribute, among the rows of each
-condition.
+condition; with controls, within strata of people who are alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -27,7 +27,9 @@ CHANCES: dict[Among, tuple[float, float]] = {
 @dataclass(frozen=True, eq=False)
 class FitRows:
     """Checked rows of a call of fit: the table, also as numbers, attributes (n, q) with their
-    names, weights and groups or None, the fold of each row, and the seed.
+    names, weights and groups or None, the fold of each row, and the seed; with controls, the number
+    of the stratum of each row, of `n_strata`, of which the last has rows that are in none of their
+    own.
     """
 
     X: Any
@@ -38,6 +40,8 @@ class FitRows:
     groups: np.ndarray | None
     fold: np.ndarray
     seed: int
+    strata: np.ndarray | None = field(default=None, kw_only=True)
+    n_strata: int = field(default=1, kw_only=True)
 
     @property
     def mass(self) -> np.ndarray:
@@ -51,6 +55,10 @@ class FitRows:
     def row_groups(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the groups of some rows, if there are groups."""
         return None if self.groups is None else self.groups[rows]
+
+    def row_strata(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the strata of some rows, if there are strata."""
+        return None if self.strata is None else self.strata[rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +79,7 @@ class LabelledRows(FitRows):
             weights=self.row_weights(rows),
             groups=self.row_groups(rows),
             fold=self.fold[rows],
+            strata=self.row_strata(rows),
             y=self.y[rows],
             labels=self.labels[rows],
         )
@@ -100,8 +109,16 @@ class Constraint:
         kept = condition_mask(among, sample.y)
         s = sample.s[:, attribute]
         rows = np.flatnonzero(kept & ~np.isnan(s))
+        name = sample.names[attribute]
         if len(np.unique(s[rows])) < 2:
-            raise ValueError(f"{sample.names[attribute]!r} does not vary among the {among} rows.")
+            raise ValueError(f"{name!r} does not vary among the {among} rows.")
+        if sample.strata is not None:
+            pairs = np.unique(np.column_stack([sample.strata[rows], s[rows]]), axis=0)
+            if len(np.unique(pairs[:, 0])) == len(pairs):
+                raise ValueError(
+                    f"{name!r} has one value among people of equal control_features, so there is no"
+                    " gap to limit. Leave out the control that tells it."
+                )
         basis = SensitiveBasis.fit(s[rows], sample.row_weights(rows))
         return cls(attribute, among, basis, float(np.average(kept, weights=sample.weights)))
 
@@ -121,39 +138,55 @@ class Constraint:
 
     def known_means(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Return m where S is known: φ(s), times the chance of the condition over its rate."""
+        return np.asarray(self.functions(s) * self.chance(eta)[:, None])
+
+    def chance(self, eta: np.ndarray) -> np.ndarray:
+        """Return the chance of the condition given x over its rate, (n,)."""
+        if self.among == "all":
+            return np.full(len(eta), 1 / self.rate)
         intercept, slope = CHANCES[self.among]
-        chance = (intercept + slope * eta) / self.rate
-        return np.asarray(self.functions(s) * chance[:, None])
+        return np.asarray((intercept + slope * eta) / self.rate)
 
 
 @dataclass(frozen=True, eq=False)
 class GapCurves:
-    """The curves of all gaps that are limited, side by side, from a function of S for each row.
+    r"""The curves of all gaps that are limited, side by side, from a function of S for each row.
 
     The curves of scores f are ``values @ sums`` with their sums ``functions.T @ f``: one number for
-    each cell, which is a node of an attribute. A gap is the mean of its curve's size.
+    each cell, which is a node of an attribute within a stratum. A gap is the mean of its curve's
+    size.
+
+    Within a stratum w with functions :math:`\tilde\varphi = \varphi - E[\varphi | w]` and
+    :math:`G = \mathrm{Cov}(\varphi | w)`, the curve is
+    :math:`\tilde\varphi^\top G^+ E[f \tilde\varphi | w]`. All people are one stratum, in which
+    functions are orthonormal.
 
     Attributes
     ----------
     mass
         Share of the rows in each cell, (M,).
     values
-        The functions on the cells, (M, K), zero for those of other gaps.
+        What the curves are made of on the cells, (M, K), zero for functions of other gaps and
+        strata: of all attributes in the first stratum, then of those in the next.
     own
         Which gap each cell belongs to, one-hot, (M, J).
     functions
         Weighted, centred functions of rows, (n, K).
+    shares
+        Share of the rows in each stratum, of each function of one stratum, (S, K / S).
     chance
         Of each function, intercept and slope in η of the probability that its condition keeps a
         row, (2, K).
     scales
-        What each gap is divided by where they are compared, (J,).
+        What each gap is divided by where they are compared, (J,); infinite for one that is not
+        limited.
     """
 
     mass: np.ndarray
     values: np.ndarray
     own: np.ndarray
     functions: np.ndarray
+    shares: np.ndarray
     chance: np.ndarray
     scales: np.ndarray
 
@@ -165,25 +198,54 @@ class GapCurves:
         y: np.ndarray,
         weights: np.ndarray,
         scales: Sequence[float] | None = None,
+        strata: np.ndarray | None = None,
+        count: int = 1,
     ) -> Self:
-        """Return the curves of rows with weights."""
-        functions = []
-        chance = []
-        for one in constraints:
-            counted = weights * one.rows(s, y)
-            shares = counted / counted.sum()
-            values = one.functions(s)
-            functions.append(shares[:, None] * (values - shares @ values))
-            chance.append(np.repeat(np.transpose([CHANCES[one.among]]), values.shape[1], axis=1))
-        bases = [one.basis for one in constraints]
+        """Return the curves of rows with weights, within each of `count` strata."""
+        blocks = []
+        for code in range(count):
+            inside = 1.0 if strata is None else strata == code
+            for gap, one in enumerate(constraints):
+                counted = weights * one.rows(s, y)
+                within = counted * inside
+                share = float(within.sum() / counted.sum())
+                within = within / (within.sum() or 1.0)
+                at = one.functions(s)
+                basis = one.basis
+                if strata is not None:
+                    nodes = basis.node(s[:, one.attribute])
+                    basis = basis.within(np.bincount(nodes, within, len(basis.mass)))
+                blocks.append((gap, share, basis, share * within[:, None] * (at - within @ at)))
+        widths = [basis.values.shape[1] for _, _, basis, _ in blocks]
+        gaps = np.array([gap for gap, _, _, _ in blocks])
+        chances = np.transpose([CHANCES[one.among] for one in constraints])
         return cls(
-            mass=np.concatenate([basis.mass for basis in bases]),
-            values=block_diag(*(basis.values for basis in bases)),
-            own=np.repeat(np.eye(len(bases)), [len(basis.mass) for basis in bases], axis=0),
-            functions=np.column_stack(functions),
-            chance=np.column_stack(chance),
-            scales=np.ones(len(bases)) if scales is None else np.array(scales),
+            mass=np.concatenate([share * basis.mass for _, share, basis, _ in blocks]),
+            values=block_diag(*(basis.values / (share or 1.0) for _, share, basis, _ in blocks)),
+            own=np.eye(len(constraints))[
+                np.repeat(gaps, [len(basis.mass) for _, _, basis, _ in blocks])
+            ],
+            functions=np.column_stack([functions for _, _, _, functions in blocks]),
+            shares=np.repeat([share for _, share, _, _ in blocks], widths).reshape(count, -1),
+            chance=np.repeat(chances[:, gaps], widths, axis=1),
+            scales=np.ones(len(constraints)) if scales is None else np.array(scales),
         )
+
+    def limited(self) -> tuple[Self, np.ndarray]:
+        """Return the curves that are limited, and which functions they have, as booleans."""
+        kept = np.isfinite(self.scales)
+        cells = self.own[:, kept].any(axis=1)
+        used = self.values[cells].any(axis=0)
+        curves = replace(
+            self,
+            mass=self.mass[cells],
+            values=self.values[np.ix_(cells, used)],
+            own=self.own[np.ix_(cells, kept)],
+            functions=self.functions[:, used],
+            chance=self.chance[:, used],
+            scales=self.scales[kept],
+        )
+        return curves, np.asarray(used)
 
     def gaps(self, sums: np.ndarray) -> np.ndarray:
         """Return the gaps (J,) of sums (K, c), means over their columns."""

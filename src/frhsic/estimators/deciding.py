@@ -36,6 +36,9 @@ LEAST_WHOLE = 1e-3
 # κ: the gap of the solution exceeds its limit by at most κ|c|.
 DUAL_RIDGE = 1e-3
 
+# Weight of the squares of what the coefficients of strata differ by that stands for infinity.
+MOST_SHRINKAGE = 100.0
+
 # Smallest width of the kink, in root mean squares of η - τ, and difference between the gaps of soft
 # and hard decisions, as a share of the limit, from which on the kink is narrow enough.
 DUAL_NARROWEST = 1e-3
@@ -81,6 +84,10 @@ class Decisions(Family):
         costs = np.where(task.y == 1, (1 - task.threshold) * ~taken, task.threshold * taken)
         return float(task.weights @ costs)
 
+    def sums(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> np.ndarray:
+        taken = self.outputs(parameters, task.base, task.columns) > 0
+        return functions.T @ taken[:, None]
+
     def constant(self, task: Problem) -> np.ndarray:
         """Return the one decision for everybody that loses less."""
         constant = np.zeros(4 + task.columns.shape[1])
@@ -91,8 +98,20 @@ class Decisions(Family):
         """Return the parameters for each trade-off, (G, P), with gaps of some shares of that of
         decisions without limits.
         """
-        curves = task.curves
-        assert curves is not None
+        assert task.curves is not None
+        curves, limited = task.curves.limited()
+        strata, width = curves.shares.shape
+        # while solving, each stratum has coefficients of its own, the last one, too
+        common, levels = np.split(task.columns, [width], axis=1)
+        rest = common - levels.reshape(len(common), strata - 1, width).sum(axis=1)
+        columns = np.column_stack([levels, rest])[:, limited]
+        average = np.hstack([np.diag(share) for share in curves.shares])
+        away = np.eye(strata * width) - np.tile(average, (strata, 1))
+        shrinkage = np.minimum(np.broadcast_to(task.ridge, len(away))[-width:], MOST_SHRINKAGE)
+        ridge = DUAL_RIDGE * np.eye(len(away)) + away.T @ (
+            np.tile(shrinkage, strata)[:, None] * away
+        )
+        ridge = ridge[np.ix_(limited, limited)]
         line = LogisticRegression(C=CALIBRATION_WEIGHT, solver="newton-cholesky", tol=1e-10)
         line.fit(task.base[:, None], task.y, sample_weight=task.weights)
         calibration = [line.intercept_[0], line.coef_[0, 0]]
@@ -100,8 +119,8 @@ class Decisions(Family):
         gains = eta - task.threshold
         # less a multiple of the chance of the condition, so that constants have no gap
         chance = curves.chance[0] + np.outer(eta, curves.chance[1])
-        offset = task.weights @ task.columns / (task.weights @ chance)
-        centered = task.columns - chance * offset
+        offset = task.weights @ columns / (task.weights @ chance)
+        centered = columns - chance * offset
         sums = centered.T @ (task.weights * (gains > 0))
         whole = float((curves.gaps(sums[:, None]) / curves.scales).max())
         limits = max(whole, LEAST_WHOLE) * curves.scales
@@ -109,9 +128,16 @@ class Decisions(Family):
         for share in shares:
             c = np.zeros(len(offset))
             if share < 1:
-                c, _ = solve_dual(gains, centered, task.weights, curves, share * limits)
+                c, _ = solve_dual(
+                    gains, centered, task.weights, curves, share * limits, ridge=ridge
+                )
             intercept, factor = curves.chance @ (c * offset)
-            path.append([*calibration, intercept - task.threshold, 1 + factor, *c])
+            every = np.zeros(len(limited))
+            every[limited] = c
+            each = every.reshape(strata, width)
+            mean = (curves.shares * each).sum(axis=0)
+            along = np.vstack([mean, each[:-1] - mean]).ravel()
+            path.append([*calibration, intercept - task.threshold, 1 + factor, *along])
         return np.array(path)
 
 
@@ -122,7 +148,7 @@ def solve_dual(
     curves: GapCurves,
     limits: np.ndarray,
     *,
-    ridge: float = DUAL_RIDGE,
+    ridge: np.ndarray | float = DUAL_RIDGE,
     narrowest: float = DUAL_NARROWEST,
     agreement: float = DUAL_AGREEMENT,
 ) -> tuple[np.ndarray, float]:
@@ -144,11 +170,15 @@ def solve_dual(
         The curves that are limited, of which m are means.
     limits
         Largest gaps, above 0, (J,).
-    ridge, narrowest, agreement
-        :math:`\kappa`; smallest width; difference of the gaps that is small enough.
+    ridge
+        :math:`\kappa`, or the matrix of a quadratic form in c in its place, (K, K).
+    narrowest, agreement
+        Smallest width; difference of the gaps that is small enough.
     """
     unit = max(float(np.sqrt(weights @ gains**2)), 1e-9)
-    dual = _Dual(gains, means, weights, curves, limits, ridge)
+    if np.ndim(ridge) == 0:
+        ridge = ridge * np.eye(means.shape[1])
+    dual = _Dual(gains, means, weights, curves, limits, np.asarray(ridge))
     half = curves.mass * (curves.own @ limits) / 2
     z = np.append(np.zeros(len(half)), np.full(len(limits), unit))
     multipliers = np.stack([half, half])
@@ -179,7 +209,7 @@ class _Dual:
     weights: np.ndarray
     curves: GapCurves
     limits: np.ndarray
-    ridge: float
+    ridge: np.ndarray
 
     @cached_property
     def moments(self) -> np.ndarray:
@@ -210,7 +240,7 @@ class _Dual:
         multipliers and rooms less their aim.
         """
         sums = self.means.T @ (self.weights * self.taken(width, z))
-        slope = self.moments.T @ (self.ridge * self.moments @ z - sums) - self.pull(multipliers)
+        slope = self.moments.T @ (self.ridge @ (self.moments @ z) - sums) - self.pull(multipliers)
         slope[-len(self.limits) :] += self.limits
         return slope, multipliers * self.rooms(z) - aim
 
@@ -260,7 +290,7 @@ class _Dual:
         taken = self.taken(width, z)
         steepness = self.weights * taken * (1 - taken) / width
         identity = np.eye(self.means.shape[1])
-        curvature = self.ridge * identity + (self.means.T * steepness) @ self.means
+        curvature = self.ridge + (self.means.T * steepness) @ self.means
         c, along = np.split(self.moments @ bordered, [1], axis=1)
         c = np.linalg.solve(identity + along @ curvature, c)
         return np.asarray(bordered[:, 0] - bordered[:, 1:] @ (curvature @ c)[:, 0])

@@ -18,6 +18,7 @@ from frhsic.estimators.constraints import LabelledRows
 from frhsic.estimators.fitting import fit_with_weights
 from frhsic.estimators.folds import fold_of_rows
 from frhsic.estimators.frontier import attribute_gaps
+from frhsic.estimators.inputs import named_columns
 from frhsic.estimators.parity import ParityEstimator
 from frhsic.estimators.targets import log_losses
 from frhsic.parity import ParityResult
@@ -68,6 +69,7 @@ class GivenRows(NamedTuple):
     sensitive_features: Any
     weights: np.ndarray | None
     groups: np.ndarray | None
+    control_features: Any
 
 
 def distill(
@@ -77,6 +79,7 @@ def distill(
     y: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
 ) -> Distilled:
@@ -94,8 +97,9 @@ def distill(
     estimator : classifier or regressor
         A plain model such as ``LGBMClassifier()``. A regressor learns the scores; a classifier
         learns both labels of each row, weighted by the score.
-    X, y, sensitive_features, sample_weight, groups
-        Rows, as in the predictor's `fit`; the same rows may be passed.
+    X, y, sensitive_features, control_features, sample_weight, groups
+        Rows, as in the predictor's `fit`; the same rows may be passed. Controls have to be columns
+        of X.
 
     Returns
     -------
@@ -124,6 +128,10 @@ def distill(
         raise ValueError(
             "a predictor that uses S, or that has more than two classes, cannot be distilled."
         )
+    given = named_columns(
+        X=X, sensitive_features=sensitive_features, control_features=control_features, groups=groups
+    )
+    X, sensitive_features, controls, groups = given.values()
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     groups = None if groups is None else np.asarray(groups)
     part = fold_of_rows(y, 10, y if is_classifier(predictor) else None, groups, 0)
@@ -136,12 +144,18 @@ def distill(
             sensitive_features=_safe_indexing(sensitive_features, rows),
             weights=None if weights is None else weights[rows],
             groups=None if groups is None else groups[rows],
+            control_features=None if controls is None else _safe_indexing(controls, rows),
         )
 
     check = select_rows(part == 1)
     teacher = clone(predictor)
     fitted = teacher._fit(*select_rows(part > 1))
     assert fitted is not None
+    if controls is not None and not teacher.controls_among(X):
+        raise ValueError(
+            "control_features are no columns of X, which is all that a plain model sees. Add them"
+            " to X, or leave them out."
+        )
     teacher_threshold = float(getattr(teacher, "threshold_", 0.0))
     student, threshold = _imitation(teacher, estimator, check.X, *fitted)
     _, gaps = _measure_model(teacher, student, threshold, check)
@@ -182,7 +196,8 @@ def _imitation(
     solution = teacher.solution_
     assert solution is not None
     assert teacher.choice_ is not None
-    scores = solution.out_of_fold(teacher.choice_.position, sample.fold, eta, means)
+    place = teacher.choice_.position
+    scores = solution.out_of_fold(place, sample.fold, eta, means, sample.strata)
     student = clone(estimator)
     X = sample.X
     weights = sample.weights
@@ -252,5 +267,6 @@ def _measure_model(
         attributes.values,
         weights,
         rows.groups,
+        teacher.strata_of(rows.X, rows.control_features),
     )
     return performance, {name: max(each, key=float) for name, each in zip(attributes.names, gaps)}

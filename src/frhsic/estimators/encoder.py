@@ -309,7 +309,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> list[np.ndarray]:
         """Fit; return the prototypes of the rows at each trade-off, by encoders without them."""
-        sample_weight, cv, X, y, sensitive_features, groups = weighted_rows(
+        sample_weight, cv, X, y, sensitive_features, groups, _ = weighted_rows(
             sample_weight, self.cv, X, y, sensitive_features, groups
         )
         X, weights, groups = self._check_fit(X, y, sensitive_features, sample_weight, groups)

@@ -173,6 +173,18 @@ class Family(ABC):
         """Return half of the mean second derivative of the loss, by shares of the rows."""
         return 1.0
 
+    @abstractmethod
+    def loss(self, task: Problem, parameters: np.ndarray) -> float:
+        """Return the loss of some parameters."""
+
+    @abstractmethod
+    def constant(self, task: Problem) -> np.ndarray:
+        """Return the parameters of the best constant."""
+
+    @abstractmethod
+    def sums(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> np.ndarray:
+        """Return the sums of what the gap is measured on along functions of the rows, (K, c)."""
+
 
 @dataclass(frozen=True)
 class SmoothFamily(Family):
@@ -192,8 +204,10 @@ class SmoothFamily(Family):
         """Return loss, sums along functions of the rows (n, K), and gradient at some parameters."""
 
     def loss(self, task: Problem, parameters: np.ndarray) -> float:
-        """Return the loss of some parameters."""
         return self.evaluate(task, parameters, np.zeros((len(task.y), 1))).loss
+
+    def sums(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> np.ndarray:
+        return self.evaluate(self.softened(task, parameters), parameters, functions).sums
 
     def link(self, eta: np.ndarray) -> np.ndarray:
         """Return η on the scale of the coefficients."""
@@ -210,7 +224,6 @@ class SmoothFamily(Family):
         return _with_columns([0.0, 1.0], [1.0, 1 / spread], task)
 
     def constant(self, task: Problem) -> np.ndarray:
-        """Return the parameters of the best constant."""
         constant = np.zeros_like(self.first(task).parameters)
         constant[0] = self.link(task.mean())
         return constant

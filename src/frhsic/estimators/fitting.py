@@ -46,6 +46,7 @@ from frhsic.estimators.inputs import (
 )
 from frhsic.formatting import printable
 from frhsic.parity.limits import LimitLike, parse_limits
+from frhsic.parity.strata import Strata
 from frhsic.tables.columns import LARGEST_FEATURE, is_frame, to_pandas
 from frhsic.tables.schema import Schema
 
@@ -72,6 +73,7 @@ class ParityModel(BaseEstimator):
     random_state: Any
     schema_: Schema
     engine_: Engine | None = None
+    strata_: Strata | None = None
     models_: list[list[Any]]
     attribute_models_: list[list[Any]]
     frontier_: Any
@@ -127,7 +129,13 @@ class ParityModel(BaseEstimator):
                 raise ValueError(f"limit is {limit} of the gap without a limit; pass at most 100%.")
 
     def _check_fit(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
+        self,
+        X: Any,
+        y: Any,
+        sensitive_features: Any,
+        sample_weight: Any,
+        groups: Any,
+        control_features: Any = None,
     ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
         """Return the table, weights and groups of a fit, the groups as numbers from 0 on."""
         self._check()
@@ -139,6 +147,7 @@ class ParityModel(BaseEstimator):
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
             groups=groups,
+            control_features=control_features,
         )
         if self.estimator is None:
             X = typed_table(self, X)
@@ -221,10 +230,10 @@ class ParityModel(BaseEstimator):
             own.extend(functions)
         self.engine_ = None
         self.models_, eta = self._fit_models(
-            rows, self.estimator, self._with_sensitive(rows.X, rows.s), outcomes
+            rows, self.estimator, self._with_sensitive(rows.X, rows.s, rows.strata), outcomes
         )
         self.attribute_models_, means = self._fit_models(
-            rows, self.attribute_estimator, rows.X, functions
+            rows, self.attribute_estimator, self._with_strata(rows.X, rows.strata), functions
         )
         directions = tuple(np.eye(target.values.shape[1]) for target in functions)
         parts = [eta, means]
@@ -292,26 +301,46 @@ class ParityModel(BaseEstimator):
             )
         return s
 
-    def _with_sensitive(self, X: Any, s: np.ndarray | None) -> Any:
-        """Return the columns that the models of y see: with the attributes, (n, q), if they may be
-        used and the models are fitted here.
-        """
-        if not self.uses_sensitive or s is None or not s.size or is_prefit(self.estimator):
-            return X
-        if not is_frame(X):
-            return np.column_stack([X, s])
-        names = [f"sensitive {name}" for name in self.sensitive_names_in_]
-        return to_pandas(X).assign(**dict(zip(names, s.T)))
+    def controls_among(self, X: Any) -> bool:
+        """Return whether all controls are columns of a table."""
+        if self.strata_ is None or not is_frame(X):
+            return False
+        return {one.name for one in self.strata_.columns} <= {str(name) for name in X.columns}
 
-    def _coded(self, X: Any, s: np.ndarray | None) -> np.ndarray:
-        """Return the table as numbers, with the attributes if they may be used."""
+    def _stratum_columns(self, X: Any, strata: np.ndarray | None) -> np.ndarray:
+        """Return which stratum each row is in, (n, S), if the table does not tell it."""
+        if strata is None or self.strata_ is None or self.controls_among(X):
+            return np.zeros((_num_samples(X), 0))
+        return np.asarray(strata[:, None] == np.arange(self.strata_.other), dtype=np.float64)
+
+    def _with_strata(self, X: Any, strata: np.ndarray | None) -> Any:
+        """Return the columns that models see which are fitted here."""
+        columns = self._stratum_columns(X, strata)
+        names = () if self.strata_ is None else self.strata_.names
+        return with_columns(X, {f"stratum {name}": own for name, own in zip(names, columns.T)})
+
+    def _with_sensitive(self, X: Any, s: np.ndarray | None, strata: np.ndarray | None) -> Any:
+        """Return the columns that the models of y see: with strata, and with the attributes,
+        (n, q), if they may be used and the models are fitted here.
+        """
+        if is_prefit(self.estimator):
+            return X
+        X = self._with_strata(X, strata)
+        if not self.uses_sensitive or s is None:
+            return X
+        names = [f"sensitive {name}" for name in self.sensitive_names_in_]
+        return with_columns(X, dict(zip(names, s.T)))
+
+    def _coded(self, X: Any, s: np.ndarray | None, strata: np.ndarray | None = None) -> np.ndarray:
+        """Return the table as numbers, with strata, and with the attributes if they may be used."""
         if is_frame(X):
             codes = self.schema_.codes(to_pandas(X))
         else:
             codes = np.clip(np.asarray(X, dtype=np.float64), -LARGEST_FEATURE, LARGEST_FEATURE)
-        if not self.uses_sensitive or s is None:
-            return codes
-        return np.column_stack([codes, s])
+        parts = [codes, self._stratum_columns(X, strata)]
+        if self.uses_sensitive and s is not None:
+            parts.append(s)
+        return np.column_stack(parts)
 
     def _predictions(
         self,
@@ -319,6 +348,7 @@ class ParityModel(BaseEstimator):
         s: np.ndarray | None,
         classes: Sequence[Any],
         codes: np.ndarray | None = None,
+        strata: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return what the regressions of each fold say of new rows, (folds, n, outputs): of
         outcomes with some classes each, or None for numbers, and of functions of S. The codes of
@@ -326,13 +356,14 @@ class ParityModel(BaseEstimator):
         """
         parts = []
         if self.models_:
-            table = self._with_sensitive(X, s)
+            table = self._with_sensitive(X, s, strata)
             parts.append(np.stack([predict_models(own, table, classes) for own in self.models_]))
         if self.engine_ is not None:
-            codes = self._coded(X, s) if codes is None else codes
+            codes = self._coded(X, s, strata) if codes is None else codes
             parts.append(self.engine_.predict(codes, self.n_jobs))
         if self.attribute_models_:
             table = typed_table(self, X) if self.estimator is None else X
+            table = self._with_strata(table, strata)
             each = [predict_models(own, table, [None] * len(own)) for own in self.attribute_models_]
             parts.append(np.stack(each))
         folds = max(map(len, parts))  # a model that was given serves all
@@ -354,8 +385,23 @@ class ParityModel(BaseEstimator):
             warn(str(self.choice_), UnmetLimitWarning)
 
 
+def with_columns(X: Any, columns: dict[str, np.ndarray]) -> Any:
+    """Return a table with further columns of numbers."""
+    if not columns:
+        return X
+    if is_frame(X):
+        return to_pandas(X).assign(**columns)
+    return np.column_stack([X, *columns.values()])
+
+
 def weighted_rows(
-    sample_weight: Any, cv: Any, X: Any, y: Any, sensitive_features: Any, groups: Any
+    sample_weight: Any,
+    cv: Any,
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    groups: Any,
+    control_features: Any = None,
 ) -> list[Any]:
     """Return the arguments without the rows of weight 0: a number of folds as it is, folds that are
     given as those of the rows that remain.
@@ -363,7 +409,7 @@ def weighted_rows(
     What is None stays so. Weights that cannot be used are left to the checks that follow. Those
     whose squares would leave the range of floats are divided by the largest.
     """
-    parts = [X, y, sensitive_features, groups]
+    parts = [X, y, sensitive_features, groups, control_features]
     if sample_weight is None:
         return [None, cv, *parts]
     weights = np.asarray(sample_weight)

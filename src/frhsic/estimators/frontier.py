@@ -11,9 +11,9 @@ import numpy as np
 from frhsic._pictures import card, tradeoff_svg
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.formatting import rows_needed_phrase
-from frhsic.parity import ParityResult, gdp, rank_gap
+from frhsic.parity import ParityResult
 from frhsic.parity.column import GapOptions, column_gaps
-from frhsic.parity.gap import gaps_by_column, largest_gap
+from frhsic.parity.gap import GAP_RESAMPLES, gap_of_rows, gaps_by_column, largest_gap
 from frhsic.parity.limits import (
     Limit,
     LimitLike,
@@ -103,13 +103,23 @@ def limited_measure(aim: str, condition: str | None) -> str:
 
 
 def aimed_gap(
-    aim: Aim, scores: Any, s: Any, weights: Any, groups: Any, **options: Any
+    aim: Aim,
+    scores: Any,
+    s: Any,
+    weights: Any,
+    groups: Any,
+    *,
+    strata: np.ndarray | None = None,
+    confidence: float = 0.95,
+    resamples: int = GAP_RESAMPLES,
+    random_state: int = 0,
 ) -> ParityResult:
-    """Return the gap that an aim names: GDP of scores or of 0/1 decisions, or the rank gap."""
-    measure = rank_gap if aim == "rank" else gdp
-    return measure(
-        np.asarray(scores, dtype=np.float64), s, sample_weight=weights, groups=groups, **options
-    )
+    """Return the gap that an aim names: GDP of scores or of 0/1 decisions, or the rank gap; within
+    strata, if the number of the stratum of each row is given.
+    """
+    rows = check_rows(np.asarray(scores, dtype=np.float64), s, None, weights, groups, strata)
+    options = GapOptions(confidence, resamples, random_state)
+    return gap_of_rows(rows, options, ranks=aim == "rank")
 
 
 def attribute_gaps(
@@ -120,14 +130,17 @@ def attribute_gaps(
     s: Any,
     weights: Any,
     groups: Any,
+    strata: np.ndarray | None = None,
     **options: Any,
 ) -> list[list[ParityResult]]:
     """Return the gaps along each attribute, one among the rows of each condition."""
     gaps: dict[int, list[ParityResult]] = {}
     for constraint in constraints:
         rows = constraint.rows(s, y)
-        more = [None if values is None else values[rows] for values in (weights, groups)]
-        gap = aimed_gap(aim, scores[rows], s[rows, constraint.attribute], *more, **options)
+        given = weights, groups, strata
+        *more, codes = [None if values is None else values[rows] for values in given]
+        attribute = s[rows, constraint.attribute]
+        gap = aimed_gap(aim, scores[rows], attribute, *more, strata=codes, **options)
         gaps.setdefault(constraint.attribute, []).append(gap)
     return list(gaps.values())
 
@@ -186,6 +199,9 @@ class Frontier:
     resolution : float or None
         Of an encoder, the share of the rows in a window of the attribute: heads that follow it in
         shorter waves are not bounded.
+    controls : str or None
+        Names of the controls, such as "education and sex": gaps are those among people of equal
+        controls.
 
     Examples
     --------
@@ -214,6 +230,7 @@ class Frontier:
     base_rate: float | None
     rows: int
     resolution: float | None = None
+    controls: str | None = None
 
     @property
     def _yardstick(self) -> str:
@@ -228,7 +245,8 @@ class Frontier:
             for name, every in self.gaps.items()
         ]
         size = f"{self._yardstick} {values[0]:.3g} to {values[-1]:.3g}"
-        return f"<Frontier of {len(values)} trade-offs: {', '.join([*gaps, size])}>"
+        among = "" if self.controls is None else f" among people of equal {self.controls}"
+        return f"<Frontier of {len(values)} trade-offs{among}: {', '.join([*gaps, size])}>"
 
     def _repr_html_(self) -> str:
         name, gaps = max(self.gaps.items(), key=lambda item: item[1][0].value)
@@ -316,6 +334,7 @@ class Frontier:
             indistinct,
             rows,
             self.resolution,
+            self.controls,
         )
 
     def _bound(self, name: str, limit: Limit) -> float:
@@ -385,6 +404,8 @@ class Choice:
         width of an interval shrinks as one over the root of their number.
     resolution : float or None
         Of an encoder, the share of the rows in a window of the attribute.
+    controls : str or None
+        Names of the controls whose people are compared among themselves.
 
     Examples
     --------
@@ -410,6 +431,7 @@ class Choice:
     indistinct: tuple[str, ...]
     rows_needed: int | None = None
     resolution: float | None = None
+    controls: str | None = None
 
     def __repr__(self) -> str:
         return f"<Choice at {self.position}: {self}>"
@@ -418,8 +440,9 @@ class Choice:
         return card([str(self)])
 
     def __str__(self) -> str:
+        among = "" if self.controls is None else f" among people of equal {self.controls}"
         parts = [
-            f"the gap along {name} goes from {self.unconstrained[name]} to {gap}"
+            f"the gap along {name}{among} goes from {self.unconstrained[name]} to {gap}"
             for name, gap in self.gaps.items()
         ]
         text = "; ".join(parts) or "no gap is limited"
@@ -457,6 +480,7 @@ def measure_path(
     def part_gaps(rows: np.ndarray, s: np.ndarray) -> list[ParityResult]:
         weights = sample.row_weights(rows)
         groups = sample.row_groups(rows)
+        strata = sample.row_strata(rows)
         if path.ndim == 2:
             return gaps_by_column(
                 path[rows],
@@ -464,11 +488,13 @@ def measure_path(
                 ranks=aim == "rank",
                 sample_weight=weights,
                 groups=groups,
+                strata=strata,
                 confidence=confidence,
                 resamples=RESAMPLES,
             )
         options = GapOptions(confidence, RESAMPLES, seed=0, test=False)
-        classes = (check_rows(path[rows, at], s[rows], None, weights, groups) for at in trade_offs)
+        design = s[rows], None, weights, groups, strata
+        classes = (check_rows(path[rows, at], *design) for at in trade_offs)
         return [largest_gap(column_gaps(each, None), options) for each in classes]
 
     trade_offs = range(path.shape[1])
@@ -478,7 +504,7 @@ def measure_path(
         s = sample.s[:, one.attribute]
         each = [Gap(gap.value, *gap.interval) for gap in part_gaps(one.rows(sample.s, sample.y), s)]
         gaps[name] = tuple(map(Gap.maximum, gaps.get(name, each), each))
-    rows = sample.y, sample.s, sample.weights, sample.groups
+    rows = sample.y, sample.s, sample.weights, sample.groups, sample.strata
     tests = attribute_gaps(aim, constraints, path[:, 0], *rows, resamples=TEST_RESAMPLES)
     pvalues = {name: min(test.pvalue for test in each) for name, each in zip(sample.names, tests)}
     return gaps, pvalues

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
@@ -89,10 +90,19 @@ def named_arguments(method: Method) -> Method:
                 "fit takes X and y by position, the others by name: fit(X, y,"
                 " sensitive_features=...)."
             )
+        if named.get("control_features") is not None and not _takes_controls(method):
+            raise TypeError(
+                f"{method.__name__} of {type(self).__name__} takes no control_features: only"
+                " ParityClassifier and ParityRegressor compare people of equal controls."
+            )
         arguments = dict(zip(("X", "y"), given)) | named
         return method(self, **named_columns(**arguments))
 
     return checked  # type: ignore[return-value]  # of the same signature
+
+
+def _takes_controls(method: Callable[..., Any]) -> bool:
+    return "control_features" in inspect.signature(method).parameters
 
 
 def named_columns(*, X: Any = None, **others: Any) -> dict[str, Any]:

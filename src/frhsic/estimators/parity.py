@@ -11,6 +11,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_consistent_length
@@ -50,11 +51,19 @@ from frhsic.estimators.frontier import (
     limited_measure,
     measure_path,
 )
-from frhsic.estimators.inputs import known_table, named_arguments, require_scores, target_column
+from frhsic.estimators.inputs import (
+    ROUTING,
+    known_table,
+    named_arguments,
+    require_scores,
+    target_column,
+)
 from frhsic.estimators.solution import Solution
 from frhsic.estimators.targets import log_losses
 from frhsic.parity.limits import LimitLike, limits_by_attribute, parse_limits
+from frhsic.parity.strata import Strata
 from frhsic.scoring import auc_and_influence
+from frhsic.tables.columns import to_pandas
 
 # Rows among which a gap is limited, by the parameter `condition`.
 CONDITIONS: dict[str | None, tuple[Among, ...]] = {
@@ -92,6 +101,24 @@ class LeakingEstimatorWarning(UserWarning):
     ...     model.fit(X, y, sensitive_features=X[:, 0])
     Traceback (most recent call last):
     frhsic.estimators.parity.LeakingEstimatorWarning: the frozen DecisionTreeClassifier ...
+    """
+
+
+class JoinedStrataWarning(UserWarning):
+    """Controls were cut or joined: which people are compared with each other.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> line = LinearRegression()
+    >>> model = ParityRegressor(line, attribute_estimator=line, random_state=0)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", JoinedStrataWarning)
+    ...     model.fit(X, X[:, 0], sensitive_features=X[:, 0], control_features=X[:, 1])
+    Traceback (most recent call last):
+    frhsic.estimators.parity.JoinedStrataWarning: control is a number and was cut into 5 parts ...
     """
 
 
@@ -141,6 +168,7 @@ class ParityEstimator(ParityModel, ABC):
         y: Any,
         *,
         sensitive_features: Any = None,
+        control_features: Any = None,
         sample_weight: Any = None,
         groups: Any = None,
     ) -> Self:
@@ -158,32 +186,46 @@ class ParityEstimator(ParityModel, ABC):
             features; pass a column itself, as ``X["age"]``, to keep it one. Rows with NaN fit the
             model of y and skip what needs the attribute. Without attributes there is no constraint,
             with a warning.
+        control_features : array, Series, DataFrame or names of columns of X, optional
+            Columns such as the occupation: people are compared with those of equal values alone,
+            in all gaps and limits. Several are crossed, numbers with more than five values are cut
+            into fifths, and strata with fewer than 50 rows are joined into "other"; `strata_` says
+            so. Columns of X stay features. Others are features, too, which `predict` needs.
         sample_weight : array of shape (n,), optional
             Weights of the rows, in all regressions and sums.
         groups : array of shape (n,) or the name of a column of X, optional
             Rows that belong together, such as those of one person, are in one fold and count as one
             in intervals.
         """
-        self._fit(X, y, sensitive_features, sample_weight, groups)
+        self._fit(X, y, sensitive_features, sample_weight, groups, control_features)
         return self
 
     @limit_to_n_jobs
     def _fit(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
+        self,
+        X: Any,
+        y: Any,
+        sensitive_features: Any,
+        sample_weight: Any,
+        groups: Any,
+        control_features: Any = None,
     ) -> tuple[LabelledRows, np.ndarray, np.ndarray] | None:
         """Fit; return the rows with η and m of models that have not seen them, or None without
         attributes.
         """
-        sample_weight, cv, X, y, sensitive_features, groups = weighted_rows(
-            sample_weight, self.cv, X, y, sensitive_features, groups
+        sample_weight, cv, X, y, sensitive_features, groups, controls = weighted_rows(
+            sample_weight, self.cv, X, y, sensitive_features, groups, control_features
         )
-        X, weights, groups = self._check_fit(X, y, sensitive_features, sample_weight, groups)
+        X, weights, groups = self._check_fit(
+            X, y, sensitive_features, sample_weight, groups, controls
+        )
         labels = target_column(self, y)
         check_consistent_length(X, labels)
         codes = self._codes(labels)
         s = self._attributes(X, codes, sensitive_features)
-        strata = codes.astype(np.int64) if is_classifier(self) else None
-        table = self._coded(X, s)
+        strata = self._learn_strata(X, None if sensitive_features is None else controls)
+        classes = codes.astype(np.int64) if is_classifier(self) else None
+        table = self._coded(X, s, strata)
         rows = LabelledRows(
             X=X,
             codes=table,
@@ -191,11 +233,13 @@ class ParityEstimator(ParityModel, ABC):
             names=tuple(self.sensitive_names_in_),
             weights=weights,
             groups=groups,
-            fold=self._served_folds(cv, X, table, strata, groups, weights),
+            fold=self._served_folds(cv, X, table, classes, groups, weights),
             seed=self.random_seed_,
             y=codes,
             labels=labels,
-            numeric=strata is None,
+            numeric=classes is None,
+            strata=strata,
+            n_strata=1 if self.strata_ is None else self.strata_.other + 1,
         )
         constraints = self._constraints(rows)
         outcome, *functions = self._responses(rows, constraints)
@@ -274,7 +318,7 @@ class ParityEstimator(ParityModel, ABC):
             served = rows.fold == 0
         measured_rows = rows.at(served)
         scores = [
-            solution.out_of_fold(place, rows.fold, eta, means)[served]
+            solution.out_of_fold(place, rows.fold, eta, means, rows.strata)[served]
             for place in range(len(solution.parameters))
         ]
         each = [self._performance(measured_rows, one, solution) for one in scores]
@@ -310,6 +354,7 @@ class ParityEstimator(ParityModel, ABC):
             confidence=self.confidence or 0.95,
             base_rate=base_rate,
             rows=rows,
+            controls=None if self.strata_ is None else self.strata_.label,
         )
 
     def _repr_html_inner(self) -> str:
@@ -356,12 +401,54 @@ class ParityEstimator(ParityModel, ABC):
             return ScoreRanks()
         return ClassScores() if len(self.classes_) > 2 else BinaryScores()
 
+    def _learn_strata(self, X: Any, control_features: Any) -> np.ndarray | None:
+        """Learn the strata of controls; return the number of the stratum of each row."""
+        self.strata_ = None
+        if control_features is None:
+            return None
+        strata = Strata.fit(control_features)
+        codes = strata.codes(control_features)
+        check_consistent_length(X, codes)
+        self.strata_ = strata
+        if self.controls_among(X) and not np.array_equal(codes, strata.codes(self._controls(X))):
+            raise ValueError(
+                f"control_features has the columns {strata.label}, which X has too, with other"
+                " values. Pass their names, or rename those of control_features."
+            )
+        if strata.notes:
+            warn(" ".join(strata.notes), JoinedStrataWarning)
+        return codes
+
+    def _controls(self, X: Any) -> Any:
+        """Return the controls among the columns of a table."""
+        assert self.strata_ is not None
+        frame = to_pandas(X)
+        by_text = {str(name): frame[name] for name in frame.columns}
+        return pd.DataFrame({one.name: by_text[one.name] for one in self.strata_.columns})
+
+    def strata_of(self, X: Any, control_features: Any) -> np.ndarray | None:
+        """Return the number of the stratum of each new row, where people are compared within
+        strata.
+        """
+        if self.strata_ is None:
+            return None
+        if control_features is None and not self.controls_among(X):
+            raise ValueError(
+                f"this model compares people of equal {self.strata_.label}, which X lacks: pass"
+                f" control_features.{ROUTING}"
+            )
+        codes = self.strata_.codes(
+            self._controls(X) if control_features is None else control_features
+        )
+        check_consistent_length(X, codes)
+        return codes
+
     def _served_folds(
         self,
         cv: Any,
         X: Any,
         table: np.ndarray,
-        strata: np.ndarray | None,
+        classes: np.ndarray | None,
         groups: np.ndarray | None,
         weights: np.ndarray | None,
     ) -> np.ndarray:
@@ -374,20 +461,20 @@ class ParityEstimator(ParityModel, ABC):
         """
         self.folds_ = None
         if self.aim == "score" or groups is not None or not isinstance(cv, Integral):
-            return self._folds(cv, X, strata, groups)
+            return self._folds(cv, X, classes, groups)
         mass = np.ones(len(table)) if weights is None else weights
         distinct = len(np.unique(row_hashes(table)))
         for count in range(min(int(cv), distinct), 1, -1):
             folds = HashedFolds.fit(table, count, mass)
             fold = folds(table)
-            classes = np.zeros(len(fold), dtype=np.int64) if strata is None else strata
-            sizes = np.zeros((count, classes.max() + 1))
-            np.add.at(sizes, (fold, classes), 1)
+            labels = np.zeros(len(fold), dtype=np.int64) if classes is None else classes
+            sizes = np.zeros((count, labels.max() + 1))
+            np.add.at(sizes, (fold, labels), 1)
             # each fold has rows, and models of the others see each class twice
             if sizes.sum(axis=1).min() > 0 and (sizes.sum(axis=0) - sizes).min() > 1:
                 self.folds_ = folds
                 return fold
-        return self._folds(cv, X, strata, groups)
+        return self._folds(cv, X, classes, groups)
 
     def _warn_if_leaking(self, sample: LabelledRows, eta: np.ndarray) -> None:
         """Warn if a frozen model is better on a fold than its clone that was fitted on the others,
@@ -427,13 +514,17 @@ class ParityEstimator(ParityModel, ABC):
         return np.column_stack([constraint.known_means(s, eta) for constraint in constraints])
 
     def _regressions(
-        self, X: Any, s: np.ndarray | None = None, codes: np.ndarray | None = None
+        self,
+        X: Any,
+        s: np.ndarray | None = None,
+        codes: np.ndarray | None = None,
+        strata: np.ndarray | None = None,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return η and m of rows by the models of each fold; s is needed where predictions use
-        it, and the codes of the table can be given.
+        it, strata where the table does not have them, and the codes of the table can be given.
         """
         assert self.solution_ is not None
-        predicted = self._predictions(X, s, self._classes, codes)
+        predicted = self._predictions(X, s, self._classes, codes, strata)
         parts = []
         for j in range(self.solution_.parameters.shape[1]):
             # one, of a model that was given, serves all folds
@@ -458,21 +549,23 @@ class ParityEstimator(ParityModel, ABC):
         return predicted[:, 0], predicted[:, 1:]
 
     @limit_to_n_jobs
-    def _scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
+    def _scores(self, X: Any, sensitive_features: Any, control_features: Any) -> np.ndarray:
         """Return the mean of the scores of the fold predictors or, for ranks and decisions, the
         score by the predictor of one fold.
         """
         check_is_fitted(self)
-        X = known_table(self, X, first=False, sensitive_features=sensitive_features)
+        others = {"sensitive_features": sensitive_features, "control_features": control_features}
+        X = known_table(self, X, first=False, **others)
         solution = self.solution_
         if solution is None or self.choice_ is None:
             predicted = self._predictions(X, None, self._classes)
             return self._eta_and_means(predicted.mean(axis=0))[0]
         s = self._sensitive(X, sensitive_features)
-        codes = None if self.folds_ is None else self._coded(X, s)
+        strata = self.strata_of(X, control_features)
+        codes = None if self.folds_ is None else self._coded(X, s, strata)
         scores = [
-            solution.scores(self.choice_.position, fold, eta, means)
-            for fold, (eta, means) in enumerate(self._regressions(X, s, codes))
+            solution.scores(self.choice_.position, fold, eta, means, strata)
+            for fold, (eta, means) in enumerate(self._regressions(X, s, codes, strata))
         ]
         if solution.family.averages:
             return np.asarray(np.mean(scores, axis=0))
@@ -560,15 +653,20 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     """
 
     @named_arguments
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+    def predict_proba(
+        self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
+    ) -> np.ndarray:
         """Return the probability of each class, (n, C). Columns that the model does not use are
-        ignored.
+        ignored; `control_features` are needed if they are no columns of X.
         """
-        scores = require_scores(self._scores(X, sensitive_features), probabilities=True)
+        scores = self._scores(X, sensitive_features, control_features)
+        scores = require_scores(scores, probabilities=True)
         return scores if scores.ndim == 2 else np.column_stack([1 - scores, scores])
 
     @named_arguments
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
+    ) -> np.ndarray:
         """Return labels: the second of two classes where its probability exceeds `threshold_`, and
         the most probable of more.
 
@@ -576,7 +674,9 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         content alone selects, as it did in `fit`: so the gap of these decisions is the one that
         was measured. With `groups` or folds of your own it is the first fold for all rows.
         """
-        chances = self.predict_proba(X, sensitive_features=sensitive_features)
+        chances = self.predict_proba(
+            X, sensitive_features=sensitive_features, control_features=control_features
+        )
         if len(self.classes_) > 2:
             return np.asarray(self.classes_[chances.argmax(axis=1)])
         return np.asarray(self.classes_[(chances[:, 1] > self.threshold_).astype(np.int64)])
@@ -653,9 +753,14 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     """
 
     @named_arguments
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return predictions, (n,). Columns that the model does not use are ignored."""
-        return require_scores(self._scores(X, sensitive_features), probabilities=False)
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
+    ) -> np.ndarray:
+        """Return predictions, (n,). Columns that the model does not use are ignored;
+        `control_features` are needed if they are no columns of X.
+        """
+        scores = self._scores(X, sensitive_features, control_features)
+        return require_scores(scores, probabilities=False)
 
     @property
     def _largest_gap(self) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.interpolate import make_interp_spline
@@ -18,6 +18,15 @@ from frhsic.parity.limits import Limit
 # Least share of the gap that a mixture with a constant aims at; closer to it hardly a prediction is
 # left.
 LEAST_MIXED = 0.1
+
+# Weights of the squares of what the coefficients of strata differ by from the common ones that are
+# tried, over the second derivative of the loss in them for all rows: with .01 a stratum of 1 % of
+# the rows goes half of the way to its own. Infinity: one set of coefficients for all strata.
+SHRINKAGES = (np.inf, 0.1, 0.01)
+
+# Shares of the way from the gap without constraint to the least one at which their losses are
+# compared.
+COMPARED_SHARES = np.array([0.7, 0.5, 0.3])
 
 # Trade-offs from one that is solved to the next: the others lie between their parameters.
 BETWEEN = 4
@@ -34,15 +43,20 @@ class Solution:
     constraints
         The gaps that are limited.
     parameters
-        The coefficients of each trade-off and fold, (G, J, P).
+        The coefficients of each trade-off and fold, (G, J, P): along the columns of m, and for
+        each stratum but the last what its own coefficients differ by.
     units
         Units of scores.
+    centers
+        Means of m in each stratum, over that of the chance of its condition, (S, K); the last
+        stratum is that of the rows which are in none of their own. Zeros without controls, (1, K).
     """
 
     family: Family
     constraints: tuple[Constraint, ...]
     parameters: np.ndarray
     units: Units
+    centers: np.ndarray
 
     @classmethod
     def fit(
@@ -59,38 +73,109 @@ class Solution:
         If some attributes have limits, the gaps along the others are left alone.
         """
         units = Units.of(sample, eta, family.decides)
-        solution = cls(family, constraints, np.zeros(0), units)
+        strata = sample.n_strata
+        solution = cls(family, constraints, np.zeros(0), units, np.zeros((strata, means.shape[1])))
+        solution = replace(solution, centers=solution._centers(sample, eta, means))
         scales = solution._gap_units(sample, eta, limits)
+        own_scales = [scales[one.attribute] for one in constraints]
 
-        limited = [one for one in constraints if np.isfinite(scales[one.attribute])]
+        def curves_of(rows: np.ndarray) -> GapCurves:
+            some = sample.at(rows)
+            return GapCurves.of(
+                constraints, some.s, some.y, some.mass, own_scales, some.strata, strata
+            )
 
-        def curves_of(rows: slice | np.ndarray) -> GapCurves:
-            own = [scales[one.attribute] for one in limited]
-            return GapCurves.of(limited, sample.s[rows], sample.y[rows], sample.mass[rows], own)
-
-        base, columns = family.inputs(eta, means, units)
+        base, columns = solution.inputs(eta, means, sample.strata)
         mass = sample.mass / sample.mass.sum()
-        ridge = solution._ridge(sample, eta, means)
         y = family.target(sample, units)
-        whole = Problem(base, columns, y, mass, threshold=units.threshold, ridge=ridge)
+        whole = Problem(base, columns, y, mass, threshold=units.threshold)
+        whole = replace(whole, curves=curves_of(np.arange(len(y))))
+        ridges = [
+            solution._ridge(sample, eta, means, shrinkage)
+            for shrinkage in (SHRINKAGES if strata > 1 else (0.0,))
+        ]
         rng = np.random.default_rng(sample.seed)
-        parameters = []
+        paths: list[list[np.ndarray]] = [[] for _ in ridges]
         for j in range(sample.fold.max() + 1):
             rows = np.flatnonzero(sample.fold != j)
             if len(rows) > family.most_rows:
                 rows = np.sort(rng.choice(rows, family.most_rows, replace=False))
             task = whole.at(rows)
             task = replace(task, weights=task.weights / task.weights.sum(), curves=curves_of(rows))
-            if isinstance(family, SmoothFamily):
-                parameters.append(solve(family, task))
-            else:
-                assert isinstance(family, Decisions)
-                parameters.append(family.path(task, GAP_SHARES))
-        solution = replace(solution, parameters=np.stack(parameters, axis=1))
+            for ridge, path in zip(ridges, paths):
+                path.append(solution._path(replace(task, ridge=ridge)))
+        tried = [replace(solution, parameters=np.stack(path, axis=1)) for path in paths]
+        if len(tried) > 1:
+            frontiers = [one.losses_and_gaps(whole, sample.fold) for one in tried]
+            constant = family.loss(whole, family.constant(whole))
+            tried = [tried[best_frontier(frontiers, constant)]]
+        solution = tried[0]
         if not isinstance(family, NumberRanks):
-            whole = replace(whole, curves=curves_of(slice(None)))
             solution = solution.above_constant(whole, sample.fold)
         return solution.interpolated()
+
+    def _path(self, task: Problem) -> np.ndarray:
+        """Return the parameters of each trade-off, (G, P); where no ridge is finite, strata have
+        the common coefficients.
+        """
+        family = self.family
+        if not isinstance(family, SmoothFamily):
+            assert isinstance(family, Decisions)
+            return family.path(task, GAP_SHARES)
+        ridge = np.asarray(task.ridge)
+        finite = np.isfinite(ridge)
+        count = int(finite.sum())  # the common ones come first
+        columns = task.columns[:, : task.columns.shape[1] * count // len(finite)]
+        path = solve(family, replace(task, columns=columns, ridge=ridge[:count]))
+        return np.pad(path, ((0, 0), (0, len(finite) - count)))
+
+    def inputs(
+        self, eta: np.ndarray, means: np.ndarray, strata: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return base and columns of rows: m less its mean in the stratum, once for all strata, and
+        once for each but the last, with zeros for rows of others.
+        """
+        if strata is not None:
+            means = means - self._chances(eta) * self.centers[strata]
+        base, columns = self.family.inputs(eta, means, self.units)
+        levels = [columns * (strata == code)[:, None] for code in range(len(self.centers) - 1)]
+        return base, np.column_stack([columns, *levels])
+
+    def _chances(self, eta: np.ndarray) -> np.ndarray:
+        """Return the chance of the condition of each column of m over its rate, (n, K)."""
+        widths = [one.basis.values.shape[1] for one in self.constraints]
+        chances = np.column_stack([one.chance(eta) for one in self.constraints])
+        return np.repeat(chances, widths, axis=1)
+
+    def _centers(self, sample: LabelledRows, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """Return the means of m in each stratum over those of the chances of the conditions, so
+        that constants have no gap; those of all rows for a stratum without rows.
+        """
+        centers = np.zeros_like(self.centers)
+        if sample.strata is not None:
+            chances = self._chances(eta)
+            for code in range(len(centers)):
+                mass = sample.mass * (sample.strata == code)
+                mass = mass if mass.any() else sample.mass
+                centers[code] = (mass @ means) / (mass @ chances)
+        return centers
+
+    def losses_and_gaps(self, task: Problem, fold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return loss and largest gap, over its scale, of each trade-off, out of fold."""
+        curves = task.curves
+        assert curves is not None
+        losses = np.zeros(len(self.parameters))
+        sums: list[Any] = [0.0] * len(losses)
+        for j in range(self.parameters.shape[1]):
+            rows = np.flatnonzero(fold == j)
+            part = task.at(rows)
+            share = part.weights.sum()
+            part = replace(part, weights=part.weights / share)
+            for i, parameters in enumerate(self.parameters[:, j]):
+                losses[i] += share * self.family.loss(part, parameters)
+                sums[i] += self.family.sums(part, parameters, curves.functions[rows])
+        gaps = [(curves.gaps(each) / curves.scales).max() for each in sums]
+        return losses, np.array(gaps)
 
     @property
     def constant(self) -> np.ndarray:
@@ -145,7 +230,9 @@ class Solution:
             parameters[i] = constant + share * (parameters[best] - constant)
         return replace(self, parameters=parameters)
 
-    def _ridge(self, sample: LabelledRows, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
+    def _ridge(
+        self, sample: LabelledRows, eta: np.ndarray, means: np.ndarray, shrinkage: float
+    ) -> np.ndarray:
         r"""Return the weight of the square of each coefficient while solving,
         :math:`r_k = v_k K J / (J - 1)^2 n` times the curvature of the loss, and the mean square of
         the rank, from below and above, of a rank family.
@@ -155,6 +242,9 @@ class Solution:
         :math:`|c|^2 v p J / (J - 1) n`, where v is the variance of :math:`\varphi_k(S)` about
         :math:`m_k`, with 0 for the functions of rows without S. Rows show p (J - 1) directions
         of them, so for K functions about a share K / p (J - 1) is not known.
+
+        What the coefficients of a stratum differ by has `shrinkage` times the curvature and the
+        mean square of :math:`\varphi_k(S)` besides.
         """
         mass = sample.mass / sample.mass.sum()
         targets = np.column_stack([one.targets(sample.s, sample.y) for one in self.constraints])
@@ -162,10 +252,15 @@ class Solution:
         count = means.shape[1]
         variance = mass @ (targets - means) ** 2
         unknown = variance * count * folds / (folds - 1) ** 2 * float(mass @ mass)
-        unknown *= self.family.curvature(eta, mass)
+        curvature = self.family.curvature(eta, mass)
+        unknown *= curvature
         shares = mass @ self.family.inputs(eta, np.ones_like(means), self.units)[1] ** 2
         classes = eta.shape[1] if eta.ndim == 2 else 1
-        return np.repeat(shares * np.tile(unknown, len(shares) // count), classes)
+        repeats = len(shares) // count
+        ridge = shares * np.tile(unknown, repeats)
+        second = curvature * (mass @ targets**2)
+        own = ridge + shrinkage * shares * np.tile(second, repeats)
+        return np.repeat(np.append(ridge, np.tile(own, len(self.centers) - 1)), classes)
 
     def _gap_units(
         self, sample: LabelledRows, eta: np.ndarray, limits: Mapping[str, tuple[Limit, ...]]
@@ -177,7 +272,8 @@ class Solution:
         scores = np.reshape(self.units.standard(eta), (len(eta), -1))
         if self.family.decides:
             scores = (scores > 0).astype(np.float64)
-        curves = GapCurves.of(self.constraints, sample.s, sample.y, sample.mass)
+        strata = sample.strata, sample.n_strata
+        curves = GapCurves.of(self.constraints, sample.s, sample.y, sample.mass, None, *strata)
         gaps = np.full(len(sample.names), 1e-6)
         attributes = [one.attribute for one in self.constraints]
         np.maximum.at(gaps, attributes, curves.gaps(curves.functions.T @ scores))
@@ -195,17 +291,29 @@ class Solution:
         bound = limit.bound(gap, sample.base_rate)
         return bound / self.units.scale if bound else gap
 
-    def scores(self, place: int, fold: int, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
+    def scores(
+        self,
+        place: int,
+        fold: int,
+        eta: np.ndarray,
+        means: np.ndarray,
+        strata: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Return the scores of rows at a trade-off by the coefficients of one fold, in the units of
         y; a decision is whether they exceed its threshold.
         """
-        inputs = self.family.inputs(eta, means, self.units)
+        inputs = self.inputs(eta, means, strata)
         outputs = self.family.outputs(self.parameters[place, fold], *inputs)
         scores = self.units.center + self.units.scale * outputs
         return np.clip(scores, 0.0, 1.0) if self.family.decides else scores
 
     def out_of_fold(
-        self, place: int, fold: np.ndarray, eta: np.ndarray, means: np.ndarray
+        self,
+        place: int,
+        fold: np.ndarray,
+        eta: np.ndarray,
+        means: np.ndarray,
+        strata: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the score of each row by the models and coefficients that were fitted on the rows
         of the other folds.
@@ -213,5 +321,28 @@ class Solution:
         scores = np.empty(eta.shape)
         for j in range(fold.max() + 1):
             own = fold == j
-            scores[own] = self.scores(place, j, eta[own], means[own])
+            codes = None if strata is None else strata[own]
+            scores[own] = self.scores(place, j, eta[own], means[own], codes)
         return scores
+
+
+def best_frontier(frontiers: Sequence[tuple[np.ndarray, np.ndarray]], constant: float) -> int:
+    """Return which of some frontiers, each with losses and gaps, has the least mean loss at some
+    gaps between the largest and the least; `constant` is the loss without a gap.
+
+    Examples
+    --------
+    >>> gaps = np.array([1.0, 0.5, 0.0])
+    >>> best_frontier([(np.array([0.0, 0.3, 0.9]), gaps), (np.array([0.0, 0.2, 0.9]), gaps)], 1.0)
+    1
+    """
+    largest = max(gaps[0] for _, gaps in frontiers)
+    least = min(gaps.min() for _, gaps in frontiers)
+    compared = least + COMPARED_SHARES * (largest - least)
+    means = []
+    for losses, gaps in frontiers:
+        order = np.argsort(gaps)
+        # a mixture of a predictor with a constant has the gaps below the least one
+        at = np.interp(compared, np.append(0, gaps[order]), np.append(constant, losses[order]))
+        means.append(at.mean())
+    return int(np.argmin(means))

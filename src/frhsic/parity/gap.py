@@ -39,7 +39,7 @@ from frhsic.intervals import agreed_low
 from frhsic.parity.column import ColumnGap, GapOptions, column_gaps
 from frhsic.parity.interval import corrected_ends
 from frhsic.parity.ranks import RankGap
-from frhsic.parity.rows import Array, Integers, check_rows, one_column
+from frhsic.parity.rows import Array, Integers, ScoreRows, check_rows, one_column
 from frhsic.parity.sums import Cells
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def gdp(
         strata = controls.codes(control_features)
     rows = check_rows(scores, s, where, sample_weight, groups, strata)
     options = GapOptions(confidence, resamples, _arrays.integer_seed(random_state))
-    return replace(largest_gap(column_gaps(rows, resolution), options), controls=controls)
+    return replace(gap_of_rows(rows, options, resolution=resolution), controls=controls)
 
 
 def standardized_gdp(
@@ -378,11 +378,22 @@ def rank_gap(
     >>> round(float(result), 4)
     0.2778
     """
-    column = RankGap(one_column(check_rows(scores, s, where, sample_weight, groups)))
-    result = largest_gap(
-        [column], GapOptions(confidence, resamples, _arrays.integer_seed(random_state))
-    )
-    return replace(result, per_column=tuple(np.maximum(column.gaps, 0.0).tolist()))
+    rows = one_column(check_rows(scores, s, where, sample_weight, groups))
+    options = GapOptions(confidence, resamples, _arrays.integer_seed(random_state))
+    return gap_of_rows(rows, options, ranks=True)
+
+
+def gap_of_rows(
+    rows: ScoreRows, options: GapOptions, *, ranks: bool = False, resolution: float | None = None
+) -> ParityResult:
+    """Return :func:`gdp`, or :func:`rank_gap`, of rows that were checked, within their strata if
+    they have any.
+    """
+    if not ranks:
+        return largest_gap(column_gaps(rows, resolution), options)
+    column = RankGap(rows)
+    per_column = tuple(np.maximum(column.gaps, 0.0).tolist())
+    return replace(largest_gap([column], options), per_column=per_column)
 
 
 def gaps_by_column(

@@ -44,7 +44,7 @@ SAVED = ("ParityClassifier", "ParityRegressor", "ParityEncoder", "ParityCoupling
 
 FITTED = re.compile(
     r"n_features_in_|feature_names_in_|sensitive_names_in_|classes_|random_seed_|schema_"
-    r"|sensitive_schema_|engine_|models_|attribute_models_|folds_|solution_"
+    r"|sensitive_schema_|strata_|engine_|models_|attribute_models_|folds_|solution_"
     r"|frontier_|choice_"
     r"|repeated_|choices_|feature_encoding_|sensitive_encoding_|ratio_|move_cost_"
     r"|untouched_|_table|_schema|_identity|_release|n_fits_|best_epoch_|representation_size_"

@@ -46,6 +46,7 @@ DATA = {
         "frhsic.estimators.prototypes": "Numbers Probabilities Prototypes",
         "frhsic.estimators.solution": "Solution",
         "frhsic.estimators.targets": "KeptTarget",
+        "frhsic.parity.strata": "ControlColumn Strata",
         "frhsic.kernels": (
             "Gaussian HalfDistance InverseMultiquadric Laplacian Linear Multiple PerColumn Sum"
         ),
