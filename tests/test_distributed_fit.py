@@ -499,7 +499,7 @@ PHASES = [
     "frhsic.distributed.fitting._learn",
     "frhsic.distributed.engine.ClusterRows.grams",
     "frhsic.distributed.engine.ClusterRows._train",
-    "frhsic.distributed.fitting.measured",
+    "frhsic.distributed.fitting.measure_frontier",
 ]
 
 

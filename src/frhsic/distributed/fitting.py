@@ -18,7 +18,7 @@ from frhsic.distributed.frames import (
     require_frame_columns,
     sum_delayed,
 )
-from frhsic.distributed.measuring import Predictions, Predictor, measured
+from frhsic.distributed.measuring import Predictions, Predictor, measure_frontier
 from frhsic.distributed.rows import (
     BlockPlan,
     FitColumns,
@@ -32,7 +32,7 @@ from frhsic.estimators.engine import fit_parts
 from frhsic.estimators.inputs import target_column
 from frhsic.estimators.parity import ParityEstimator
 
-Model = TypeVar("Model", bound=ParityEstimator)
+FittedModel = TypeVar("FittedModel", bound=ParityEstimator)
 
 # Rows that bins, directions, rounds and coefficients are learned on: as many as coefficients are
 # solved on without one of five folds.
@@ -43,7 +43,7 @@ GROWN = 85
 
 
 def fit(
-    estimator: Model,
+    estimator: FittedModel,
     frame: Any,
     *,
     target: str,
@@ -54,7 +54,7 @@ def fit(
     key: str | None = None,
     client: Any = None,
     sample_rows: int = FIT_SAMPLE_ROWS,
-) -> Model:
+) -> FittedModel:
     r"""Fit a ParityClassifier or a ParityRegressor to the rows of a Dask data frame.
 
     The result is fitted as by ``estimator.fit`` on one machine, and is saved, loaded and served
@@ -131,7 +131,7 @@ def fit(
     roles = [target, *names, *(name for name in (groups, sample_weight, key) if name is not None)]
     require_frame_columns(frame, [*roles, *controls])
     _require_supported(estimator, names)
-    model: Model = clone(estimator)
+    model: FittedModel = clone(estimator)
     model._check()
     columns = FitColumns(
         features=tuple(name for name in frame.columns if name not in roles),
@@ -269,7 +269,7 @@ def _fit(model: Any, frame: Any, columns: FitColumns, client: Any, sample_rows: 
         del blocks
         progress(92)
         here = Predictions.of(model, sample, eta, means)
-        model.frontier_ = measured(model, constraints, here, predictions, mean_weight)
+        model.frontier_ = measure_frontier(model, constraints, here, predictions, mean_weight)
     progress(100)
     model._choose()
 

@@ -297,7 +297,7 @@ def range_quantiles(weights: np.ndarray, ends: np.ndarray, ranks: np.ndarray) ->
     return np.asarray(ends[np.minimum(at, len(ends) - 1)])
 
 
-def measured(
+def measure_frontier(
     model: Any,
     constraints: tuple[Constraint, ...],
     sample: Predictions,
