@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,8 @@ def people(n: int, seed: int = 0) -> pd.DataFrame:
 
 def trained(frame: Any, estimator: Any = None, target: str = "repaid", **options: Any) -> Any:
     estimator = ParityClassifier(random_state=0, cv=2) if estimator is None else estimator
-    columns = [*FEATURES, target, "age", *{*options.values()} & {*frame.columns}]
+    named = [FEATURES, [target, "age"], options.values()]
+    columns = [name for name in dict.fromkeys(chain(*named)) if name in frame.columns]
     if isinstance(frame, pd.DataFrame):
         frame = dd.from_pandas(frame, npartitions=3, sort=False)
     return distributed.fit(
@@ -126,22 +128,22 @@ def test_sums_over_parts_are_those_of_all_rows(parts):
         assert sum(of_parts) == approx(own, rel=1e-10, abs=1e-8)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_rank_gap_of_sums_is_that_of_rows(weighted):
+@pytest.mark.parametrize(("weighted", "controlled"), [(False, False), (True, False), (True, True)])
+def test_the_rank_gap_of_sums_is_that_of_rows(weighted, controlled):
     """Each decile is a tie of a fifth of the rows, so that no rank between ties counts."""
     rng = np.random.default_rng(0)
     s = rng.integers(0, 9, 3_000).astype(np.float64)
     score = rng.integers(0, 5, 3_000) + (s > 4) * (rng.random(3_000) < 0.3)
     weights = rng.integers(1, 4, 3_000) / 2 if weighted else None
-    rows = check_rows(score, s, sample_weight=weights)
+    strata = rng.integers(0, 2, 3_000) if controlled else None
+    rows = check_rows(score, s, sample_weight=weights, strata=strata)
     ranks = RankGap(rows)
     edges = np.unique(score)
     cells = Cells.from_rows(rows)
     parts = np.array_split(np.arange(3_000), 4)
-    sums = [
-        RankSums.of(score[x], s[x], None if weights is None else weights[x], edges, cells)
-        for x in parts
-    ]
+    each = score, s, weights, strata
+    given = [[None if values is None else values[x] for values in each] for x in parts]
+    sums = [RankSums.of(*own[:3], edges, cells, own[3]) for own in given]
     order = np.argsort(score)
     below = np.cumsum(np.ones(3_000) if weights is None else weights[order])
     deciles = score[order][np.searchsorted(below, TENTHS * below[-1])]
@@ -196,16 +198,17 @@ def hashed(frame: pd.DataFrame, folds: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "target", "options", "weighted"),
+    ("kind", "target", "options", "design"),
     [
-        (ParityRegressor, "income", {}, False),
-        (ParityClassifier, "repaid", {"uses_sensitive": True}, True),
-        (ParityClassifier, "repaid", {"aim": "decision", "condition": "both"}, False),
-        pytest.param(ParityClassifier, "repaid", {"aim": "rank"}, False, marks=pytest.mark.slow),
+        (ParityRegressor, "income", {}, "plain"),
+        (ParityClassifier, "repaid", {"uses_sensitive": True}, "weighted"),
+        (ParityClassifier, "repaid", {"aim": "decision", "condition": "both"}, "plain"),
+        (ParityClassifier, "repaid", {"condition": "positive"}, "controlled"),
+        pytest.param(ParityClassifier, "repaid", {"aim": "rank"}, "plain", marks=pytest.mark.slow),
     ],
 )
 def test_without_trees_and_with_the_same_folds_it_is_the_model_of_one_machine(
-    client, monkeypatch, kind, target, options, weighted
+    client, monkeypatch, kind, target, options, design
 ):
     """All rows are in the sample then, so that no step differs but for rounding. Ranges of scores
     and of ranks cost AUC and the interval of a rank gap some digits, and equal weights put borders
@@ -219,7 +222,8 @@ def test_without_trees_and_with_the_same_folds_it_is_the_model_of_one_machine(
         estimator,
         target,
         key="number",
-        **({"sample_weight": "weight"} if weighted else {}),
+        **({"sample_weight": "weight"} if design == "weighted" else {}),
+        **({"control_features": "job"} if design == "controlled" else {}),
     )
     if "aim" not in options:
         estimator = clone(estimator).set_params(cv=PredefinedSplit(fold))
@@ -227,7 +231,8 @@ def test_without_trees_and_with_the_same_folds_it_is_the_model_of_one_machine(
         frame[FEATURES],
         frame[target],
         sensitive_features=frame[["age"]],
-        sample_weight=frame["weight"] if weighted else None,
+        sample_weight=frame["weight"] if design == "weighted" else None,
+        control_features="job" if design == "controlled" else None,
     )
     assert model.engine_.table == approx(local.engine_.table, abs=1e-6)
     ranked = options.get("aim") == "rank"
@@ -238,7 +243,7 @@ def test_without_trees_and_with_the_same_folds_it_is_the_model_of_one_machine(
     for name, values in here.performance.items():
         tolerance = 1e-3 if name == "auc" or ranked else 1e-6
         assert there.performance[name][places] == approx(values[places], abs=tolerance)
-    digits = (1e-3, 3e-3) if weighted or ranked else (1e-6, 1e-6)
+    digits = (1e-3, 3e-3) if design == "weighted" or ranked else (1e-6, 1e-6)
     for one, other in zip(here.gaps["age"][places], there.gaps["age"][places]):
         assert other.value == approx(one.value, abs=digits[0])
         assert (other.low, other.high) == approx((one.low, one.high), abs=digits[1])
@@ -494,7 +499,7 @@ PHASES = [
     "frhsic.distributed.fitting._learn",
     "frhsic.distributed.engine.ClusterRows.grams",
     "frhsic.distributed.engine.ClusterRows._train",
-    "frhsic.distributed.fitting.measured",
+    "frhsic.distributed.fitting.measure_frontier",
 ]
 
 

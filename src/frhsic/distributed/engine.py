@@ -23,8 +23,8 @@ from frhsic.estimators.engine import (
     STRIDE,
     Boosting,
     EngineRows,
+    FitTarget,
     Response,
-    Target,
     TargetColumn,
     leaf_count,
     most_looks,
@@ -43,7 +43,7 @@ class Responses:
     model: Any
     constraints: tuple[Constraint, ...]
 
-    def __call__(self, block: LabelledRows, target: Target) -> Response:
+    def __call__(self, block: LabelledRows, target: FitTarget) -> Response:
         """Return the values of a target."""
         response: Response = self.model._responses(block, self.constraints)[target.place]
         return response
@@ -58,21 +58,25 @@ class BlockSums:
     scale: float
     folds: int
 
-    def grams(self, block: LabelledRows, target: Target, means: np.ndarray) -> Grams:
+    def grams(self, block: LabelledRows, target: FitTarget, means: np.ndarray) -> Grams:
         """Return the Gram matrices of a target."""
         rows, response = self._known(block, target)
         design = self._design(block, rows)
         return Grams.about(design, target.columns(response)[rows], means, self.folds)
 
     def logistic_sums(
-        self, block: LabelledRows, target: Target, coefficients: np.ndarray, intercepts: np.ndarray
+        self,
+        block: LabelledRows,
+        target: FitTarget,
+        coefficients: np.ndarray,
+        intercepts: np.ndarray,
     ) -> LogisticSums:
         """Return the sums of a step of a logistic regression."""
         rows, response = self._known(block, target)
         labels = target.labels(response)[rows]
         return logistic_sums(self._design(block, rows), labels, coefficients, intercepts)
 
-    def _known(self, block: LabelledRows, target: Target) -> tuple[np.ndarray, Response]:
+    def _known(self, block: LabelledRows, target: FitTarget) -> tuple[np.ndarray, Response]:
         response = self.responses(block, target)
         return np.flatnonzero(response.rows), response
 
@@ -132,14 +136,18 @@ class ClusterRows(EngineRows):
     def count(self) -> int:
         return self.total
 
-    def grams(self, target: Target, response: Response) -> Grams:
+    def grams(self, target: FitTarget, response: Response) -> Grams:
         known = np.flatnonzero(response.rows)
         means = self.design.at(known).means(target.columns(response)[known])
         grams: Grams = sum_over_blocks(self.blocks, self.sums.grams, target, means)
         return grams
 
     def logistic_sums(
-        self, target: Target, response: Response, coefficients: np.ndarray, intercepts: np.ndarray
+        self,
+        target: FitTarget,
+        response: Response,
+        coefficients: np.ndarray,
+        intercepts: np.ndarray,
     ) -> LogisticSums:
         step = self.sums.logistic_sums
         sums: LogisticSums = sum_over_blocks(self.blocks, step, target, coefficients, intercepts)
@@ -281,7 +289,7 @@ def _apply(block: Any, shared: tuple[Callable[..., Any], Sequence[Any]]) -> Any:
 
 
 def _training_rows(
-    block: LabelledRows, shared: tuple[Responses, Target, int, float]
+    block: LabelledRows, shared: tuple[Responses, FitTarget, int, float]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return table, labels and weights of the rows outside of a fold."""
     responses, target, fold, scale = shared

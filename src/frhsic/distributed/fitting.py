@@ -18,7 +18,7 @@ from frhsic.distributed.frames import (
     require_frame_columns,
     sum_delayed,
 )
-from frhsic.distributed.measuring import Predictions, Predictor, measured
+from frhsic.distributed.measuring import Predictions, Predictor, measure_frontier
 from frhsic.distributed.rows import (
     BlockPlan,
     FitColumns,
@@ -32,7 +32,7 @@ from frhsic.estimators.engine import fit_parts
 from frhsic.estimators.inputs import target_column
 from frhsic.estimators.parity import ParityEstimator
 
-Model = TypeVar("Model", bound=ParityEstimator)
+FittedModel = TypeVar("FittedModel", bound=ParityEstimator)
 
 # Rows that bins, directions, rounds and coefficients are learned on: as many as coefficients are
 # solved on without one of five folds.
@@ -43,17 +43,18 @@ GROWN = 85
 
 
 def fit(
-    estimator: Model,
+    estimator: FittedModel,
     frame: Any,
     *,
     target: str,
     sensitive_features: str | Sequence[str],
+    control_features: str | Sequence[str] | None = None,
     groups: str | None = None,
     sample_weight: str | None = None,
     key: str | None = None,
     client: Any = None,
     sample_rows: int = FIT_SAMPLE_ROWS,
-) -> Model:
+) -> FittedModel:
     r"""Fit a ParityClassifier or a ParityRegressor to the rows of a Dask data frame.
 
     The result is fitted as by ``estimator.fit`` on one machine, and is saved, loaded and served
@@ -74,6 +75,9 @@ def fit(
     sensitive_features : str or list of str
         Columns of the attributes, as numbers. Rows with missing values fit the model of y and skip
         what needs the attribute.
+    control_features : str or list of str, optional
+        Columns of features: people who are alike in them are compared among themselves. The sample
+        decides on the strata.
     groups : str, optional
         Column of rows that belong together. They are in one fold, and trade-offs are then measured
         on the sample, which has groups as a whole: sums over groups do not add up in little memory.
@@ -122,28 +126,36 @@ def fit(
     >>> model.predict(table[["hours"]]).shape
     (400,)
     """
-    names = [sensitive_features] if isinstance(sensitive_features, str) else [*sensitive_features]
+    names = _names(sensitive_features)
+    controls = _names(control_features)
     roles = [target, *names, *(name for name in (groups, sample_weight, key) if name is not None)]
-    require_frame_columns(frame, roles)
+    require_frame_columns(frame, [*roles, *controls])
     _require_supported(estimator, names)
-    model: Model = clone(estimator)
+    model: FittedModel = clone(estimator)
     model._check()
     columns = FitColumns(
         features=tuple(name for name in frame.columns if name not in roles),
         target=target,
         sensitive=tuple(names),
+        controls=tuple(controls),
         groups=groups,
         weights=sample_weight,
         key=key,
         seed=0 if model.random_state is None else int(model.random_state),
         classifies=is_classifier(model),
     )
+    if taken := [name for name in controls if name in roles]:
+        raise ValueError(f"{taken[0]!r} is among control_features and has another role, too.")
     if not columns.features:
         raise ValueError("frame has no column beside those that are named, so no features.")
     client = _client(client)
     with client.as_current(), limit_threads(model.n_jobs):
         _fit(model, frame, columns, client, sample_rows)
     return model
+
+
+def _names(columns: str | Sequence[str] | None) -> list[str]:
+    return [columns] if isinstance(columns, str) else [*(columns or ())]
 
 
 def _require_supported(estimator: Any, names: Sequence[str]) -> None:
@@ -257,7 +269,7 @@ def _fit(model: Any, frame: Any, columns: FitColumns, client: Any, sample_rows: 
         del blocks
         progress(92)
         here = Predictions.of(model, sample, eta, means)
-        model.frontier_ = measured(model, constraints, here, predictions, mean_weight)
+        model.frontier_ = measure_frontier(model, constraints, here, predictions, mean_weight)
     progress(100)
     model._choose()
 
@@ -288,11 +300,12 @@ def _learn(
                 " Join rare classes, or raise sample_rows."
             )
     s = model._attributes(X, codes, table[[*columns.sensitive]])
+    strata = model._learn_strata(X, X[[*columns.controls]] if columns.controls else None)
     n_folds = int(model.cv)
     model.folds_ = None
     if model.aim != "score" and columns.groups is None:
         classes = codes.astype(np.int64) if columns.classifies else None
-        model._served_folds(n_folds, X, model._coded(X, s), classes, None, weights)
+        model._served_folds(n_folds, X, model._coded(X, s, strata), classes, None, weights)
         n_folds = n_folds if model.folds_ is None else model.folds_.n_folds
     plan = BlockPlan(columns, model, n_folds)
     sample = plan.block(table, sketch.identities)

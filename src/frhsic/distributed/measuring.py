@@ -127,7 +127,10 @@ class Measure:
     def scores(self, sample: Predictions, place: int) -> np.ndarray:
         """Return the scores of rows at a trade-off, (n,) or (n, C)."""
         solution = self.model.solution_
-        return np.asarray(solution.out_of_fold(place, sample.rows.fold, sample.eta, sample.means))
+        rows = sample.rows
+        return np.asarray(
+            solution.out_of_fold(place, rows.fold, sample.eta, sample.means, rows.strata)
+        )
 
     def columns(self, scores: np.ndarray) -> np.ndarray:
         """Return what a gap is measured on, (n, columns): scores, or decisions."""
@@ -222,7 +225,7 @@ class GapPass:
     """
 
     measure: Measure
-    cells: tuple[Cells, ...]
+    cells: tuple[AttributeCells, ...]
     edges: tuple[tuple[np.ndarray, ...], ...]
     centers: np.ndarray
     extremes: Extremes
@@ -240,30 +243,41 @@ class GapPass:
             columns = self.measure.columns(self.measure.scores(sample, place))
             for i, (one, x) in enumerate(zip(constraints, kept)):
                 own = None if weights is None else weights[x]
-                result[i].append(self._sums(i, place, columns[x], rows.s[x, one.attribute], own))
+                s = rows.s[x, one.attribute]
+                strata = self.cells[i].strata(rows.row_strata(x))
+                result[i].append(self._sums(i, place, columns[x], s, own, strata))
         return tuple(map(tuple, result))
 
     def _sums(
-        self, i: int, place: int, columns: np.ndarray, s: np.ndarray, weights: np.ndarray | None
+        self,
+        i: int,
+        place: int,
+        columns: np.ndarray,
+        s: np.ndarray,
+        weights: np.ndarray | None,
+        strata: np.ndarray | None,
     ) -> Any:
-        cells = self.cells[i]
+        cells = self.cells[i].cells
         if self.edges:
-            return RankSums.of(columns[:, 0], s, weights, self.edges[i][place], cells)
+            return RankSums.of(columns[:, 0], s, weights, self.edges[i][place], cells, strata)
         centers = self.centers[place].tolist()
         ends = zip(self.extremes.low[place].tolist(), self.extremes.high[place].tolist())
         each = zip(columns.T, centers, ends)
-        return tuple(cells.sums(column, s, center, own, weights) for column, center, own in each)
+        return tuple(
+            cells.sums(column, s, center, own, weights, strata) for column, center, own in each
+        )
 
     def gaps(self, i: int, sums: Sequence[Any], deciles: Sequence[np.ndarray]) -> list[Any]:
         """Return the gaps of each trade-off along one constraint, each of some columns."""
-        cells = self.cells[i]
+        cells = self.cells[i].cells
         if self.edges:
             pairs = zip(sums, deciles)
             return [[RankGap.from_sums(own, levels, cells)] for own, levels in pairs]
+        nodes = cells.stratum_nodes if cells.strata else cells.nodes
         windows = None
         gaps = []
         for columns in sums:
-            every = [with_unit_weights(own).group_sums(cells.nodes) for own in columns]
+            every = [with_unit_weights(own).group_sums(nodes) for own in columns]
             windows = Windows(every[0]) if windows is None else windows
             gaps.append([ColumnGap(own, windows, number) for number, own in enumerate(every)])
         return gaps
@@ -283,7 +297,7 @@ def range_quantiles(weights: np.ndarray, ends: np.ndarray, ranks: np.ndarray) ->
     return np.asarray(ends[np.minimum(at, len(ends) - 1)])
 
 
-def measured(
+def measure_frontier(
     model: Any,
     constraints: tuple[Constraint, ...],
     sample: Predictions,
@@ -314,7 +328,7 @@ def measured(
     gap_pass = GapPass(
         measure,
         tuple(
-            attribute_cells(one, levels, sample.rows, outline.rows)
+            AttributeCells.of(one, levels, sample.rows, outline.rows)
             for one, levels in zip(constraints, outline.levels)
         ),
         tuple(edges) if ranked else (),
@@ -343,18 +357,51 @@ def measured(
     return frontier
 
 
-def attribute_cells(
-    constraint: Constraint, levels: ColumnSummary | None, sample: LabelledRows, rows: int
-) -> Cells:
-    """Return the cells along an attribute: of all its values, where they were counted, else of
-    those of the sample.
+@dataclass(frozen=True, eq=False)
+class AttributeCells:
+    """Cells along an attribute, and the place of each stratum among those that have cells: others
+    have no row in the sample and count as the last.
     """
-    counted = None if levels is None or sample.weights is not None else levels.counts
-    if counted is not None:
-        counted = counted.sort_index()
-        counts = np.asarray(counted, dtype=np.int64)
-        return Cells.from_values(counted.index.to_numpy(), counts, rows)
-    kept = constraint.rows(sample.s, sample.y)
-    values, place = np.unique(sample.s[kept, constraint.attribute], return_inverse=True)
-    weights = np.bincount(place, sample.mass[kept]).astype(np.float64)
-    return Cells.from_values(values, np.bincount(place).astype(np.int64), rows, weights)
+
+    cells: Cells
+    places: np.ndarray | None
+
+    @classmethod
+    def of(
+        cls, constraint: Constraint, levels: ColumnSummary | None, sample: LabelledRows, rows: int
+    ) -> AttributeCells:
+        """Return the cells of all values, where they were counted, else of those of the sample."""
+        kept = constraint.rows(sample.s, sample.y)
+        s = sample.s[kept, constraint.attribute]
+        mass = sample.mass[kept]
+        strata = sample.row_strata(kept)
+        counted = None if levels is None or sample.weights is not None else levels.counts
+        if counted is None:
+            whole = sampled_cells(s, mass, rows, 1)
+        else:
+            counted = counted.sort_index()
+            counts = np.asarray(counted, dtype=np.int64)
+            whole = Cells.from_values(counted.index.to_numpy(), counts, rows)
+        if strata is None:
+            return cls(whole, None)
+        present, own = np.unique(strata, return_inverse=True)
+        places = np.full(sample.n_strata, len(present) - 1)
+        places[present] = np.arange(len(present))
+        parts = []
+        for number in range(len(present)):
+            x = own == number
+            size = round(rows * x.mean())
+            parts.append(sampled_cells(s[x], mass[x], size, len(present)))
+        return cls(whole.with_strata(parts), places)
+
+    def strata(self, codes: np.ndarray | None) -> np.ndarray | None:
+        """Return the places of the strata of rows."""
+        return None if codes is None or self.places is None else self.places[codes]
+
+
+def sampled_cells(s: np.ndarray, mass: np.ndarray, rows: int, strata: int) -> Cells:
+    """Return the cells along the values of a sample of so many rows."""
+    values, place = np.unique(s, return_inverse=True)
+    counts = np.bincount(place).astype(np.int64)
+    weights = np.bincount(place, mass).astype(np.float64)
+    return Cells.from_values(values, counts, rows, weights, None, strata)

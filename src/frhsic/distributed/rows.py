@@ -18,7 +18,7 @@ from frhsic.tables.columns import column_kind, level_text, numbers, plain_level
 from frhsic.tables.schema import Schema
 
 # Different texts of a column that are counted; if there are more, levels are those of the sample.
-MOST_LEVELS = 10_000
+MOST_COUNTED_LEVELS = 10_000
 # Rows that partitions send for each row of the sample: those whose hash is small.
 CANDIDATE_SHARE = 2
 # Kinds of columns that may differ between partitions.
@@ -32,6 +32,7 @@ class FitColumns:
     features: tuple[str, ...]
     target: str
     sensitive: tuple[str, ...]
+    controls: tuple[str, ...]
     groups: str | None
     weights: str | None
     key: str | None
@@ -143,7 +144,9 @@ class FitSketch:
             missing={name: n + other.missing[name] for name, n in self.missing.items()},
             kinds={name: other.kinds[name] | own for name, own in self.kinds.items()},
             levels={
-                name: _few(self.levels.get(name, frozenset()), other.levels.get(name, frozenset()))
+                name: _joined_levels(
+                    self.levels.get(name, frozenset()), other.levels.get(name, frozenset())
+                )
                 for name in {*self.levels, *other.levels}
             },
             sample=pd.concat([self.sample, other.sample]).iloc[first].reset_index(drop=True),
@@ -179,11 +182,13 @@ class FitSketch:
         return replace(schema, columns=tuple(columns))
 
 
-def _few(first: frozenset[Any] | None, second: frozenset[Any] | None) -> frozenset[Any] | None:
+def _joined_levels(
+    first: frozenset[Any] | None, second: frozenset[Any] | None
+) -> frozenset[Any] | None:
     if first is None or second is None:
         return None
     both = first | second
-    return both if len(both) <= MOST_LEVELS else None
+    return both if len(both) <= MOST_COUNTED_LEVELS else None
 
 
 def sketch_part(part: pd.DataFrame, place: Place, shared: tuple[FitColumns, int, int]) -> FitSketch:
@@ -209,7 +214,7 @@ def sketch_part(part: pd.DataFrame, place: Place, shared: tuple[FitColumns, int,
         kinds[name] = {} if kind is None else {kind: place.partition}
         if name in counted and (kind == "category" or name == columns.target):
             values = filled.unique()
-            levels[name] = frozenset(values) if len(values) <= MOST_LEVELS else None
+            levels[name] = frozenset(values) if len(values) <= MOST_COUNTED_LEVELS else None
     return FitSketch(
         rows=len(part),
         weight=float(len(part) if weights is None else weights.sum()),
@@ -240,7 +245,10 @@ class BlockPlan:
         columns = self.columns
         model = self.model
         s = np.column_stack([numbers(part[name], f"column {name!r}") for name in columns.sensitive])
-        codes = model._coded(part[[*columns.features]], s)
+        strata = None
+        if model.strata_ is not None:
+            strata = model.strata_.codes(part[[*columns.controls]])
+        codes = model._coded(part[[*columns.features]], s, strata)
         if model.folds_ is not None:
             fold = model.folds_(codes)
         else:
@@ -263,6 +271,8 @@ class BlockPlan:
             y=y,
             labels=labels,
             numeric=not columns.classifies,
+            strata=strata,
+            n_strata=1 if strata is None else model.strata_.other + 1,
         )
 
 

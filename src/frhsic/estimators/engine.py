@@ -121,7 +121,7 @@ class Response:
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class FitTarget:
     """What is modelled of a response, by its place among those of a fit: its labels, or numbers
     less `centers` and over `scales`, (K,), combined along `directions`, (K, R).
     """
@@ -133,7 +133,7 @@ class Target:
     directions: np.ndarray
 
     @classmethod
-    def of(cls, place: int, response: Response) -> Target:
+    def of(cls, place: int, response: Response) -> FitTarget:
         """Return the labels, or the numbers as they are."""
         count = 1 if response.classes is not None else response.values.shape[1]
         ones = np.ones(count)
@@ -160,7 +160,7 @@ class Target:
             return labels
         return np.asarray(np.eye(len(self.classes))[labels][:, -self.outputs :])
 
-    def along(self, directions: np.ndarray) -> Target:
+    def along(self, directions: np.ndarray) -> FitTarget:
         """Return combinations of the numbers."""
         return replace(self, directions=self.directions @ directions)
 
@@ -177,7 +177,7 @@ class TargetColumn:
     classes: int = 0
     center: float = 0.0
     scale: float = 1.0
-    target: Target | None = None
+    target: FitTarget | None = None
 
     @property
     def outputs(self) -> int:
@@ -430,12 +430,16 @@ class EngineRows(ABC):
         """Number of rows of the fit."""
 
     @abstractmethod
-    def grams(self, target: Target, response: Response) -> Grams:
+    def grams(self, target: FitTarget, response: Response) -> Grams:
         """Return the Gram matrices of a target."""
 
     @abstractmethod
     def logistic_sums(
-        self, target: Target, response: Response, coefficients: np.ndarray, intercepts: np.ndarray
+        self,
+        target: FitTarget,
+        response: Response,
+        coefficients: np.ndarray,
+        intercepts: np.ndarray,
     ) -> LogisticSums:
         """Return the sums of a step of a logistic regression."""
 
@@ -487,12 +491,16 @@ class _Rows(EngineRows):
     def count(self) -> int:
         return len(self.design.fold)
 
-    def grams(self, target: Target, response: Response) -> Grams:
+    def grams(self, target: FitTarget, response: Response) -> Grams:
         some = self.sample(response.rows, GRAM_ROWS)
         return Grams.of(self.design.at(some), target.columns(response)[some])
 
     def logistic_sums(
-        self, target: Target, response: Response, coefficients: np.ndarray, intercepts: np.ndarray
+        self,
+        target: FitTarget,
+        response: Response,
+        coefficients: np.ndarray,
+        intercepts: np.ndarray,
     ) -> LogisticSums:
         some = self.sample(response.rows, GRAM_ROWS)
         labels = target.labels(response)[some]
@@ -530,7 +538,7 @@ def _fit_additive(
     times their variance, which both have as curvature of the loss.
     """
     basis = rows.design.basis
-    target = Target.of(place, response)
+    target = FitTarget.of(place, response)
     if response.classes is not None:
         path = RidgePath.fit(rows.grams(target, response), target.outputs)
         ridge = RIDGE_GRID[path.errors.sum(axis=1).argmin()]

@@ -74,6 +74,8 @@ class RankSums:
         Number of rows of each cell.
     low, high
         Smallest and largest value of the attribute in each cell.
+    strata
+        Number of strata, each of which has as many of the cells.
     """
 
     edges: Array
@@ -81,22 +83,30 @@ class RankSums:
     rows: Integers
     low: Array
     high: Array
+    strata: int = 1
 
     @classmethod
     def of(
-        cls, score: Array, s: Array, weights: Array | None, edges: Array, cells: Cells
+        cls,
+        score: Array,
+        s: Array,
+        weights: Array | None,
+        edges: Array,
+        cells: Cells,
+        strata: Integers | None = None,
     ) -> RankSums:
         """Return the sums over some rows."""
         weights = np.ones(len(s)) if weights is None else weights
         at = np.searchsorted(edges, score)
         tied = edges[np.minimum(at, len(edges) - 1)] == score
         ranges = 2 * len(edges) + 1
-        place = cells.place(s) * ranges + 2 * at + tied
-        size = len(cells.starts)
-        powers = [np.bincount(place, weights**p, minlength=size * ranges) for p in range(1, 5)]
+        place = cells.place(s, strata) * ranges + 2 * at + tied
         # what does not depend on scores
-        whole = cells.sums(np.zeros(len(s)), s, 0.0, (0.0, 0.0))
-        return cls(edges, np.reshape(powers, (4, size, ranges)), whole.rows, whole.low, whole.high)
+        whole = cells.sums(np.zeros(len(s)), s, 0.0, (0.0, 0.0), None, strata)
+        size = len(whole.rows)
+        powers = [np.bincount(place, weights**p, minlength=size * ranges) for p in range(1, 5)]
+        shaped = np.reshape(powers, (4, size, ranges)).astype(np.float64)
+        return cls(edges, shaped, whole.rows, whole.low, whole.high, whole.strata)
 
     def __add__(self, other: RankSums) -> RankSums:
         return replace(
@@ -127,6 +137,7 @@ class RankSums:
             ends=ends,
             at_ends=self.rows.astype(np.float64),
             effective=effective,
+            strata=self.strata,
         )
 
 
@@ -178,24 +189,26 @@ class RankGap:
         effective = float(totals[0] ** 2 / totals[1])
         gap = cls.__new__(cls)
         gap.thresholds = thresholds
+        starts = cells.stratum_nodes if cells.strata else cells.nodes
         windows = None
         columns = []
         for number, decided in enumerate(decisions.T):
-            nodes = sums.score_sums(decided, effective).group_sums(cells.nodes)
+            nodes = sums.score_sums(decided, effective).group_sums(starts)
             windows = Windows(nodes) if windows is None else windows
             columns.append(ColumnGap(nodes, windows, number))
         gap._join(columns, which)
         mass = sums.powers[0].sum(axis=0)
         below = np.cumsum(mass) / mass.sum()
-        gap.stratum_means = (mass @ decisions / mass.sum())[None]
+        strata = sums.powers[0].reshape(sums.strata, -1, len(mass)).sum(axis=1)
+        gap.stratum_means = strata @ decisions / strata.sum(axis=1, keepdims=True)
         gap.effective = effective
         cell, at = np.nonzero(sums.powers[0])
         gap.entries = DecidedRows(
             decisions=decisions[at],
             tied=at[:, None] == place,
             rank=(below - mass / mass.sum() / 2)[at],
-            node=np.searchsorted(cells.nodes, cell, side="right") - 1,
-            means=gap.stratum_means,
+            node=np.searchsorted(starts, cell, side="right") - 1,
+            means=gap.stratum_means[cell // len(cells.starts)],
             powers=sums.powers[:3, cell, at],
         )
         return gap
