@@ -222,11 +222,8 @@ def train(
         from frhsic.auditing.results import LIMITABLE
         from frhsic.parity.limits import parse_limits
 
-        if scheduler is not None and (recipe.control or serve):
-            option = "--control" if recipe.control else "--serve"
-            raise ValueError(
-                f"{option} works on one machine, without --scheduler; leave one of them out."
-            )
+        if scheduler is not None and serve is not None:
+            raise ValueError("--serve works on one machine; leave it or --scheduler out.")
         required = _terminal.parse_limit(require or [], columns.sensitive, LIMITABLE)
         parse_limits(required, LIMITABLE)  # raises before anything is read
         if statements.threshold is not None and recipe.aim == "decision":
@@ -271,7 +268,7 @@ def train(
         else:
             inputs = table.files
             test = table.test
-            fit = table.fit(recipe.estimator(data))
+            fit = table.fit(recipe.estimator(data), recipe.control)
             model, result = report_fit(fit, data, settings, title, statements, None, required)
         finish(
             model,
@@ -370,8 +367,8 @@ class ScheduledTable:
     test: np.ndarray
     columns: _terminal.Columns
 
-    def fit(self, estimator: Any) -> FinishedFit:
-        """Fit on the rows that are not held out."""
+    def fit(self, estimator: Any, control: Sequence[str] | None) -> FinishedFit:
+        """Fit on the rows that are not held out, among people of equal controls."""
         from frhsic import distributed
 
         data = self.held_out
@@ -389,6 +386,7 @@ class ScheduledTable:
                 frame,
                 target=columns.target,
                 sensitive_features=columns.sensitive,
+                control_features=control,
                 groups=columns.groups,
                 sample_weight=columns.weights,
             )
