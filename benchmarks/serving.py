@@ -100,7 +100,7 @@ def measured(
     frozen = ParityClassifier(FrozenEstimator(production), random_state=0, n_jobs=1)
     yield "frozen", times_of(frozen.fit(X, y, sensitive_features=s), many, None)
     plain = LGBMClassifier(n_jobs=1, verbose=-1).fit(X, y)
-    served = distill(default, X, y, sensitive_features=s)
+    served = distill(default, None, X, y, sensitive_features=s)
     yield (
         "distilled",
         times_of(served, many, folder)
@@ -177,7 +177,7 @@ def command_times(rows: int, folder: Path) -> dict[str, float]:
     some = slice(0, 8_000)
     model = ParityClassifier(random_state=0, n_jobs=1)
     model.fit(frame[some], y[some], sensitive_features=s[some])
-    served = distill(model, frame[some], y[some], sensitive_features=s[some])
+    served = distill(model, None, frame[some], y[some], sensitive_features=s[some])
     code = (
         "import json, resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True,"
         " stdout=subprocess.DEVNULL); print(list(resource.getrusage(resource.RUSAGE_CHILDREN)[:3]))"

@@ -86,7 +86,7 @@ def distilled(
         X, new = dated(X), dated(new)
     kind: Any = ParityRegressor if numbers else ParityClassifier
     target = y if numbers else np.where(y > 2.5, "yes", "no")
-    model = distill(kind(**SETTINGS, **options), X, target, sensitive_features=age)
+    model = distill(kind(**SETTINGS, **options), None, X, target, sensitive_features=age)
     more = {"sensitive_features": age_new} if options.get("uses_sensitive") else {}
     return model, new, more
 
@@ -152,7 +152,7 @@ def test_costs_are_measured_on_rows_that_neither_has_seen():
     target = y > 2.5
     rows = {"sensitive_features": age, "sample_weight": weights, "groups": person}
     predictor = ParityClassifier(condition="both", **SETTINGS)
-    served = distill(predictor, X, target, **rows)
+    served = distill(predictor, None, X, target, **rows)
     kept = fold_of_rows(target, 10, target, person, 0) == 0
     scores = model_scores(served, X)
     gaps = []
@@ -178,12 +178,12 @@ def test_an_estimator_of_the_users_own_takes_numbers_and_a_pipeline_takes_the_ta
     line = LinearRegression()
     predictor = ParityRegressor(line, attribute_estimator=line, limit="80%", cv=2, random_state=0)
     numbers = filled[["years", "skill"]]
-    plain = distill(predictor, numbers, y, sensitive_features=age, estimator=line)
+    plain = distill(predictor, line, numbers, y, sensitive_features=age)
     assert_allclose(plain.predict(numbers), plain.model.predict(numbers.to_numpy()))
     columns = make_column_transformer(("passthrough", ["years", "skill"]))
     steps = make_pipeline(columns, LogisticRegression())
     classifier = ParityClassifier(limit=None, **SETTINGS)
-    served = distill(classifier, filled, y > 2.5, sensitive_features=age, estimator=steps)
+    served = distill(classifier, steps, filled, y > 2.5, sensitive_features=age)
     assert_array_equal(model_scores(served, filled), served.model.predict_proba(filled)[:, 1])
     save(served, tmp_path / "model.frhsic")
     assert_array_equal(

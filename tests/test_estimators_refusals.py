@@ -214,17 +214,17 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ),
     (
         "y has 3 classes; a model is distilled for two classes, or numbers.",
-        lambda: distill(classifier(), X, k % 3, sensitive_features=AGE),
+        lambda: distill(classifier(), None, X, k % 3, sensitive_features=AGE),
     ),
     (
         "estimator is a Pipeline, which gets the columns of X alone, but the predictor uses the"
-        " attributes. Leave estimator out, or pass a model of numbers.",
+        " attributes. Pass None, or a model of numbers.",
         lambda: distill(
             classifier(uses_sensitive=True),
+            make_pipeline(LogisticRegression()),
             X,
             Y,
             sensitive_features=AGE,
-            estimator=make_pipeline(LogisticRegression()),
         ),
     ),
     (

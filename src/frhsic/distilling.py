@@ -57,12 +57,12 @@ class GivenRows(NamedTuple):
 
 def distill(
     predictor: ParityEstimator,
+    estimator: Any,
     X: Any,
     y: Any,
     *,
     sensitive_features: Any,
     control_features: Any = None,
-    estimator: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
 ) -> Distilled:
@@ -76,13 +76,13 @@ def distill(
     ----------
     predictor : ParityClassifier or ParityRegressor
         Its parameters are used, fitted or not. It must have at most two classes.
-    X, y, sensitive_features, control_features, sample_weight, groups
-        Rows, as in the predictor's `fit`; the same rows may be passed. Controls have to be columns
-        of X.
     estimator : classifier, regressor or None
         The plain model. None is boosted trees of LightGBM, which can be exported to ONNX. A
         regressor learns the scores; a classifier learns both labels of each row, weighted by the
         score. A Pipeline gets the columns of X, other models get numbers, NaN for missing values.
+    X, y, sensitive_features, control_features, sample_weight, groups
+        Rows, as in the predictor's `fit`; the same rows may be passed. Controls have to be columns
+        of X.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def distill(
     >>> X = np.column_stack([s, rng.normal(size=300)])
     >>> linear = LinearRegression()
     >>> predictor = ParityRegressor(linear, attribute_estimator=linear, limit="80%")
-    >>> served = distill(predictor, X, X.sum(axis=1), sensitive_features=s)
+    >>> served = distill(predictor, None, X, X.sum(axis=1), sensitive_features=s)
     >>> served.predict(X).shape
     (300,)
     """
@@ -119,7 +119,7 @@ def distill(
     if isinstance(estimator, Pipeline) and predictor.uses_sensitive:
         raise ValueError(
             "estimator is a Pipeline, which gets the columns of X alone, but the predictor uses the"
-            " attributes. Leave estimator out, or pass a model of numbers."
+            " attributes. Pass None, or a model of numbers."
         )
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     groups = None if groups is None else np.asarray(given["groups"])

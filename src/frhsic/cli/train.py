@@ -301,6 +301,7 @@ def distilled_model(model: Any, data: TrainingTable, share: float, seed: int) ->
         watch("distilling the model")
         served = distill(
             model,
+            None,
             data.X.iloc[train],
             y if data.classes is None else pd.Index(data.classes).get_indexer(y),
             sensitive_features=data.s.iloc[train],

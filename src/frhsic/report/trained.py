@@ -148,7 +148,7 @@ def trained_report(
         groups=groups,
     )
     inputs = replace(inputs, rows=replace(inputs.rows, strata=strata, controls=model.strata_))
-    codes = None if every.ndim == 1 else pd.Index(labels).get_indexer(target)
+    codes = None if every.ndim == 1 else pd.Index(np.asarray(labels)).get_indexer(pd.Index(target))
     rows = _HeldOut(model, X, control_features, inputs.rows, shown, codes)
     free = rows.outputs(model.at(None))
     was = _of_class(free, shown)
