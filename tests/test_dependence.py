@@ -13,8 +13,8 @@ from frhsic.dependence import distance_correlation, mutual_information
 from frhsic.dependence.columns import (
     SortedColumn,
     column_scales,
+    distance_product_rows,
     distance_products,
-    product_rows,
 )
 from frhsic.dependence.information import principal_components
 
@@ -210,7 +210,7 @@ def test_sums_over_a_centred_matrix_by_sorting_are_those_over_its_entries(draw, 
         (column.cubes.quadratic, d @ k @ d, 3),
     ]:
         assert got == approx(wanted, rel=1e-12, abs=1e-13 * n**2 * max(size, np.ptp(x)) ** degree)
-    rows = product_rows(column, SortedColumn.from_values(y))
+    rows = distance_product_rows(column, SortedColumn.from_values(y))
     assert rows == approx((k * l).sum(1), rel=1e-12, abs=1e-13 * n * size)
 
 

@@ -10,7 +10,7 @@ from pytest import approx
 from sklearn.linear_model import Ridge
 
 from frhsic import ParityCoupling, ParityEncoder
-from frhsic.estimators.additive import Basis, Design, Grams, RidgePath, principal_components
+from frhsic.estimators.additive import Basis, Design, Grams, RidgePath, leading_components
 from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.engine import Response, fit_engine
 
@@ -35,7 +35,7 @@ def test_components_keep_all_inner_products_of_few_rows():
     values[:, 7] = 1.0
     weights = rng.uniform(1, 2, size=60)
     shares = weights / weights.sum()
-    components = values @ principal_components(values, weights)
+    components = values @ leading_components(values, weights)
     centered = components - shares @ components
     sizes = np.sqrt(shares @ centered**2)
     varies = sizes > 1e-8

@@ -61,6 +61,7 @@ _MODULES = (
     "penalties",
     "report",
     "selection",
+    "tables",
     "training",
 )
 _HOMES = {

@@ -160,7 +160,7 @@ def _part_files(table: Path, folder: Path) -> dict[Path, Path]:
     return outputs
 
 
-def shielded(lines: pd.DataFrame) -> pd.DataFrame:
+def shield_text(lines: pd.DataFrame) -> pd.DataFrame:
     """Return lines whose text a spreadsheet shows as text."""
     from frhsic.tables.columns import column_kind
     from frhsic.tables.text import shield
@@ -261,7 +261,7 @@ class Served:
         """Write the scores of the rows of a file, and tell their number if asked; return what
         readers should know.
         """
-        from frhsic.tables.files import totals_sentence, without_totals
+        from frhsic.tables.files import drop_totals, totals_sentence
         from frhsic.tables.text import with_points
 
         kept = list(dict.fromkeys(file.find(name) for name in keep))
@@ -271,7 +271,7 @@ class Served:
         with open_whole(out, [file.path, self.path]) as stream:
             total = file.row_count() if counted and _progress.has_listener() else None
             for piece in file.pieces(read):
-                frame = without_totals(piece, totals)
+                frame = drop_totals(piece, totals)
                 if frame.empty:
                     continue
                 with file.name_in_errors(), self.name_in_errors():
@@ -285,7 +285,7 @@ class Served:
                 if file.decimal == ",":  # the file of scores has one decimal sign
                     copies = copies.map(with_points)
                 lines = copies.join(outputs)
-                lines = lines if formulas else shielded(lines)
+                lines = lines if formulas else shield_text(lines)
                 lines.to_csv(stream, index=False, header=rows == 0)
                 rows += len(frame)
                 if counted:

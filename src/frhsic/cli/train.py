@@ -18,7 +18,7 @@ from typer import Option
 from frhsic._files import require_writable, write_together
 from frhsic.cli import _terminal
 from frhsic.cli._terminal import DEFAULT_REPORT
-from frhsic.cli.predict import shielded
+from frhsic.cli.predict import shield_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -276,7 +276,7 @@ def train(
             files,
             inputs,
             as_json=as_json,
-            held_out=None if held_out is None else held_out_rows(model, data, test),
+            held_out=None if held_out is None else scored_rows(model, data, test),
             served=None if serve is None else distilled_model(model, data, test_share, recipe.seed),
         )
 
@@ -311,7 +311,7 @@ def distilled_model(model: Any, data: TrainingTable, share: float, seed: int) ->
     return served.as_trained(model)
 
 
-def held_out_rows(model: Any, data: TrainingTable, test: np.ndarray) -> pd.DataFrame:
+def scored_rows(model: Any, data: TrainingTable, test: np.ndarray) -> pd.DataFrame:
     """Return the rows that a report was made on, as they were read, with the scores of the model
     and of the one without a limit.
     """
@@ -634,7 +634,7 @@ def finish(
         onnx = target.suffix == SERVED["onnx"]
         contents[target] = served.onnx_bytes() if onnx else file_bytes(served)
     if held_out is not None:
-        contents[files["held-out rows"]] = shielded(held_out).to_csv(index=False).encode()
+        contents[files["held-out rows"]] = shield_text(held_out).to_csv(index=False).encode()
     write_together(contents, inputs)
     met = report.tradeoff is not None and report.tradeoff.met
     lines = closing_lines(report)

@@ -138,7 +138,7 @@ class SortedColumn:
         return sums
 
 
-def product_rows(x: SortedColumn, y: SortedColumn) -> Values:
+def distance_product_rows(x: SortedColumn, y: SortedColumn) -> Values:
     r"""Return :math:`\sum_j \tilde K_{ij} \tilde L_{ij}` of two columns, of shape (n,).
 
     Their sum is a quarter of n² times the squared distance covariance.
@@ -146,7 +146,7 @@ def product_rows(x: SortedColumn, y: SortedColumn) -> Values:
     Examples
     --------
     >>> x = SortedColumn.from_values(np.array([3.0, 1.0]))
-    >>> product_rows(x, x).tolist()
+    >>> distance_product_rows(x, x).tolist()
     [0.5, 0.5]
     """
     ones = np.ones(len(x.values))

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from frhsic import _arrays, _tensors
-from frhsic.dependence.columns import SortedColumn, product_rows
+from frhsic.dependence.columns import SortedColumn, distance_product_rows
 from frhsic.dependence.exact import hsic_from_rows
 from frhsic.dependence.grams import ratio, safe_sqrt
 from frhsic.dependence.inputs import paired_rows
@@ -105,7 +105,9 @@ def _inner_products(
     if z.shape[1] == s.shape[1] == 1 and not differentiated:
         x = SortedColumn.from_values(_tensors.column_values(z))
         y = SortedColumn.from_values(_tensors.column_values(s))
-        sums = z.new_tensor([product_rows(x, y).sum(), x.squares, y.squares], dtype=torch.float64)
+        sums = z.new_tensor(
+            [distance_product_rows(x, y).sum(), x.squares, y.squares], dtype=torch.float64
+        )
         zs, zz, ss = (4 * sums / len(z) ** 2).to(z.dtype)
         return zs, zz, ss
     half = HalfDistance()

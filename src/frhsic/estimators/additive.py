@@ -196,7 +196,7 @@ class Basis:
             return cls(bins, functions, eye_array(functions.shape[1], format="csr"))
         some = slice(None, None, -(-len(x) // COMPONENT_ROWS))
         values = (bins.incidence(x[some]) @ functions).toarray()
-        return cls(bins, functions, principal_components(values, weights[some]))
+        return cls(bins, functions, leading_components(values, weights[some]))
 
     @property
     def count(self) -> int:
@@ -216,7 +216,7 @@ class Basis:
         return np.asarray(self.components.T @ (self.functions.T @ sums))
 
 
-def principal_components(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def leading_components(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the leading principal components of functions of rows, (n, p), as combinations of
     these, (p, q), by a randomised singular value decomposition.
 

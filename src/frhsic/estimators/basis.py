@@ -28,7 +28,7 @@ SMALLEST_SHARE = 0.01
 LEAST_VARIANCE = 1e-6
 
 # Groups of equal size that replace the values of a continuous attribute.
-NODES = 256
+MOST_NODES = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,11 @@ class SensitiveBasis:
         mass = np.bincount(level, weights, minlength=len(levels))
         levels = levels[mass > 0]
         mass = mass[mass > 0] / mass.sum()
-        node = ranges(mass, NODES, 1 / NODES) if len(levels) > NODES else np.arange(len(levels))
+        node = (
+            ranges(mass, MOST_NODES, 1 / MOST_NODES)
+            if len(levels) > MOST_NODES
+            else np.arange(len(levels))
+        )
         starts = levels[np.r_[True, node[1:] != node[:-1]]]
         mass = np.bincount(node, mass)
         if len(mass) <= MOST_LEVELS:

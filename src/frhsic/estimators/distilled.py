@@ -248,9 +248,7 @@ class DistilledClassifier(Distilled):
     >>> s = rng.uniform(size=400)
     >>> X = np.column_stack([s + 0.1 * rng.normal(size=400), rng.normal(size=400)])
     >>> y = X.sum(axis=1) > 0.5
-    >>> served = distill(
-    ...     ParityClassifier(cv=2, random_state=0), None, X, y, sensitive_features=s
-    ... )
+    >>> served = distill(ParityClassifier(cv=2, random_state=0), None, X, y, sensitive_features=s)
     >>> served.predict_proba(X).shape, served.predict(X[:1]).dtype
     ((400, 2), dtype('bool'))
     """

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from frhsic.estimators.constraints import GapCurves
-from frhsic.estimators.families import Problem, SmoothFamily
+from frhsic.estimators.families import SmoothFamily, Task
 
 # Shares of the unconstrained gap, from which μ of each trade-off is guessed; the gaps that it leads
 # to are measured.
@@ -48,7 +48,7 @@ SMOOTHNESS = 0.1
 NORM_POWER = 4.0
 
 
-def solve(family: SmoothFamily, task: Problem) -> np.ndarray:
+def solve(family: SmoothFamily, task: Task) -> np.ndarray:
     """Return the parameters for each trade-off, (G, P): η recalibrated, then each started from the
     one before.
     """

@@ -14,9 +14,7 @@ from frhsic.estimators.inputs import target_column
 from frhsic.estimators.prototypes import Kind, Numbers, Probabilities
 from frhsic.scoring import auc_and_influence
 from frhsic.tables.columns import is_frame, to_pandas
-
-# A target of whole numbers has classes up to so many of them.
-MOST_CLASSES = 20
+from frhsic.tables.targets import MOST_CLASSES
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frhsic.dependence.columns import CubicSums, SortedColumn, product_rows
+from frhsic.dependence.columns import CubicSums, SortedColumn, distance_product_rows
 from frhsic.dependence.formulas import unbiased_from_sums
 from frhsic.independence.moments import permutation_mean_variance, permutation_third_moment
 
@@ -242,7 +242,7 @@ class ColumnPair(Pair):
 
     @cached_property
     def _product_rows(self) -> np.ndarray:
-        return product_rows(self.z, self.s)
+        return distance_product_rows(self.z, self.s)
 
     @property
     def statistic(self) -> float:

@@ -24,7 +24,7 @@ from frhsic.tables.columns import (
     to_pandas,
 )
 
-PARTS = 5
+FIFTHS = 5
 """Parts of equal counts that numbers are cut into, if they have more values than that."""
 
 LEAST_STRATUM_ROWS = 50
@@ -50,10 +50,10 @@ class ControlColumn:
     def fit(cls, column: pd.Series[Any], name: str) -> ControlColumn:
         """Return the levels of a column."""
         present = column[~is_missing(column)]
-        if column_kind(column) in ("number", "date") and present.nunique() > PARTS:
+        if column_kind(column) in ("number", "date") and present.nunique() > FIFTHS:
             values = np.sort(numbers(present, name))
             below = values[values < values[-1]]  # the largest value is above all cuts
-            places = np.ceil(np.arange(1, PARTS) / PARTS * len(values)).astype(int) - 1
+            places = np.ceil(np.arange(1, FIFTHS) / FIFTHS * len(values)).astype(int) - 1
             cuts = np.unique(values[np.minimum(places, len(below) - 1)])
             return cls(name, cuts=tuple(cuts.tolist()))
         texts = [level_text(value) for value in distinct_values(present)]

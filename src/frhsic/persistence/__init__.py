@@ -35,11 +35,11 @@ from frhsic._warnings import ignore_warnings
 from frhsic.formatting import printable
 from frhsic.persistence.boosters import require
 from frhsic.persistence.proof import LARGEST_DIFFERENCE, difference, prove
-from frhsic.persistence.values import DATA, JSON, NODES, Reader, Writer, trusting
+from frhsic.persistence.values import DATA, HEADER_MARKS, JSON, Reader, Writer, trusting
 
 __all__ = ["load", "save"]
 
-Model = TypeVar("Model")
+Loaded = TypeVar("Loaded")
 
 NETWORKS = ("FRHSICClassifier", "FRHSICRegressor")
 DISTILLED = ("Distilled", "DistilledClassifier")
@@ -181,14 +181,14 @@ def _written_parameters(model: Any, writer: Writer) -> dict[str, Any]:
 @overload
 def load(
     path: str | Path,
-    kind: type[Model],
+    kind: type[Loaded],
     *,
     estimator: Any = ...,
     encoder: Any = ...,
     penalty: Any = ...,
     trusted: Collection[str] = ...,
     max_bytes: int | None = ...,
-) -> Model: ...
+) -> Loaded: ...
 
 
 @overload
@@ -266,7 +266,7 @@ def load(
             if kind is not None and header["class"] != kind.__name__:
                 raise ValueError(f"it holds a {header['class']}, and {kind.__name__} was asked for")
             data = archive.read(ARRAYS_ENTRY)
-            budget.charge_text(data[8 : 8 + int.from_bytes(data[:8], "little")], NODES)
+            budget.charge_text(data[8 : 8 + int.from_bytes(data[:8], "little")], HEADER_MARKS)
             reader = Reader(safetensors.numpy.load(data), archive.read, budget, trusted)
             # the proof says more than a warning that versions differ
             with ignore_warnings(InconsistentVersionWarning):

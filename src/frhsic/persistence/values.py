@@ -68,8 +68,8 @@ class_hints = cache(get_type_hints)
 # Memory that values take, by the signs that stand for them: of JSON, of LightGBM's text, and of
 # nodes of skops and arrays of safetensors.
 JSON = {b",": 100, b"[": 200, b"{": 200}
-TREES = {b" ": 100, b"=": 200}
-NODES = {b",": 100, b"{": 3000}
+TREE_MARKS = {b" ": 100, b"=": 200}
+HEADER_MARKS = {b",": 100, b"{": 3000}
 
 # Nodes of a skops file that can be called: functions, and what is no type of numbers or text.
 # SciPy's splines hold a function that makes an array of an array, and does nothing else.
@@ -201,7 +201,7 @@ class Reader:
         import lightgbm
 
         text = self.entry(name)
-        self.budget.charge_text(text, TREES)
+        self.budget.charge_text(text, TREE_MARKS)
         return lightgbm.Booster(model_str=checked_text(text.decode()))
 
     def _model(self, name: str) -> Any:
@@ -309,7 +309,7 @@ def untrusted_names(data: bytes, budget: Budget) -> set[str]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         budget.charge(sum(entry.file_size for entry in archive.infolist()))
         schema = archive.read("schema.json")
-        budget.charge_text(schema, NODES)
+        budget.charge_text(schema, HEADER_MARKS)
         json.loads(schema, object_hook=keep)
         sizes = {name: unpacked_size(archive, name) for name in archive.namelist()}
     for node in nodes:  # each has its own copies of an array

@@ -77,7 +77,7 @@ STOP_COSTS = (
     "explained",
 )
 # Changes that the verdict tells of its attribute: parts of that of the gap, and among equals.
-PARTS = ("people", "curve", "shape", "within")
+FIRST_PARTS = ("people", "curve", "shape", "within")
 # Share of the people from which on it is said that the earlier rows do not know their values.
 MENTIONED = 0.01
 # How many times as many rows are worth naming as those that would settle a limit.
@@ -432,10 +432,12 @@ def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[st
     what the verdict nor what the costs show.
     """
     shown = [(cost.key, "") for cost in costs(report)]
-    shown += [(key, head.attribute) for key in ("gdp", *PARTS)]
+    shown += [(key, head.attribute) for key in ("gdp", *FIRST_PARTS)]
     rest = [change for change in report.audit.drift if (change.key, change.attribute) not in shown]
     return [change for change in rest if change.significant], [
-        drift_name(change) for change in rest if not change.significant and change.key not in PARTS
+        drift_name(change)
+        for change in rest
+        if not change.significant and change.key not in FIRST_PARTS
     ]
 
 

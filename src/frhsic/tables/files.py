@@ -272,7 +272,7 @@ def read_rows(
     total = file.row_count() if _progress.has_listener() else None
     for piece in file.pieces(list(dict.fromkeys([*columns, *file.label_columns]))):
         given += len(piece)
-        piece = without_totals(piece, totals)[columns]
+        piece = drop_totals(piece, totals)[columns]
         has = pd.DataFrame({name: ~is_missing(piece[name]) for name in required}, index=piece.index)
         present += has.sum()
         rows = piece[has.all(axis=1)].copy()
@@ -299,7 +299,7 @@ def read_rows(
     return FileRows(frame, given, given - complete, tuple(totals))
 
 
-def without_totals(piece: pd.DataFrame, totals: list[int]) -> pd.DataFrame:
+def drop_totals(piece: pd.DataFrame, totals: list[int]) -> pd.DataFrame:
     """Return the rows that do not hold totals of the others, and append the positions of those that
     do: a cell says so, such as "Total", and another is empty.
     """

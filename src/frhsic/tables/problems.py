@@ -57,7 +57,7 @@ MOST_UNEVEN = 5
 # Share of the rows of a table of people that agree with the first row of theirs.
 SETTLED = 0.99
 # Numbers that people write for a missing value, and words.
-CODE = re.compile(r"-?(9+|8+|7+)|-1|-2|0")
+MISSING_NUMBERS = re.compile(r"-?(9+|8+|7+)|-1|-2|0")
 MISSING_WORDS = {
     "unknown",
     "missing",
@@ -392,7 +392,7 @@ def _far_values(values: np.ndarray, rows: np.ndarray, middle: float, sign: int) 
         rest = values[number:]
         share = rows[:number].sum() / rows.sum()
         gap = rest[0] - head[-1]
-        named = all(CODE.fullmatch(level_text(sign * value)) for value in head.tolist())
+        named = all(MISSING_NUMBERS.fullmatch(level_text(sign * value)) for value in head.tolist())
         nearby = np.diff(rest[:NEIGHBOURS]).max()
         apart = gap >= FAR_CODE * nearby and (named or gap >= np.ptp(rest))
         negative = named and sign == 1 and head[-1] < 0 <= rest[0]

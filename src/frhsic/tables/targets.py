@@ -22,7 +22,7 @@ from frhsic.tables.columns import (
 # Affirmative and negative answers.
 YES = {"yes", "y", "true", "t", "1", "1.0", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "sim"}
 NO = {"no", "n", "false", "f", "0", "0.0", "nein", "falsch", "non", "faux", "não"}
-# Classes of text that a target has at most.
+# Classes of text, or of whole numbers, that a target has at most.
 MOST_CLASSES = 20
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from frhsic.kernels import Kernel
 
 if TYPE_CHECKING:  # Triton is not everywhere
-    from frhsic.dependence._gpu.pairs import One, Pair
+    from frhsic.dependence._gpu.pairs import KernelPair, One
 
 
 # Rows from which the GPU kernels of statistics are quicker, and columns that they take.
@@ -35,13 +35,13 @@ def usable(x: Tensor, *, rows: int = FEWEST_ROWS, columns: int = WIDEST) -> bool
     )
 
 
-def pair(x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel) -> Pair | None:
+def pair(x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel) -> KernelPair | None:
     """Return the two Gram matrices for the GPU kernels, or None."""
     if not usable(x):
         return None
-    from frhsic.dependence._gpu.pairs import Pair
+    from frhsic.dependence._gpu.pairs import KernelPair
 
-    return Pair.from_rows(x, y, kernel_k, kernel_l)
+    return KernelPair.from_rows(x, y, kernel_k, kernel_l)
 
 
 def gram(x: Tensor, kernel: Kernel) -> One | None:

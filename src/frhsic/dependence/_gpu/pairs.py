@@ -392,7 +392,7 @@ def level_sums(k: Levels, l: Levels) -> OffDiagonal:
 
 
 @dataclass(frozen=True)
-class Pair:
+class KernelPair:
     """Rows x and y with the plans of their kernels."""
 
     x: Tensor
@@ -401,7 +401,9 @@ class Pair:
     l: KernelPlan
 
     @classmethod
-    def from_rows(cls, x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel) -> Pair | None:
+    def from_rows(
+        cls, x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel
+    ) -> KernelPair | None:
         """Return the pair, or None if a kernel has no plan."""
         x = x.detach()
         y = y.detach()
