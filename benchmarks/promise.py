@@ -3,6 +3,7 @@ and what that costs, where `confidence=0.95` keeps the limit.
 
     python benchmarks/promise.py --jobs 16             # 200 tables by law, aim and number of rows
     python benchmarks/promise.py --tables 10 --aims decision --laws coarse --rows 1000
+    python benchmarks/promise.py --laws equal --aims score --rows 1000   # among people of equal W
     python benchmarks/promise.py --page                # the tables of the records
     PYTHONPATH=OTHER/src python benchmarks/promise.py --records before.jsonl   # other sources
 
@@ -28,8 +29,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 from scipy.stats import binom, norm
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from frhsic import ParityClassifier
 from frhsic.estimators import UnmetLimitWarning
@@ -142,7 +145,55 @@ class Law:
         return float((wrong / [ones.sum(), zeros.sum()]).mean())
 
 
+@dataclass(frozen=True, eq=False)
+class EqualLaw(Law):
+    """A law with a control W of three values, which the rank shifts, and in each of which the first
+    column follows the rank in another way; gaps are those among people of equal W. X has W, too.
+    """
+
+    turns: tuple[float, ...] = (1.0, -0.7, 0.3)
+
+    @cached_property
+    def cells(self) -> np.ndarray:
+        values = np.linspace(*self.first), np.linspace(*self.second), range(len(self.turns))
+        return np.array([*product(*values)])
+
+    def shares(self, u: np.ndarray) -> np.ndarray:
+        """Return the probability of each value of W at each rank, (n, strata)."""
+        odds = np.exp(np.outer(u, np.arange(len(self.turns)) - 1.0))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+    def chances(self, u: np.ndarray) -> np.ndarray:
+        values = np.linspace(*self.first)
+        edges = np.r_[-np.inf, (values[1:] + values[:-1]) / 2, np.inf]
+        parts = []
+        for turn, share in zip(self.turns, self.shares(u).T):
+            mean = 0.5 + turn * (self.mean(u) - 0.5)
+            first = np.diff(norm.cdf((edges - mean[:, None]) / 0.4), axis=1)
+            parts.append(first * share[:, None] / self.second[2])
+        each = np.repeat(np.stack(parts, axis=2), self.second[2], axis=1)
+        return np.asarray(each.reshape(len(u), -1))
+
+    def mean_gap(self, scores: np.ndarray) -> float:
+        strata = len(self.turns)
+        joint = (self.population * scores).reshape(len(RANKS), -1, strata).sum(axis=1)
+        _, level = np.unique(self.sensitive(RANKS), return_inverse=True)
+        gap = 0.0
+        for sums, share in zip(joint.T, self.shares(RANKS).T):
+            mass = np.bincount(level, share) / len(RANKS)
+            curve = np.bincount(level, sums) / len(RANKS) / mass
+            gap += mass @ np.abs(curve - mass @ curve / mass.sum())
+        return float(gap)
+
+
 LAWS = {
+    "equal": EqualLaw(
+        lambda u: 2 * u - 0.5,
+        {"score": 0.07, "rank": 0.08, "decision": 0.09},
+        levels=(0.2,) * 5,
+        first=(-1.5, 2.5, 20),
+        second=(-1.5, 1.5, 6),
+    ),
     "monotone": Law(
         lambda u: 1.5 * u - 0.25,
         {"score": 0.08, "rank": 0.09, "decision": 0.12},
@@ -179,14 +230,21 @@ def record(name: str, aim: Any, rows: int, table: int) -> dict[str, Any]:
     limit = law.limits[aim]
     X, y, s = law.draw(np.random.default_rng([table, len(name), rows]), rows)
     model = ParityClassifier(limit=limit, aim=aim, n_jobs=1, random_state=table)
+    controls = None
+    cells: Any = law.cells
+    if isinstance(law, EqualLaw):  # with fast models that know which columns W turns
+        controls = "w"
+        X, cells = turned(X), turned(cells)
+        quick = {"estimator": LogisticRegression(max_iter=1000), "attribute_estimator": Ridge()}
+        model.set_params(cv=2, **quick)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnmetLimitWarning)
-        model.fit(X, y, sensitive_features=s)
+        model.fit(X, y, sensitive_features=s, control_features=controls)
         by_estimate = model.set_params(confidence=None).at(limit)
     gap = model.choice_.gaps["sensitive"]
 
     def population(model: ParityClassifier) -> tuple[float, float]:
-        scores = model.predict_proba(law.cells)[:, 1]
+        scores = model.predict_proba(cells)[:, 1]
         return (
             law.gap(aim, scores, model.threshold_),
             law.loss(aim, scores, model.threshold_),
@@ -209,8 +267,17 @@ def record(name: str, aim: Any, rows: int, table: int) -> dict[str, Any]:
         "loss": served[1],
         "unconstrained_loss": free[1],
         "by_estimate": population(by_estimate)[0],
-        "spread": spread(model, law),
+        "spread": spread(model, law) if controls is None else None,
     }
+
+
+def turned(X: np.ndarray) -> pd.DataFrame:
+    """Return columns with those that a linear model needs for a slope in each stratum."""
+    frame = pd.DataFrame(X, columns=["first", "second", "w"])
+    for w in (1, 2):
+        frame[f"is{w}"] = (frame["w"] == w) * 1.0
+        frame[f"first{w}"] = frame[f"is{w}"] * frame["first"]
+    return frame
 
 
 def spread(model: Any, law: Law) -> float:

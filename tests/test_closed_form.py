@@ -118,6 +118,7 @@ class Law:
             labels=y,
             numeric=False,
             strata=None if self.strata is None else self.strata[x],
+            n_strata=1 if self.strata is None else len(self.inside) + 1,
         )
 
     def inputs(self, family: Family) -> tuple[np.ndarray, np.ndarray]:

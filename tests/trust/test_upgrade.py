@@ -28,7 +28,7 @@ LIBRARIES = (
     "safetensors",
     "pyarrow",
 )
-OWN = {"default", "numbers", "encoder", "network"}
+OWN = {"default", "numbers", "equal", "encoder", "network"}
 
 
 def environment(folder: Path, requirements: list[str]) -> Path:

@@ -45,6 +45,7 @@ def models() -> dict[str, Any]:
     return {
         "default": ParityClassifier(**settings),
         "numbers": ParityRegressor(**settings),
+        "equal": ParityClassifier(**settings),
         "encoder": ParityEncoder(**settings),
         "network": FRHSICClassifier(training=Training(epochs=3), random_state=0),
         "logistic regression": ParityClassifier(linear, **settings),
@@ -62,7 +63,7 @@ def scores(model: Any, rows: pd.DataFrame) -> np.ndarray:
 
 def rows_of(name: str) -> pd.DataFrame:
     """Return the columns that a model takes."""
-    return X if name in ("default", "numbers", "encoder", "network") else NUMBERS
+    return X if name in ("default", "numbers", "equal", "encoder", "network") else NUMBERS
 
 
 def save_all(folder: Path) -> None:
@@ -71,7 +72,9 @@ def save_all(folder: Path) -> None:
         rows = rows_of(name)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model.fit(rows, Y if name != "numbers" else X["years"], sensitive_features=AGE)
+            controls = {"control_features": "hours"} if name == "equal" else {}
+            y = Y if name != "numbers" else X["years"]
+            model.fit(rows, y, sensitive_features=AGE, **controls)
             save(model, folder / name)
         lines = "".join(str(one.message) for one in caught if "trusted=" in str(one.message))
         (folder / f"{name}.trusted").write_text("\n".join(re.findall(r"'([\w.]+)'", lines)))

@@ -28,7 +28,8 @@ CHANCES: dict[Among, tuple[float, float]] = {
 class FitRows:
     """Checked rows of a call of fit: the table, also as numbers, attributes (n, q) with their
     names, weights and groups or None, the fold of each row, and the seed; with controls, the number
-    of the stratum of each row, of which the last has the rows that are in none of their own.
+    of the stratum of each row, of `n_strata`, of which the last has rows that are in none of their
+    own.
     """
 
     X: Any
@@ -40,6 +41,7 @@ class FitRows:
     fold: np.ndarray
     seed: int
     strata: np.ndarray | None = field(default=None, kw_only=True)
+    n_strata: int = field(default=1, kw_only=True)
 
     @property
     def mass(self) -> np.ndarray:
@@ -243,7 +245,7 @@ class GapCurves:
             chance=self.chance[:, used],
             scales=self.scales[kept],
         )
-        return curves, used
+        return curves, np.asarray(used)
 
     def gaps(self, sums: np.ndarray) -> np.ndarray:
         """Return the gaps (J,) of sums (K, c), means over their columns."""

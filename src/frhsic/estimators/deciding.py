@@ -84,9 +84,11 @@ class Decisions(Family):
         costs = np.where(task.y == 1, (1 - task.threshold) * ~taken, task.threshold * taken)
         return float(task.weights @ costs)
 
-    def sums(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> np.ndarray:
+    def measured(
+        self, task: Problem, parameters: np.ndarray, functions: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         taken = self.outputs(parameters, task.base, task.columns) > 0
-        return functions.T @ taken[:, None]
+        return self.loss(task, parameters), functions.T @ taken[:, None]
 
     def constant(self, task: Problem) -> np.ndarray:
         """Return the one decision for everybody that loses less."""

@@ -182,8 +182,12 @@ class Family(ABC):
         """Return the parameters of the best constant."""
 
     @abstractmethod
-    def sums(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> np.ndarray:
-        """Return the sums of what the gap is measured on along functions of the rows, (K, c)."""
+    def measured(
+        self, task: Problem, parameters: np.ndarray, functions: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Return the loss, and the sums of what the gap is measured on along functions of the rows,
+        (K, c).
+        """
 
 
 @dataclass(frozen=True)
@@ -206,8 +210,11 @@ class SmoothFamily(Family):
     def loss(self, task: Problem, parameters: np.ndarray) -> float:
         return self.evaluate(task, parameters, np.zeros((len(task.y), 1))).loss
 
-    def sums(self, task: Problem, parameters: np.ndarray, functions: np.ndarray) -> np.ndarray:
-        return self.evaluate(self.softened(task, parameters), parameters, functions).sums
+    def measured(
+        self, task: Problem, parameters: np.ndarray, functions: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        evaluated = self.evaluate(self.softened(task, parameters), parameters, functions)
+        return evaluated.loss, evaluated.sums
 
     def link(self, eta: np.ndarray) -> np.ndarray:
         """Return η on the scale of the coefficients."""

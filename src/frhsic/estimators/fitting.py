@@ -311,7 +311,7 @@ class ParityModel(BaseEstimator):
         """Return which stratum each row is in, (n, S), if the table does not tell it."""
         if strata is None or self.strata_ is None or self.controls_among(X):
             return np.zeros((_num_samples(X), 0))
-        return (strata[:, None] == np.arange(self.strata_.other)).astype(np.float64)
+        return np.asarray(strata[:, None] == np.arange(self.strata_.other), dtype=np.float64)
 
     def _with_strata(self, X: Any, strata: np.ndarray | None) -> Any:
         """Return the columns that models see which are fitted here."""

@@ -239,6 +239,7 @@ class ParityEstimator(ParityModel, ABC):
             labels=labels,
             numeric=classes is None,
             strata=strata,
+            n_strata=1 if self.strata_ is None else self.strata_.other + 1,
         )
         constraints = tuple(
             Constraint.fit(rows, *pair)

@@ -73,7 +73,7 @@ class Solution:
         If some attributes have limits, the gaps along the others are left alone.
         """
         units = Units.of(sample, eta, family.decides)
-        strata = 1 if sample.strata is None else int(sample.strata.max()) + 1
+        strata = sample.n_strata
         solution = cls(family, constraints, np.zeros(0), units, np.zeros((strata, means.shape[1])))
         solution = replace(solution, centers=solution._centers(sample, eta, means))
         scales = solution._gap_units(sample, eta, limits)
@@ -107,7 +107,7 @@ class Solution:
         tried = [replace(solution, parameters=np.stack(path, axis=1)) for path in paths]
         if len(tried) > 1:
             frontiers = [one.losses_and_gaps(whole, sample.fold) for one in tried]
-            constant = family.loss(whole, family.constant(whole))
+            constant, _ = family.measured(whole, family.constant(whole), np.zeros((len(y), 1)))
             tried = [tried[best_frontier(frontiers, constant)]]
         solution = tried[0]
         if not isinstance(family, NumberRanks):
@@ -122,14 +122,15 @@ class Solution:
         if not isinstance(family, SmoothFamily):
             assert isinstance(family, Decisions)
             return family.path(task, GAP_SHARES)
-        finite = np.isfinite(task.ridge)
+        ridge = np.asarray(task.ridge)
+        finite = np.isfinite(ridge)
         count = int(finite.sum())  # the common ones come first
         columns = task.columns[:, : task.columns.shape[1] * count // len(finite)]
-        path = solve(family, replace(task, columns=columns, ridge=task.ridge[:count]))
+        path = solve(family, replace(task, columns=columns, ridge=ridge[:count]))
         return np.pad(path, ((0, 0), (0, len(finite) - count)))
 
     def inputs(
-        self, eta: np.ndarray, means: np.ndarray, strata: np.ndarray | None
+        self, eta: np.ndarray, means: np.ndarray, strata: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return base and columns of rows: m less its mean in the stratum, once for all strata, and
         once for each but the last, with zeros for rows of others.
@@ -171,8 +172,10 @@ class Solution:
             share = part.weights.sum()
             part = replace(part, weights=part.weights / share)
             for i, parameters in enumerate(self.parameters[:, j]):
-                losses[i] += share * self.family.loss(part, parameters)
-                sums[i] += self.family.sums(part, parameters, curves.functions[rows])
+                functions = curves.functions[rows]
+                loss, own = self.family.measured(part, parameters, functions)
+                losses[i] += share * loss
+                sums[i] += own
         gaps = [(curves.gaps(each) / curves.scales).max() for each in sums]
         return losses, np.array(gaps)
 
@@ -271,7 +274,7 @@ class Solution:
         scores = np.reshape(self.units.standard(eta), (len(eta), -1))
         if self.family.decides:
             scores = (scores > 0).astype(np.float64)
-        strata = sample.strata, len(self.centers)
+        strata = sample.strata, sample.n_strata
         curves = GapCurves.of(self.constraints, sample.s, sample.y, sample.mass, None, *strata)
         gaps = np.full(len(sample.names), 1e-6)
         attributes = [one.attribute for one in self.constraints]

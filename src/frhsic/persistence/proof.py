@@ -7,6 +7,7 @@ little. A training row is not among them, unless by chance.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 
 from frhsic._warnings import ignore_warnings
 from frhsic.estimators.coupling import ParityCoupling
+from frhsic.parity.strata import Strata
 from frhsic.tables.schema import ColumnType, Schema
 
 # Largest difference of two scores, relative to the largest score.
@@ -63,14 +65,30 @@ def scores_of_row(model: Any, proof: Mapping[str, Any], row: int) -> np.ndarray:
     with ignore_warnings():
         if isinstance(model, ParityCoupling):
             return np.ravel(model._means(pd.DataFrame(X), np.full(1, row, np.uint64)))
-        known = {}
+        known: dict[str, Any] = {}
         if getattr(model, "uses_sensitive", False):
             attributes = len(model.sensitive_names_in_)
             known["sensitive_features"] = np.full((1, attributes), float(row))
+        if getattr(model, "strata_", None) is not None:
+            known["control_features"] = _controls(model.strata_, row)
         methods = ("predict_proba", "predict", "transform")
         method = next(name for name in methods if hasattr(model, name))
         scores = getattr(model, method)(X, **known)
     return np.ravel(np.asarray(scores, dtype=np.float64))
+
+
+def _controls(strata: Strata, row: int) -> pd.DataFrame:
+    """Return the controls of a row, of one stratum after the other, the last that of none."""
+    cell = strata.levels[row] if row < strata.other else ()
+    values: dict[str, list[Any]] = {}
+    for column, level in zip_longest(strata.columns, cell):
+        if level is None:
+            values[column.name] = [None]
+        elif column.cuts:
+            values[column.name] = [[*column.cuts, 2 * column.cuts[-1] + 1][level]]
+        else:
+            values[column.name] = [column.levels[level]]
+    return pd.DataFrame(values)
 
 
 def _schema(model: Any) -> Schema:
