@@ -146,7 +146,8 @@ def test_three_classes_have_a_gap_within_strata_and_may_use_s():
     noise = np.random.default_rng(1).normal(size=len(Y))
     classes = np.digitize(X["skill"] + X["other"] + 2 * noise, [-1, 1])
     for uses in (False, True):
-        model = classifier(uses_sensitive=uses, limit="50%")
+        line = make_pipeline(StandardScaler(), LogisticRegression())
+        model = ParityClassifier(line, **{**QUICK, "uses_sensitive": uses, "limit": "50%"})
         model.fit(NUMBERS, classes, sensitive_features=AGE, control_features=JOB)
         assert model.choice_.gaps["age"].value < 0.6 * model.choice_.unconstrained["age"].value
 

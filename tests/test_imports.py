@@ -123,5 +123,5 @@ def test_what_needs_torch_says_in_one_line_how_to_install_it(tmp_path):
         check=True,
         cwd=tmp_path,
     )
-    asked = "torch, which is not installed; install it with pip install torch."
+    asked = "torch, which is not installed; run `pip install torch`."
     assert done.stdout.splitlines() == [f"{name} needs {asked}" for name in NEED_TORCH]

@@ -130,7 +130,7 @@ class Solution:
         return np.pad(path, ((0, 0), (0, len(finite) - count)))
 
     def inputs(
-        self, eta: np.ndarray, means: np.ndarray, strata: Any = None
+        self, eta: np.ndarray, means: np.ndarray, strata: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return base and columns of rows: m less its mean in the stratum, once for all strata, and
         once for each but the last, with zeros for rows of others.
