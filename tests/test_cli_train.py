@@ -301,7 +301,7 @@ def test_a_fast_training_says_the_same_and_leaves_the_rest_out(outcome):
     assert closing_lines(fast) == closing_lines(report)
     assert fast.tradeoff.stops == report.tradeoff.stops
     keys = [{n.key for n in one.audit["[red]age"].all_rows.numbers} for one in (fast, report)]
-    assert {"rank_gap", "hsic", "probe_linear"} <= keys[1] - keys[0]
+    assert {"rank_gap", "squared_distance_correlation", "probe_linear"} <= keys[1] - keys[0]
     assert fast.audit["[red]age"].positives is None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rules.records import benchmark, machine
 from rules.writing import seconds
 
-GIVEN = ("2·10⁻⁶",)
+GIVEN = ("2·10⁻⁶", "(n, 1)", "100,000 rows")
 KINDS = ("default", "frozen", "distilled", "onnx", "lightgbm")
 
 
