@@ -135,8 +135,9 @@ class Solution:
         """Return base and columns of rows: m less its mean in the stratum, once for all strata, and
         once for each but the last, with zeros for rows of others.
         """
-        if strata is not None:
-            means = means - self._chances(eta) * self.centers[strata]
+        if strata is None:
+            return self.family.inputs(eta, means, self.units)
+        means = means - self._chances(eta) * self.centers[strata]
         base, columns = self.family.inputs(eta, means, self.units)
         levels = [columns * (strata == code)[:, None] for code in range(len(self.centers) - 1)]
         return base, np.column_stack([columns, *levels])
