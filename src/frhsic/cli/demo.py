@@ -23,7 +23,7 @@ SYNTHETIC = "the paper's synthetic task"
 PEOPLE = {ADULT: ("adults in the census", "1994"), SYNTHETIC: ("made-up cases", "")}
 """About whom each table is, and from when."""
 ROWS = 8000
-HELD_OUT = 0.4
+TEST_SHARE = 0.4
 LIMIT = "0.07"
 CONFIDENCE = "0.99"
 """Of the fit, above that of the report, so that other rows probably show the limit to be kept."""
@@ -67,7 +67,7 @@ def demo(
         model, report = training.fit_and_report(
             data,
             training.TrainOptions(limit=[limit], confidence=CONFIDENCE, seed=seed),
-            HELD_OUT,
+            TEST_SHARE,
             Settings(max_rows=500, probe_rows=500, resamples=100, seed=seed),
             "Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
             _terminal.Stated(people=people, period=period),

@@ -128,7 +128,7 @@ def trained_report(
     context = replace(context, name=context.name or _score_name(model, target.name, shown))
     names = [str(name) for name in model.sensitive_names_in_]
     every = _outputs(model, X, s)
-    now = _of_class(every, shown)
+    now = _class_outputs(every, shown)
     inputs = Inputs.from_arrays(
         now,
         pd.DataFrame(s, columns=names),
@@ -139,10 +139,13 @@ def trained_report(
         weights=sample_weight,
         groups=groups,
     )
-    codes = None if every.ndim == 1 else pd.Index(labels).get_indexer(target)
+    codes = None
+    if every.ndim > 1:
+        places = {label: place for place, label in enumerate(np.asarray(labels).tolist())}
+        codes = np.array([places[label] for label in target])
     rows = _HeldOut(model, X, inputs.rows, shown, codes)
     free = _outputs(model.at(None), X, s)
-    was = _of_class(free, shown)
+    was = _class_outputs(free, shown)
     if every.ndim > 1:
         remark = _classes_remark(every, s, names, labels, shown)
         context = replace(context, remarks=(*context.remarks, remark))
@@ -187,7 +190,7 @@ def _outputs(model: Any, X: Any, s: np.ndarray) -> np.ndarray:
     return np.asarray(model.predict(X, **more) == model.classes_[1], dtype=np.float64)
 
 
-def _of_class(outputs: np.ndarray, shown: int) -> np.ndarray:
+def _class_outputs(outputs: np.ndarray, shown: int) -> np.ndarray:
     """Return the outputs of one class, where there are several."""
     return outputs if outputs.ndim == 1 else outputs[:, shown]
 
@@ -271,7 +274,7 @@ class _HeldOut:
         """Return performance and gaps of outputs on these rows, as the model measures them: one
         gap for all conditions of an attribute.
         """
-        f = _of_class(outputs, self.shown)
+        f = _class_outputs(outputs, self.shown)
         key = limited_measure(self.model.aim, self.model.condition)
         blocks = self.model.solution_.constraints
         gaps: dict[int, list[tuple[Number, np.ndarray]]] = {}
@@ -327,7 +330,7 @@ class _HeldOut:
             if place not in known:
                 every = _outputs(candidate, self.X, self.rows.s)
                 measured = self.measure_outputs(every, settings)
-                known[place] = _of_class(every, self.shown), measured
+                known[place] = _class_outputs(every, self.shown), measured
             f, measured = known[place]
             curves = {
                 name: shown_curve(
