@@ -380,7 +380,7 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(
     lines = result.stderr.splitlines()
     assert result.exit_code == 0, result.exception  # whether the aim is reached or not
     assert [line.split(":")[0] for line in lines[-4:]] == ["verdict", "gap", "cost", "rows"]
-    assert "120 made-up cases" in lines[-1]
+    assert "160 made-up cases" in lines[-1]
     notes = [line for line in lines if line.startswith("note: ")]
     assert "synthetic task stands in" in notes[0]
     assert notes[1].startswith("note: This is a sample of 400 of 20,000 rows")

@@ -136,7 +136,7 @@ def trained_report(
     if model.strata_ is not None:
         context = replace(context, remarks=(*context.remarks, *model.strata_.notes))
     every = _outputs(model, X, s, control_features)
-    now = class_outputs(every, shown)
+    now = _class_outputs(every, shown)
     inputs = Inputs.from_arrays(
         now,
         pd.DataFrame(s, columns=names),
@@ -151,7 +151,7 @@ def trained_report(
     codes = None if every.ndim == 1 else pd.Index(np.asarray(labels)).get_indexer(pd.Index(target))
     rows = _HeldOut(model, X, control_features, inputs.rows, shown, codes)
     free = rows.outputs(model.at(None))
-    was = class_outputs(free, shown)
+    was = _class_outputs(free, shown)
     if every.ndim > 1:
         remark = _classes_remark(every, s, names, labels, shown)
         context = replace(context, remarks=(*context.remarks, remark))
@@ -198,7 +198,7 @@ def _outputs(model: Any, X: Any, s: np.ndarray, controls: Any) -> np.ndarray:
     return np.asarray(model.predict(X, **more) == model.classes_[1], dtype=np.float64)
 
 
-def class_outputs(outputs: np.ndarray, shown: int) -> np.ndarray:
+def _class_outputs(outputs: np.ndarray, shown: int) -> np.ndarray:
     """Return the outputs of one class, where there are several."""
     return outputs if outputs.ndim == 1 else outputs[:, shown]
 
@@ -290,7 +290,7 @@ class _HeldOut:
         rows = self.rows
         gaps = output_gaps(
             self.model,
-            class_outputs(outputs, self.shown),
+            _class_outputs(outputs, self.shown),
             self.y,
             rows.s,
             rows.weights,
@@ -332,7 +332,7 @@ class _HeldOut:
             if place not in known:
                 every = self.outputs(candidate)
                 measured = self.measure_outputs(every, settings)
-                known[place] = class_outputs(every, self.shown), measured
+                known[place] = _class_outputs(every, self.shown), measured
             f, measured = known[place]
             curves = {
                 name: shown_curve(

@@ -46,6 +46,8 @@ NAMED_ID = re.compile(
 NAMED_WEIGHT = re.compile(
     r"(.*[^a-zA-Z])?(weights?|wt|wgt|fnlwgt|perwt|pweight|gewicht)([^a-zA-Z].*)?", re.IGNORECASE
 )
+# Columns of a table from which on rows that are alike in all of them came twice.
+LEAST_COLUMNS = 4
 # Pairs of equal values that chance alone would make, on average, from which on a column without any
 # holds keys: as many draws all differ with a probability of at most exp(-10).
 EXPECTED_PAIRS = 10
@@ -155,7 +157,8 @@ def identifiers(X: pd.DataFrame) -> list[str]:
     """
     if len(X) < LEAST_SUSPECTED_ROWS:
         return []
-    X = X[~X.duplicated()]  # a row that came twice has its identifier twice
+    if X.shape[1] >= LEAST_COLUMNS:
+        X = X[~X.duplicated()]  # a row that came twice has its identifier twice
     rows = _examined_rows(X)
     return [str(name) for name in X if _identifies(str(name), X[name].iloc[rows])]
 
