@@ -232,7 +232,11 @@ def fit_on_workers(client: Any, train: Callable[[], Any], name: str) -> None:
     """Run a call of ``lightgbm.dask``; raise if a worker is lost meanwhile, which LightGBM may not
     notice.
     """
-    before = set(client.scheduler_info(n_workers=-1)["workers"])
+
+    def workers() -> set[str]:
+        return set(client.scheduler_info(n_workers=-1)["workers"])
+
+    before = workers()
     errors: list[BaseException] = []
 
     def run() -> None:
@@ -248,10 +252,10 @@ def fit_on_workers(client: Any, train: Callable[[], Any], name: str) -> None:
         lost: set[str] = set()
         while thread.is_alive():
             thread.join(LOST_WORKER_WAIT if lost else 1.0)
-            if lost:
+            still_lost = lost - workers()
+            lost = before - workers()
+            if still_lost:  # others are back: busy machines answer late
                 break
-            lost = before - set(client.scheduler_info(n_workers=-1)["workers"])
-    lost = before - set(client.scheduler_info(n_workers=-1)["workers"])
     if not errors and not thread.is_alive():
         return
     client.run(free_network)
