@@ -632,12 +632,15 @@ def test_an_audit_survives_json_and_the_same_seed_repeats_it(scored, embedded):
     ("change", "message"),
     [
         ({"format": 1}, "format is 1; this version reads"),
-        ({"subjekt": "x"}, "the document is no Audit: 'subjekt'"),
-        ({"rows": []}, "the document is no Audit"),
-        ({"rows": {"given": 1}}, "the document is no Audit: .*'dropped'"),
-        ({"attributes": {}}, "the document is no Audit: .* was expected"),
-        ({"settings": {"a": None}}, "the document is no Audit: 'None' came where"),
-        ({"subject": {"name": "p", "confidence": 10**400}}, "the document is no Audit: int too"),
+        ({"subjekt": "x"}, "the document is not a valid Audit: 'subjekt'"),
+        ({"rows": []}, "the document is not a valid Audit"),
+        ({"rows": {"given": 1}}, "the document is not a valid Audit: .*'dropped'"),
+        ({"attributes": {}}, "the document is not a valid Audit: expected"),
+        ({"settings": {"a": None}}, "the document is not a valid Audit: expected .*, got 'None'"),
+        (
+            {"subject": {"name": "p", "confidence": 10**400}},
+            "the document is not a valid Audit: int too",
+        ),
     ],
 )
 def test_a_document_that_is_wrong_is_refused(change: dict[str, Any], message: str):

@@ -220,7 +220,7 @@ def test_where_the_median_is_zero_the_unit_is_that_of_the_distances_that_are_not
     with pytest.raises(ValueError, match="s_train"):
         prepared(HSIC(), torch.zeros(5))
     s = torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0])
-    with pytest.raises(ValueError, match=r"needs at least 2 rows; 1 came"):
+    with pytest.raises(ValueError, match=r"needs at least 2 rows; got 1"):
         prepared(HSIC(), s[:1])
     assert prepared(HSIC.published(), s).scale_s_now.item() == approx(1e-5)
 

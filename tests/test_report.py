@@ -285,8 +285,8 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
     assert (shown.kind, shown.attribute) == (kind, "age")
     points = format_estimate(50 * (low + high), 5)
     assert meaning(shown, result) == (
-        f"The mean score of people of the same age lies on average {points} points of 100 above or"
-        " below that of all; allowed: 5."
+        f"The mean score of people of the same age differs from the overall mean by {points}"
+        " percentage points on average; allowed: 5."
     )
     assert alarms(result) == ([] if kind == "kept" else [shown.sentence])
     ratio = limit_sentence(replace(check, key="decision_ratio", limit=0.5), result)
@@ -424,7 +424,7 @@ def test_drift_is_the_verdict_where_there_is_no_limit():
         assert verdict(Report(replace(result, drift=(gap, chance)))).others == ()
     same = replace(change, pvalue=0.5, adjusted=1.0, interval=Interval(-0.01, 0.15, 0.95, ""))
     shown = verdict(Report(replace(result, drift=(same,))))
-    assert "; no change of the gap along age is seen since the last audit" in shown.sentence
+    assert "; no significant change of the gap along age since the last audit" in shown.sentence
     assert shown.kind == "none"
 
 
@@ -433,7 +433,7 @@ def test_the_worst_group_stands_beside_its_own_outcome():
     random = np.random.default_rng(0)
     age = 10.0 * random.integers(2, 9, 4000)
     chance = 0.2 + 0.004 * (age - 50) + 0.05 * random.random(4000)
-    for scale, told in ((1.0, "No group is"), (2.5, "too low by"), (0.3, "too high by")):
+    for scale, told in ((1.0, "No group is"), (2.5, "too low"), (0.3, "too high")):
         y = (random.random(4000) < scale * chance).astype(int)
         named = pd.Series(age, name="age"), pd.Series(y, name="default")
         result = audit(chance, *named, settings=QUICK)
@@ -446,7 +446,7 @@ def test_the_worst_group_stands_beside_its_own_outcome():
         assert f"; {figure(y[group].mean())} of them actually had “default”" in line
         assert told in line
         error = chance[group].mean() - y[group].mean()
-        assert (f"by {format_estimate(abs(error))}, beyond chance." in line) == (scale != 1)
+        assert (f"significantly {told}, by {format_estimate(abs(error))}." in line) == (scale != 1)
         assert (f", average of all {figure(chance.mean())}" in line) == (scale == 1)
         errors = [abs(chance[age == a].mean() - y[age == a].mean()) for a in range(20, 90, 10)]
         assert scale == 1 or abs(error) == pytest.approx(max(errors))
@@ -634,7 +634,7 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
     strict = replace(usual, subject=replace(usual.subject, confidence=0.99))
     assert "moves with age" in text(usual)
     assert "are dependent" in text(usual)
-    assert "is not seen to move with age" in text(strict)
+    assert "No significant change of the mean score with age" in text(strict)
     assert "finds no dependence" in text(strict)
     for key in ("gdp", "hsic"):
         assert "does not explain" in words.sentence(attribute.all_rows[key], usual.subject, "age")
@@ -660,7 +660,10 @@ def test_an_improvement_is_no_alarm():
     fine = [change("gdp", 0.2, 0.1), change("auc", 0.5, 0.7), change("gdp", 0.1, 0.2, 0.5)]
     result = replace(samples.audit(), drift=(*worse, *fine))
     assert alarms(result) == [words.drift_line(one) for one in worse]
-    assert [words.drift_verdict(one) for one in result.drift[-2:]] == ["changed", "no change seen"]
+    assert [words.drift_verdict(one) for one in result.drift[-2:]] == [
+        "changed",
+        "no significant change",
+    ]
     perhaps = replace(result, drift=(change("gdp", 0.1, 0.2, 0.03), *fine))
     assert alarms(perhaps) == []
     assert words.drift_verdict(perhaps.drift[0]).startswith("perhaps changed")
@@ -725,7 +728,7 @@ def test_what_has_not_changed_is_one_sentence():
     (ranking,) = costs(report)  # not significant among all comparisons
     assert ranking.change == "by +0.01 to +0.02, may be chance"
     screen = text_of(render(report))
-    assert "No change seen: mean age." in screen
+    assert "No significant change: mean age." in screen
 
 
 def test_every_trade_off_stands_in_the_table_with_all_its_digits():

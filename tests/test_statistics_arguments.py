@@ -117,7 +117,7 @@ COLUMN, BOTH = torch.tensor(Z)[:, None], np.stack([Z, S], axis=1)
 OF_ONE_SCORE = (parity.gdp_curve, parity.correlation_ratio, parity.rank_gap)
 FLAT = "every permutation of s gives the same HSIC: z or s is constant under its kernel."
 ONE_CLASS = "scores has 2 columns; pass one class at a time."
-TWO_ROWS = "a gap in mean scores needs at least 2 rows; 1 came."
+TWO_ROWS = "a gap in mean scores needs at least 2 rows; got 1."
 TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit each other
     (
         "median distance of z, of shape (40, 1), is 0: half or more of its pairs coincide. Pass a"
@@ -136,21 +136,21 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
             ("s", lambda: dependence.hsic(Z, S, None, "rbf")),
         )
     ),
-    ("HSIC needs at least 2 rows; 1 came.", lambda: dependence.hsic(Z[:1], S[:1])),
+    ("HSIC needs at least 2 rows; got 1.", lambda: dependence.hsic(Z[:1], S[:1])),
     (
-        "HSIC, on the rows that `where` keeps, needs at least 2 rows; 1 came.",
+        "HSIC, on the rows that `where` keeps, needs at least 2 rows; got 1.",
         lambda: dependence.hsic(Z, S, where=k == 0),
     ),
     (
-        "unbiased HSIC needs at least 4 rows; 3 came.",
+        "unbiased HSIC needs at least 4 rows; got 3.",
         lambda: dependence.hsic_unbiased(Z[:3], S[:3]),
     ),
     (
-        "distance covariance needs at least 2 rows; 1 came.",
+        "distance covariance needs at least 2 rows; got 1.",
         lambda: dependence.distance_correlation(Z[:1], S[:1]),
     ),
     (
-        "HSIC by features needs at least 2 rows; 1 came.",
+        "HSIC by features needs at least 2 rows; got 1.",
         lambda: MAPS.estimate(MAPS.sums(COLUMN[:1], COLUMN[:1])),
     ),
     (
@@ -171,7 +171,7 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         lambda: dependence.hsic_features(Z, S, PerColumn((Gaussian(1.0), Gaussian(1.0)))),
     ),
     (
-        "mutual information needs at least 42 rows; 40 came.",
+        "mutual information needs at least 42 rows; got 40.",
         lambda: dependence.mutual_information(Z, S, n_neighbors=40),
     ),
     *(
@@ -186,7 +186,7 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         )
     ),
     *(
-        (f"a test of independence needs at least {least} rows; {least - 1} came.", call)
+        (f"a test of independence needs at least {least} rows; got {least - 1}.", call)
         for least, call in (
             (6, lambda: independence.gamma_test(Z[:5], S[:5])),
             (6, lambda: independence.hsic_interval(Z[:5], S[:5])),
@@ -194,7 +194,7 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         )
     ),
     (
-        "the test by features needs at least 6 rows; 5 came.",
+        "the test by features needs at least 6 rows; got 5.",
         lambda: feature_test(MAPS, feature_moments(MAPS, COLUMN[:5], COLUMN[:5])),
     ),
     (
@@ -233,7 +233,7 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         lambda: parity.correlation_ratio(np.ones(40), S),
     ),
     (
-        "the share of variance that s explains needs at least 8 rows; 7 came.",
+        "the share of variance that s explains needs at least 8 rows; got 7.",
         lambda: parity.correlation_ratio(Z[:7], S[:7]),
     ),
     ("bins is 1; pass a whole number, at least 2.", lambda: parity.gdp_curve(Z, S, bins=1)),

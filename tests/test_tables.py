@@ -651,7 +651,7 @@ def test_a_band_without_an_end_is_refused_and_numbers_as_text_are_no_bands():
         (
             [1.0, np.inf],
             ValueError,
-            "infinite values came in age: it holds 'inf', first in row 102",
+            "age has infinite values: it holds 'inf', first in row 102",
         ),
         ([1 + 1j], ValueError, "Complex data not supported"),
         (pd.to_datetime(["2020-01-01"]), TypeError, "age holds dates"),
@@ -777,7 +777,7 @@ def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
         (["cook", "clerk"], None, "which of them counts as 1"),
         ([f"job {i}" for i in range(21)], None, "--positive VALUE"),
         ([1, 2], "high", "holds numbers"),
-        ([0.0, np.inf], None, "infinite values came in target 'y'"),
+        ([0.0, np.inf], None, "target 'y' has infinite values"),
         ([1, 1], None, "nothing to predict"),
     ],
 )

@@ -141,7 +141,7 @@ def require_same_rows(*arrays: tuple[Any, str]) -> None:
 def require_rows(n: int, least: int, what: str) -> None:
     """Raise unless there are at least `least` rows for `what`."""
     if n < least:
-        raise ValueError(f"{what} needs at least {least} rows; {n} came.")
+        raise ValueError(f"{what} needs at least {least} rows; got {n}.")
 
 
 def require_integer(value: Any, name: str, least: int = 1, most: int | None = None) -> None:
@@ -211,7 +211,7 @@ def require_mask(values: AnyArray, n: int) -> None:
         raise ValueError(f"lengths differ: where has {values.shape[0]} rows, the data have {n}.")
     if not bool(((values == 0) | (values == 1)).all()):
         raise ValueError(
-            "where must be boolean or 0/1; other values came. Pass a mask such as `y == 1`."
+            "where must be boolean or 0/1; got other values. Pass a mask such as `y == 1`."
         )
 
 

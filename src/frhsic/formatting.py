@@ -106,7 +106,7 @@ def format_difference(value: float) -> str:
 
 
 def points(share: float) -> str:
-    """Format a difference of shares in points of 100, with its sign.
+    """Format a difference of shares in percentage points, with its sign.
 
     Examples
     --------

@@ -93,7 +93,7 @@ class Document:
             document: Self = _convert(cls, fields)
             _require_ranges(document)
         except (AttributeError, KeyError, OverflowError, TypeError) as error:
-            raise ValueError(f"the document is no {cls.__name__}: {error}") from None
+            raise ValueError(f"the document is not a valid {cls.__name__}: {error}") from None
         return document
 
     @classmethod
@@ -121,7 +121,7 @@ def _convert(hint: Any, value: Any) -> Any:
         return {key: _convert(arguments[1], item) for key, item in value.items()}
     if origin is Literal or type(value) is hint or (hint is float and type(value) is int):
         return float(value) if hint is float else value
-    raise TypeError(f"{str(value)[:40]!r} came where {hint} was expected")
+    raise TypeError(f"expected {hint}, got {str(value)[:40]!r}")
 
 
 # Fields between 0 and 1 or not negative, and measures of which this holds.

@@ -97,7 +97,7 @@ class RawFile:
             self.check(data)
         elif digest not in self.sha256:
             raise ValueError(
-                f"{describe(data)} came, of sha256 {digest}; the file has"
+                f"got {describe(data)} with sha256 {digest} instead of"
                 f" {' or '.join(self.sha256)}. It is cut off, changed or another file"
             )
         return Obtained(self, data, digest, origin)
@@ -189,7 +189,7 @@ def _local_places() -> list[tuple[str, Path]]:
         base = Path(folder).expanduser()
         if not base.is_dir():
             raise DatasetUnavailableError(
-                f"{FOLDER_VARIABLE} is {folder!r}, which is no folder; correct or unset it."
+                f"{FOLDER_VARIABLE} is {folder!r}, which is not a folder; correct or unset it."
             )
         places.append((f"folder of {FOLDER_VARIABLE}", base))
     return places
@@ -269,7 +269,7 @@ def _gunzip(data: bytes, limit: int) -> bytes:
     try:
         content = stream.decompress(data, limit + 1)
     except zlib.error as error:
-        raise ValueError(f"{describe(data)} came instead of a gzip file ({error})") from error
+        raise ValueError(f"got {describe(data)} instead of a gzip file ({error})") from error
     if len(content) > limit:
         raise ValueError(f"it unpacks to more than the {limit} bytes it may have")
     if not stream.eof:
@@ -287,7 +287,7 @@ def zip_member(archive: bytes, member: str, limit: int) -> bytes:
     except KeyError as error:
         raise ValueError(f"the archive has no member {member}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{describe(archive)} came instead of a whole zip archive") from error
+        raise ValueError(f"got {describe(archive)} instead of a complete zip archive") from error
     if len(content) > limit:
         raise ValueError(f"the member {member} is larger than the {limit} bytes it may have")
     return content

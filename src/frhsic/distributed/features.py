@@ -115,7 +115,7 @@ def hsic_of_parts(
     )
     first = next(pairs, None)
     if first is None:
-        raise ValueError("no parts came; pass at least one pair (z, s).")
+        raise ValueError("got no parts; pass at least one pair (z, s).")
     columns = (rows.shape[1] for rows in first)
     maps = draw_feature_maps(
         kernel_z, kernel_s, *columns, features=features, random_state=random_state

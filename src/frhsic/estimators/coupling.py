@@ -317,8 +317,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     rows of a table change places among themselves, so that a new table needs 200 rows at least;
     :class:`ParityEncoder` takes rows one by one.
 
-    Use Z to hand on tables or embeddings and to train on them. A replaced row is another person's
-    row, so do not decide about a person by it. Z is not anonymous. Hand on one release only, and
+    Use Z to share tables or embeddings and to train on them. A replaced row is another person's
+    row, so do not decide about a person by it. Z is not anonymous. Share one release only, and
     not the list of changed rows: together they tell more of S than X does.
 
     Parameters

@@ -109,7 +109,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
     convex for given prototypes and solved, not trained: each prototype has to have the same mean of
     :math:`m_k(x) = E[\varphi_k(S) | x]`.
     Use it if you know what Z is for, and name that as y: features for one target, or one Z for
-    several heads. To hand on a whole table, use :class:`ParityCoupling`. The attributes are needed
+    several heads. To share a whole table, use :class:`ParityCoupling`. The attributes are needed
     to fit, and to transform only with `uses_sensitive`.
 
     The bound is about heads of Z alone. A head that also sees other columns, the same rows released
@@ -218,7 +218,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         X : DataFrame or array of shape (n, d)
             Columns of any kind, missing values too, without the sensitive attributes.
         y : array or DataFrame of shape (n,) or (n, t)
-            What Z is to keep: labels or numbers. To hand on a whole table, use
+            What Z is to keep: labels or numbers. To share a whole table, use
             :class:`ParityCoupling`.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
             Attributes, (n,) or (n, q). Columns that are named are no features. Rows with NaN fit

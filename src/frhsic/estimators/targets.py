@@ -151,7 +151,7 @@ def target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None. If you"
-            " know what Z is for, pass that as y; to hand on a whole table, use ParityCoupling,"
+            " know what Z is for, pass that as y; to share a whole table, use ParityCoupling,"
             " which needs sensitive_features for every row."
         )
     if is_frame(y):

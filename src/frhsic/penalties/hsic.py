@@ -66,7 +66,7 @@ class HSIC(Penalty):
     independent batches the biased statistic is not zero but of order 1/m.
 
     **Which options to choose.** The defaults suit a classifier, a regressor or an encoder whose Z
-    may be handed on. If only the scores of this head are used, ``HSIC(0 * Linear())`` can cost less
+    may be shared. If only the scores of this head are used, ``HSIC(0 * Linear())`` can cost less
     accuracy, but leaves S readable in Z. If there is no head, pass no scores. For the method of the
     paper take :meth:`published`.
 

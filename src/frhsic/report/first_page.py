@@ -315,7 +315,7 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
 
 
 def meaning(head: Headline, audit: Audit) -> str:
-    """Return what the gap of a verdict says in plain words, in points of 100 where it is one of
+    """Return what the gap of a verdict says in plain words, in percentage points where it is one of
     chances or shares, and what is allowed.
     """
     subject, s, gap = audit.subject, head.attribute, head.gap

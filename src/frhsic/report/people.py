@@ -47,7 +47,7 @@ def score_noun(audit: Audit) -> str:
 
 
 def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
-    """Return the groups with enough rows: those scored wrongly beyond chance first, to their
+    """Return the groups with enough rows: those scored significantly wrong first, to their
     disadvantage where it is known what is good, by the size of the error; then by the distance
     from the overall mean.
     """
@@ -264,7 +264,7 @@ def groups(report: Report, s: str) -> list[Group]:
 
 
 def worst_sentence(report: Report, s: str) -> str:
-    """Return a sentence on the group whose scores are wrong by most, beyond chance. If there is
+    """Return a sentence on the group whose scores are significantly wrong by most. If there is
     none, on the group furthest from the average, and whether that is more than chance.
     """
     audit = report.audit

@@ -280,9 +280,7 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
     result = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     if np.isinf(result).any():
         shown = examples(column[np.isinf(result)])
-        raise ValueError(
-            f"infinite values came in {name}: {shown}; replace them or drop those rows."
-        )
+        raise ValueError(f"{name} has infinite values: {shown}; replace them or drop those rows.")
     return result
 
 

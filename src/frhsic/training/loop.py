@@ -166,7 +166,7 @@ def train(
 
 def _check(data: TrainingData, members: Sequence[Member], recipe: Recipe) -> None:
     if not members:
-        raise ValueError("no members came; pass at least one Member(penalty_weight, seed, split).")
+        raise ValueError("got no members; pass at least one Member(penalty_weight, seed, split).")
     most = max(m.split for m in members)
     if most >= data.splits:
         raise ValueError(
