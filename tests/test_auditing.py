@@ -151,8 +151,8 @@ def test_without_torch_an_audit_leaves_hsic_out_and_says_how_to_install_it(score
     monkeypatch.setattr("frhsic._lazy.find_spec", lambda name: None)
     light = audit(z, age, y, threshold=0.5, settings=QUICK, context=Context(name="risk"))
     assert light.context.remarks == (
-        "HSIC and its test were left out: they need torch, which is not installed; install it with"
-        " pip install torch.",
+        "HSIC and its test were left out: they need torch, which is not installed; run"
+        " `pip install torch`.",
     )
     kept = [n for n in result["age"].all_rows.numbers if n.key not in ("hsic", "hsic_effect")]
     assert list(light["age"].all_rows.numbers) == kept

@@ -29,7 +29,7 @@ from frhsic.estimators.families import (
     NumberRanks,
     NumberScores,
     ScoreRanks,
-    Task,
+    SolverTask,
     Units,
     expanded,
     log_loss_root,
@@ -144,7 +144,7 @@ class Law:
     def width(self) -> int:
         return self.constraint.basis.values.shape[1]
 
-    def rows(self, family: Family) -> Task:
+    def rows(self, family: Family) -> SolverTask:
         rows = self.labelled()
         x = rows.codes[:, 0]
         count = 1 if self.strata is None else len(self.inside) + 1
@@ -152,7 +152,7 @@ class Law:
             [self.constraint], rows.s, rows.y, rows.mass, None, rows.strata, count
         )
         base, columns = self.inputs(family)
-        return Task(base[x], columns[x], rows.y, rows.mass, curves)
+        return SolverTask(base[x], columns[x], rows.y, rows.mass, curves)
 
 
 def laws() -> dict[str, Law]:
@@ -339,7 +339,7 @@ def test_a_well_specified_model_comes_close_to_the_optimum_of_a_gaussian_law():
 @pytest.mark.parametrize(("ones", "threshold", "taken"), [(60, 0.5, True), (3, 0.5, False)])
 def test_the_constant_of_decisions_is_the_one_that_loses_less(ones, threshold, taken):
     y = (np.arange(100) < ones).astype(np.float64)
-    task = Task(np.zeros(100), np.zeros((100, 1)), y, np.full(100, 0.01), threshold=threshold)
+    task = SolverTask(np.zeros(100), np.zeros((100, 1)), y, np.full(100, 0.01), threshold=threshold)
     family = Decisions()
     decided = family.outputs(family.constant(task), task.base, task.columns) > 0
     assert (decided == taken).all()
@@ -445,7 +445,7 @@ def test_the_root_is_right_where_nothing_is_positive():
 # Gradients
 
 
-def sample_rows(family: Family) -> tuple[Task, np.ndarray]:
+def sample_rows(family: Family) -> tuple[SolverTask, np.ndarray]:
     rng = np.random.default_rng(0)
     n, k = 40, 3
     weights = rng.uniform(0.5, 1.5, size=n)
@@ -461,7 +461,7 @@ def sample_rows(family: Family) -> tuple[Task, np.ndarray]:
         y = rng.normal(size=n)
     if isinstance(family, NumberRanks):
         means = expanded(means, rng.uniform(size=n))
-    rows = Task(base, means, y, weights)
+    rows = SolverTask(base, means, y, weights)
     start = family.first(rows).parameters
     return rows, start + 0.2 * rng.normal(size=len(start))
 

@@ -15,7 +15,7 @@ from frhsic import ParityClassifier
 from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.constraints import CHANCES, Constraint, GapCurves
 from frhsic.estimators.deciding import Decisions, solve_dual
-from frhsic.estimators.families import Task, log_odds
+from frhsic.estimators.families import SolverTask, log_odds
 from frhsic.estimators.frontier import Gap
 from frhsic.estimators.solving import GAP_SHARES
 
@@ -213,7 +213,7 @@ def test_the_path_of_decisions_is_that_of_the_dual_for_shares_of_the_gap(among):
     intercept, slope = CHANCES[among]
     moved = law.means()[0] + 0.3 * (intercept + slope * law.eta)[:, None]  # not centred
     base, columns = family.inputs(law.eta, moved, None)
-    task = Task(base[cell], columns[cell], y, weights, curves)
+    task = SolverTask(base[cell], columns[cell], y, weights, curves)
     path = family.path(task, GAP_SHARES)
     gains = law.eta - 0.5
     for share, parameters in zip(GAP_SHARES[1:], path[1:]):
@@ -268,7 +268,7 @@ def test_the_path_within_strata_is_that_of_the_dual_and_shrinks_to_common_coeffi
     first, second = law.means()
     columns = np.column_stack([first + second, first, second])
     base = log_odds(law.eta)
-    task = Task(base[cell], columns[cell], y, weights, curves)
+    task = SolverTask(base[cell], columns[cell], y, weights, curves)
     gains = law.eta - 0.5
     family = Decisions()
     whole = law.gaps(gains > 0)
@@ -308,7 +308,7 @@ def test_decisions_do_not_depend_on_the_last_digits_of_eta_and_m(intercept):
         shaken = eta * (1 + noise * rng.normal(size=n))
         columns = means * (1 + noise * rng.normal(size=means.shape))
         base, columns = family.inputs(shaken, columns, None)
-        path = family.path(Task(base, columns, y, weights, curves), GAP_SHARES)
+        path = family.path(SolverTask(base, columns, y, weights, curves), GAP_SHARES)
         return np.array([family.outputs(own, base, columns) for own in path])
 
     exact = margins(0.0)

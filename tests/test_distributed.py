@@ -128,7 +128,12 @@ def test_gaps_among_equals_are_those_in_memory_whatever_the_partitions():
     for number, same in zip(within.numbers, exact.numbers):
         assert number.rows == same.rows == 6000  # in windows whose borders are of the sample
         assert number.value == pytest.approx(same.value, abs=0.25 * same.standard_error)
-        assert number.standard_error == pytest.approx(same.standard_error, rel=0.02)
+        # 50 draws know a standard error to 10 %
+        assert number.standard_error == pytest.approx(same.standard_error, rel=0.2)
+    whole = run(frame, 2, **options | {"sample_rows": 6000})["age"].all_rows.within
+    for number, same in zip(whole.numbers, exact.numbers):
+        assert number.value == pytest.approx(same.value, rel=1e-9)
+        assert number.standard_error == pytest.approx(same.standard_error, rel=1e-9)
     for name, stratum in within.strata.items():
         assert stratum.rows == exact.strata[name].rows
         assert stratum.curves["gdp"].overall == pytest.approx(

@@ -281,7 +281,9 @@ def test_new_missing_and_rare_controls_have_the_common_coefficients(fitted):
 @pytest.mark.filterwarnings("ignore::frhsic.estimators.IndistinctGapWarning")
 def test_strata_are_said_to_be_joined():
     rare = JOB.where(JOB.index > 10, "pope")
-    with pytest.warns(JoinedStrataWarning, match="1 small strata of job were joined into 'other'"):
+    with pytest.warns(
+        JoinedStrataWarning, match="1 small group of equal job was joined into 'other'"
+    ):
         model = classifier().fit(NUMBERS, Y, sensitive_features=AGE, control_features=rare)
     assert model.strata_.rows[-1] == 11
     with pytest.warns(JoinedStrataWarning, match="other is a number and was cut into 5 parts"):

@@ -24,7 +24,7 @@ from frhsic.estimators.encoder import _affordable, _strata
 from frhsic.estimators.families import (
     BinaryScores,
     NumberScores,
-    Task,
+    SolverTask,
     Units,
 )
 from frhsic.estimators.frontier import Frontier, Gap, aimed_gap, limited_measure
@@ -134,7 +134,7 @@ def test_trade_offs_of_a_quadratic_cost_leave_the_shares_of_the_gap_that_they_ai
     other = np.where(np.arange(n) // 4 % 2, 0.5, -0.5)
     weights = np.full(n, 1 / n)
     curves = GapCurves.of([constraint], rows.s, rows.y, rows.mass)
-    task = Task(eta + noise, functions, eta + noise + other, weights, curves)
+    task = SolverTask(eta + noise, functions, eta + noise + other, weights, curves)
     family = NumberScores()
     gaps = np.array(
         [

@@ -66,7 +66,7 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     >>> s = random.uniform(size=(2, 200))
     >>> old, new = (audit(k * a + random.standard_normal(200), a) for k, a in zip((0, 3), s))
     >>> [change.key for change in drift(new, old) if change.changed]
-    ['gdp', 'score']
+    ['gdp', 'curve', 'shape', 'score']
     """
     shared = [a.name for a in audit.attributes if a.name in {b.name for b in earlier.attributes}]
     if not shared:
@@ -100,7 +100,7 @@ def since(audit: Audit, earlier: Audit, limit: LimitLike = None) -> Audit:
     >>> may = audit(0.5 + 0.1 * rng.normal(size=500), age[0], settings=quick)
     >>> june = audit(age[1] / 100 + 0.1 * rng.normal(size=500), age[1], settings=quick)
     >>> [change.key for change in since(june, may).drift if change.changed]
-    ['gdp', 'score']
+    ['gdp', 'curve', 'shape', 'score']
     """
     limits = parse_limits(limit, LIMITABLE)
     return replace(audit, drift=drift(audit, earlier), limits=check_limits(audit, limits, earlier))

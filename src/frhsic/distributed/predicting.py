@@ -42,7 +42,7 @@ def predict(model: Any, frame: Any) -> Any:
     >>> table = pd.DataFrame({"hours": rng.normal(size=200)})
     >>> line = LinearRegression()
     >>> model = ParityRegressor(line, attribute_estimator=line, limit=None, random_state=0)
-    >>> model = model.fit(table, table["hours"], sensitive_features=rng.normal(size=200))
+    >>> model = model.fit(table, rng.normal(size=200), sensitive_features=rng.normal(size=200))
     >>> scores = predict(model, dd.from_pandas(table, npartitions=2))
     >>> bool(np.allclose(scores.compute()["predicted"], model.predict(table)))
     True

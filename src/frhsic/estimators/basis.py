@@ -28,7 +28,7 @@ SMALLEST_SHARE = 0.01
 LEAST_VARIANCE = 1e-6
 
 # Groups of equal size that replace the values of a continuous attribute.
-MOST_NODES = 256
+BASIS_NODES = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +71,8 @@ class SensitiveBasis:
         levels = levels[mass > 0]
         mass = mass[mass > 0] / mass.sum()
         node = (
-            ranges(mass, MOST_NODES, 1 / MOST_NODES)
-            if len(levels) > MOST_NODES
+            ranges(mass, BASIS_NODES, 1 / BASIS_NODES)
+            if len(levels) > BASIS_NODES
             else np.arange(len(levels))
         )
         starts = levels[np.r_[True, node[1:] != node[:-1]]]

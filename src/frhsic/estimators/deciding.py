@@ -22,7 +22,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from frhsic.estimators.constraints import GapCurves, LabelledRows
-from frhsic.estimators.families import Family, Task, Units, combine, log_odds
+from frhsic.estimators.families import Family, SolverTask, Units, combine, log_odds
 
 # Losses of decisions that differ by less are equal but for rounding.
 TIED = 1e-9
@@ -78,25 +78,25 @@ class Decisions(Family):
         eta = expit(shift + slope * base)
         return np.asarray(intercept + factor * eta - combine(columns, parameters[4:]))
 
-    def loss(self, task: Task, parameters: np.ndarray) -> float:
+    def loss(self, task: SolverTask, parameters: np.ndarray) -> float:
         """Return the mean loss of hard decisions."""
         taken = self.outputs(parameters, task.base, task.columns) > 0
         costs = np.where(task.y == 1, (1 - task.threshold) * ~taken, task.threshold * taken)
         return float(task.weights @ costs)
 
     def measured(
-        self, task: Task, parameters: np.ndarray, functions: np.ndarray
+        self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
     ) -> tuple[float, np.ndarray]:
         taken = self.outputs(parameters, task.base, task.columns) > 0
         return self.loss(task, parameters), functions.T @ taken[:, None]
 
-    def constant(self, task: Task) -> np.ndarray:
+    def constant(self, task: SolverTask) -> np.ndarray:
         """Return the one decision for everybody that loses less."""
         constant = np.zeros(4 + task.columns.shape[1])
         constant[2] = 1.0 if task.mean() > task.threshold + TIED else -1.0
         return constant
 
-    def path(self, task: Task, shares: np.ndarray) -> np.ndarray:
+    def path(self, task: SolverTask, shares: np.ndarray) -> np.ndarray:
         """Return the parameters for each trade-off, (G, P), with gaps of some shares of that of
         decisions without limits.
         """

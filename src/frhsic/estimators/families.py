@@ -109,7 +109,7 @@ class StartingPoint(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class SolverTask:
     """What is solved: η as `base`, (n,) or (n, C); m as `columns`, (n, K); y (n,) or (n, C);
     weights that sum to 1; and the curves of the gaps.
 
@@ -125,7 +125,7 @@ class Task:
     threshold: float = 0.5
     ridge: np.ndarray | float = 0.0
 
-    def at(self, rows: np.ndarray) -> Task:
+    def at(self, rows: np.ndarray) -> SolverTask:
         """Return some of the rows, without curves."""
         return replace(
             self,
@@ -178,16 +178,16 @@ class Family(ABC):
         return 1.0
 
     @abstractmethod
-    def loss(self, task: Task, parameters: np.ndarray) -> float:
+    def loss(self, task: SolverTask, parameters: np.ndarray) -> float:
         """Return the loss of some parameters."""
 
     @abstractmethod
-    def constant(self, task: Task) -> np.ndarray:
+    def constant(self, task: SolverTask) -> np.ndarray:
         """Return the parameters of the best constant."""
 
     @abstractmethod
     def measured(
-        self, task: Task, parameters: np.ndarray, functions: np.ndarray
+        self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
     ) -> tuple[float, np.ndarray]:
         """Return the loss, and the sums of what the gap is measured on along functions of the rows,
         (K, c).
@@ -201,14 +201,16 @@ class SmoothFamily(Family):
     averages = True
 
     @abstractmethod
-    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+    def evaluate(
+        self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
+    ) -> Evaluated:
         """Return loss, sums along functions of the rows (n, K), and gradient at some parameters."""
 
-    def loss(self, task: Task, parameters: np.ndarray) -> float:
+    def loss(self, task: SolverTask, parameters: np.ndarray) -> float:
         return self.evaluate(task, parameters, np.zeros((len(task.y), 1))).loss
 
     def measured(
-        self, task: Task, parameters: np.ndarray, functions: np.ndarray
+        self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
     ) -> tuple[float, np.ndarray]:
         evaluated = self.evaluate(task, parameters, functions)
         return evaluated.loss, evaluated.sums
@@ -222,18 +224,18 @@ class SmoothFamily(Family):
     ) -> tuple[np.ndarray, np.ndarray]:
         return self.link(units.standard(eta)), means
 
-    def first(self, task: Task) -> StartingPoint:
+    def first(self, task: SolverTask) -> StartingPoint:
         """Return the parameters of η itself."""
         spread = max(float(task.base.std()), 1e-3)
         return _with_columns([0.0, 1.0], [1.0, 1 / spread], task)
 
-    def constant(self, task: Task) -> np.ndarray:
+    def constant(self, task: SolverTask) -> np.ndarray:
         constant = np.zeros_like(self.first(task).parameters)
         constant[0] = self.link(task.mean())
         return constant
 
 
-def _with_columns(own: list[float], scales: list[float], task: Task) -> StartingPoint:
+def _with_columns(own: list[float], scales: list[float], task: SolverTask) -> StartingPoint:
     """Return first parameters with zeros along m, one for each class."""
     classes = 1 if task.base.ndim == 1 else task.base.shape[1]
     along = np.repeat(1 / np.maximum(task.columns.std(axis=0), 1e-3), classes)
@@ -269,7 +271,9 @@ class BinaryScores(LogLossFamily):
         f, _ = log_loss_root(eta, combine(columns, parameters[2:]))
         return np.asarray(np.clip(f, CLIP, 1 - CLIP))
 
-    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+    def evaluate(
+        self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
+    ) -> Evaluated:
         eta = expit(parameters[0] + parameters[1] * task.base)
         f, discriminant = log_loss_root(eta, task.columns @ parameters[2:])
         f = np.clip(f, CLIP, 1 - CLIP)
@@ -323,11 +327,11 @@ class ClassScores(LogLossFamily):
         codes = sample.y.astype(int)
         return np.asarray(np.eye(codes.max() + 1)[codes])
 
-    def first(self, task: Task) -> StartingPoint:
+    def first(self, task: SolverTask) -> StartingPoint:
         classes = task.base.shape[1]
         return _with_columns([1.0, *[0.0] * classes], [1.0] * (1 + classes), task)
 
-    def constant(self, task: Task) -> np.ndarray:
+    def constant(self, task: SolverTask) -> np.ndarray:
         first = self.first(task)
         constant = np.zeros_like(first.parameters)
         constant[1 : first.own] = self.link(task.mean())
@@ -341,7 +345,9 @@ class ClassScores(LogLossFamily):
         c = parameters[1 + classes :].reshape(-1, classes)
         return np.asarray(parameters[1 : 1 + classes] + parameters[0] * base - combine(columns, c))
 
-    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+    def evaluate(
+        self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
+    ) -> Evaluated:
         log_f = log_softmax(self._margins(parameters, task.base, task.columns), axis=1)
         f = np.exp(log_f)
         loss = -float(task.weights @ (task.y * log_f).sum(axis=1))
@@ -363,7 +369,9 @@ class NumberScores(SmoothFamily):
     def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return np.asarray(parameters[0] + parameters[1] * base - combine(columns, parameters[2:]))
 
-    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+    def evaluate(
+        self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
+    ) -> Evaluated:
         f = self.outputs(parameters, task.base, task.columns)
         loss = float(task.weights @ (f - task.y) ** 2)
 
@@ -374,7 +382,7 @@ class NumberScores(SmoothFamily):
         return Evaluated(loss, functions.T @ f[:, None], gradient)
 
 
-def _linear_gradient(task: Task, slope: np.ndarray) -> np.ndarray:
+def _linear_gradient(task: SolverTask, slope: np.ndarray) -> np.ndarray:
     return np.concatenate([[slope.sum(), slope @ task.base], -(task.columns.T @ slope)])
 
 
@@ -394,12 +402,14 @@ class NumberRanks(NumberScores):
         rank = np.interp(eta, units.ranks, np.linspace(0, 1, len(units.ranks)))
         return self.link(eta), expanded(means, rank)
 
-    def task_loss(self, task: Task, score: np.ndarray) -> tuple[float, np.ndarray]:
+    def task_loss(self, task: SolverTask, score: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the loss of scores, and its slope at each row."""
         loss = float(task.weights @ (score - task.y) ** 2)
         return loss, 2 * task.weights * (score - task.y)
 
-    def evaluate(self, task: Task, parameters: np.ndarray, functions: np.ndarray) -> Evaluated:
+    def evaluate(
+        self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
+    ) -> Evaluated:
         score = NumberScores.outputs(self, parameters, task.base, task.columns)
         loss, slope_of_loss = self.task_loss(task, score)
         away = score - task.weights @ score
@@ -427,7 +437,7 @@ class ScoreRanks(LogLossFamily, NumberRanks):
     def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return np.asarray(expit(NumberRanks.outputs(self, parameters, base, columns)))
 
-    def task_loss(self, task: Task, score: np.ndarray) -> tuple[float, np.ndarray]:
+    def task_loss(self, task: SolverTask, score: np.ndarray) -> tuple[float, np.ndarray]:
         loss = task.weights @ (np.logaddexp(0.0, score) - task.y * score)
         return float(loss), task.weights * (expit(score) - task.y)
 

@@ -361,9 +361,8 @@ class Frontier:
     @property
     def _constant(self) -> np.ndarray:
         """Whether each trade-off but the first predicts the same for everybody."""
-        nothing = np.zeros(len(next(iter(self.performance.values()))))
-        ends = [np.array([gap.high for gap in every]) for every in self.gaps.values()]
-        highest = np.max([nothing, *ends], axis=0)
+        ends = [[gap.high for gap in every] for every in self.gaps.values()]
+        highest = np.max(ends, axis=0) if ends else np.full(1, np.inf)
         return np.asarray((highest < TIE) & (np.arange(len(highest)) > 0))
 
     def _excess(self, limits: Sequence[tuple[str, Limit]], end: str) -> np.ndarray:

@@ -11,7 +11,7 @@ from scipy.interpolate import make_interp_spline
 
 from frhsic.estimators.constraints import Constraint, GapCurves, LabelledRows
 from frhsic.estimators.deciding import TIED, Decisions
-from frhsic.estimators.families import Family, NumberRanks, SmoothFamily, Task, Units
+from frhsic.estimators.families import Family, NumberRanks, SmoothFamily, SolverTask, Units
 from frhsic.estimators.solving import GAP_SHARES, solve
 from frhsic.parity.limits import Limit
 
@@ -88,7 +88,7 @@ class Solution:
         base, columns = solution.inputs(eta, means, sample.strata)
         mass = sample.mass / sample.mass.sum()
         y = family.target(sample, units)
-        whole = Task(base, columns, y, mass, threshold=units.threshold)
+        whole = SolverTask(base, columns, y, mass, threshold=units.threshold)
         whole = replace(whole, curves=curves_of(np.arange(len(y))))
         ridges = [
             solution._ridge(sample, eta, means, shrinkage)
@@ -114,7 +114,7 @@ class Solution:
             solution = solution.above_constant(whole, sample.fold)
         return solution.interpolated()
 
-    def _path(self, task: Task) -> np.ndarray:
+    def _path(self, task: SolverTask) -> np.ndarray:
         """Return the parameters of each trade-off, (G, P); where no ridge is finite, strata have
         the common coefficients.
         """
@@ -161,7 +161,7 @@ class Solution:
                 centers[code] = (mass @ means) / (mass @ chances)
         return centers
 
-    def losses_and_gaps(self, task: Task, fold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def losses_and_gaps(self, task: SolverTask, fold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return loss and largest gap, over its scale, of each trade-off, out of fold."""
         curves = task.curves
         assert curves is not None
@@ -192,7 +192,7 @@ class Solution:
         line = make_interp_spline(np.arange(last + 1), self.parameters, k=1)
         return replace(self, parameters=line(np.linspace(0, last, BETWEEN * last + 1)))
 
-    def above_constant(self, task: Task, fold: np.ndarray) -> Self:
+    def above_constant(self, task: SolverTask, fold: np.ndarray) -> Self:
         """Return the trade-offs without those that lose to a constant at the same gap, out of fold;
         all folds share this decision.
 

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from frhsic.estimators.constraints import GapCurves
-from frhsic.estimators.families import SmoothFamily, Task
+from frhsic.estimators.families import SmoothFamily, SolverTask
 
 # Shares of the unconstrained gap, from which μ of each trade-off is guessed; the gaps that it leads
 # to are measured.
@@ -41,6 +41,9 @@ STRICTEST = 100.0
 TOLERANCE = 1e-5
 MOST_STEPS = 60
 
+# Smallest eigenvalue of the metric over its largest; rounding would make smaller ones negative.
+LEAST_CURVATURE = 1e-10
+
 # ε, as a share of the gap that a trade-off aims at.
 SMOOTHNESS = 0.1
 
@@ -48,7 +51,7 @@ SMOOTHNESS = 0.1
 NORM_POWER = 4.0
 
 
-def solve(family: SmoothFamily, task: Task) -> np.ndarray:
+def solve(family: SmoothFamily, task: SolverTask) -> np.ndarray:
     """Return the parameters for each trade-off, (G, P): η recalibrated, then each started from the
     one before.
     """
@@ -97,7 +100,7 @@ def solve(family: SmoothFamily, task: Task) -> np.ndarray:
             callback=stop_without_progress,
             options={"maxiter": MOST_STEPS, "hess_inv0": metric},
         )
-        inverse = (found.hess_inv + found.hess_inv.T) / 2
+        inverse = positive_definite(found.hess_inv)
         return np.append(found.x, start[len(found.x) :]), inverse
 
     def loss_at(scaled: np.ndarray) -> float:
@@ -138,3 +141,11 @@ def gap_norm(
     slopes = (shares / max(norm, 1e-300)) ** (NORM_POWER - 1) / curves.scales
     along = mass * curve / np.maximum(length, 1e-300)
     return norm, curves.values.T @ ((curves.own @ slopes)[:, None] * along)
+
+
+def positive_definite(matrix: np.ndarray) -> np.ndarray:
+    """Return the nearest symmetric matrix whose eigenvalues are positive in floating point."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    floor = max(float(values[-1]), LEAST_CURVATURE) * LEAST_CURVATURE
+    nearest = (vectors * np.maximum(values, floor)) @ vectors.T
+    return np.asarray((nearest + nearest.T) / 2)
