@@ -375,7 +375,7 @@ def test_the_places_are_tried_in_their_order(places, monkeypatch):
         (
             "table.csv",
             GOOD.replace(b"31", b"13"),
-            "of sha256 [0-9a-f]{64}; the file has [0-9a-f]{64}",
+            "with sha256 [0-9a-f]{64} instead of [0-9a-f]{64}",
         ),
         ("table.csv", b"", "got an empty file"),
         ("table.csv", PAGE, "got a web page of 56 bytes"),
@@ -474,7 +474,7 @@ def test_no_path_of_an_archive_is_used_on_disk(places, tmp_path):
     [
         (zipped(other=b"x"), "no member package/data/table.csv"),
         (PAGE, "got a web page of 56 bytes instead of a complete zip archive"),
-        (zipped(**{MEMBER: GOOD})[:60], "instead of a whole zip archive"),
+        (zipped(**{MEMBER: GOOD})[:60], "instead of a complete zip archive"),
         (zipped(**{MEMBER: b"0" * 5000}), "larger than the 1000 bytes"),
     ],
     ids=["no member", "page", "truncated", "too large"],

@@ -98,6 +98,7 @@ def entries(model: Any) -> dict[str, bytes]:
 
 # The library's own models
 
+pytestmark = pytest.mark.usefixtures("few_trees")  # what is in a file counts, not how good it is
 
 OWN = {
     "scores": (ParityClassifier(cv=2), PAID),

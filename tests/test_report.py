@@ -637,7 +637,7 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
     assert "No significant change of the mean score with age" in text(strict)
     assert "finds no dependence" in text(strict)
     for key in ("gdp", "hsic"):
-        assert "does not explain" in words.sentence(attribute.all_rows[key], usual.subject, "age")
+        assert "It is significant" in words.sentence(attribute.all_rows[key], usual.subject, "age")
         assert "not significant" in words.sentence(attribute.all_rows[key], strict.subject, "age")
     fine = replace(attribute.all_rows["gdp"], settings={"resolution": 0.05})
     assert "the nearest 5 % of the people" in words.sentence(fine, usual.subject, "age")
@@ -707,7 +707,9 @@ def test_the_gap_that_is_shown_is_the_one_that_is_judged():
     ranks = Report(samples.audit("age"), before=samples.audit("age"), tradeoff=tradeoff)
     assert closing_lines(ranks)["gap"] == "age, rank gap: 0.0500 → 0.0200 (0.0100 to 0.0300)"
     screen = text_of(render(ranks))
-    assert "the share chosen of people of the same age lies on average 2.0 points" in screen
+    assert (
+        "the share chosen of people of the same age differs from the overall share by 2.0" in screen
+    )
     assert "allowed: 4." in screen
     assert "Rank gap along age" in screen
     assert " Gap along age" not in screen

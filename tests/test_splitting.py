@@ -80,6 +80,7 @@ def test_a_curve_that_is_flatter_is_the_part_of_the_curve():
     assert not changes["people"].changed
 
 
+@pytest.mark.slow
 def test_nothing_is_called_changed_more_often_than_the_level():
     called = {"people": 0, "curve": 0, "shape": 0}
     for seed in range(60):

@@ -71,6 +71,7 @@ def test_a_ridge_on_components_is_that_on_all_columns():
     assert np.corrcoef(own, full)[0, 1] > 0.995
 
 
+@pytest.mark.slow
 def test_a_wide_table_has_the_directions_of_its_law():
     x, b, s = hidden(400, 420)
     phi = SensitiveBasis.fit(s)(s)

@@ -104,6 +104,7 @@ def test_the_error_is_that_of_what_each_cluster_adds(design):
     assert whole.value == approx(float(gdp(f, s, sample_weight=weights, groups=labels)))
 
 
+@pytest.mark.slow
 def test_the_error_is_that_of_other_samples_of_the_law():
     values = []
     errors = []
