@@ -46,8 +46,8 @@ production = LGBMClassifier(n_estimators=60, num_leaves=7, learning_rate=0.05, n
 production.fit(X[old], y[old])
 
 # %%
-# ``FrozenEstimator`` keeps the model unchanged. ``fit`` learns what its columns reveal about age, on
-# rows that the model wasn't trained on.
+# ``FrozenEstimator`` keeps the model unchanged. ``fit`` learns what its columns reveal about age,
+# on rows that the model wasn't trained on.
 
 model = ParityClassifier(FrozenEstimator(production), limit="50%", n_jobs=1, random_state=0)
 model.fit(X[new], y[new], sensitive_features=age[new])
