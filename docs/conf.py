@@ -55,6 +55,7 @@ GALLERY = (
     "notebook",
     "grid_search",
     "equal_opportunity",
+    "among_equals",
     "table_handed_on",
     "monitoring",
     "more_rows_than_memory",

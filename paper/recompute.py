@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import sys
 
-from rules import index, methods, readme, representations, reproduction, scale, serve
+from rules import index, methods, readme, representations, reproduction, serve, speed
 from rules.reading import compare
 from rules.records import ROOT
 
@@ -29,8 +29,8 @@ PAGES = {
     "docs/index.md": index,
     "docs/methods.md": methods,
     "docs/representations.md": representations,
-    "docs/scale.md": scale,
     "docs/serve.md": serve,
+    "docs/speed.md": speed,
     "docs/reproduction.md": reproduction,
 }
 

@@ -1,15 +1,15 @@
 """
-Among people of equal education
-===============================
+Compare people with the same education
+======================================
 
-Scores rise with age. Is that so among people of equal education, too, or do older people just have
-another education? On the command line, ``frhsic audit scores.csv -s age --score score --control
-education`` does the same and draws the report.
+Scores rise with age. Do they also rise among people with the same education, or do older people
+just have a different education? On the command line, ``frhsic audit scores.csv -s age --score score
+--control education`` does the same and writes the report.
 """
 
 # %%
-# 6,000 made-up applicants. Older ones more often have a degree, which raises the score; among those
-# with a degree it rises with age as well.
+# 6,000 synthetic applicants. Older ones more often have a degree, which raises the score; among
+# those with a degree, the score also rises with age.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,8 +25,8 @@ education = np.array(["school", "college", "degree"])[level]
 score = 0.3 + 0.1 * level + 0.004 * (age - 42) * (level == 2) + 0.1 * rng.normal(size=ROWS)
 
 # %%
-# The gap among people of equal education stands beside that of all people, and the difference of
-# both has an interval of its own. Neither number says what causes the gap.
+# The audit gives the gap among people with the same education and the gap among all people, with an
+# interval of their difference. Neither number shows what causes the gap.
 
 audit = frhsic.audit(
     score,
@@ -41,8 +41,8 @@ for name, group in within.strata.items():
     print(f"{name}: gap {group['gdp'].value:.3f}, {group.rows:,} people")
 
 # %%
-# ``within <= 0.05`` limits it, and ``ParityClassifier().fit(X, y, sensitive_features="age",
-# control_features="education")`` fits a model with a smaller one.
+# ``within <= 0.05`` sets a limit, and ``ParityClassifier().fit(X, y, sensitive_features="age",
+# control_features="education")`` fits a model with a smaller gap.
 
 fig, axes = plt.subplots(1, 3, figsize=(8, 3), sharey=True, layout="constrained")
 for ax, (name, group) in zip(axes, within.strata.items()):

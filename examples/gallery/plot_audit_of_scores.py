@@ -1,13 +1,13 @@
 """
-An audit of somebody else's scores
-==================================
+Audit somebody else's scores
+============================
 
 A lender sends a table: a score for each applicant, whether the loan was repaid, and age. The model
-stays with the lender. An audit needs no more than these three columns.
+stays with the lender. These three columns are all that an audit needs.
 """
 
 # %%
-# The lender's table. (We make it up; the audit uses only its three columns.)
+# The lender's table (synthetic data).
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,8 +26,8 @@ score = 1 / (1 + np.exp(-(1.2 + 0.8 * thrift - 1.1 * young + 0.2 * rng.normal(si
 table = pd.DataFrame({"score": score, "repaid": repaid, "age": age})
 
 # %%
-# We state a limit before we look: the mean score at an age may differ from the overall mean by 5 %
-# of the share who repay, on average over applicants. The settings keep this page quick; the
+# We state a limit before the audit: on average over applicants, the mean score at an age may differ
+# from the overall mean by 5 % of the share who repay. The settings make this page fast; the
 # defaults use more rows.
 
 audit = frhsic.audit(
@@ -57,7 +57,7 @@ for number in attribute.all_rows.numbers:
     print("" if shuffled is None else f"   shuffled {shuffled:.4f}")
 
 # %%
-# The curve shows which ages are concerned. The band covers the means of all groups at once.
+# The curve shows which ages are affected. The band covers the means of all groups at once.
 
 curve = attribute.all_rows.curves["gdp"]
 fig, axes = plt.subplots(
@@ -80,4 +80,4 @@ axes[1].set(xlabel="age (years)", ylabel="applicants")
 plt.show()
 
 # %%
-# ``frhsic.report.write(audit, "report.html")`` makes a page of it for those who decide.
+# ``frhsic.report.write(audit, "report.html")`` writes a report for those who decide.

@@ -2,13 +2,13 @@
 Equal Opportunity
 =================
 
-Demographic parity asks that the mean score does not move with age among all people. Equal
-Opportunity asks the same only among people with the favourable outcome: those who would have done
-the job well.
+Demographic parity requires that the mean score does not depend on age among all people. Equal
+Opportunity requires it only among people with the favourable outcome: those who would have done the
+job well.
 """
 
 # %%
-# Older applicants do the job well more often, so the two questions have different answers.
+# Older applicants do the job well more often, so the two criteria give different answers.
 
 import matplotlib.pyplot as plt
 import numpy as np

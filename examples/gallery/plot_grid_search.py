@@ -3,7 +3,7 @@ A pipeline in a grid search
 ===========================
 
 The sensitive attribute reaches ``fit`` and the scorers through scikit-learn's metadata routing:
-switch it on, and request ``sensitive_features`` in both.
+enable it, and request ``sensitive_features`` in both.
 """
 
 # %%
@@ -37,8 +37,8 @@ log_odds = 0.07 * (X["experience"] - 20) + 0.06 * (X["test"] - 60) + 0.8 * (X["d
 hired = (rng.random(n) < 1 / (1 + np.exp(-log_odds))).astype(int)
 
 # %%
-# The grid has C of the model of y and, for the picture, the limit. There are two scorers: log loss,
-# and the gap, which needs age. The models of y and of age are linear, so that the search is quick.
+# The grid varies C of the model of y and, for the plot, the limit. There are two scorers: log loss,
+# and the gap, which needs age. Linear models of y and of age make the search fast.
 
 columns = make_column_transformer((OneHotEncoder(), ["degree"]), remainder=StandardScaler())
 with config_context(enable_metadata_routing=True):
@@ -61,8 +61,8 @@ C = "param_estimator__logisticregression__C"
 print(results[[C, "param_limit", "mean_test_log_loss", "mean_test_gap"]])
 
 # %%
-# The limit needs no search: ``search.best_estimator_.at("25%")`` gives any limit without fitting
-# again.
+# You don't have to search over limits: ``search.best_estimator_.at("25%")`` returns the model at
+# any limit without refitting.
 
 fig, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 for c, part in results.groupby(C):

@@ -1,8 +1,8 @@
 """
-Monitoring a model in use
-=========================
+Monitor a model in production
+=============================
 
-A model was audited in January. Does its score follow age more today than it did then? Audit the
+A model was audited in January. Does its score depend on age more today than it did then? Audit the
 rows of each month and compare with the first audit. On the command line,
 ``frhsic audit may.csv --against january.json`` does the same.
 """
@@ -30,7 +30,7 @@ def audited(strength):
 
 
 # %%
-# The first audit is kept as JSON; it holds no rows. Each later audit is of new rows.
+# Keep the first audit as JSON, which contains no rows. Each later audit uses new rows.
 
 january = audited(0.0).to_json()
 strengths = {"February": 0.0, "March": 0.0, "April": 0.0, "May": 1.0, "June": 1.0}
@@ -44,7 +44,7 @@ for month, audit in months.items():
     print(f"{month}: GDP was {gap.before:.4f} and is {gap.after:.4f}: {verdict}.")
 
 # %%
-# The level of 5 % holds for all changes of one comparison together. Without any change, about one
+# The level of 5 % is for all changes of one comparison together. Without any change, about one
 # month in twenty raises an alarm, so confirm an alarm on the rows of the next month.
 
 fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")

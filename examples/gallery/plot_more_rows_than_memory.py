@@ -1,13 +1,13 @@
 """
-More rows than memory holds
+Audit more rows than memory
 ===========================
 
-``frhsic.distributed.audit`` passes twice over the partitions of a Dask data frame. Gap, curve, HSIC
-and linear probe use every row; memory holds one partition at a time.
+``frhsic.distributed.audit`` makes two passes over the partitions of a Dask data frame. Gap, curve
+and HSIC use every row, with one partition in memory at a time.
 """
 
 # %%
-# Here are 20 files of 10,000 rows. In practice they exist already and are much longer.
+# We write 20 files of 10,000 rows. In practice, you have them already, and they are much longer.
 
 import tempfile
 from pathlib import Path
@@ -31,7 +31,7 @@ for number in range(FILES):
     table.to_parquet(Path(folder.name, f"scores-{number:02d}.parquet"))
 
 # %%
-# The call is that of an audit in memory, with column names for arrays. Within
+# The call is the same as in memory, with column names instead of arrays. Within
 # ``distributed.cluster("local")`` it would use all cores, and within ``cluster("tcp://...")`` other
 # machines.
 
@@ -42,8 +42,8 @@ for number in audit["age"].all_rows.numbers:
     print(f"{number.key:22s} {number.value:8.4f}   from {number.rows:,} rows")
 
 # %%
-# What do all rows add? The same gap from the first file alone has an interval four to five times as
-# wide.
+# What do we gain from all rows? The interval of the same gap from the first file alone is four to
+# five times as wide.
 
 first = pd.read_parquet(Path(folder.name, "scores-00.parquet"))
 alone = frhsic.gdp(first["score"], first["age"])

@@ -2,12 +2,12 @@
 What a notebook shows
 =====================
 
-A model or a result in the last line of a cell is shown as its numbers with a picture, without any
-call. Below, each output is what Jupyter shows for the lines above it.
+Jupyter displays a model or a result in the last line of a cell as numbers with a plot. Below, each
+output is what Jupyter shows for the lines above it.
 """
 
 # %%
-# Made-up applicants. Experience and a test decide who is hired, and experience reveals age.
+# Synthetic applicants. Experience and a test decide who is hired, and experience reveals age.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,7 +29,7 @@ known, later = slice(0, n // 2), slice(n // 2, n)
 
 # %%
 # A fitted model shows its choice, all trade-offs from the one without a limit (right) to the
-# strictest, and its parts, which open with a click.
+# strictest, and its components, which expand with a click.
 
 model = frhsic.ParityClassifier(LogisticRegression(), limit="50%", random_state=0, n_jobs=1)
 model.fit(X[known], hired[known], sensitive_features=age[known])
@@ -51,13 +51,13 @@ gdp(scores, age[later])
 gdp_curve(scores, age[later])
 
 # %%
-# An audit. The settings keep this page quick; the defaults use more rows.
+# An audit. The settings make this page fast; the defaults use more rows.
 
 settings = Settings(max_rows=300, probe_rows=500, resamples=99)
 frhsic.audit(scores, age[later], hired[later], limit=0.05, settings=settings)
 
 # %%
-# For a picture of your own, take the numbers: ``to_frame`` has a row for each trade-off.
+# For your own plot, use the numbers: ``to_frame`` has a row for each trade-off.
 
 tradeoffs = model.frontier_.to_frame()
 tradeoffs.head(3)

@@ -2,14 +2,14 @@
 Halve the gap of a model in production
 ======================================
 
-A bank predicts default with a LightGBM model, and six of a hundred applicants default. Years in a
-job and at an address rise with age, so the score depends on age. The model stays as it is; only its
-scores are corrected.
+A bank predicts default with a LightGBM model; six of a hundred applicants default. Years in a job
+and at an address increase with age, so the score depends on age. The model stays unchanged; only
+its scores are corrected.
 """
 
 # %%
-# A made-up table in three parts: rows that the model in production was trained on, newer rows, and
-# rows for the report.
+# A synthetic table in three parts: training rows of the model in production, newer rows, and rows
+# for the report.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -46,8 +46,8 @@ production = LGBMClassifier(n_estimators=60, num_leaves=7, learning_rate=0.05, n
 production.fit(X[old], y[old])
 
 # %%
-# ``FrozenEstimator`` keeps the model as it is. ``fit`` learns what its columns reveal about age,
-# on rows that the model was not trained on.
+# ``FrozenEstimator`` keeps the model unchanged. ``fit`` learns what its columns reveal about age,
+# on rows that the model wasn't trained on.
 
 model = ParityClassifier(FrozenEstimator(production), limit="50%", n_jobs=1, random_state=0)
 model.fit(X[new], y[new], sensitive_features=age[new])
@@ -78,7 +78,7 @@ print(text(report))
 
 # %%
 # The mean score along age, before and after. ``frhsic.report.write(report, "report.html")`` writes
-# the document.
+# the report.
 
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 for label, fitted, colour in (

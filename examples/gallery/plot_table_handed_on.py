@@ -1,14 +1,14 @@
 """
-A table that is handed on
-=========================
+Share a table that doesn't reveal age
+=====================================
 
-A company gives a table of applicants to another team. Age is not in it, but experience and job
-reveal it. What the team will predict is not known yet. ``ParityCoupling`` makes a table with
-the same columns whose rows do not depend on age.
+A company gives a table of applicants to another team. It doesn't contain age, but experience and
+job reveal it. What the team will predict isn't known yet. ``ParityCoupling`` makes a table with the
+same columns whose rows don't depend on age.
 """
 
 # %%
-# Experience and job follow age; the test score and the region do not.
+# Experience and job depend on age; the test score and the region don't.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,8 +33,9 @@ X, age = applicants(6000, seed=0)
 X_new, age_new = applicants(3000, seed=1)
 
 # %%
-# Making the table needs age. The more typical a row is of its age, the less likely it stays; the
-# others change places. So the table has the same rows in another order, and most stay in place.
+# Making the table requires age. The more typical a row is of its age, the less likely it stays in
+# place; the other rows change places. So the table has the same rows in another order, and most
+# stay in place.
 
 coupling = ParityCoupling(random_state=0, n_jobs=1)
 Z = coupling.fit_transform(X, sensitive_features=age)
@@ -42,8 +43,8 @@ Z_new = coupling.transform(X_new, sensitive_features=age_new)
 print(f"{coupling.untouched_:.0%} of the rows are untouched.")
 
 # %%
-# Boosted trees read age from the columns as they were. From the table that is handed on they read
-# nothing: on new rows their R² is about zero.
+# Boosted trees can predict age from the original columns, but not from the shared table: on new
+# rows their R² is about zero.
 
 
 def probe(table, s, table_new, s_new):
@@ -69,6 +70,6 @@ axes[0].legend()
 plt.show()
 
 # %%
-# A replaced row is another person's row. The table is made for training and for statistics, not for
-# deciding about a person, and it is not anonymous. Keep the list of changed rows secret, and hand
-# on one release only.
+# A replaced row is another person's row. Use the table for training and statistics, not to decide
+# about a person. It is not anonymous. Keep the list of changed rows secret, and share only one
+# release.

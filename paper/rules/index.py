@@ -8,9 +8,9 @@ from rules.comparison import FRESH, YARDSTICKS, gaining, on_tables, standing_of,
 from rules.writing import WORDS
 
 GIVEN = (
-    "Two age groups differ by .002, so a method for two groups changes nothing; yet the share of"
-    " positive decisions at a person's age differs from the overall share by 34 percentage points"
-    " on average",
+    "Two age groups differ by .002, so a method for two groups has nothing to correct; yet the"
+    " share of positive decisions at a person's age differs from the overall share by 34 percentage"
+    " points on average",
     "Earnings in 1978 of 15,992 people",
 )
 

@@ -1,4 +1,4 @@
-"""Numbers of docs/scale.md: speed and size."""
+"""Numbers of docs/speed.md: time and memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from rules.records import benchmark, machine, study
 from rules.writing import power, seconds, short, two
 
-GIVEN = ("`sample_rows`, 20,000", "128 random features")
+GIVEN = ()
 
 
 def phrases() -> Iterator[str]:
