@@ -105,7 +105,7 @@ WRONG: list[Any] = [
     10**12,
     2**70,
     -1e300,
-    {"float": "nan"},
+    float("nan"),
     "/etc/passwd",
     [],
     [[], {"tuple": [1]}],
@@ -119,7 +119,7 @@ WRONG: list[Any] = [
     {"Gap": {"value": 1.0, "low": 0.0, "high": 2.0}},
     {"MLP": {"hidden": {"tuple": [10**9]}, "size": 10**9}},
     {"Popen": {"args": "true"}},
-    {"custom": "os.system"},
+    {"custom": ["encoder", "os.system"]},
 ]
 """What may stand in the place of any value."""
 

@@ -56,12 +56,9 @@ def difference(model: Any, proof: Mapping[str, Any]) -> float:
 
 def scores_of_row(model: Any, proof: Mapping[str, Any], row: int) -> np.ndarray:
     """Return what a model makes of one row of a proof, (k,)."""
-    columns = proof["columns"]
-    if isinstance(columns, dict):
-        frame = pd.DataFrame({name: [values[row]] for name, values in columns.items()})
-        X: Any = _schema(model)(frame, ".")
-    else:
-        X = columns[row : row + 1]
+    frame = pd.DataFrame({name: [values[row]] for name, values in proof["columns"].items()})
+    schema = _schema(model)
+    X: Any = schema(frame, ".") if schema.columns else frame.to_numpy(np.float64)
     with ignore_warnings():
         if isinstance(model, ParityCoupling):
             return np.ravel(model._means(pd.DataFrame(X), np.full(1, row, np.uint64)))
@@ -97,20 +94,14 @@ def _schema(model: Any) -> Schema:
     return schema or Schema(())
 
 
-def _columns(model: Any) -> Any:
-    """Return the values of made-up rows: those of each column by its name, or an array."""
+def _columns(model: Any) -> dict[str, list[Any]]:
+    """Return the values of made-up rows in each column, by its name."""
     engine = getattr(model, "engine_", None)
     numbers = dict(enumerate(() if engine is None else map(_rounded, engine.bins.edges)))
-    types = _schema(model).columns
-    if types:
-        return {
-            one.name: _values(one, numbers.get(j, PROOF_NUMBERS)) for j, one in enumerate(types)
-        }
-    columns = [numbers.get(j, PROOF_NUMBERS) for j in range(model.n_features_in_)]
-    every = np.full((PROOF_ROWS, len(columns)), np.nan)
-    every[:4] = np.reshape(columns, (-1, 4)).T
-    every[5] = 2 * every[3]
-    return every
+    types = _schema(model).columns or [
+        ColumnType(str(j), "number") for j in range(model.n_features_in_)
+    ]
+    return {one.name: _values(one, numbers.get(j, PROOF_NUMBERS)) for j, one in enumerate(types)}
 
 
 def _rounded(edges: np.ndarray) -> tuple[float, ...]:
