@@ -459,7 +459,7 @@ def test_a_sample_of_forged_values_is_refused_or_predicts():
 
 @pytest.mark.slow
 def test_no_forged_value_ends_the_process_or_takes_long_or_much():
-    """A process for each, with 10 seconds and 1 GB."""
+    """A process for each, with 10 seconds of the processor and 1 GB."""
     program = Path(__file__).with_name("forging.py")
     folders = os.pathsep.join(path for path in sys.path if path)
     settings = {**os.environ, "PYTHONPATH": folders, "OMP_NUM_THREADS": "1"}

@@ -30,6 +30,8 @@ DEFAULT_SCORES = Path("frhsic-scores.csv")
 BLOCK = 1024
 # Rows from which on a table is refused if most of them have a level that no training row has.
 LEAST_REFUSED = 20
+# Levels of a column that no training row has, which are kept to show the most frequent.
+MOST_UNSEEN = 1000
 
 
 @_terminal.with_fields
@@ -179,6 +181,7 @@ class Served:
     schema: Schema
     sensitive: list[str]
     unseen: dict[str, Counter[str]] = field(default_factory=dict)
+    unseen_rows: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def load(
@@ -239,7 +242,9 @@ class Served:
         from frhsic.tables.schema import ColumnType
 
         for name, counts in self.schema.count_unseen(rows).items():
-            self.unseen.setdefault(name, Counter()).update(counts)
+            self.unseen_rows[name] += counts.total()
+            known = self.unseen.get(name, Counter()) + counts
+            self.unseen[name] = Counter(dict(known.most_common(MOST_UNSEEN)))
         schema = getattr(self.model, "sensitive_schema_", None)
         known = {} if schema is None else {column.name: column for column in schema.columns}
         attributes = {}
@@ -365,7 +370,7 @@ class Served:
         notes = []
         known = {column.name: column.levels for column in self.schema.columns}
         for name, counts in self.unseen.items():
-            if total := counts.total():
+            if total := self.unseen_rows[name]:
                 shown = ", ".join(f"{level!r} ({n:,})" for level, n in counts.most_common(3))
                 more = ", ..." if len(counts) > 3 else ""
                 have = "row has" if total == 1 else "rows have"

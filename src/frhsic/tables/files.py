@@ -28,8 +28,10 @@ from frhsic.tables.columns import (
 from frhsic.tables.parquet import ParquetReader
 from frhsic.tables.text import COMPRESSED, TextReader
 
-# Cells of a piece at most.
+# Cells and rows of a piece at most. However short its text is, a model makes hundreds of numbers of
+# a row: one for each fold and function of the attributes.
 PIECE_CELLS = 2_000_000
+PIECE_ROWS = 65_536
 # Rows that are kept at most, and the memory that they may take; of a longer table, a uniform sample
 # is kept.
 KEPT_ROWS = 1_000_000
@@ -183,7 +185,7 @@ class TableFile:
         A row of a text file that has more or fewer fields than the header raises.
         """
         columns = list(columns)
-        size = max(1, PIECE_CELLS // max(1, len(columns)))
+        size = min(PIECE_ROWS, max(1, PIECE_CELLS // max(1, len(columns))))
         place = 0
         with _readable(self.path):
             for batch in self.reader.batches(columns):
