@@ -30,11 +30,11 @@ from frhsic.estimators.engine import (
     table_settings,
 )
 
-# Cells of the table that trees are trained on, at most: a million rows of 20 columns. A booster has
-# at most 50 trees of 31 leaves, which so many rows determine. On the law of `benchmarks/scale.py`
-# trees of 60,000, 250,000, 500,000 and a million rows had an excess log loss of .0103, .0031, .0016
-# and .0013.
-TREE_CELLS = 20_000_000
+# Cells of the table that trees are trained on, at most: half a million rows of 20 columns, which
+# one worker holds. More rows hardly help the 50 trees of 31 leaves that a booster has at most: on
+# the law of `benchmarks/scale.py` trees of 60,000, 250,000, 500,000 and a million rows have an
+# excess log loss of .0103, .0031, .0016 and .0013.
+TREE_CELLS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,10 @@ Keys = NDArray[np.uint64]
 
 TIMEOUT = 10  # seconds to wait for a scheduler
 
-# Bytes that one partition of Parquet files holds at most, unless a row group has more.
-PARTITION_BYTES = 2**27
+# Partitions that Parquet files are read in, so that many workers share them, and bytes of one of
+# these, at least and at most, unless a row group has more.
+PARTITIONS = 128
+PARTITION_BYTES = (2**22, 2**27)
 
 PARQUET = (".parquet", ".pq")
 TEXT = (".csv", ".tsv")
@@ -134,11 +136,12 @@ def read_files(paths: Sequence[str], columns: Sequence[str]) -> Any:
                 f"{path} has no column {missing[0]!r}; its columns are {', '.join(names)}."
             )
     if paths[0].endswith(PARQUET):
+        size = sum(Path(path).stat().st_size for path in paths)
         return dask.dataframe.read_parquet(
             list(paths),
             columns=list(columns),
             split_row_groups="adaptive",
-            blocksize=PARTITION_BYTES,
+            blocksize=int(np.clip(size / PARTITIONS, *PARTITION_BYTES)),
         )
     separator = "\t" if paths[0].endswith(".tsv") else ","
     return dask.dataframe.read_csv(list(paths), usecols=list(columns), sep=separator)

@@ -208,7 +208,9 @@ class FrontierPass:
 
     def sums(self, rows: LabelledRows) -> FrontierSums | None:
         """Return the sums over the rows of a block."""
-        rows = rows.at(self.served(rows))
+        served = self.served(rows)
+        # cells along s are found faster in their order
+        rows = rows.at(served[np.argsort(rows.s[served, 0])])
         if not len(rows.y):
             return None
         model = self.model
