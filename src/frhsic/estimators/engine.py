@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -394,8 +394,9 @@ def fit_parts(rows: EngineRows, responses: Sequence[Response]) -> FittedParts:
     margins = np.column_stack([part.out_of_fold(rows.design) for part in additive])
     stops = np.cumsum([column.outputs for column in columns])[:-1]
     trees = []
-    for number, (column, own_margins) in enumerate(zip(columns, np.split(margins, stops, axis=1))):
-        trees.append(_boost(rows, column, own_margins, number))
+    each = zip(columns, np.split(margins, stops, axis=1), rows.boostings(columns))
+    for number, (column, own_margins, boosting) in enumerate(each):
+        trees.append(_boost(rows, column, own_margins, boosting))
         rows.tell(number + 1, len(columns))
     return FittedParts(rows.design.basis.bins, columns, additive, trees, tuple(directions))
 
@@ -444,8 +445,8 @@ class EngineRows(ABC):
         """Return the sums of a step of a logistic regression."""
 
     @abstractmethod
-    def boosting(self, column: TargetColumn, number: int) -> Boosting:
-        """Return boosters without trees."""
+    def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
+        """Yield boosters without trees for each column, which grow before the next ones come."""
 
     def tell(self, done: int, total: int) -> None:
         """Tell how many of the regressions are done."""
@@ -506,8 +507,9 @@ class _Rows(EngineRows):
         labels = target.labels(response)[some]
         return logistic_sums(self.design.at(some), labels, coefficients, intercepts)
 
-    def boosting(self, column: TargetColumn, number: int) -> Boosting:
-        return _LocalBoosting(_boosters(self, column, number), column, self.design.fold)
+    def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
+        for number, column in enumerate(columns):
+            yield _LocalBoosting(_boosters(self, column, number), column, self.design.fold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -615,14 +617,15 @@ class _Trees:
     out_of_fold: np.ndarray
 
 
-def _boost(rows: EngineRows, column: TargetColumn, additive: np.ndarray, number: int) -> _Trees:
+def _boost(
+    rows: EngineRows, column: TargetColumn, additive: np.ndarray, boosting: Boosting
+) -> _Trees:
     """Boost trees for each fold in step, until neither their own loss on the held-out rows of all
     folds nor that of their mixture with the additive part has fallen for a while.
     """
     fold = rows.design.fold
     mass = np.where(column.response.rows, rows.design.weights, 0.0)
     constants = column.constants(fold, mass)
-    boosting = rows.boosting(column, number)
     some = subsample(len(fold), CHOICE_ROWS, np.random.default_rng(rows.seed))
     # those that choose for even folds, for odd ones, and for new rows
     weights = np.stack([mass * (fold % 2 == 1), mass * (fold % 2 == 0), mass])[:, some]
