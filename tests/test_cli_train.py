@@ -115,7 +115,7 @@ def test_the_page_holds_the_report_of_the_json_and_what_is_not_shown_is_told(tra
     told = said["summary"]["verdict"]
     assert re.match(r"The limit of 0.0001 is (?!kept).*: the gap along age is", told)
     assert told in stderr.splitlines()
-    assert set(said["summary"]) == {"verdict", "gap", "cost", "rows"}
+    assert set(said["summary"]) == {"verdict", "meaning", "gap", "cost", "rows"}
 
 
 def data_of(n=300, **changes):
@@ -195,18 +195,22 @@ def test_a_report_measures_what_the_aim_limits(aim):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "option", "said"),
     [
-        ("train x.csv -t a -s b --aim foo", "--aim is 'foo'; pass score or rank or decision."),
-        ("train x.csv -t a -s b --test-share=3", "--test-share is '3'; pass a number from 0 to 1."),
-        ("train x.csv -t a -s b --threshold x", "--threshold is 'x'; pass a number."),
-        ("train x.csv -t a -s b --condition no", "--condition is 'no'; pass positive or both."),
-        ("audit x.csv -s a --confidence 2", "--confidence is '2'; pass a number from 0 to 1."),
-        ("demo --rows 1.5", "--rows is '1.5'; pass a whole number of at least 200."),
+        ("train x.csv -t a -s b --aim foo", "--aim", "'score', 'rank', 'decision'"),
+        ("train x.csv -t a -s b --test-share=3", "--test-share", "1"),
+        ("train x.csv -t a -s b --threshold x", "--threshold", "valid"),
+        ("train x.csv -t a -s b --condition no", "--condition", "'positive', 'both'"),
+        ("audit x.csv -s a --confidence 2", "--confidence", "1"),
+        ("demo --rows 150", "--rows", "200"),
     ],
 )
-def test_a_wrong_value_says_what_came_and_what_is_possible(given, said):
-    assert one_line_and_2(given.split()) == f"frhsic {given.split()[0]}: {said}\n"
+def test_a_wrong_value_names_its_option_and_what_is_possible(given, option, said):
+    line = one_line_and_2(given.split())
+    start, _, reason = line.partition(f"Invalid value for '{option}': ")
+    assert start == f"frhsic {given.split()[0]}: "
+    assert said in reason
+    assert reason.endswith(". See --help.\n")
 
 
 @pytest.mark.parametrize("given", ["train x.csv -t a", "train --bogus 1", "trian", "--bogus"])
@@ -290,7 +294,7 @@ def test_on_a_terminal_it_ends_with_five_aligned_lines(monkeypatch, capsys, tmp_
     assert lines[0] == "note: [bold]a note"
     closing = closing_lines(report) | {"report": str(tmp_path / "report.html")}
     assert lines[1:] == [f"{name:9}{text}" for name, text in closing.items()]
-    assert len(lines[1:]) == 5
+    assert len(lines[1:]) == 6
     assert "[red]age" in closing["gap"]
 
 

@@ -675,18 +675,19 @@ def test_an_improvement_is_no_alarm():
 # -------------------------------------------------------------------------------------------
 
 
-def test_the_closing_lines_are_verdict_gap_cost_and_rows():
+def test_the_closing_lines_are_verdict_meaning_gap_cost_and_rows():
     report = samples.full()
     lines = closing_lines(report)
-    assert [*lines] == ["verdict", "gap", "cost", "rows"]
+    assert [*lines] == ["verdict", "meaning", "gap", "cost", "rows"]
     assert lines["verdict"] == verdict(report).sentence
+    assert lines["meaning"] == meaning(verdict(report), report.audit)
     change, gap = report.tradeoff.changes[0], report.tradeoff.after.gaps[0]
     was = figure(change.before)
     assert lines["gap"] == f"age: {was} → {format_interval(gap.value, gap.low, gap.high)}"
     assert lines["cost"] == "Found (recall) 70.0 % → 65.5 %, Ranking (AUC) 0.800 → 0.782"
     assert "30,162" in lines["rows"]
     alone = Report(report.audit)
-    assert [*closing_lines(alone)] == ["verdict", "gap", "score", "rows"]
+    assert [*closing_lines(alone)] == ["verdict", "meaning", "gap", "score", "rows"]
     gdp = report.audit["age"].all_rows["gdp"]
     assert closing_lines(alone)["gap"] == f"age: {format_interval(gdp.value, *gdp.interval)}"
 

@@ -545,7 +545,7 @@ def test_a_column_that_follows_from_the_target_is_named_with_the_pair_that_does(
     codes = card.astype(int)
     spent, share = feature_problems(X, codes, 2, none)
     assert spent.option == "--drop spent"
-    assert spent.text.startswith("'spent' is '0' in 100 % of the rows of one class and in 2 % of the")
+    assert spent.text.startswith("'spent' is 0 in 100 % of the rows of one class and in 2 % of")
     assert share.option == "--drop share"
     assert "'share' is at most" in share.text
     for rows in (X["spent"] == 0, X.index % 50 == 0):  # a date that some lack, cells that are lost

@@ -115,7 +115,8 @@ def _predicts_class(name: str, values: np.ndarray, codes: np.ndarray, classes: i
             return _alone(name)
     if classes > 2:
         return ""
-    phrases = ["is missing", *(f"is {level_text(value)!r}" for value in known)]
+    written = map(level_text, known) if values.dtype != object else map(repr, known)
+    phrases = ["is missing", *(f"is {text}" for text in written)]
     of_known = counts[1:].sum(axis=0)  # shares among rows with a value, where these are enough
     shares = counts / np.where(of_known.min() < LEAST_IN_CLASS, np.inf, of_known)
     shares[0] = counts[0] / sizes

@@ -1,5 +1,5 @@
-"""What is wrong or odd in a table: columns that should not be features, codes for missing values,
-outliers, repeated rows and people, and cells that cannot be read.
+"""Problems of a table: columns that should not be features, codes for missing values, outliers,
+repeated rows and people, and cells that cannot be read.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def identifiers(X: pd.DataFrame) -> list[str]:
 def feature_problems(
     X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFrame
 ) -> Iterator[Problem]:
-    """Yield what is odd in features.
+    """Yield problems of features.
 
     - A column has no values at all.
     - A column of numbers identifies rows or people by the rules of :func:`identifiers`.
@@ -222,8 +222,8 @@ def feature_problems(
         yield Problem(
             "repeated rows",
             f"{repeated:,} of {len(X):,} rows repeat an earlier one in every column but"
-            " identifiers. If these are the same persons, leave them out or pass the persons as"
-            " groups; otherwise rows that measure the model have also trained it.",
+            " identifiers. If these are the same people, leave the repeated rows out or pass the"
+            " people as groups; otherwise the model is measured on rows that it was trained on.",
             rows=repeated,
             option="--drop-repeated",
         )
@@ -267,7 +267,7 @@ def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
             "repeated identifier",
             f"{name!r} seems to identify {levels:,} people with"
             f" {table[name].count() / levels:.2g} rows each. If so, pass it as groups, so that"
-            " nobody both trains and measures the model.",
+            " no person is in both the training and the held-out rows.",
             (name,),
             int(table[name].count()),
             option=option_text("groups", name),
@@ -295,7 +295,7 @@ def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
         return Problem(
             "repeated identifier",
             f"{name!r} seems to identify {people:,} people with {each:.2g} rows each{remedy} as"
-            " groups, so that nobody both trains and measures the model.",
+            " groups, so that no person is in both the training and the held-out rows.",
             (name,),
             len(present),
             option=option_text("groups", name),
@@ -522,8 +522,8 @@ def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
         if large.any():
             yield Problem(
                 "too large",
-                f"{str(name)!r} has numbers beyond {LARGEST_FEATURE:g}, which are taken as this"
-                f" one: {examples(column[large])}.",
+                f"{str(name)!r} has numbers beyond {LARGEST_FEATURE:g}, which are replaced by"
+                f" it: {examples(column[large])}.",
                 (str(name),),
                 int(large.sum()),
                 "certain",
@@ -582,7 +582,7 @@ def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
             yield Problem(
                 "labels",
                 f"{label!r} may be short for {longer[0]!r} in {name!r}, but is a label of its own."
-                " If it is, write both alike.",
+                " If it is, use one spelling.",
                 (name,),
                 int((column.astype(str) == label).sum()),
             )
