@@ -17,7 +17,7 @@ from frhsic.tables.columns import MOST_ENCODED_LEVELS, level_text
 NEARLY_ALL = 0.99
 # By how much the shares of two classes on one side of a split then differ. Of the tables of
 # scikit-learn (tests/test_tables.py), none of two classes has such a feature.
-APART = 0.9
+CLASSES_APART = 0.9
 # Rows that the rarer class needs, each value on average, and a value all of whose rows have one
 # class.
 LEAST_IN_CLASS = 10
@@ -29,7 +29,7 @@ PAIRED_ROWS = 1_000
 PAIR_EXPLAINS = 0.999
 LEAST_LEFT = 0.05
 # What of a typical distance counts as no distance: numbers are written with a few digits.
-ROUNDING = 1e-3
+WRITTEN_DIGITS = 1e-3
 
 OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "difference": np.subtract,
@@ -78,7 +78,7 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
         elif values.dtype != object:
             rest[name] = values
     if classes <= 2 and 1 < len(rest) <= MOST_PAIRED:
-        yield from _paired(rest, y, classes)
+        yield from _find_pair(rest, y, classes)
 
 
 def rank_correlation(values: np.ndarray, other: np.ndarray, least_rows: int) -> float:
@@ -127,7 +127,7 @@ def _predicts_class(name: str, values: np.ndarray, codes: np.ndarray, classes: i
     if split is not None:
         if shares[split].max() >= NEARLY_ALL and shares[split].min() <= 1 - NEARLY_ALL:
             return _alone(name)
-        return f"{name!r} {phrases[split]} {_in_classes(shares[split])}"
+        return f"{name!r} {phrases[split]} {_shares_phrase(shares[split])}"
     rows = counts.sum(axis=1)
     rates = counts[:, 1] / np.maximum(rows, 1)
     other_rates = (sizes[1] - counts[:, 1]) / np.maximum(len(codes) - rows, 1)
@@ -145,15 +145,15 @@ def _clearest_split(shares: np.ndarray) -> int | None:
     nearly = (shares.max(axis=1) >= NEARLY_ALL) | (shares.min(axis=1) <= 1 - NEARLY_ALL)
     apart = np.where(nearly, apart, 0.0)
     best = int(np.argmax(apart))
-    return best if apart[best] >= APART else None
+    return best if apart[best] >= CLASSES_APART else None
 
 
-def _in_classes(shares: np.ndarray) -> str:
+def _shares_phrase(shares: np.ndarray) -> str:
     most, least = (percent(round(float(share), 3)) for share in (shares.max(), shares.min()))
     return f"in {most} of the rows of one class and in {least} of the other"
 
 
-def _paired(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterator[Leak]:
+def _find_pair(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterator[Leak]:
     names = [*columns]
     values = np.column_stack([*columns.values()])
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of pairs without rows
@@ -221,7 +221,7 @@ def _paired_classes(values: np.ndarray, codes: np.ndarray) -> tuple[int, int, st
             results = operation(one, others)
             for side in sides:
                 distances = np.abs(results - np.nanmedian(results[side], axis=0))
-                near = distances <= ROUNDING * np.nanmean(distances, axis=0)
+                near = distances <= WRITTEN_DIGITS * np.nanmean(distances, axis=0)
                 masks[f"their {name} is the same"] = near
         for phrase, mask in masks.items():
             shares = np.column_stack([mask[side].sum(axis=0) for side in sides]).astype(float)
@@ -229,5 +229,5 @@ def _paired_classes(values: np.ndarray, codes: np.ndarray) -> tuple[int, int, st
             place = _clearest_split(shares)
             if place is not None and abs(np.diff(shares[place])[0]) > apart:
                 apart = abs(np.diff(shares[place])[0])
-                best = i, i + 1 + place, f"{phrase} {_in_classes(shares[place])}"
+                best = i, i + 1 + place, f"{phrase} {_shares_phrase(shares[place])}"
     return best

@@ -28,14 +28,12 @@ from frhsic.tables.columns import (
     row_number,
     unify_spelling,
 )
-from frhsic.tables.leaks import leaks, rank_correlation
+from frhsic.tables.leaks import LEAST_IN_CLASS, leaks, rank_correlation
 from frhsic.tables.schema import NUMBER_MARKS, ColumnType, Schema, parse_numbers, plain_digits
 
 # Rows below which nothing is suspected, and those that are looked at, at even distances.
 LEAST_SUSPECTED_ROWS = 50
 LOOKED_AT_ROWS = 10_000
-# Rows that the rarer class needs, and each value of a column on average.
-LEAST_IN_CLASS = 10
 # Rows of the rarer class below which its scarcity is a problem of its own.
 FEW_IN_CLASS = 50
 # Rank correlation of a column that repeats S, and share of rows that come with the same others.
