@@ -31,7 +31,7 @@ CONFIDENCE = "0.99"
 
 def demo(
     out: Annotated[
-        Path, Option("--out", "-o", help="Where the report goes.")
+        Path, Option("--out", "-o", help="File for the report.")
     ] = _terminal.DEFAULT_REPORT,
     rows: Annotated[int, Option(min=200, help="Rows to use.")] = ROWS,
     limit: Annotated[str, Option(help="Largest gap, as in `frhsic train`.")] = LIMIT,

@@ -111,13 +111,13 @@ def train(
     *,
     reading: _terminal.Reading,
     recipe: TrainOptions,
-    out: Annotated[Path, Option("--out", "-o", help="Where the model goes.")] = DEFAULT_MODEL,
+    out: Annotated[Path, Option("--out", "-o", help="File for the model.")] = DEFAULT_MODEL,
     report: Annotated[
         Path | None,
         Option(
             "--report",
             "-r",
-            help=f"Where the report goes; {DEFAULT_REPORT} if not given, none with --json.",
+            help=f"File for the report. Default: {DEFAULT_REPORT}, or none with --json.",
         ),
     ] = None,
     test_share: Annotated[
@@ -166,8 +166,7 @@ def train(
         Option(
             help=(
                 "Dask scheduler such as tcp://10.0.0.1:8786, or local: TABLE may then be a folder"
-                ' or a pattern such as "part-*.parquet", and its rows are trained on without'
-                " holding them in the memory of this machine."
+                ' or a pattern such as "part-*.parquet", larger than the memory of this machine.'
             )
         ),
     ] = None,
@@ -176,15 +175,16 @@ def train(
     """Fit the best predictor whose gap along the attributes keeps a limit, and report every
     trade-off.
 
-    The model is fitted once, for all limits. It is audited without the limit and with it, on rows
-    that were held out.
+    The model is fitted once, for all limits, and audited with and without the limit on held-out
+    rows. Run [cyan]frhsic check[/cyan] first: it lists the problems of a table, and the options that
+    settle them.
 
     [bold]Examples[/bold]
 
     [cyan]frhsic train people.csv --target approved --sensitive age --limit 50%[/cyan]
 
-    Half of the gap along age. The model lands in frhsic-model.frhsic, every trade-off and the
-    audits in frhsic-report.html.
+    Half of the gap along age. The model is in frhsic-model.frhsic, the report with all trade-offs
+    in frhsic-report.html.
 
     [cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --limit age=25%
     --limit hours=0.02 [/cyan]
@@ -203,7 +203,7 @@ def train(
 
     [cyan]frhsic audit new.csv --model frhsic-model.frhsic -s age --limit gdp=0.05[/cyan]
 
-    Later, the same model on other rows.
+    Later: the same model on other rows.
 
     [cyan]frhsic train "part-*.parquet" -t approved -s age --scheduler tcp://10.0.0.1:8786[/cyan]
 
