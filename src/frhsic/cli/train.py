@@ -176,8 +176,8 @@ def train(
     trade-off.
 
     The model is fitted once, for all limits, and audited with and without the limit on held-out
-    rows. Run [cyan]frhsic check[/cyan] first: it lists the problems of a table, and the options that
-    settle them.
+    rows. Run [cyan]frhsic check[/cyan] first: it lists the problems of a table with the options
+    that settle them.
 
     [bold]Examples[/bold]
 
