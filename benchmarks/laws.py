@@ -1043,7 +1043,7 @@ def group_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:
     last = max(np.searchsorted(values, curve.end[worst], side="right"), first + 1)
     error = float((second.means - law.means)[first:last].mean())
     far = float(second.means[first:last].mean() - second.means.mean())
-    if sentence.startswith("Scored"):
+    if sentence.startswith("Largest error"):
         true = error < -FLAT if "too low" in sentence else error > FLAT
         return {"says": True, "wrong": True, "true": true}
     above = curve.mean[worst] > curve.overall

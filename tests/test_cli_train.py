@@ -115,7 +115,7 @@ def test_the_page_holds_the_report_of_the_json_and_what_is_not_shown_is_told(tra
     told = said["summary"]["verdict"]
     assert re.match(r"The limit of 0.0001 is (?!kept).*: the gap along age is", told)
     assert told in stderr.splitlines()
-    assert set(said["summary"]) == {"verdict", "meaning", "gap", "cost", "rows"}
+    assert set(said["summary"]) == {"verdict", "gap", "cost", "rows"}
 
 
 def data_of(n=300, **changes):
@@ -294,7 +294,7 @@ def test_on_a_terminal_it_ends_with_five_aligned_lines(monkeypatch, capsys, tmp_
     assert lines[0] == "note: [bold]a note"
     closing = closing_lines(report) | {"report": str(tmp_path / "report.html")}
     assert lines[1:] == [f"{name:9}{text}" for name, text in closing.items()]
-    assert len(lines[1:]) == 6
+    assert len(lines[1:]) == 5
     assert "[red]age" in closing["gap"]
 
 
@@ -383,10 +383,11 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(
     assert result.stdout == f"{out}\n"
     lines = result.stderr.splitlines()
     assert result.exit_code == 0, result.exception  # whether the aim is reached or not
-    assert [line.split(":")[0] for line in lines[-4:]] == ["verdict", "gap", "cost", "rows"]
-    assert "160 made-up cases" in lines[-1]
+    ends = [line.split(":")[0] for line in lines[-5:]]
+    assert ends == ["verdict", "meaning", "gap", "cost", "rows"]
+    assert "160 synthetic cases" in lines[-1]
     notes = [line for line in lines if line.startswith("note: ")]
-    assert "synthetic task stands in" in notes[0]
+    assert "this is the paper's synthetic task" in notes[0]
     assert notes[1].startswith("note: This is a sample of 400 of 20,000 rows")
     text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(
         1

@@ -463,7 +463,7 @@ def test_the_worst_group_stands_beside_its_own_outcome():
             stated_good = audit(chance, *named, favourable=good, settings=FAST)
             line = worst_sentence(Report(stated_good), "age")
             assert line.endswith(", in their favour.") == (scale == (0.3 if good else 2.5))
-            against = line.startswith("Scored most wrongly to their disadvantage (ringed): ")
+            against = line.startswith("Largest error to their disadvantage (ringed): ")
             assert against == (scale == (2.5 if good else 0.3))
             table = group_judgement(groups(Report(stated_good), "age")[0], stated_good)
             assert table.endswith(", to their disadvantage") == against

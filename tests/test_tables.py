@@ -629,7 +629,7 @@ def test_what_should_be_no_feature_is_left_out_or_named(tmp_path):
     data = trained(tmp_path / "t.csv")
     assert list(data.X) == ["x", "job", "hours", "born", "grade"]
     assert [note.split("'")[1] for note in data.notes] == ["born", "y", "none", "row", "who"]
-    doubt = "The target 'row' seems to identify rows; is it what is to be predicted?"
+    doubt = "The target 'row' seems to identify rows. Is it really the column to predict?"
     assert doubt in trained(tmp_path / "t.csv", "row").notes
     asked = trained(tmp_path / "t.csv", features=("x", "row", "who", "none"))
     assert list(asked.X) == ["x", "row", "who"]
@@ -650,7 +650,7 @@ def test_rows_without_an_attribute_stay_to_train_and_are_not_measured(missing, t
     assert not data.s.iloc[test].isna().to_numpy().any()
     unknown = int(data.s["age"].isna().sum() - data.s["age"].iloc[train].isna().sum())
     assert len(train) + len(test) == len(data.y) - unknown
-    assert any("60 of 300 rows lack age" in note for note in data.notes) == (missing == "age")
+    assert any("60 of 300 rows have no age" in note for note in data.notes) == (missing == "age")
 
 
 @pytest.mark.parametrize("rows", [slice(None), slice(7, 8)])
@@ -776,11 +776,11 @@ def test_a_value_is_named_by_its_row_in_the_file(tmp_path, reading):
     ("roles", "message"),
     [
         ({"features": ["x_*"]}, "no column 'x_"),
-        ({"features": ["age", "job"]}, "is named as a feature"),
+        ({"features": ["age", "job"]}, "cannot be a feature"),
         ({"sensitive": ["age", "age"]}, "named twice"),
-        ({"drop": ["age"]}, "to be dropped"),
+        ({"drop": ["age"]}, "cannot be dropped"),
         ({"sensitive": ["member"]}, "both the target"),
-        ({"drop": ["hours", "job"]}, "no column is left"),
+        ({"drop": ["hours", "job"]}, "no column left"),
         ({"target": "job", "positive": "cok"}, "Did you mean 'cook'"),
     ],
 )
