@@ -118,8 +118,8 @@ def test_off_a_terminal_the_path_is_printed_and_the_finding_goes_to_standard_err
         app(["audit", str(folder / "people.csv"), *SCORE])
     stdout, stderr = capfd.readouterr()
     assert (ended.value.code, stdout) == (0, "frhsic-report.html\n")
-    assert "age" in stderr.splitlines()[-4]
-    assert stderr.splitlines()[-4].startswith("verdict: ")
+    assert "age" in stderr.splitlines()[-5]
+    assert stderr.splitlines()[-5].startswith("verdict: ")
     assert (
         (tmp_path / "frhsic-report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     )

@@ -112,7 +112,7 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
         ([model, "taken.csv", "--keep", "score"], "--keep score"),
         ([model, "few.csv", "-o", "few.csv"], "would overwrite the table"),
         (["missing", new], "no saved model 'missing'"),
-        ([new, model], "new.csv is no saved model, model may be one; the model comes first, then"),
+        ([new, model], "new.csv is not a saved model, but model may be one. Pass the model first"),
         ([str(place / "nameless"), new], "without column names"),
         ([model, new, "-o", "nowhere/x.csv"], "the folder 'nowhere' of the scores"),
         ([model, "/dev/zero"], "/dev/zero is a pipe or a device"),

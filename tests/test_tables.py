@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.datasets
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -526,6 +527,56 @@ def test_a_column_that_gives_the_target_away_is_named():
     assert not [*feature_problems(X, grade.astype(float), 4, s)]
 
 
+def applications(n: int = 1_300) -> tuple[pd.DataFrame, np.ndarray]:
+    """People with and without a card: who has none spends nothing, and so do 2 % of the others; the
+    share that they spend of their income is never quite zero.
+    """
+    rng = np.random.default_rng(5)
+    card = (rng.random(n) < 0.78).astype(float)
+    income = rng.lognormal(1.1, 0.4, n)
+    spent = np.where((card == 1) & (rng.random(n) > 0.02), rng.lognormal(5, 1, n), 0.0)
+    share = np.maximum(12 * spent, 12) / (10_000 * income)
+    return pd.DataFrame({"income": income, "spent": spent, "share": share}), card
+
+
+def test_a_column_that_follows_from_the_target_is_named_with_the_pair_that_does():
+    X, card = applications()
+    none = pd.DataFrame(index=X.index)
+    codes = card.astype(int)
+    spent, share = feature_problems(X, codes, 2, none)
+    assert spent.option == "--drop spent"
+    assert spent.text.startswith("'spent' is 0 in 100 % of the rows of one class and in 2 % of")
+    assert share.option == "--drop share"
+    assert "'share' is at most" in share.text
+    for rows in (X["spent"] == 0, X.index % 50 == 0):  # a date that some lack, cells that are lost
+        lacking = X[["income"]].assign(spent=X["spent"].mask(rows))
+        [leak] = feature_problems(lacking, codes, 2, none)
+        assert leak.option == "--drop spent"
+    [pair] = feature_problems(X[["income"]].assign(due=X["income"] + card - 0.5), codes, 2, none)
+    assert set(pair.columns) == {"income", "due"}
+    assert "the first is larger in 100 % of the rows of one class and in 0 %" in pair.text
+
+
+@pytest.mark.parametrize("operation", [np.add, np.subtract, np.multiply, np.divide])
+def test_two_columns_from_which_a_number_follows_are_named(operation):
+    rng = np.random.default_rng(6)
+    X = pd.DataFrame(rng.lognormal(2, 1, (400, 3)), columns=["hours", "wage", "other"])
+    y = operation(X["hours"], X["wage"]).round(3).to_numpy()
+    X = X.mask(rng.random(X.shape) < 0.02)
+    [leak] = feature_problems(X, y, 0, pd.DataFrame(index=X.index))
+    assert set(leak.columns) == {"hours", "wage"}
+    noisy = y * rng.lognormal(0, 0.1, 400)
+    assert not [*feature_problems(X, noisy, 0, pd.DataFrame(index=X.index))]
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "diabetes", "iris", "wine", "digits"])
+def test_no_ordinary_table_of_scikit_learn_seems_to_leak(name):
+    X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True, as_frame=True)
+    classes = 0 if name == "diabetes" else y.nunique()
+    problems = feature_problems(X, y.to_numpy(), classes, pd.DataFrame(index=X.index))
+    assert [problem for problem in problems if problem.kind == "leak"] == []
+
+
 @pytest.mark.parametrize(
     ("name", "model"),
     [
@@ -578,7 +629,7 @@ def test_what_should_be_no_feature_is_left_out_or_named(tmp_path):
     data = trained(tmp_path / "t.csv")
     assert list(data.X) == ["x", "job", "hours", "born", "grade"]
     assert [note.split("'")[1] for note in data.notes] == ["born", "y", "none", "row", "who"]
-    doubt = "The target 'row' seems to identify rows; is it what is to be predicted?"
+    doubt = "The target 'row' seems to identify rows. Is it really the column to predict?"
     assert doubt in trained(tmp_path / "t.csv", "row").notes
     asked = trained(tmp_path / "t.csv", features=("x", "row", "who", "none"))
     assert list(asked.X) == ["x", "row", "who"]
@@ -599,7 +650,7 @@ def test_rows_without_an_attribute_stay_to_train_and_are_not_measured(missing, t
     assert not data.s.iloc[test].isna().to_numpy().any()
     unknown = int(data.s["age"].isna().sum() - data.s["age"].iloc[train].isna().sum())
     assert len(train) + len(test) == len(data.y) - unknown
-    assert any("60 of 300 rows lack age" in note for note in data.notes) == (missing == "age")
+    assert any("60 of 300 rows have no age" in note for note in data.notes) == (missing == "age")
 
 
 @pytest.mark.parametrize("rows", [slice(None), slice(7, 8)])
@@ -725,11 +776,11 @@ def test_a_value_is_named_by_its_row_in_the_file(tmp_path, reading):
     ("roles", "message"),
     [
         ({"features": ["x_*"]}, "no column 'x_"),
-        ({"features": ["age", "job"]}, "is named as a feature"),
+        ({"features": ["age", "job"]}, "cannot be a feature"),
         ({"sensitive": ["age", "age"]}, "named twice"),
-        ({"drop": ["age"]}, "to be dropped"),
+        ({"drop": ["age"]}, "cannot be dropped"),
         ({"sensitive": ["member"]}, "both the target"),
-        ({"drop": ["hours", "job"]}, "no column is left"),
+        ({"drop": ["hours", "job"]}, "no column left"),
         ({"target": "job", "positive": "cok"}, "Did you mean 'cook'"),
     ],
 )

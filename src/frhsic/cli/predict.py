@@ -61,8 +61,8 @@ def predict(
         Option(
             "--keep-formulas",
             help=(
-                "Copy text such as =1+1 as it is. Otherwise a quote is put before it, so that a"
-                " spreadsheet shows it as text; frhsic reads it without the quote."
+                "Copy text such as =1+1 unchanged. By default it gets a leading quote, so that a"
+                " spreadsheet shows it as text; frhsic ignores the quote."
             ),
         ),
     ] = False,
@@ -70,10 +70,9 @@ def predict(
 ) -> None:
     """Write the score and the prediction of a saved model for each row of a table.
 
-    Columns are read as in training, and a row's score depends on this row alone. Values that no
-    training row has are counted; a table in which most rows have one is refused. The sensitive
-    attribute is needed only by a model that was trained with --uses-sensitive. Columns that the
-    model does not use are ignored.
+    Columns are read as in training, and a row's score depends on that row only. Values that did not
+    occur in training are counted; a table in which most rows have one is refused. Only a model that
+    was trained with --uses-sensitive needs the sensitive attribute. Other columns are ignored.
 
     [bold]Examples[/bold]
 
@@ -83,12 +82,12 @@ def predict(
 
     [cyan]frhsic predict frhsic-model.frhsic new.parquet --keep id -o scores.csv[/cyan]
 
-    With the column id beside the scores, as it is written in the table; decimal commas are written
-    as points, as in the scores.
+    With the column id beside the scores, copied from the table, except that decimal commas become
+    points.
 
     [cyan]frhsic predict frhsic-model.frhsic "part-*.parquet" -o scores/[/cyan]
 
-    Many files: part-1.csv for part-1.parquet, each written as a whole or not at all.
+    Many files: part-1.csv for part-1.parquet, each written completely or not at all.
 
     [bold]What is written[/bold]
 
@@ -136,7 +135,7 @@ def _check_order(model: Path, table: Path) -> None:
     swapped = regular and zipfile.is_zipfile(table) and not zipfile.is_zipfile(model)
     if swapped and table.suffix.lower() != ".zip":
         raise ValueError(
-            f"{model.name} is no saved model, {table.name} may be one; the model comes first,"
+            f"{model.name} is not a saved model, but {table.name} may be one. Pass the model first,"
             " then the table."
         )
 

@@ -89,8 +89,8 @@ class ColumnRoles:
         for name in taken:
             if [name] != expand(name, names, table) or name in (self.drop or ()):
                 raise ValueError(
-                    f"{name!r} is to be dropped but is the target, an attribute, or what rows are"
-                    " split or weighted by."
+                    f"{name!r} cannot be dropped: it is the target, an attribute, or the column"
+                    " that rows are split or weighted by."
                 )
         if self.target in self.sensitive:
             raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
@@ -106,13 +106,13 @@ class ColumnRoles:
         features = [name for name in dict.fromkeys(chosen) if name not in excluded]
         if not features:
             raise ValueError(
-                f"no column is left to predict from in {table}, beside the target and the"
+                f"{table} has no column left to predict from, other than the target and the"
                 " attributes."
             )
         if named := [name for name in taken if name in (self.features or ())]:
             raise ValueError(
-                f"{named[0]!r} is named as a feature but is the target, an attribute, or what rows"
-                " are split or weighted by."
+                f"{named[0]!r} cannot be a feature: it is the target, an attribute, or the column"
+                " that rows are split or weighted by."
             )
         return features
 
@@ -195,8 +195,8 @@ class TableCheck:
                     self.problems.append(Problem("bands", note, (name,), certainty="certain"))
                 if missing := int(column[name].isna().sum()):
                     text = (
-                        f"{missing:,} of {len(column):,} rows lack {name}; they may train the model"
-                        " and are not measured on."
+                        f"{missing:,} of {len(column):,} rows have no {name}; they may be trained"
+                        " on, but are not used to measure the model."
                     )
                     self.problems.append(Problem("missing", text, (name,), missing, "certain"))
         return pd.DataFrame(attributes, self.table.index)
@@ -269,14 +269,14 @@ class TableCheck:
             if repeated := int(alike.duplicated().sum()):
                 text = (
                     f"{repeated:,} of {len(self.table):,} rows repeat an earlier one in every"
-                    f" column, {quote_names(ids)} included; leave them out, or rows that measure"
-                    " the model have also trained it."
+                    f" column, even {quote_names(ids)}. Leave them out; otherwise the model is"
+                    " measured on rows that it was trained on."
                 )
                 self.problems.append(
                     Problem("repeated rows", text, tuple(ids), repeated, option="--drop-repeated")
                 )
         if not kept:
-            text = "no column is left to predict from, beside the target and the attributes."
+            text = "No column is left to predict from, other than the target and the attributes."
             self.problems.append(Problem("no features", text, (), None, "error"))
         return kept
 
@@ -383,10 +383,10 @@ def date_option(cells: pd.Series[Any]) -> str:
 
 
 def _number_target(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield what is odd in a target that is predicted as a number."""
+    """Yield problems of a target that is predicted as a number."""
     name = str(column.name)
     if identifiers(column.to_frame()):
-        text = f"The target {name!r} seems to identify rows; is it what is to be predicted?"
+        text = f"The target {name!r} seems to identify rows. Is it really the column to predict?"
         yield Problem("target", text, (name,))
     values = np.unique(column.dropna().to_numpy(dtype=np.float64))
     if len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):

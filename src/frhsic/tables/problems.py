@@ -1,5 +1,5 @@
-"""What is wrong or odd in a table: columns that should not be features, codes for missing values,
-outliers, repeated rows and people, and cells that cannot be read.
+"""Problems of a table: columns that should not be features, codes for missing values, outliers,
+repeated rows and people, and cells that cannot be read.
 """
 
 from __future__ import annotations
@@ -28,17 +28,15 @@ from frhsic.tables.columns import (
     row_number,
     unify_spelling,
 )
+from frhsic.tables.leaks import LEAST_IN_CLASS, leaks, rank_correlation
 from frhsic.tables.schema import NUMBER_MARKS, ColumnType, Schema, parse_numbers, plain_digits
 
 # Rows below which nothing is suspected, and those that are looked at, at even distances.
 LEAST_SUSPECTED_ROWS = 50
 LOOKED_AT_ROWS = 10_000
-# Rows that the rarer class needs, and each value of a column on average.
-LEAST_IN_CLASS = 10
 # Rows of the rarer class below which its scarcity is a problem of its own.
 FEW_IN_CLASS = 50
-# Rank correlation with S, or share of the target's errors or of its variance that one column takes
-# away.
+# Rank correlation of a column that repeats S, and share of rows that come with the same others.
 ALIKE = 0.99
 NAMED_ID = re.compile(
     r"((.*[^a-zA-Z])?(?i:id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number))\W*"
@@ -166,16 +164,13 @@ def identifiers(X: pd.DataFrame) -> list[str]:
 def feature_problems(
     X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFrame
 ) -> Iterator[Problem]:
-    """Yield what is odd in features.
+    """Yield problems of features.
 
     - A column has no values at all.
     - A column of numbers identifies rows or people by the rules of :func:`identifiers`.
     - A column repeats a sensitive attribute if it has its name, or if their rank correlation is at
       least 0.99 in absolute value.
-    - A column gives the target away if it takes away 99 % of the errors of the constant prediction:
-      the area under its ROC curve is at least 0.995 or at most 0.005, or with at most 64 different
-      values, their most frequent class is right; for a number, if the squared rank correlation is
-      at least 0.99.
+    - Columns give the target away, by the rules of :func:`~frhsic.tables.leaks.leaks`.
     - At least 1 % of the rows, and ten, repeat an earlier row in all columns but identifiers, and
       hardly any repeats one in all but the target: persons that came twice, not coarse columns.
 
@@ -203,7 +198,7 @@ def feature_problems(
     for attribute in map(str, s):
         known = s[attribute].to_numpy()[rows]
         for name, values in columns.items():
-            if name == attribute or _correlation(values, known) >= ALIKE:
+            if name == attribute or rank_correlation(values, known, LEAST_SUSPECTED_ROWS) >= ALIKE:
                 yield Problem(
                     "attribute repeated",
                     f"{name!r} repeats the sensitive attribute {attribute!r}, which the prediction"
@@ -213,23 +208,20 @@ def feature_problems(
                 )
     if y is None or len(X) < LEAST_SUSPECTED_ROWS:
         return
-    for name, values in columns.items():
-        if _gives_away(values, y[rows], classes):
-            yield Problem(
-                "leak",
-                f"{name!r} alone predicts the target nearly without error. If it is known only"
-                " after the target, drop it.",
-                (name,),
-                option=option_text("drop", name),
-            )
-        else:
-            yield from _settling_level(name, values, y[rows], classes)
+    for leak in leaks(columns, y[rows], classes):
+        name = leak.columns[0]
+        yield Problem(
+            "leak",
+            f"{capitalize(leak.text)}. If {name!r} is known only after the target, drop it.",
+            leak.columns,
+            option=option_text("drop", name),
+        )
     if repeated := _repeated_rows(X, y, s):
         yield Problem(
             "repeated rows",
             f"{repeated:,} of {len(X):,} rows repeat an earlier one in every column but"
-            " identifiers. If these are the same persons, leave them out or pass the persons as"
-            " groups; otherwise rows that measure the model have also trained it.",
+            " identifiers. If these are the same people, leave the repeated rows out or pass the"
+            " people as groups; otherwise the model is measured on rows that it was trained on.",
             rows=repeated,
             option="--drop-repeated",
         )
@@ -273,7 +265,7 @@ def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
             "repeated identifier",
             f"{name!r} seems to identify {levels:,} people with"
             f" {table[name].count() / levels:.2g} rows each. If so, pass it as groups, so that"
-            " nobody both trains and measures the model.",
+            " no person is in both the training and the held-out rows.",
             (name,),
             int(table[name].count()),
             option=option_text("groups", name),
@@ -301,7 +293,7 @@ def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
         return Problem(
             "repeated identifier",
             f"{name!r} seems to identify {people:,} people with {each:.2g} rows each{remedy} as"
-            " groups, so that nobody both trains and measures the model.",
+            " groups, so that no person is in both the training and the held-out rows.",
             (name,),
             len(present),
             option=option_text("groups", name),
@@ -528,8 +520,8 @@ def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
         if large.any():
             yield Problem(
                 "too large",
-                f"{str(name)!r} has numbers beyond {LARGEST_FEATURE:g}, which are taken as this"
-                f" one: {examples(column[large])}.",
+                f"{str(name)!r} has numbers beyond {LARGEST_FEATURE:g}, which are replaced by"
+                f" it: {examples(column[large])}.",
                 (str(name),),
                 int(large.sum()),
                 "certain",
@@ -588,7 +580,7 @@ def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
             yield Problem(
                 "labels",
                 f"{label!r} may be short for {longer[0]!r} in {name!r}, but is a label of its own."
-                " If it is, write both alike.",
+                " If it is, use one spelling.",
                 (name,),
                 int((column.astype(str) == label).sum()),
             )
@@ -624,61 +616,3 @@ def _identifies(name: str, column: pd.Series[Any]) -> bool:
     pairs = different * (different - 1) / 2
     # of all laws on a range, the uniform one repeats least
     return bool(pairs >= EXPECTED_PAIRS * (np.ptp(values) + 1) or (np.diff(values) > 0).all())
-
-
-def _settling_level(
-    name: str, values: np.ndarray, codes: np.ndarray, classes: int
-) -> Iterator[Problem]:
-    """Yield a level all of whose rows have one class that most other rows do not have."""
-    levels, known = pd.factorize(values)
-    if not 0 < len(known) <= MOST_ENCODED_LEVELS or classes != 2:
-        return
-    for level, label in enumerate(known):
-        has = levels == level
-        rate = codes[has].mean()
-        others = codes[~has].mean() if (~has).any() else rate
-        if has.sum() >= FEW_IN_CLASS and rate in (0, 1) and abs(rate - others) > 1 / 2:
-            yield Problem(
-                "leak",
-                f"All {has.sum():,} rows whose {name!r} is {level_text(label)!r} have the same"
-                f" target. If it is known only after the target, drop {name!r}.",
-                (name,),
-                int(has.sum()),
-            )
-
-
-def _correlation(values: np.ndarray, other: np.ndarray) -> float:
-    """Return the absolute rank correlation on the rows that have both; 0 for categories."""
-    if values.dtype == object:
-        return 0.0
-    table = (
-        pd.DataFrame({"values": values, "other": other})
-        .corr("spearman", min_periods=LEAST_SUSPECTED_ROWS)
-        .to_numpy()
-    )
-    return float(np.nan_to_num(abs(table[0, 1])))
-
-
-def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
-    levels: Any = pd.factorize(values, use_na_sentinel=False)[0]
-    if not classes:
-        if values.dtype != object or levels.max() >= len(codes) / LEAST_IN_CLASS:
-            return _correlation(values, codes) ** 2 >= ALIKE
-        means = np.bincount(levels, codes) / np.bincount(levels)
-        return bool(np.square(codes - means[levels]).mean() <= (1 - ALIKE) * codes.var())
-    if levels.max() < min(MOST_ENCODED_LEVELS, len(codes) / LEAST_IN_CLASS):
-        cells = levels * classes + codes.astype(np.int64)
-        counts = np.bincount(cells, minlength=(levels.max() + 1) * classes).reshape(-1, classes)
-        errors = len(codes) - counts.max(axis=1).sum()
-        constant = len(codes) - counts.sum(axis=0).max()
-        return bool(constant >= LEAST_IN_CLASS and errors <= (1 - ALIKE) * constant)
-    if values.dtype == object or classes > 2:
-        return False
-    known = ~np.isnan(values)
-    positive = codes[known] == 1
-    if min(positive.sum(), (~positive).sum()) < LEAST_IN_CLASS:
-        return False
-    # the area under the ROC curve, from ranks
-    ranks = pd.Series(values[known]).rank().to_numpy()
-    area = (ranks[positive].mean() - (positive.sum() + 1) / 2) / (~positive).sum()
-    return bool(abs(2 * area - 1) >= ALIKE)
