@@ -39,8 +39,9 @@ DUAL_RIDGE = 1e-3
 # Weight of the squares of what the coefficients of strata differ by that stands for infinity.
 MOST_SHRINKAGE = 100.0
 
-# Smallest width of the kink, in root mean squares of η - τ, and difference between the gaps of soft
-# and hard decisions, as a share of the limit, from which on the kink is narrow enough.
+# Smallest width of the kink, in root mean squares of η - τ, and difference between soft and hard
+# decisions, of their gaps and of what they pay for them, as a share of the limits, from which on
+# the kink is narrow enough.
 DUAL_NARROWEST = 1e-3
 DUAL_AGREEMENT = 0.05
 
@@ -158,7 +159,8 @@ def solve_dual(
     which they are soft, d = expit((gains - means @ c) / width).
 
     The kink is smoothed over a width that is halved until soft and hard decisions have the same
-    gap.
+    gap and pay as much for it, :math:`E[d\,m_c]`. At the same gap, hard decisions that pay more or
+    less gain less than the most.
 
     Parameters
     ----------
@@ -175,7 +177,7 @@ def solve_dual(
     ridge
         :math:`\kappa`, or the matrix of a quadratic form in c in its place, (K, K).
     narrowest, agreement
-        Smallest width; difference of the gaps that is small enough.
+        Smallest width; difference of soft and hard decisions that is small enough.
     """
     unit = max(float(np.sqrt(weights @ gains**2)), 1e-9)
     if np.ndim(ridge) == 0:
@@ -187,13 +189,14 @@ def solve_dual(
     width = unit
     while True:
         z, multipliers = dual.minimum(width, z, multipliers, DUAL_ROUGH)
-        margin = gains - means @ (dual.moments @ z)
-        soft, hard = (
-            curves.gaps(means.T @ (weights * taken)[:, None])
-            for taken in (expit(margin / width), margin > 0)
-        )
-        agree = np.abs(soft - hard) <= agreement * limits
-        if width <= narrowest * unit or (width < 0.1 * unit and agree.all()):
+        c = dual.moments @ z
+        margin = gains - means @ c
+        soft = means.T @ (weights * expit(margin / width))
+        hard = means.T @ (weights * (margin > 0))
+        apart = np.abs(curves.gaps(soft[:, None]) - curves.gaps(hard[:, None]))
+        price = limits @ z[-len(limits) :]
+        agree = (apart <= agreement * limits).all() and abs(c @ (soft - hard)) <= agreement * price
+        if width <= narrowest * unit or (width < 0.1 * unit and agree):
             return dual.moments @ dual.minimum(width, z, multipliers, DUAL_PRECISION)[0], width
         width /= 2
 
