@@ -36,9 +36,6 @@ LEAST_WHOLE = 1e-3
 # κ: the gap of the solution exceeds its limit by at most κ|c|.
 DUAL_RIDGE = 1e-3
 
-# Weight of the squares of what the coefficients of strata differ by that stands for infinity.
-MOST_SHRINKAGE = 100.0
-
 # Smallest width of the kink, in root mean squares of η - τ, and difference between soft and hard
 # decisions, of their gaps and of what they pay for them, as a share of the limits, from which on
 # the kink is narrow enough.
@@ -85,12 +82,6 @@ class Decisions(Family):
         costs = np.where(task.y == 1, (1 - task.threshold) * ~taken, task.threshold * taken)
         return float(task.weights @ costs)
 
-    def measured(
-        self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        taken = self.outputs(parameters, task.base, task.columns) > 0
-        return self.loss(task, parameters), functions.T @ taken[:, None]
-
     def constant(self, task: SolverTask) -> np.ndarray:
         """Return the one decision for everybody that loses less."""
         constant = np.zeros(4 + task.columns.shape[1])
@@ -110,10 +101,8 @@ class Decisions(Family):
         columns = np.column_stack([levels, rest])[:, limited]
         average = np.hstack([np.diag(share) for share in curves.shares])
         away = np.eye(strata * width) - np.tile(average, (strata, 1))
-        shrinkage = np.minimum(np.broadcast_to(task.ridge, len(away))[-width:], MOST_SHRINKAGE)
-        ridge = DUAL_RIDGE * np.eye(len(away)) + away.T @ (
-            np.tile(shrinkage, strata)[:, None] * away
-        )
+        own = np.tile(np.broadcast_to(task.ridge, len(away))[-width:], strata)
+        ridge = DUAL_RIDGE * np.eye(len(away)) + away.T @ (own[:, None] * away)
         ridge = ridge[np.ix_(limited, limited)]
         line = LogisticRegression(C=CALIBRATION_WEIGHT, solver="newton-cholesky", tol=1e-10)
         line.fit(task.base[:, None], task.y, sample_weight=task.weights)
