@@ -13,7 +13,13 @@ from frhsic.distributed.engine import sum_over_blocks
 from frhsic.distributed.running import ColumnSummary
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.engine import Engine
-from frhsic.estimators.frontier import RESAMPLES, TEST_RESAMPLES, Frontier, Gap
+from frhsic.estimators.frontier import (
+    RANK_RESAMPLES,
+    RESAMPLES,
+    TEST_RESAMPLES,
+    Frontier,
+    Gap,
+)
 from frhsic.estimators.parity import mean_and_error, weighted_moments
 from frhsic.parity.column import ColumnGap, GapOptions
 from frhsic.parity.gap import largest_gap
@@ -337,7 +343,8 @@ def measure_frontier(
     )
     sums = sum_over_blocks(blocks, gap_pass.sums)
     confidence = model.confidence or 0.95
-    options = GapOptions(confidence, RESAMPLES, seed=0, test=False)
+    resamples = RANK_RESAMPLES if ranked else RESAMPLES
+    options = GapOptions(confidence, resamples, seed=0, test=False)
     gaps: dict[str, tuple[Gap, ...]] = {}
     pvalues: dict[str, float] = {}
     for i, one in enumerate(constraints):
