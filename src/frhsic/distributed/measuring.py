@@ -12,7 +12,13 @@ from sklearn.base import is_classifier
 from frhsic.distributed.parts import Parts, SampledCells
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.engine import Engine
-from frhsic.estimators.frontier import RESAMPLES, TEST_RESAMPLES, Frontier, Gap
+from frhsic.estimators.frontier import (
+    RANK_RESAMPLES,
+    RESAMPLES,
+    TEST_RESAMPLES,
+    Frontier,
+    Gap,
+)
 from frhsic.estimators.parity import mean_and_error, weighted_moments
 from frhsic.parity.column import ColumnGap, GapOptions
 from frhsic.parity.gap import largest_gap
@@ -294,7 +300,8 @@ class FrontierPass:
         model = self.model
         sums: FrontierSums = blocks.sum(self.sums)
         confidence = model.confidence or 0.95
-        options = GapOptions(confidence, RESAMPLES, seed=0, test=False)
+        resamples = RANK_RESAMPLES if model.aim == "rank" else RESAMPLES
+        options = GapOptions(confidence, resamples, seed=0, test=False)
         gaps: dict[str, tuple[Gap, ...]] = {}
         pvalues: dict[str, float] = {}
         for one, own in zip(self.constraints, zip(*sums.gaps)):

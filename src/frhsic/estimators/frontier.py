@@ -35,8 +35,10 @@ Condition = Literal["positive", "both"]
 AIM_MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 
 # Resamples for the interval of each gap, which need only say what uncertain signs add to its
-# variance, and for the p-value of the gap without constraint.
+# variance, and for each of the nine decisions of a gap of ranks; and for the p-value of the gap
+# without constraint.
 RESAMPLES = 49
+RANK_RESAMPLES = 16
 TEST_RESAMPLES = 499
 
 # Gaps that differ by less are equal; weight of the upper end beside the estimate of such ones.
@@ -509,7 +511,7 @@ def measure_path(
                 groups=groups,
                 strata=strata,
                 confidence=confidence,
-                resamples=RESAMPLES,
+                resamples=RANK_RESAMPLES if aim == "rank" else RESAMPLES,
             )
         options = GapOptions(confidence, RESAMPLES, seed=0, test=False)
         design = s[rows], None, weights, groups, strata

@@ -194,9 +194,8 @@ def gdp(
     never more than the gap. The upper end is the higher of two, of these signs and of those of the
     local means themselves.
 
-    The interval is that of a normal estimate with named corrections
-    (`frhsic.parity.interval.CORRECTIONS`): Student's t,
-    with few degrees of freedom where few rows carry the weight; skewness (Hall, 1992); what
+    The interval is that of Student's t, with few degrees of freedom where few rows carry the
+    weight, with corrections (`frhsic.parity.interval.CORRECTIONS`): skewness (Hall, 1992); what
     uncertain signs take away from the estimate; and, where one of two decisions is rare, the
     largest gap :math:`2\mu(1 - \mu)` that its rate allows (Clopper and Pearson, 1934). With several
     columns the error probability is divided among them (Bonferroni).
