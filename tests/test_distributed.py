@@ -285,7 +285,7 @@ def test_faulty_partitions_give_the_right_result_or_a_clear_error():
         (
             frame.assign(age="old"),
             TypeError,
-            "column 'age' of partition 1 is not numeric: it holds 'old'",
+            "column 'age' of partition 1 is not numeric: it contains 'old'",
         ),
         (frame.assign(score=np.inf), ValueError, "column 'score' of partition 1"),
         (frame.drop(columns="age"), (ValueError, KeyError), "age"),

@@ -15,8 +15,8 @@ from frhsic.estimators.families import Family, NumberRanks, SmoothFamily, Solver
 from frhsic.estimators.solving import GAP_SHARES, solve
 from frhsic.parity.limits import Limit
 
-# Least share of the gap that a mixture with a constant aims at; closer to it hardly a prediction is
-# left.
+# Smallest share of the gap that a mixture with a constant aims at; below it hardly any prediction
+# is left.
 LEAST_MIXED = 0.1
 
 # Weights of the squares of what the coefficients of strata differ by from the common ones that are
@@ -24,17 +24,16 @@ LEAST_MIXED = 0.1
 # the rows goes half of the way to its own. Infinity: one set of coefficients for all strata.
 SHRINKAGES = (np.inf, 0.1, 0.01)
 
-# Shares of the way from the gap without constraint to the least one at which their losses are
-# compared.
+# Where losses are compared: shares of the way from the unconstrained gap to the least one.
 COMPARED_SHARES = np.array([0.7, 0.5, 0.3])
 
-# Trade-offs from one that is solved to the next: the others lie between their parameters.
+# Every so many trade-offs are solved; the parameters of the others are interpolated.
 BETWEEN = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a fitted predictor consists of beside its models.
+    """What a fitted predictor consists of, apart from its models.
 
     Attributes
     ----------
@@ -70,7 +69,7 @@ class Solution:
     ) -> Self:
         """Find the coefficients of every trade-off without each fold; limits go by attribute.
 
-        If some attributes have limits, the gaps along the others are left alone.
+        If some attributes have limits, gaps along the others are not constrained.
         """
         units = Units.of(sample, eta, family.decides)
         strata = sample.n_strata
@@ -115,7 +114,7 @@ class Solution:
         return solution.interpolated()
 
     def _path(self, task: SolverTask) -> np.ndarray:
-        """Return the parameters of each trade-off, (G, P); where no ridge is finite, strata have
+        """Return the parameters of each trade-off, (G, P); if no ridge is finite, all strata share
         the common coefficients.
         """
         family = self.family
@@ -182,19 +181,21 @@ class Solution:
 
     @property
     def constant(self) -> np.ndarray:
-        """Which trade-offs decide the same for everybody, as booleans; scores keep some spread."""
+        """Which trade-offs make the same decision for everybody, as booleans; scores keep some
+        spread.
+        """
         same = ~self.parameters[..., 3:].any(axis=(1, 2))
         return np.asarray(same & self.family.decides)
 
     def interpolated(self) -> Self:
-        """Return the trade-offs with more of them between two neighbours."""
+        """Return the trade-offs with interpolated ones between neighbours."""
         last = len(self.parameters) - 1
         line = make_interp_spline(np.arange(last + 1), self.parameters, k=1)
         return replace(self, parameters=line(np.linspace(0, last, BETWEEN * last + 1)))
 
     def above_constant(self, task: SolverTask, fold: np.ndarray) -> Self:
-        """Return the trade-offs without those that lose to a constant at the same gap, out of fold;
-        all folds share this decision.
+        """Return the trade-offs without those that are worse than a mixture with a constant at the
+        same gap, out of fold; all folds share this decision.
 
         A mixture of a predictor with a constant has as large a share of its gap, and at least this
         share of what it gains over the constant. So after the trade-off that gains most for its
@@ -222,7 +223,7 @@ class Solution:
                 predictions[i, held_out] = np.reshape(scores, (len(held_out), -1))
         if family.decides:
             same = parameters[-1:].copy()
-            same[..., 2:] = constant[2:]  # η as it was recalibrated does not count
+            same[..., 2:] = constant[2:]  # recalibrated η does not count
             parameters[1:][gains[1:] < -TIED] = same
             return replace(self, parameters=np.append(parameters, same, axis=0))
         gaps = np.maximum([curves.largest(outputs) for outputs in predictions], 1e-12)
