@@ -286,7 +286,7 @@ def test_strata_are_said_to_be_joined():
     ):
         model = classifier().fit(NUMBERS, Y, sensitive_features=AGE, control_features=rare)
     assert model.strata_.rows[-1] == 11
-    with pytest.warns(JoinedStrataWarning, match="other is a number and was cut into 5 parts"):
+    with pytest.warns(JoinedStrataWarning, match="other is numeric and was cut into 5 bins"):
         classifier().fit(NUMBERS, Y, sensitive_features=AGE, control_features="other")
 
 
@@ -343,5 +343,5 @@ def test_a_plain_model_imitates_one_with_controls_among_its_columns():
     arguments = {"sensitive_features": AGE, "control_features": "nurse"}
     plain = distill(classifier(limit="60%"), student, NUMBERS, Y, **arguments)
     assert plain.model.predict(NUMBERS).shape == Y.shape
-    with pytest.raises(ValueError, match="control_features are no columns of X"):
+    with pytest.raises(ValueError, match="control_features are not columns of X"):
         distill(classifier(), student, NUMBERS, Y, sensitive_features=AGE, control_features=JOB)

@@ -217,7 +217,7 @@ def test_an_encoder_of_one_s_own_is_a_function_of_the_number_of_columns_or_a_mod
     assert isinstance(copied.encoder_, Doubling)
     assert not torch.equal(copied.encoder_.layer.weight, start["layer.weight"])
     torch.testing.assert_close(module.state_dict(), start)
-    with pytest.raises(ValueError, match="does not take rows of 3 columns"):
+    with pytest.raises(ValueError, match="fails on rows with 3 columns"):
         FRHSICClassifier(**settings | {"encoder": nn.Linear(4, 2)}).fit(X, y, sensitive_features=s)
 
 

@@ -214,12 +214,12 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: fitted(classifier(), eval_set=[(X, Y)]),
     ),
     (
-        "y has 3 classes; a model is distilled for two classes, or numbers.",
+        "y has 3 classes; distill needs two classes, or numbers.",
         lambda: distill(classifier(), None, X, k % 3, sensitive_features=AGE),
     ),
     (
-        "estimator is a Pipeline, which gets the columns of X alone, but the predictor uses the"
-        " attributes. Pass None, or a model of numbers.",
+        "estimator is a Pipeline, which only gets the columns of X, but the predictor uses the"
+        " attributes. Pass None, or a model that takes arrays.",
         lambda: distill(
             classifier(uses_sensitive=True),
             make_pipeline(LogisticRegression()),

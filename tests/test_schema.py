@@ -115,7 +115,8 @@ def test_other_dates_are_an_error_until_their_format_is_said(form, decimal):
     days = DAYS.dt.floor("min") if "%M" in form else DAYS.dt.normalize()
     days = DAYS if "%S" in form else days
     cells = days.dt.strftime(form).to_frame("d")
-    message = f"column 'd' contains dates, but it contains '{cells['d'][0]}', .* by --date-format, .*pd.to_da"
+    start = f"column 'd' is a date column, but it contains '{cells['d'][0]}'"
+    message = f"{start}, .* with --date-format, .*pd.to_da"
     with pytest.raises(ValueError, match=message):
         Schema.learn(cells, decimal=decimal)(cells)
     schema = Schema.learn(cells, decimal=decimal, date_format=form)
@@ -132,7 +133,7 @@ def test_a_value_among_dates_that_is_none_is_named(cells):
     wrong = next(cell for cell in cells if cell in ("2024-02-30", "never", "2024"))
     row = 1 + cells.index(wrong)
     with pytest.raises(
-        ValueError, match=f"contains dates, but it contains '{wrong}', first in row {row}, "
+        ValueError, match=f"is a date column, but it contains '{wrong}', first in row {row}, "
     ):
         Schema.learn(table, decimal=".")(table)
 

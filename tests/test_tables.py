@@ -721,7 +721,7 @@ def test_a_value_is_named_by_its_row_in_the_file(tmp_path, reading):
     frame.loc[20, "seen"] = "2024-06-01"
     file = TableFile.open(write(frame, tmp_path / "t.csv"))
     with pytest.raises(
-        ValueError, match=r"'seen' contains dates, but it contains '2024-05-32', .* row 51,"
+        ValueError, match=r"'seen' is a date column, but it contains '2024-05-32', .* row 51,"
     ):
         read_training_table(file, ColumnRoles("y", ("age",)))
     pieces = list(file.pieces(["age"]))

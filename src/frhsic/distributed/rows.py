@@ -52,7 +52,7 @@ class FitColumns:
             return np.arange(place.first_row, place.first_row + len(part), dtype=np.uint64)
         column = part[name]
         if column.isna().any():
-            raise ValueError(f"column {name!r} has missing values, which belong to no fold")
+            raise ValueError(f"column {name!r} has missing values, so their rows have no fold")
         return column_hashes(column)
 
     def usable_rows(self, part: pd.DataFrame, place: Place) -> tuple[pd.DataFrame, Keys]:
@@ -301,6 +301,6 @@ def _coded(part: pd.DataFrame, target: str, table: dict[str, int], positive: boo
     if codes.isna().any():
         raise ValueError(
             f"{target!r} is {labels[codes.isna()].iloc[0]!r} in some row, a class that no row of"
-            " the report has. Join rare classes, or name the --positive one."
+            " the report has. Merge rare classes, or pass --positive."
         )
     return part.assign(**{target: codes.astype(np.int64)})

@@ -97,11 +97,10 @@ def audit(
     r"""Audit columns of a Dask data frame against continuous sensitive attributes, in two passes
     over its rows.
 
-    What is a sum over rows is computed on all rows: the gaps with their intervals, tests and
-    curves, HSIC by random features with its test, and the histogram of each attribute. The first
-    pass finds the ranks. All other numbers are computed on a random sample of
-    the rows. The result does not depend on how the rows are divided into partitions, up to
-    rounding. The memory of a worker holds one partition for each of its threads.
+    Sums over rows are computed on all rows: the gaps with their intervals, tests and curves, HSIC
+    by random features with its test, and the histogram of each attribute. All other numbers are
+    computed on a random sample of the rows. Up to rounding, the result does not depend on the
+    partitions. A worker holds one partition per thread in memory.
 
     Parameters
     ----------
@@ -150,7 +149,7 @@ def audit(
     limits = parse_audit_limits(limit)
     attributes = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     if score is None and not embedding:
-        raise ValueError("say what to audit: score=COLUMN or embedding=[COLUMN, ...].")
+        raise ValueError("nothing to audit; pass score=COLUMN or embedding=[COLUMN, ...].")
     if not attributes:
         raise ValueError("sensitive is empty; name at least one column.")
     if sample_rows < 1000:

@@ -1,11 +1,11 @@
-"""How the interval of a gap is made of an estimate: the ends of a normal interval, moved by named
+"""From an estimate to the interval of a gap: the ends of a normal interval, moved by named
 corrections.
 
 ``GapEstimate → normal_ends → CORRECTIONS, one after another → Ends``, each of single numbers. To
 add a correction, write a function that moves the ends, add a :class:`Correction` to `CORRECTIONS`,
-and test its amount in ``tests/test_parity_definitions.py``. ``benchmarks/corrections.py`` counts
-what it is worth, ``benchmarks/laws.py`` how often intervals hold the truth, and
-``docs/intervals.md`` derives them.
+and test its amount in ``tests/test_parity_definitions.py``. ``benchmarks/corrections.py`` measures
+its effect, ``benchmarks/laws.py`` the coverage of intervals, and ``docs/intervals.md`` derives
+them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ largest that their rate allows; between two whole numbers, so that rounding deci
 
 @dataclass(frozen=True)
 class GapEstimate:
-    """All that the interval of a gap is made of.
+    """The ingredients of the interval of a gap.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Correction:
     Attributes
     ----------
     name
-        What it is called.
+        Its name.
     amount
         By how much it moves the ends.
     reason
@@ -155,8 +155,8 @@ CORRECTIONS = (
     Correction(
         name="Student's t",
         amount="the quantile of Student's t less the normal one, in standard errors, at both ends",
-        reason="the standard error is estimated, from few rows where weights, clusters or tails"
-        " are heavy",
+        reason="the standard error is estimated, from few effective rows if weights, clusters or"
+        " tails are heavy",
         benchmark="scores: heavy tails",
         test="test_each_correction_moves_the_ends_by_its_own_amount",
         applied=students_t,
@@ -181,13 +181,13 @@ CORRECTIONS = (
     Correction(
         name="decision rates",
         amount="to the largest gap 2μ(1 - μ) at the upper end μ of the rarer rate",
-        reason="too few decisions of a kind show no gap, and their rate limits it",
+        reason="too few decisions of one kind show no gap, but their rate bounds it",
         benchmark="scores: 0/1, rate below .1",
         test="test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate",
         applied=decision_rates,
     ),
 )
-"""What is done to the ends of a normal interval, in this order."""
+"""Corrections of the ends of a normal interval, in this order."""
 
 
 def corrected_ends(

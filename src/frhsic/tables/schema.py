@@ -150,7 +150,7 @@ class ColumnType:
         if self.kind == "date":
             date_format = self.date_format or "2024-05-31 or 31.05.2024"
             return ValueError(
-                f"column {self.name!r} contains dates, but {shown}, which does not match"
+                f"column {self.name!r} is a date column, but {shown}, which does not match"
                 f" {date_format}. Pass the format with --date-format, such as %d/%m/%Y (in Python,"
                 " use pd.to_datetime)."
             )
