@@ -899,7 +899,10 @@ def may() -> Audit:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("probe_trees <= 0.1", "limit names 'probe_trees'; here a limit is on gdp, "),
+        (
+            "probe_trees <= 0.1",
+            "limit names 'probe_trees'; measures that can be limited here are gdp, ",
+        ),
         ("gdp <= 0", "An audit needs an earlier one to compare with"),
         ("gdp <= 5%", "An audit needs an earlier one to compare with"),
         ("gdp <= 5", "gdp=5 limits nothing: gdp is at most 0.500 .* 5 % is 0.05"),
@@ -985,7 +988,7 @@ def test_limits_are_those_of_the_numbers_among_all_and_among_the_favoured(may: A
         chance, age, limit="gdp <= 10% of base rate", settings=SMALL
     )  # without a target, of the mean score
     assert score.limits[0].reference.value == pytest.approx(chance.mean())
-    with pytest.raises(ValueError, match="not above 0 here"):
+    with pytest.raises(ValueError, match="not positive here"):
         audit(chance - 2, age, limit="gdp <= 10% of base rate", settings=SMALL)
 
 

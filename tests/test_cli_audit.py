@@ -175,7 +175,7 @@ def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
     [
         (["-s", "age", "--threshold", "5"], "--threshold 5 is outside the scores"),
         (["-s", "age", "--limit", "eo=0.1"], "pass the target as well (y, or --target)"),
-        (["-s", "job"], "sensitive attribute 'job' is not numeric: it holds 'clerk'"),
+        (["-s", "job"], "sensitive attribute 'job' is not numeric: it contains 'clerk'"),
     ],
 )
 def test_an_error_names_the_option(folder, options, said):

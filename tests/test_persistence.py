@@ -366,8 +366,11 @@ class Remembering(LinearRegression):
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (make_pipeline(FunctionTransformer(np.log1p), Ridge()), "log1p, a function, which files"),
-        (make_pipeline(Ridge(), memory="/tmp"), "a folder for a cache; set memory=None"),
+        (
+            make_pipeline(FunctionTransformer(np.log1p), Ridge()),
+            "log1p, a function, which is never saved",
+        ),
+        (make_pipeline(Ridge(), memory="/tmp"), "a cache folder; set memory=None"),
         (Remembering(), "joblib.dump"),
     ],
 )
@@ -423,7 +426,7 @@ def test_an_encoder_and_a_penalty_of_one_s_own_are_passed_again(tmp_path: Path):
         "the code of its encoder, .*Own": {"encoder": None},
         "size mismatch": {"encoder": lambda columns: Own(columns, 5)},
         "'str' object": {"penalty": "hsic"},
-        "encoder must make a torch": {"encoder": lambda columns: 3},
+        "encoder must return a torch": {"encoder": lambda columns: 3},
     }
     for message, given in others.items():
         with pytest.raises(ValueError, match=message):

@@ -855,7 +855,7 @@ def test_a_page_is_written_whole_and_a_path_is_refused_before_the_report_is_look
     assert write(samples.audit(), target) == target
     assert target.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises(ValueError, match=r"the folder '.*none' of the report is not there"):
+    with pytest.raises(ValueError, match=r"the folder '.*none' of the report does not exist"):
         write(None, tmp_path / "none" / "report.html")
 
 

@@ -111,7 +111,7 @@ def test_a_chain_of_scikit_learn_that_runs_a_script_is_refused_whoever_is_truste
     assert marker.exists()
     marker.unlink()
     path = written(tmp_path / "model", with_model(files, chain(marker)))
-    refused(path, "a function, which files never hold", trusted=every)
+    refused(path, "a function, which is never saved", trusted=every)
     assert not marker.exists()
 
 
@@ -132,7 +132,7 @@ def test_what_can_be_called_is_always_refused(name: str, files: Files, tmp_path:
     entries = with_model(files, CALLABLES[name])
     names = skops.io.get_untrusted_types(data=entries["9.skops"])
     path = written(tmp_path / "model", entries)
-    refused(path, "a function, which files never hold", trusted=names)
+    refused(path, "a function, which is never saved", trusted=names)
 
 
 NAMES = SimpleImputer(strategy="constant", fill_value="/etc/passwd").fit([["a"]])
@@ -144,7 +144,7 @@ NAMED: dict[str, tuple[Any, str]] = {
         make_pipeline(NAMES, CountVectorizer(input="filename"), LogisticRegression()),
         "CountVectorizer",
     ),
-    "a folder for a cache": (make_pipeline(LogisticRegression(), memory="/tmp/c"), "cache"),
+    "a cache folder": (make_pipeline(LogisticRegression(), memory="/tmp/c"), "cache"),
 }
 
 

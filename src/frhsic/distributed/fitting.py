@@ -49,30 +49,31 @@ def fit(
 ) -> FittedModel:
     r"""Fit a ParityClassifier or a ParityRegressor to the rows of a Dask data frame.
 
-    The result is fitted as by ``estimator.fit`` on one machine, and is saved, loaded and served
-    like any other. All rows make the additive part of the models (from sums of Gram matrices) and
-    the trees (by ``lightgbm.dask``), and measure every trade-off with its gap. A random sample of
-    the rows, which alone travels, decides about types and bins of columns, functions of the
-    attributes, rounds, and the coefficients of the trade-offs.
+    The result is like that of ``estimator.fit`` on one machine, and is saved, loaded and served
+    like any other model. All rows are used for the additive part of the models (from sums of Gram
+    matrices), for the trees (by ``lightgbm.dask``), and to measure every trade-off with its gap. A
+    random sample of the rows, the only rows that leave the workers, decides the types and bins of
+    columns, the functions of the attributes, the number of rounds, and the coefficients of the
+    trade-offs.
 
     Parameters
     ----------
     estimator : ParityClassifier or ParityRegressor
         Its parameters, with the library's own models (``estimator=None``) and a number of folds. It
-        stays unfitted.
+        is not changed.
     frame : dask.dataframe.DataFrame
-        Columns that have none of the roles below are features.
+        Columns without one of the roles below are features.
     target : str
         Column of y, without missing values.
     sensitive_features : str or list of str
         Columns of the attributes, as numbers. Rows with missing values fit the model of y and skip
         what needs the attribute.
     control_features : str or list of str, optional
-        Columns of features: people who are alike in them are compared among themselves. The sample
-        decides on the strata.
+        Feature columns: people are compared only with people who have the same values. The sample
+        decides the strata.
     groups : str, optional
         Column of rows that belong together. They are in one fold, and trade-offs are then measured
-        on the sample, which has groups as a whole: sums over groups do not add up in little memory.
+        on the sample, which contains whole groups, because sums over groups take too much memory.
     sample_weight : str, optional
         Column of weights of the rows.
     key : str, optional
@@ -137,7 +138,9 @@ def fit(
     if taken := [name for name in controls if name in roles]:
         raise ValueError(f"{taken[0]!r} is among control_features and has another role, too.")
     if not columns.features:
-        raise ValueError("frame has no column beside those that are named, so no features.")
+        raise ValueError(
+            "frame has no columns other than the named ones, so there are no features."
+        )
     client = _client(client)
     with client.as_current(), limit_threads(model.n_jobs):
         _fit(model, frame, columns, key, client, sample_rows)
@@ -158,8 +161,8 @@ def _require_supported(estimator: Any, names: Sequence[str]) -> None:
     own = ("estimator", "attribute_estimator")
     if any(getattr(estimator, name) is not None for name in own):
         raise ValueError(
-            "models of your own are not fitted on a cluster; leave estimator and"
-            " attribute_estimator None, or fit on a sample in memory."
+            "your own models cannot be fitted on a cluster; leave estimator and attribute_estimator"
+            " at None, or fit on a sample in memory."
         )
     if not isinstance(estimator.cv, Integral):
         raise ValueError(
@@ -253,7 +256,7 @@ def _learn(model: Any, sketch: FitSketch, columns: FitColumns) -> tuple[BlockPla
             shown = "many" if known is None else repr(min(map(str, rare)))
             raise ValueError(
                 f"the sample of {len(table):,} rows lacks classes of {columns.target!r}: {shown}."
-                " Join rare classes, or raise sample_rows."
+                " Merge rare classes, or raise sample_rows."
             )
     s = model._attributes(X, codes, table[[*columns.sensitive]])
     strata = model._learn_strata(X, X[[*columns.controls]] if columns.controls else None)

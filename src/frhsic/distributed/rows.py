@@ -224,6 +224,6 @@ def _coded(part: pd.DataFrame, target: str, table: dict[str, int], positive: boo
     if codes.isna().any():
         raise ValueError(
             f"{target!r} is {labels[codes.isna()].iloc[0]!r} in some row, a class that no row of"
-            " the report has. Join rare classes, or name the --positive one."
+            " the report has. Merge rare classes, or pass --positive."
         )
     return part.assign(**{target: codes.astype(np.int64)})

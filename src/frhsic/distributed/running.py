@@ -138,7 +138,7 @@ def audit(
     limits = parse_audit_limits(limit)
     attributes = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     if score is None and not embedding:
-        raise ValueError("say what to audit: score=COLUMN or embedding=[COLUMN, ...].")
+        raise ValueError("nothing to audit; pass score=COLUMN or embedding=[COLUMN, ...].")
     if not attributes:
         raise ValueError("sensitive is empty; name at least one column.")
     if sample_rows < 1000:

@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from frhsic.estimators.constraints import GapCurves, LabelledRows
 from frhsic.estimators.families import Family, SolverTask, Units, combine, log_odds
 
-# Losses of decisions that differ by less are equal but for rounding.
+# Losses of decisions that differ by less count as equal, up to rounding.
 TIED = 1e-9
 
 # Weight of the loss beside half of the squared slope where η is recalibrated.
@@ -55,7 +55,7 @@ DUAL_SHORTEST = 1e-6
 
 @dataclass(frozen=True)
 class Decisions(Family):
-    """Decisions that lose least: η above a threshold that moves along m.
+    """Decisions with the least loss: η above a threshold that moves along m.
 
     A wrong positive decision loses the threshold τ, a wrong negative one 1 - τ. The parameters are
     two that recalibrate the log-odds of η, an intercept, a factor of η, and the coefficients.
@@ -89,7 +89,7 @@ class Decisions(Family):
         return self.loss(task, parameters), functions.T @ taken[:, None]
 
     def constant(self, task: SolverTask) -> np.ndarray:
-        """Return the one decision for everybody that loses less."""
+        """Return the constant decision with the smaller loss."""
         constant = np.zeros(4 + task.columns.shape[1])
         constant[2] = 1.0 if task.mean() > task.threshold + TIED else -1.0
         return constant
@@ -237,7 +237,7 @@ class _Dual:
     def residuals(
         self, width: float, z: np.ndarray, multipliers: np.ndarray, aim: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what is left of the conditions of the minimum: the slope in z, and products of
+        """Return the residuals of the optimality conditions: the slope in z, and products of
         multipliers and rooms less their aim.
         """
         sums = self.means.T @ (self.weights * self.taken(width, z))

@@ -35,7 +35,7 @@ BETWEEN = 8
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a fitted predictor consists of beside its models.
+    """What a fitted predictor consists of, apart from its models.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Solution:
     ) -> Self:
         """Find the coefficients of every trade-off without each fold; limits go by attribute.
 
-        If some attributes have limits, the gaps along the others are left alone.
+        If some attributes have limits, gaps along the others are not constrained.
         """
         units = Units.of(sample, eta, family.decides)
         strata = sample.n_strata
@@ -161,12 +161,14 @@ class Solution:
 
     @property
     def constant(self) -> np.ndarray:
-        """Which trade-offs decide the same for everybody, as booleans; scores keep some spread."""
+        """Which trade-offs make the same decision for everybody, as booleans; scores keep some
+        spread.
+        """
         same = ~self.parameters[..., 3:].any(axis=(1, 2))
         return np.asarray(same & self.family.decides)
 
     def interpolated(self) -> Self:
-        """Return the trade-offs with more of them between two neighbours."""
+        """Return the trade-offs with interpolated ones between neighbours."""
         last = len(self.parameters) - 1
         line = make_interp_spline(np.arange(last + 1), self.parameters, k=1)
         return replace(self, parameters=line(np.linspace(0, last, BETWEEN * last + 1)))

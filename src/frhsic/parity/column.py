@@ -23,18 +23,17 @@ ENOUGH = 199
 """Draws that the variance of a gap uses at most; more serve its p-value."""
 
 SOFTNESS = 0.5
-"""The c of the soft sign: a mean that is c standard errors away from the overall mean has the sign
-0.68.
+"""The c of the soft sign: a mean c standard errors away from the overall mean has the sign 0.68.
 """
 
 UNCERTAIN = 2.0
 """Within this many standard errors of the overall mean, the sign of a gap counts as uncertain."""
 
 WORST = 0.7518
-"""Where x Φ(-x) is largest."""
+"""The x at which x Φ(-x) is largest."""
 
 NO_VARIANCE = 1e-12
-"""Share of a variance that is left by rounding."""
+"""Share of a variance that is rounding error."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +90,11 @@ class ColumnGap:
     Attributes
     ----------
     value
-        The gap that is reported.
+        The reported gap.
     scale
         The number by which it was divided.
     most
-        The largest it can be.
+        Its largest possible value.
     drawn
         What was computed of random draws, so that they are drawn once; by what it is of.
     more_variance

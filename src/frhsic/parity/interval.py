@@ -25,7 +25,7 @@ largest that their rate allows; between two whole numbers, so that rounding deci
 
 @dataclass(frozen=True)
 class GapEstimate:
-    """All that the interval of a gap is made of.
+    """The ingredients of the interval of a gap.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ are many) and is a matrix or a vector over them:
 3. residuals about them → noise of the sums, of independent rows or of clusters;
 4. both → the variance of each local mean, and draws of all of them, shape (nodes, draws).
 
-:mod:`frhsic.parity.gap` says what comes before and after.
+:mod:`frhsic.parity.gap` lists the steps before and after.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from frhsic.parity.rows import Array
 from frhsic.parity.sums import ALL_NODES, FINEST, TINY, CenteredSums, window_share
 
 FEW_VALUES = 20
-"""Values of s that are compared themselves if there are no more, and if no resolution was asked
-for; more if more shares of the people add up to all.
+"""Up to this many values of s are compared on their own, unless a resolution was passed; more if
+the share of the people is small.
 """
 
 WIDE = 4.0

@@ -5,10 +5,10 @@ its proof; `arrays.safetensors` their arrays; entries that end in `.txt` the tre
 in `.skops` models of other libraries. Training rows are not in it, except in models that are made
 of them, such as couplings.
 
-The library's own models are data, so that no version of another library matters to them but
-LightGBM's. Loading runs no code of the file, and neither does predicting. skops reads models of
-other libraries, with the classes that it trusts and those that `trusted` names. The proof is a few
-made-up rows with the scores of the saved model: `load` predicts them and raises if they differ.
+The library's own models are data, so that of all other libraries only the version of LightGBM
+matters to them. Loading runs no code of the file, and neither does predicting. skops reads models
+of other libraries, with the classes that it trusts and those that `trusted` names. The proof
+consists of a few synthetic rows with their scores: `load` predicts them and raises if they differ.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ LIBRARIES = ("frhsic", "numpy", "scikit-learn", "lightgbm", "skops")
 
 
 def save(model: Any, path: str | Path) -> None:
-    """Write a fitted model to one file. A write that fails leaves no file.
+    """Write a fitted model to one file. If writing fails, no file is left behind.
 
-    The code of a function as `estimator`, and of an encoder or a penalty of your own, is not in the
-    file: pass the object again to :func:`load`. A `random_state` that is a generator is written as
-    the seed drawn from it. Folds of your own (`cv`) are not in the file either: the loaded model
-    predicts the same, and has a number of folds if it is fitted again. If a model holds classes
-    that skops does not trust, a warning gives the line that loads it.
+    The file does not contain the code of a function passed as `estimator`, or of a custom encoder
+    or penalty: pass the object again to :func:`load`. A `random_state` that is a generator is
+    written as the seed drawn from it. Custom folds (`cv`) are not in the file either: the loaded
+    model predicts the same, and uses a number of folds if it is fitted again. If a model contains
+    classes that skops does not trust, a warning shows the line that loads it.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def file_bytes(model: Any) -> bytes:
     }
     if writer.untrusted:
         warnings.warn(
-            "the model holds classes that skops does not trust, because they may run code."
+            "the model contains classes that skops does not trust, because they may run code."
             f" {trusting(writer.untrusted)}",
             UserWarning,
             stacklevel=3,
@@ -122,22 +122,22 @@ def load(
 ) -> Loaded:
     """Return the fitted model of a file.
 
-    It predicts what the saved one did: the made-up rows of the file get the same scores, within
-    1e-6 of the largest. Otherwise, and if the file is damaged or holds what no saved model does, a
-    ValueError gives the reason and the versions that wrote the file.
+    It predicts what the saved one did: the synthetic rows in the file get the same scores, up to
+    1e-6 of the largest. Otherwise, or if the file is damaged or contains anything that `save` never
+    writes, a ValueError gives the reason and the versions that wrote the file.
 
     Parameters
     ----------
     path
         File that :func:`save` has written.
     kind
-        The class that the file has to hold, such as ``ParityClassifier``; an error if it holds
-        another. Type checkers then know the class of the model.
+        The expected class, such as ``ParityClassifier``; any other class is an error. Type checkers
+        then know the class of the model.
     estimator, encoder, penalty
-        The function, custom encoder or custom penalty that the model was made with, if it was made
-        with one; an error if the file needs none.
+        The function, custom encoder or custom penalty that the model was created with, if any; an
+        error if the file needs none.
     trusted
-        Names of classes that skops does not trust and the file may hold, such as those of your own
+        Names of classes that skops does not trust and that the file may contain, such as your own
         estimators. They can run any code when the model is loaded and when it predicts.
     max_bytes
         Memory that reading the file may take. None is 25 times its size, but at least 128 MiB.
@@ -197,6 +197,6 @@ def load(
         if others:
             reason = (
                 f"{reason.rstrip('.')}. It was saved with {', '.join(others)}. Load it with the"
-                " versions that saved it, or fit and save the model with those that are here."
+                " versions that saved it, or fit and save the model again with the installed ones."
             )
         raise ValueError(f"{file.name} cannot be loaded: {printable(reason, 2000)}") from error

@@ -1,7 +1,7 @@
-"""Made-up rows whose scores are saved with a model, so that `load` can compare them.
+"""Synthetic rows whose scores are saved with a model, so that `load` can compare them.
 
-They are made of what the model knows of its columns: levels, and edges of bins, rounded and moved a
-little. A training row is not among them, unless by chance.
+They are built from what the model knows about its columns: levels, and bin edges that are rounded
+and shifted a little. Training rows are not among them, unless by chance.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ LARGEST_DIFFERENCE = 1e-6
 # Numbers of a column whose range is not known, and dates.
 PROOF_NUMBERS = (0.0, 1.0, 10.0, 100.0)
 PROOF_DATES = ("1970-01-01", "2000-01-01", "2020-02-29", "2030-12-31")
-# Text of no training row.
+# Text that no training row contains.
 UNSEEN_LEVEL = "a level of no training row"
 # Rows: those four, one of missing values, and one of values that no training row has.
 PROOF_ROWS = 6
 
 
 def prove(model: Any) -> dict[str, Any]:
-    """Return made-up rows and their scores; a row that the model refuses is left out."""
+    """Return synthetic rows and their scores; rows that the model rejects are left out."""
     proof = {"columns": _columns(model)}
     rows = []
     scores = [np.zeros(0)]
@@ -105,7 +105,7 @@ def _columns(model: Any) -> dict[str, list[Any]]:
 
 
 def _rounded(edges: np.ndarray) -> tuple[float, ...]:
-    """Return numbers near some edges, from the first to the last, which hardly a row has."""
+    """Return numbers near some edges, from the first to the last, that hardly any row contains."""
     if not len(edges):
         return PROOF_NUMBERS
     return tuple(1 / 128 + 129 / 128 * float(f"{edge:.1e}") for edge in _spread(edges))

@@ -1,5 +1,5 @@
-"""Values as JSON: numbers, text and containers as they are, anything else as an object of one key,
-which says what it is.
+"""Values as JSON: numbers, text and containers as they are, anything else as an object with one key
+that names its type.
 
 Arrays, the text of boosters and models of other libraries stand in other entries of the file, and
 JSON has their numbers. An object of the library's own is the values that make it: of an estimator
@@ -175,8 +175,8 @@ class Writer:
                 self.untrusted |= untrusted_names(data, Budget(2**63))
             except Exception as error:  # of whatever its attributes are
                 raise TypeError(
-                    f"the model holds a {cls.__module__}.{cls.__qualname__}, which a file cannot"
-                    f" hold ({error}). Keep the model with joblib.dump, and load it only from"
+                    f"the model holds a {cls.__module__}.{cls.__qualname__}, which cannot be saved"
+                    f" ({error}). Save the model with joblib.dump, and load such files only from"
                     " people you trust."
                 ) from error
             self._models[id(value)] = value, {"model": self._entry("skops", data)}
@@ -273,7 +273,7 @@ class Reader:
             data = self.entry(name)
             names = untrusted_names(data, self.budget)
             if not names <= set(self.trusted):
-                raise ValueError(f"it holds classes that may run code. {trusting(names)}")
+                raise ValueError(f"it contains classes that may run code. {trusting(names)}")
             self.models[name] = skops.io.loads(data, trusted=sorted(names))
         return self.models[name]
 
@@ -292,7 +292,7 @@ KINDS: dict[str, Callable[[Reader, Any], Any]] = {
 
 
 def trusting(names: Collection[str]) -> str:
-    """Return the sentence that says how classes are named."""
+    """Return the sentence that explains how to trust classes."""
     shown = ", ".join(map(repr, sorted(names)))
     return f"If you trust its author, pass load(path, trusted=[{shown}]), or --trusted for each."
 
@@ -372,7 +372,7 @@ def _build_estimator(cls: Any, state: dict[str, Any]) -> Any:
 
 
 def is_of(value: Any, hint: Any) -> bool:
-    """Return whether a value is as an annotation says.
+    """Return whether a value has the annotated type.
 
     Examples
     --------
@@ -422,10 +422,10 @@ def untrusted_names(data: bytes, budget: Budget) -> set[str]:
     for node in nodes:
         name = f"{node.get('__module__')}.{node.get('__class__')}"
         if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}"):
-            raise ValueError(f"it holds {name}, a function, which files never hold")
+            raise ValueError(f"it holds {name}, a function, which is never saved")
         folder = node.get("memory")
         if isinstance(folder, dict) and folder["content"] != "null":
-            raise ValueError("it holds a folder for a cache; set memory=None")
+            raise ValueError("it contains a cache folder; set memory=None")
         if NAMED.fullmatch(name):
             names.add(name)
     return names

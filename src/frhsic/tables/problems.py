@@ -31,7 +31,7 @@ from frhsic.tables.columns import (
 from frhsic.tables.leaks import LEAST_IN_CLASS, leaks, rank_correlation
 from frhsic.tables.schema import NUMBER_MARKS, ColumnType, Schema, parse_numbers, plain_digits
 
-# Rows below which nothing is suspected, and those that are looked at, at even distances.
+# Fewest rows for these checks, and the number of evenly spaced rows that they inspect.
 LEAST_SUSPECTED_ROWS = 50
 LOOKED_AT_ROWS = 10_000
 # Rows of the rarer class below which its scarcity is a problem of its own.
@@ -97,9 +97,7 @@ Certainty = Literal["error", "certain", "likely"]
 
 
 class SuspiciousColumnWarning(UserWarning):
-    """A feature has no values, identifies rows, repeats a sensitive attribute, or gives the target
-    away.
-    """
+    """A feature is empty, identifies rows, repeats a sensitive attribute, or leaks the target."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +115,10 @@ class Problem:
     rows
         Number of rows concerned; None where that is all of them or not known.
     certainty
-        ``"error"`` if the table cannot be used so, ``"certain"`` if it was dealt with as the text
-        says, ``"likely"`` if it is for the user to judge.
+        ``"error"`` if the table cannot be used as it is, ``"certain"`` if the problem was handled
+        as the text says, ``"likely"`` if the user has to decide.
     option
-        Option of the command line that settles it; empty if there is none.
+        Command-line option that resolves it; empty if there is none.
     values
         Values of the column that the problem is about, as text: codes or outliers.
     """
@@ -228,7 +226,7 @@ def feature_problems(
 
 
 def option_text(name: str, value: str) -> str:
-    """Return an option as it is typed into a shell."""
+    """Return an option quoted for a shell."""
     return f"--{name} {shlex.quote(value)}"
 
 
@@ -283,7 +281,7 @@ def _settled_share(table: pd.DataFrame, name: str) -> float:
 
 
 def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
-    """Return what an identifier is one of: rows, or people with several rows each."""
+    """Return a problem for an identifier of rows, or of people with several rows each."""
     name = str(column.name)
     present = column.dropna()
     people = present.nunique()
@@ -333,13 +331,13 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         occurs = f"{shown} {'occurs' if number == 1 else 'occur'} {times} in {name!r}"
         next_value = _plain_number(sign * ends[number])
         kind = "missing code"
-        text = f"{occurs} (next value: {next_value}). If it means missing, read it so."
+        text = f"{occurs} (next value: {next_value}). If it means missing, treat it as missing."
         if (rows[:number] < LEAST_CODED_ROWS).any():
             kind = "outlier"
             first = row_number(present[present.isin(far)], 0)
             text = (
                 f"{occurs}, first in row {first:,}, far from the next value, {next_value}. If it is"
-                " a mistake, correct it or read it as missing."
+                " a mistake, correct it or treat it as missing."
             )
         codes = tuple(level_text(float(value)) for value in far)
         option = option_text("missing", f"{name}={','.join(codes)}")
@@ -361,12 +359,12 @@ def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Itera
 
 
 def _code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
-    """Return what is said of codes that no neighbours are named for."""
+    """Return a problem for codes without a neighbouring value to name."""
     shown = ", ".join(code.replace("-", "−") for code in codes)
     return Problem(
         "missing code",
         f"{shown} {'occurs' if len(codes) == 1 else 'occur'} {rows:,} times in {name!r}. If it"
-        " means missing, read it so.",
+        " means missing, treat it as missing.",
         (name,),
         rows,
         option=option_text("missing", f"{name}={','.join(codes)}"),
@@ -454,14 +452,15 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
     for word, names in words.items():
         yield Problem(
             "missing code",
-            f"{word!r} is a value of {quote_names(names)}. If it means missing, read it so.",
+            f"{word!r} is a value of {quote_names(names)}. If it means missing, treat it as"
+            " missing.",
             tuple(names),
             option=" ".join(option_text("missing", f"{name}={word}") for name in names),
         )
 
 
 def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) -> Problem:
-    """Return how amounts of money and the like are read."""
+    """Return a note on how amounts of money and similar text are parsed."""
     bare = cells.str.strip()
     bare = bare[~bare.isin(NUMBER_MARKS)]
     plain = bare[plain_digits(bare, decimal)[0] != bare]
@@ -536,10 +535,10 @@ def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
             option = option_text("row-weights", text)
             yield Problem(
                 "weights",
-                f"{text!r} may hold weights of rows. If so, pass it as weights by {option}; it is a"
-                " feature otherwise.",
+                f"{text!r} may contain row weights. If so, pass it with {option}; otherwise it is"
+                " used as a feature.",
                 (text,),
-                option="" if text.casefold() == "weight" else option,  # bodies have weights, too
+                option="" if text.casefold() == "weight" else option,  # it may be body weight
             )
 
 
@@ -563,7 +562,7 @@ def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     --------
     >>> labels = pd.Series(["Approved", "Denied", "Appr."], name="loan")
     >>> [problem.text for problem in label_problems(labels)]
-    ["'Appr.' may be short for 'Approved' in 'loan', but is a label of its own. If it is, ..."]
+    ["'Appr.' may be an abbreviation of 'Approved' in 'loan', but counts as a separate label. ..."]
     """
     labels = column.astype(str).unique().tolist()
     if len(labels) > MOST_ENCODED_LEVELS:
@@ -587,7 +586,7 @@ def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def require_none(problems: Sequence[Problem], table: str) -> None:
-    """Raise one error with all problems because of which a table cannot be used."""
+    """Raise one error that lists all problems that make the table unusable."""
     errors = [str(problem) for problem in problems if problem.certainty == "error"]
     if len(errors) == 1:
         raise ValueError(f"{table}: {errors[0]}")
@@ -614,5 +613,5 @@ def _identifies(name: str, column: pd.Series[Any]) -> bool:
     if different < len(values) or different < LEAST_SUSPECTED_ROWS:
         return False
     pairs = different * (different - 1) / 2
-    # of all laws on a range, the uniform one repeats least
+    # of all distributions on a range, the uniform one has the fewest ties
     return bool(pairs >= EXPECTED_PAIRS * (np.ptp(values) + 1) or (np.diff(values) > 0).all())
