@@ -139,7 +139,9 @@ def test_trade_offs_of_a_quadratic_cost_leave_the_shares_of_the_gap_that_they_ai
     family = NumberScores()
     gaps = np.array(
         [
-            curves.largest(family.outputs(own, task.base, task.columns)[:, None])
+            curves.largest(
+                curves.functions.T @ family.outputs(own, task.base, task.columns)[:, None]
+            )
             for own in solve(family, task)
         ]
     )

@@ -45,10 +45,9 @@ TEST_RESAMPLES = 499
 TIE = 1e-6
 
 # Share of the path from which the second search for a limit starts, where about a fifth of the gap
-# was aimed at: on few distinct rows the strictest trade-offs often have larger gaps than those
-# before them. Of made-up tables with 30 different rows it lets 92 of 94 keep a limit of ranks at
-# 1,000 rows, in place of 79, as often beyond it (benchmarks/promise.py); .7 does as well.
-SECOND_START = 0.6
+# was aimed at: on few distinct rows the strictest trade-offs can have larger gaps than those before
+# them, and the first search then stops at once (benchmarks/promise.py).
+SECOND_START = 0.75
 
 # Level at which a gap without constraint counts as one.
 DISTINCT = 0.05

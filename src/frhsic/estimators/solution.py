@@ -179,8 +179,7 @@ class Solution:
                 loss, own = self.family.measured(part, parameters, functions)
                 losses[i] += share * loss
                 sums[i] += own
-        gaps = [(curves.gaps(each) / curves.scales).max() for each in sums]
-        return losses, np.array(gaps)
+        return losses, np.array([curves.largest(each) for each in sums])
 
     @property
     def constant(self) -> np.ndarray:
