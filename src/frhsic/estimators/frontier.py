@@ -39,7 +39,7 @@ AIM_MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 # without constraint.
 RESAMPLES = 49
 RANK_RESAMPLES = 16
-TEST_RESAMPLES = 499
+TEST_RESAMPLES = 199
 
 # Gaps that differ by less are equal; weight of the upper end beside the estimate of such ones.
 TIE = 1e-6
@@ -174,8 +174,8 @@ class Frontier:
 
     Performance and gaps are measured out of fold: each row by models and coefficients that were
     fitted on the rows of the other folds. All rows decide a few things that the folds share: the
-    functions of the attributes, the units and the ridge of the coefficients, and which trade-offs
-    are mixed with a constant; and coefficients fit predictions of models that saw the fold. Ranks
+    functions of the attributes, the units and the ridge of the coefficients, and where the path
+    ends; and coefficients fit predictions of models that saw the fold. Ranks
     and decisions with folds of the user's own are measured on the first fold alone.
     :meth:`choose` compares these same gaps, and their lower ends are those of the interval alone,
     without the test of no gap. `benchmarks/promise.py` measures all of this together: of the limits
