@@ -20,10 +20,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from frhsic.auditing.comparing import difference
 from frhsic.auditing.measures import gap_number
-from frhsic.auditing.results import Change, Nodes
+from frhsic.auditing.results import Change, Nodes, Number
 from frhsic.parity.column import ColumnGap, GapOptions
 from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import FEW_VALUES, Windows
@@ -159,14 +160,41 @@ def split_change(before: Nodes, after: Nodes, attribute: str, level: float) -> I
     middle.more_variance = spread.more
     numbers = [gap_number("gdp", largest_gap([gap], options)) for gap in (first, middle, last)]
     parts = [
-        difference("people", attribute, numbers[0], numbers[1], level, spread.with_first),
-        difference("curve", attribute, numbers[1], numbers[2], level, spread.with_last),
+        _part("people", attribute, numbers[0], numbers[1], level, spread.with_first),
+        _part("curve", attribute, numbers[1], numbers[2], level, spread.with_last),
     ]
     apart = gap_number("shape", largest_gap([_curves_apart(old.keep(came), new)], options))
     assert apart.pvalue is not None
     parts.append(Change("shape", attribute, 0.0, apart.value, None, apart.pvalue, level))
     for part in parts:
         yield replace(part, reduction=None, unknown=unknown)
+
+
+def _part(
+    key: str, attribute: str, old: Number, new: Number, level: float, covariance: float
+) -> Change:
+    """Return the difference of two gaps, tested by its standard error alone.
+
+    What uncertain signs hide is the same of both gaps if neither the curve nor the people changed,
+    so that only the interval allows for it. Where the test rejects, the end nearer to 0 is that of
+    the test.
+    """
+    part = difference(key, attribute, old, new, level, covariance)
+    assert part.interval is not None
+    assert old.standard_error is not None
+    assert new.standard_error is not None
+    error = math.sqrt(max(old.standard_error**2 + new.standard_error**2 - 2 * covariance, 1e-300))
+    size = part.after - part.before
+    pvalue = 2 * float(ndtr(-abs(size) / error))
+    low, high = part.interval
+    if pvalue <= level:
+        reach = float(ndtri(1 - level / 2)) * error
+        if size > 0:
+            low = max(low, size - reach)
+        else:
+            high = min(high, size + reach)
+    interval = replace(part.interval, low=low, high=high)
+    return replace(part, interval=interval, pvalue=pvalue)
 
 
 def _known_windows(rows: Array) -> np.ndarray:
