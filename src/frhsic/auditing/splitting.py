@@ -1,4 +1,4 @@
-r"""How the change of a gap since an earlier audit splits: by who came, and by how they were scored.
+r"""Splits the change of a gap since an earlier audit: by the distribution of S, and by the scores.
 
 With the curve r, the mean score at a value of S, and the law p of S, the gap is
 :math:`\Gamma(r, p) = E_p |r - E_p r|`, and its change is
@@ -6,10 +6,10 @@ With the curve r, the mean score at a value of S, and the law p of S, the gap is
 .. math:: \Gamma(r_1, p_1) - \Gamma(r_0, p_0) = [\Gamma(r_0, p_1) - \Gamma(r_0, p_0)]
     + [\Gamma(r_1, p_1) - \Gamma(r_0, p_1)].
 
-The first part is that of who came, the second that of the curve. A curve that is reversed leaves
-the gap as it is, so that :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is
-tested, too. All are gaps of means in the same windows of values of S, and are estimated as every
-gap is: :math:`\Gamma(r_0, p_1)` from the earlier rows, weighted to the law of the new ones.
+The first part is due to the distribution of S, the second to the curve. A reversed curve has the
+same gap, so :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is
+tested, too. All are gaps of means in the same windows of values of S, and are estimated like any
+other gap: :math:`\Gamma(r_0, p_1)` from the earlier rows, weighted to the law of the new ones.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from frhsic.parity.rows import Array
 from frhsic.parity.sums import ScoreSums, node_levels, summed_effective_rows, window_share
 
 FEWEST = 5.0
-"""Earlier rows of a window at least; with fewer it is joined with the next one."""
+"""Smallest number of earlier rows in a window; one with fewer is joined with the next."""
 
 PART_DRAWS = 499
 
@@ -198,7 +198,7 @@ def _part(
 
 
 def _known_windows(rows: Array) -> np.ndarray:
-    """Return which windows begin one with enough earlier rows."""
+    """Return the windows at which a union with enough earlier rows begins."""
     starts = [0]
     total = 0.0
     for place, count in enumerate(rows.tolist()):
@@ -212,8 +212,8 @@ def _known_windows(rows: Array) -> np.ndarray:
 
 
 class _Variances(NamedTuple):
-    """Of the gap of the earlier curve among the people who came: what their shares add to its
-    variance beyond what its own rows do, and its covariances with the other two gaps.
+    """For the gap of the earlier curve among the new people: what their shares add to its
+    variance beyond that of its own rows, and its covariances with the other two gaps.
     """
 
     more: float
@@ -224,7 +224,7 @@ class _Variances(NamedTuple):
 def middle_variances(
     middle: ColumnGap, first: ColumnGap, last: ColumnGap, new: _Sample, came: np.ndarray
 ) -> _Variances:
-    """Return how the gap of the earlier curve among the people who came varies.
+    """Return how the gap of the earlier curve among the new people varies.
 
     The mean of a window moves it by share times slope, a share by the height of the window.
     """
@@ -241,13 +241,13 @@ def middle_variances(
 
 
 def _heights(gap: ColumnGap) -> Array:
-    """Return by how much the share of each window moves the gap."""
+    """Return how much the share of each window moves the gap."""
     heights = gap.signs.slope * gap.sums.powers[0, 1] / gap.sums.counts
     return np.asarray(heights - gap.shares @ heights)
 
 
 def _curves_apart(old: _Sample, new: _Sample) -> ColumnGap:
-    """Return the gap of the difference of the curves among the people who came.
+    """Return the gap of the difference of the curves among the new people.
 
     Rows of both samples have half of the weight of a window each, and twice their scores, those of
     the earlier one with the other sign, about the difference of both means.
