@@ -181,9 +181,8 @@ def _part(
     """
     part = difference(key, attribute, old, new, level, covariance)
     assert part.interval is not None
-    assert old.standard_error is not None
-    assert new.standard_error is not None
-    error = math.sqrt(max(old.standard_error**2 + new.standard_error**2 - 2 * covariance, 1e-300))
+    variance = sum((each.standard_error or 0.0) ** 2 for each in (old, new)) - 2 * covariance
+    error = math.sqrt(max(variance, 1e-300))
     size = part.after - part.before
     pvalue = 2 * float(ndtr(-abs(size) / error))
     low, high = part.interval
