@@ -33,7 +33,7 @@ from frhsic import (
 from frhsic.estimators import JoinedStrataWarning
 from frhsic.estimators.constraints import Constraint, GapCurves, LabelledRows
 from frhsic.estimators.families import NumberScores, log_loss_root
-from frhsic.estimators.solution import SHRINKAGES, Solution, best_frontier
+from frhsic.estimators.solution import Solution
 
 
 def people(n: int = 500, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
@@ -204,19 +204,10 @@ def test_large_strata_have_coefficients_of_their_own_and_small_ones_the_common_o
     """
     common, first, second = solved((8000, 8000))
     assert common + first > 0.3
-    assert common + second == approx(-(common + first), rel=0.15)  # but for ridge and smoothing
+    assert common + second == approx(-(common + first), rel=0.1)  # but for ridge and smoothing
     rare, large, small = solved((8000, 20))
     assert rare + large == approx(common + first, rel=0.3)
     assert abs(small - large) < 0.4 * abs(second - first)
-
-
-def test_the_shrinkage_with_the_least_loss_at_equal_gaps_is_taken():
-    gaps = np.array([1.0, 0.6, 0.2])
-    cheap = np.array([0.0, 0.1, 0.5]), gaps
-    dear = np.array([0.0, 0.2, 0.9]), gaps
-    stuck = np.array([0.0, 0.1]), np.array([1.0, 0.8])
-    assert best_frontier([dear, cheap, stuck], 2.0) == 1
-    assert np.inf in SHRINKAGES
 
 
 def test_curves_of_a_stratum_in_which_s_has_one_value_are_zero():

@@ -425,7 +425,7 @@ def test_a_limit_is_kept_at_the_first_place_by_its_upper_end_or_estimate():
 
 @pytest.mark.parametrize(("aim", "positions"), [("score", [8, 6, 4]), ("heads", [8, 8, 8])])
 def test_upper_ends_are_compared_on_two_ways_from_strict_trade_offs_on(aim, positions):
-    """From the strictest and from three quarters of the path, each up to the first beyond the limit;
+    """From the strictest and from three quarters of the path, each to the first beyond the limit;
     where the ends are one-sided, from the strictest alone.
     """
     highs = [0.3, 0.3, 0.3, 0.3, 0.1, 0.18, 0.15, 0.25, 0.12]

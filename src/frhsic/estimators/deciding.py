@@ -36,11 +36,9 @@ LEAST_WHOLE = 1e-3
 # κ: the gap of the solution exceeds its limit by at most κ|c|.
 DUAL_RIDGE = 1e-3
 
-# Weight of the squares of what the coefficients of strata differ by that stands for infinity.
-MOST_SHRINKAGE = 100.0
-
-# Smallest width of the kink, in root mean squares of η - τ, and difference between the gaps of soft
-# and hard decisions, as a share of the limit, from which on the kink is narrow enough.
+# Smallest width of the kink, in root mean squares of η - τ, and difference between soft and hard
+# decisions, of their gaps and of what they pay for them, as a share of the limits, from which on
+# the kink is narrow enough.
 DUAL_NARROWEST = 1e-3
 DUAL_AGREEMENT = 0.05
 
@@ -109,10 +107,8 @@ class Decisions(Family):
         columns = np.column_stack([levels, rest])[:, limited]
         average = np.hstack([np.diag(share) for share in curves.shares])
         away = np.eye(strata * width) - np.tile(average, (strata, 1))
-        shrinkage = np.minimum(np.broadcast_to(task.ridge, len(away))[-width:], MOST_SHRINKAGE)
-        ridge = DUAL_RIDGE * np.eye(len(away)) + away.T @ (
-            np.tile(shrinkage, strata)[:, None] * away
-        )
+        own = np.tile(np.broadcast_to(task.ridge, len(away))[-width:], strata)
+        ridge = DUAL_RIDGE * np.eye(len(away)) + away.T @ (own[:, None] * away)
         ridge = ridge[np.ix_(limited, limited)]
         line = LogisticRegression(C=CALIBRATION_WEIGHT, solver="newton-cholesky", tol=1e-10)
         line.fit(task.base[:, None], task.y, sample_weight=task.weights)
@@ -157,7 +153,8 @@ def solve_dual(
     which they are soft, d = expit((gains - means @ c) / width).
 
     The kink is smoothed over a width that is halved until soft and hard decisions have the same
-    gap.
+    gap and pay as much for it, :math:`E[d\,m_c]`. At the same gap, hard decisions that pay more or
+    less gain less than the most.
 
     Parameters
     ----------
@@ -174,7 +171,7 @@ def solve_dual(
     ridge
         :math:`\kappa`, or the matrix of a quadratic form in c in its place, (K, K).
     narrowest, agreement
-        Smallest width; difference of the gaps that is small enough.
+        Smallest width; difference of soft and hard decisions that is small enough.
     """
     unit = max(float(np.sqrt(weights @ gains**2)), 1e-9)
     if np.ndim(ridge) == 0:
@@ -186,13 +183,14 @@ def solve_dual(
     width = unit
     while True:
         z, multipliers = dual.minimum(width, z, multipliers, DUAL_ROUGH)
-        margin = gains - means @ (dual.moments @ z)
-        soft, hard = (
-            curves.gaps(means.T @ (weights * taken)[:, None])
-            for taken in (expit(margin / width), margin > 0)
-        )
-        agree = np.abs(soft - hard) <= agreement * limits
-        if width <= narrowest * unit or (width < 0.1 * unit and agree.all()):
+        c = dual.moments @ z
+        margin = gains - means @ c
+        soft = means.T @ (weights * expit(margin / width))
+        hard = means.T @ (weights * (margin > 0))
+        apart = np.abs(curves.gaps(soft[:, None]) - curves.gaps(hard[:, None]))
+        price = limits @ z[-len(limits) :]
+        agree = (apart <= agreement * limits).all() and abs(c @ (soft - hard)) <= agreement * price
+        if width <= narrowest * unit or (width < 0.1 * unit and agree):
             return dual.moments @ dual.minimum(width, z, multipliers, DUAL_PRECISION)[0], width
         width /= 2
 
