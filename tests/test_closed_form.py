@@ -255,7 +255,9 @@ def test_the_functions_of_s_give_the_gap_by_its_definition(name):
     law, rows = LAWS[name], LAWS[name].rows(NumberScores())
     f = np.random.default_rng(1).uniform(size=len(law.mass))
     x = np.indices(law.table.shape)[0].ravel()
-    assert rows.curves.largest(f[x][:, None]) == approx(law.gap(f), rel=1e-12)
+    assert rows.curves.largest(rows.curves.functions.T @ f[x][:, None]) == approx(
+        law.gap(f), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("loss", ["squared", "log"])
@@ -371,7 +373,9 @@ def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
         return
     assert family.loss(rows, new) < constant
     gaps = [
-        rows.curves.largest(family.outputs(own, rows.base, rows.columns)[:, None])
+        rows.curves.largest(
+            rows.curves.functions.T @ family.outputs(own, rows.base, rows.columns)[:, None]
+        )
         for own in (start, new)
     ]
     # numbers mix exactly; of probabilities the log-odds are mixed
@@ -562,7 +566,7 @@ def test_the_norm_over_gaps_is_close_to_the_largest_share_and_has_its_gradient()
         expected.append(basis.mass @ np.abs(curve).mean(axis=1))
     assert curves.gaps(sums) == approx(np.array(expected), rel=1e-12)
     shares = curves.gaps(sums) / [1.0, 0.5]
-    assert curves.largest(f) == approx(shares.max())
+    assert curves.largest(curves.functions.T @ f) == approx(shares.max())
     assert shares.max() < gap_norm(curves, sums, np.zeros(2))[0] < 1.2 * shares.max()
     smoothness = np.array([0.05, 0.1])
 

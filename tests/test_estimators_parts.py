@@ -139,7 +139,9 @@ def test_trade_offs_of_a_quadratic_cost_leave_the_shares_of_the_gap_that_they_ai
     family = NumberScores()
     gaps = np.array(
         [
-            curves.largest(family.outputs(own, task.base, task.columns)[:, None])
+            curves.largest(
+                curves.functions.T @ family.outputs(own, task.base, task.columns)[:, None]
+            )
             for own in solve(family, task)
         ]
     )
@@ -421,12 +423,12 @@ def test_a_limit_is_kept_at_the_first_place_by_its_upper_end_or_estimate():
     assert shown.choose(None, True).position == 0
 
 
-@pytest.mark.parametrize(("aim", "positions"), [("score", [5, 3, 1]), ("heads", [5, 5, 5])])
+@pytest.mark.parametrize(("aim", "positions"), [("score", [8, 6, 4]), ("heads", [8, 8, 8])])
 def test_upper_ends_are_compared_on_two_ways_from_strict_trade_offs_on(aim, positions):
-    """From the strictest and from three fifths of the path, each up to the first beyond the limit;
+    """From the strictest and from three quarters of the path, each to the first beyond the limit;
     where the ends are one-sided, from the strictest alone.
     """
-    highs = [0.3, 0.1, 0.18, 0.15, 0.25, 0.12]
+    highs = [0.3, 0.3, 0.3, 0.3, 0.1, 0.18, 0.15, 0.25, 0.12]
     gaps = {"age": tuple(Gap(0.1, 0.0, high) for high in highs)}
     losses = {"log_loss": np.zeros(len(highs))}
     shown = Frontier(aim, "gdp", losses, gaps, {"age": 0.0}, 0.95, 0.5, 100)

@@ -80,6 +80,18 @@ def test_a_curve_that_is_flatter_is_the_part_of_the_curve():
     assert not changes["people"].changed
 
 
+def test_a_part_is_significant_exactly_where_its_interval_excludes_0():
+    seen = set()
+    cases = [(0.006, None), (0.005, 11.0), (0.004, 10.0), (0.003, 9.0), (0.002, None)]
+    for seed, (slope, spread) in enumerate(cases):
+        changes = parts(sample(2 * seed + 1, slope=slope, spread=spread), sample(2 * seed))
+        for key in ("people", "curve"):
+            low, high = changes[key].interval
+            assert changes[key].significant == (not low <= 0 <= high)
+            seen.add((key, changes[key].significant))
+    assert len(seen) == 4
+
+
 @pytest.mark.slow
 def test_nothing_is_called_changed_more_often_than_the_level():
     called = {"people": 0, "curve": 0, "shape": 0}

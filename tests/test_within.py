@@ -129,10 +129,11 @@ def test_flat_curves_are_not_called_a_gap_however_many_strata_there_are():
         result = gdp(f, s, control_features=w, resamples=99)
         rejected += result.pvalue <= 0.05
         values.append(result.value)
-        table = pd.DataFrame({"f": f, "w": w, "s": s})
-        table["fifth"] = table.groupby("w")["s"].transform(lambda x: pd.qcut(x, 5, labels=False))
-        gap = table.groupby(["w", "fifth"])["f"].transform("mean")
-        plain.append((gap - table.groupby("w")["f"].transform("mean")).abs().mean())
+        if seed < 10:
+            table = pd.DataFrame({"f": f, "w": w, "s": s})
+            fifths = table.groupby("w")["s"].transform(lambda x: pd.qcut(x, 5, labels=False))
+            gap = table.groupby(["w", fifths])["f"].transform("mean")
+            plain.append((gap - table.groupby("w")["f"].transform("mean")).abs().mean())
     assert rejected <= 4 + 2 * np.sqrt(80 * 0.05 * 0.95)
     assert np.mean(values) < 0.1 * np.mean(plain)  # the plug-in gap is noise alone
 

@@ -142,7 +142,7 @@ def distill(
     fitted = teacher._fit(*select_rows(part > 1))
     assert fitted is not None
     assert teacher.frontier_ is not None
-    if controls is not None and not teacher.controls_among(given["X"]):
+    if controls is not None and not teacher._controls_among(given["X"]):
         raise ValueError(
             "control_features are not columns of X, but a plain model only sees X. Add them to X,"
             " or leave them out."
@@ -278,7 +278,7 @@ class _Comparison:
             s,
             None if rows.weights is None else rows.weights[known],
             None if rows.groups is None else np.unique(rows.groups[known], return_inverse=True)[1],
-            teacher.strata_of(X, None),
+            teacher._strata_of(X, None),
             attributes.names,
         )
 

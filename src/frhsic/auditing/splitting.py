@@ -1,4 +1,4 @@
-r"""How the change of a gap since an earlier audit splits: by who came, and by how they were scored.
+r"""Splits the change of a gap since an earlier audit: by the distribution of S, and by the scores.
 
 With the curve r, the mean score at a value of S, and the law p of S, the gap is
 :math:`\Gamma(r, p) = E_p |r - E_p r|`, and its change is
@@ -6,10 +6,10 @@ With the curve r, the mean score at a value of S, and the law p of S, the gap is
 .. math:: \Gamma(r_1, p_1) - \Gamma(r_0, p_0) = [\Gamma(r_0, p_1) - \Gamma(r_0, p_0)]
     + [\Gamma(r_1, p_1) - \Gamma(r_0, p_1)].
 
-The first part is that of who came, the second that of the curve. A curve that is reversed leaves
-the gap as it is, so that :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is
-tested, too. All are gaps of means in the same windows of values of S, and are estimated as every
-gap is: :math:`\Gamma(r_0, p_1)` from the earlier rows, weighted to the law of the new ones.
+The first part is due to the distribution of S, the second to the curve. A reversed curve has the
+same gap, so :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is
+tested, too. All are gaps of means in the same windows of values of S, and are estimated like any
+other gap: :math:`\Gamma(r_0, p_1)` from the earlier rows, weighted to the law of the new ones.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from frhsic.auditing.comparing import difference
 from frhsic.auditing.measures import gap_number
-from frhsic.auditing.results import Change, Nodes
+from frhsic.auditing.results import Change, Nodes, Number
 from frhsic.parity.column import ColumnGap, GapOptions
 from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import FEW_VALUES, Windows
@@ -31,7 +32,7 @@ from frhsic.parity.rows import Array
 from frhsic.parity.sums import ScoreSums, node_levels, summed_effective_rows, window_share
 
 FEWEST = 5.0
-"""Earlier rows of a window at least; with fewer it is joined with the next one."""
+"""Smallest number of earlier rows in a window; one with fewer is joined with the next."""
 
 PART_DRAWS = 499
 
@@ -159,8 +160,8 @@ def split_change(before: Nodes, after: Nodes, attribute: str, level: float) -> I
     middle.more_variance = spread.more
     numbers = [gap_number("gdp", largest_gap([gap], options)) for gap in (first, middle, last)]
     parts = [
-        difference("people", attribute, numbers[0], numbers[1], level, spread.with_first),
-        difference("curve", attribute, numbers[1], numbers[2], level, spread.with_last),
+        _part("people", attribute, numbers[0], numbers[1], level, spread.with_first),
+        _part("curve", attribute, numbers[1], numbers[2], level, spread.with_last),
     ]
     apart = gap_number("shape", largest_gap([_curves_apart(old.keep(came), new)], options))
     assert apart.pvalue is not None
@@ -169,8 +170,34 @@ def split_change(before: Nodes, after: Nodes, attribute: str, level: float) -> I
         yield replace(part, reduction=None, unknown=unknown)
 
 
+def _part(
+    key: str, attribute: str, old: Number, new: Number, level: float, covariance: float
+) -> Change:
+    """Return the difference of two gaps, tested by its standard error alone.
+
+    What uncertain signs hide is the same of both gaps if neither the curve nor the people changed,
+    so that only the interval allows for it. Where the test rejects, the end nearer to 0 is that of
+    the test.
+    """
+    part = difference(key, attribute, old, new, level, covariance)
+    assert part.interval is not None
+    variance = sum((each.standard_error or 0.0) ** 2 for each in (old, new)) - 2 * covariance
+    error = math.sqrt(max(variance, 1e-300))
+    size = part.after - part.before
+    pvalue = 2 * float(ndtr(-abs(size) / error))
+    low, high = part.interval
+    if pvalue <= level:
+        reach = float(ndtri(1 - level / 2)) * error
+        if size > 0:
+            low = max(low, size - reach)
+        else:
+            high = min(high, size + reach)
+    interval = replace(part.interval, low=low, high=high)
+    return replace(part, interval=interval, pvalue=pvalue)
+
+
 def _known_windows(rows: Array) -> np.ndarray:
-    """Return which windows begin one with enough earlier rows."""
+    """Return the windows at which a union with enough earlier rows begins."""
     starts = [0]
     total = 0.0
     for place, count in enumerate(rows.tolist()):
@@ -184,8 +211,8 @@ def _known_windows(rows: Array) -> np.ndarray:
 
 
 class _Variances(NamedTuple):
-    """Of the gap of the earlier curve among the people who came: what their shares add to its
-    variance beyond what its own rows do, and its covariances with the other two gaps.
+    """For the gap of the earlier curve among the new people: what their shares add to its
+    variance beyond that of its own rows, and its covariances with the other two gaps.
     """
 
     more: float
@@ -196,7 +223,7 @@ class _Variances(NamedTuple):
 def middle_variances(
     middle: ColumnGap, first: ColumnGap, last: ColumnGap, new: _Sample, came: np.ndarray
 ) -> _Variances:
-    """Return how the gap of the earlier curve among the people who came varies.
+    """Return how the gap of the earlier curve among the new people varies.
 
     The mean of a window moves it by share times slope, a share by the height of the window.
     """
@@ -213,13 +240,13 @@ def middle_variances(
 
 
 def _heights(gap: ColumnGap) -> Array:
-    """Return by how much the share of each window moves the gap."""
+    """Return how much the share of each window moves the gap."""
     heights = gap.signs.slope * gap.sums.powers[0, 1] / gap.sums.counts
     return np.asarray(heights - gap.shares @ heights)
 
 
 def _curves_apart(old: _Sample, new: _Sample) -> ColumnGap:
-    """Return the gap of the difference of the curves among the people who came.
+    """Return the gap of the difference of the curves among the new people.
 
     Rows of both samples have half of the weight of a window each, and twice their scores, those of
     the earlier one with the other sign, about the difference of both means.

@@ -251,9 +251,9 @@ class GapCurves:
         """Return the gaps (J,) of sums (K, c), means over their columns."""
         return np.asarray(self.own.T @ (self.mass * np.abs(self.values @ sums).mean(axis=1)))
 
-    def largest(self, outputs: np.ndarray) -> float:
-        """Return the largest gap of outputs (n, c), each over its scale."""
-        return float((self.gaps(self.functions.T @ outputs) / self.scales).max())
+    def largest(self, sums: np.ndarray) -> float:
+        """Return the largest gap of sums (K, c), each over its scale."""
+        return float((self.gaps(sums) / self.scales).max())
 
 
 def condition_mask(among: Among, y: np.ndarray) -> np.ndarray:

@@ -120,8 +120,7 @@ class Decisions(Family):
         offset = task.weights @ columns / (task.weights @ chance)
         centered = columns - chance * offset
         sums = centered.T @ (task.weights * (gains > 0))
-        whole = float((curves.gaps(sums[:, None]) / curves.scales).max())
-        limits = max(whole, LEAST_WHOLE) * curves.scales
+        limits = max(curves.largest(sums[:, None]), LEAST_WHOLE) * curves.scales
         path = []
         for share in shares:
             c = np.zeros(len(offset))

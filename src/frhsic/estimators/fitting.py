@@ -301,7 +301,7 @@ class ParityModel(BaseEstimator):
             )
         return s
 
-    def controls_among(self, X: Any) -> bool:
+    def _controls_among(self, X: Any) -> bool:
         """Return whether all controls are columns of a table."""
         if self.strata_ is None or not is_frame(X):
             return False
@@ -309,7 +309,7 @@ class ParityModel(BaseEstimator):
 
     def _stratum_columns(self, X: Any, strata: np.ndarray | None) -> np.ndarray:
         """Return which stratum each row is in, (n, S), if the table does not tell it."""
-        if strata is None or self.strata_ is None or self.controls_among(X):
+        if strata is None or self.strata_ is None or self._controls_among(X):
             return np.zeros((_num_samples(X), 0))
         return np.asarray(strata[:, None] == np.arange(self.strata_.other), dtype=np.float64)
 

@@ -39,17 +39,16 @@ AIM_MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 # without constraint.
 RESAMPLES = 49
 RANK_RESAMPLES = 16
-TEST_RESAMPLES = 499
+TEST_RESAMPLES = 199
 
 # Gaps that differ by less count as equal; weight of the upper end, relative to the estimate, among
 # equal ones.
 TIE = 1e-6
 
-# Share of the path at which the second search for a limit starts, where the target is about a fifth
-# of the gap: on few distinct rows the strictest trade-offs often have larger gaps than those before
-# them. On synthetic tables with 30 distinct rows, 92 of 94 fits then keep a limit on ranks at 1,000
-# rows, instead of 79, and exceed it no more often (benchmarks/promise.py); .7 works as well.
-SECOND_START = 0.6
+# Share of the path from which the second search for a limit starts, where about a fifth of the gap
+# was aimed at: on few distinct rows the strictest trade-offs can have larger gaps than those before
+# them, and the first search then stops at once (benchmarks/promise.py).
+SECOND_START = 0.75
 
 # Level of the test for an unconstrained gap.
 DISTINCT = 0.05
@@ -173,15 +172,15 @@ class Gap:
 class Frontier:
     """Every trade-off of one fit, from no constraint to almost no gap.
 
-    Performance and gaps are measured out of fold: each row by models and coefficients fitted on the
-    rows of the other folds. A few things are shared by all folds and depend on all rows: the
-    functions of the attributes, the units and the ridge of the coefficients, and which trade-offs
-    are mixed with a constant; and coefficients are fitted to predictions of models that saw the
-    fold. Ranks and decisions with custom folds are measured on the first fold only. :meth:`choose`
-    compares these same gaps, and their lower ends come from the interval alone, without the test of
-    no gap. `benchmarks/promise.py` measures the effect of all this: of the limits that upper ends
-    of 95 % intervals kept, the population exceeded 10 of 852 for scores, 9 of 837 for ranks and 23
-    of 852 for decisions.
+    Performance and gaps are measured out of fold: each row by models and coefficients that were
+    fitted on the rows of the other folds. All rows decide a few things that the folds share: the
+    functions of the attributes, the units and the ridge of the coefficients, and where the path
+    ends; and coefficients fit predictions of models that saw the fold. Ranks
+    and decisions with folds of the user's own are measured on the first fold alone.
+    :meth:`choose` compares these same gaps, and their lower ends are those of the interval alone,
+    without the test of no gap. `benchmarks/promise.py` measures all of this together: of the limits
+    that upper ends of 95 % intervals kept, the population exceeded 10 of 852 for scores, 9 of
+    837 for ranks and 23 of 852 for decisions.
 
     Attributes
     ----------

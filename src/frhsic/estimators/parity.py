@@ -410,7 +410,7 @@ class ParityEstimator(ParityModel, ABC):
         codes = strata.codes(control_features)
         check_consistent_length(X, codes)
         self.strata_ = strata
-        if self.controls_among(X) and not np.array_equal(codes, strata.codes(self._controls(X))):
+        if self._controls_among(X) and not np.array_equal(codes, strata.codes(self._controls(X))):
             raise ValueError(
                 f"control_features has the columns {strata.label}, which X also has, with different"
                 " values. Pass their names, or rename those of control_features."
@@ -426,13 +426,13 @@ class ParityEstimator(ParityModel, ABC):
         by_text = {str(name): frame[name] for name in frame.columns}
         return pd.DataFrame({one.name: by_text[one.name] for one in self.strata_.columns})
 
-    def strata_of(self, X: Any, control_features: Any) -> np.ndarray | None:
+    def _strata_of(self, X: Any, control_features: Any) -> np.ndarray | None:
         """Return the number of the stratum of each new row, where people are compared within
         strata.
         """
         if self.strata_ is None:
             return None
-        if control_features is None and not self.controls_among(X):
+        if control_features is None and not self._controls_among(X):
             raise ValueError(
                 f"this model compares people of equal {self.strata_.label}, which X lacks: pass"
                 f" control_features.{ROUTING}"
@@ -561,7 +561,7 @@ class ParityEstimator(ParityModel, ABC):
             predicted = self._predictions(X, None, self._classes)
             return self._eta_and_means(predicted.mean(axis=0))[0]
         s = self._sensitive(X, sensitive_features)
-        strata = self.strata_of(X, control_features)
+        strata = self._strata_of(X, control_features)
         codes = None if self.folds_ is None else self._coded(X, s, strata)
         scores = [
             solution.scores(self.choice_.position, fold, eta, means, strata)

@@ -19,17 +19,17 @@ from frhsic.parity.limits import Limit
 # prediction is left.
 LEAST_MIXED = 0.1
 
+# Smaller gaps count as this one where gains are divided by them.
+LEAST_GAP = 1e-12
+
 # Rows that the common coefficients are worth in each stratum: one of as many rows goes half of the
 # way to coefficients of its own, a large one all of it. On rows of Adult and ACS income, decisions
 # want 3 to 30 rows and scores 30 to 300; the loss at equal gaps changes by .001 between.
 COMMON_ROWS = 50
 
-# Smaller gaps count as this one where gains are divided by them.
-LEAST_GAP = 1e-12
-
 # Trade-offs from one that is solved to the next: the others lie between their parameters. On the
 # laws of benchmarks/promise.py at 1,000 rows, 7 solved ones with 7 between two cost what 14 with 3
-# do; half as many of all cost 3 % more, since the next one that keeps a limit is farther from it.
+# do; half as many of all cost 4 to 8 % more, since the next one within a limit is farther from it.
 BETWEEN = 8
 
 
@@ -156,8 +156,7 @@ class Solution:
                 loss, own = self.family.measured(part, parameters, functions)
                 losses[i] += share * loss
                 sums[i] += own
-        gaps = [(curves.gaps(each) / curves.scales).max() for each in sums]
-        return losses, np.array(gaps)
+        return losses, np.array([curves.largest(each) for each in sums])
 
     @property
     def constant(self) -> np.ndarray:

@@ -5,7 +5,7 @@ Over all functions f of x, the least loss at a given gap has a closed form,
 .. math:: \partial \ell(f(x), \eta(x)) = -m_c(x), \qquad m_c(x) = \sum_k c_k m_k(x),
 
 with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). Here the
-few numbers c are found by BFGS, for each :math:`\mu` of a grid, on rows whose :math:`\eta` and
+few numbers c are found by L-BFGS, for each :math:`\mu` of a grid, on rows whose :math:`\eta` and
 :math:`m` come from models that have not seen them:
 
 .. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \sum_k r_k c_k^2 + \frac\mu2 \,
@@ -24,7 +24,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
+from scipy.optimize import minimize
 
 from frhsic.estimators.constraints import GapCurves
 from frhsic.estimators.families import SmoothFamily, SolverTask
@@ -40,9 +40,6 @@ STRICTEST = 100.0
 # Decrease of the objective in a step that ends the search for its least value, and steps at most.
 TOLERANCE = 1e-5
 MOST_STEPS = 60
-
-# Smallest eigenvalue of the metric over its largest; rounding would make smaller ones negative.
-LEAST_CURVATURE = 1e-10
 
 # ε, as a share of the gap that a trade-off aims at.
 SMOOTHNESS = 0.1
@@ -67,10 +64,9 @@ def solve(family: SmoothFamily, task: SolverTask) -> np.ndarray:
         mu: float,
         target: float = 1.0,
         free: int | None = None,
-        metric: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first `free` scaled parameters with the least objective, while others stay,
-        and the inverse curvature there; that of a neighbour is the metric to start with.
+    ) -> np.ndarray:
+        """Return the scaled parameters of which the first `free` have the least objective, while
+        others stay.
         """
 
         def objective(scaled: np.ndarray) -> tuple[float, np.ndarray]:
@@ -83,45 +79,34 @@ def solve(family: SmoothFamily, task: SolverTask) -> np.ndarray:
             slope[first.own :] += 2 * task.ridge * along
             return loss + ridge + mu * norm**2 / 2, (slope * first.scales)[: len(scaled)]
 
-        least = np.inf
-
-        def stop_without_progress(intermediate_result: OptimizeResult) -> None:
-            nonlocal least
-            value = intermediate_result.fun
-            if least - value <= TOLERANCE * max(abs(value), 1.0):
-                raise StopIteration
-            least = value
-
         found = minimize(
             objective,
             start[:free],
             jac=True,
-            method="BFGS",
-            callback=stop_without_progress,
-            options={"maxiter": MOST_STEPS, "hess_inv0": metric},
+            method="L-BFGS-B",
+            options={"maxiter": MOST_STEPS, "ftol": TOLERANCE},
         )
-        inverse = positive_definite(found.hess_inv)
-        return np.append(found.x, start[len(found.x) :]), inverse
+        return np.append(found.x, start[len(found.x) :])
 
     def loss_at(scaled: np.ndarray) -> float:
         return family.loss(task, scaled * first.scales)
 
     # The first trade-off has c = 0: where η is wrong, moving along m lowers the loss and can raise
     # the gap of the model. The others start from the least loss over c, too.
-    calibrated, _ = solved(first.parameters / first.scales, 0.0, free=first.own)
-    free, metric = solved(calibrated, 0.0)
+    calibrated = solved(first.parameters / first.scales, 0.0, free=first.own)
+    free = solved(calibrated, 0.0)
     # a model of y without error has no loss to measure by, so a tenth of the variance of y counts
     # at least
     variance = np.average((task.y - task.mean()) ** 2, axis=0, weights=task.weights)
     unit = max(family.loss(task, first.parameters), 0.1 * float(variance.sum()))
-    strict, _ = solved(free, STRICTEST * unit)
+    strict = solved(free, STRICTEST * unit)
     cost = max(loss_at(strict) - loss_at(free), 1e-4 * unit)
     path = [calibrated]
     current = free
     for target in GAP_SHARES[1:]:
         # where the cost of a share r of the gap is cost * (1 - r)², this μ leads to it
         mu = 2 * cost * (1 - target) / target
-        current, metric = solved(current, mu, target, metric=metric)
+        current = solved(current, mu, target)
         path.append(current)
     return np.asarray(np.array(path) * first.scales)
 
@@ -141,11 +126,3 @@ def gap_norm(
     slopes = (shares / max(norm, 1e-300)) ** (NORM_POWER - 1) / curves.scales
     along = mass * curve / np.maximum(length, 1e-300)
     return norm, curves.values.T @ ((curves.own @ slopes)[:, None] * along)
-
-
-def positive_definite(matrix: np.ndarray) -> np.ndarray:
-    """Return the nearest symmetric matrix whose eigenvalues are positive in floating point."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    floor = max(float(values[-1]), LEAST_CURVATURE) * LEAST_CURVATURE
-    nearest = (vectors * np.maximum(values, floor)) @ vectors.T
-    return np.asarray((nearest + nearest.T) / 2)

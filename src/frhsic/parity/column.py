@@ -135,16 +135,15 @@ class ColumnGap:
 
     def _signs(self, shrinkage: float) -> Signs:
         mean = self.means.mean[:, None]
-        wide = self.means.wide[:, None]
-        signed, error, _ = self._signed_means(mean, wide, shrinkage)
-        soft = erf(standardized_means(signed, error)[:, 0] / math.sqrt(2))
+        signed, error, covariance = self._signed_means(mean, self.means.wide[:, None], shrinkage)
+        soft, steepness = soft_signs(signed, error)
         return Signs(
             shrinkage=shrinkage,
             mean=signed[:, 0],
             error=error[:, 0],
-            soft=soft,
-            gap=float(self.statistic(mean, wide, shrinkage)[0]),
-            slope=self.sums.n * ((self.shares * soft) @ self.windows.deviations),
+            soft=soft[:, 0],
+            gap=float((self.shares @ (soft * mean - steepness * covariance))[0]),
+            slope=self.sums.n * ((self.shares * soft[:, 0]) @ self.windows.deviations),
         )
 
     def _signed_means(
@@ -167,11 +166,8 @@ class ColumnGap:
     def statistic(self, mean: Array, wide: Array, shrinkage: Array | float) -> Array:
         """Return the estimate of each column of local means, of shape (nodes, draws)."""
         signed, error, covariance = self._signed_means(mean, wide, shrinkage)
-        x = standardized_means(signed, error)
-        noise = covariance * math.sqrt(2 / math.pi) / np.maximum(SOFTNESS * error, TINY)
-        return np.asarray(
-            self.shares @ (erf(x / math.sqrt(2)) * mean - np.exp(-(x**2) / 2) * noise)
-        )
+        soft, steepness = soft_signs(signed, error)
+        return np.asarray(self.shares @ (soft * mean - steepness * covariance))
 
     def noise_statistics(self, mean: Array, wide: Array) -> Array:
         """Return the estimate of each column of drawn noise, whose signs are as coarse as it
@@ -238,9 +234,14 @@ class ColumnGap:
         return float(self.drawn[key])
 
 
-def standardized_means(mean: Array, error: Array) -> Array:
-    """Return means in units of the softness of their signs; a sign beyond the ends is certain."""
-    return np.asarray(np.clip(mean / np.maximum(SOFTNESS * error, TINY), -40, 40))
+def soft_signs(mean: Array, error: Array) -> tuple[Array, Array]:
+    """Return the soft signs of means with some standard errors, and their slopes; a sign far from 0
+    is certain.
+    """
+    softness = np.maximum(SOFTNESS * error, TINY)
+    x = np.clip(mean / softness, -40, 40)
+    slope = np.exp(-(x**2) / 2) * (math.sqrt(2 / math.pi) / softness)
+    return np.asarray(erf(x / math.sqrt(2))), slope
 
 
 def chi_factor(freedom: float, options: GapOptions) -> Array:

@@ -25,21 +25,21 @@ from frhsic.tables.columns import (
 )
 
 FIFTHS = 5
-"""Number of quantile bins for numeric controls with more values than that."""
+"""Number of parts with equal counts that a number with more values is cut into."""
 
 LEAST_STRATUM_ROWS = 50
-"""Fewest rows of a stratum; with fewer the interval of its gap is uninformative."""
+"""Smallest number of rows of a stratum; with fewer, the interval of its gap is too wide to use."""
 
 MOST_STRATA = 32
-"""Most strata; the largest ones are kept."""
+"""Largest number of strata; the others are joined."""
 
 OTHER = "other"
 
 
 @dataclass(frozen=True)
 class ControlColumn:
-    """How the values of one control become levels: numbers by the upper ends of all bins but the
-    last, other values as text.
+    """How the values of one control become levels. Numbers have the upper ends of all parts but the
+    last in `cuts`; other values are text.
     """
 
     name: str
@@ -72,7 +72,7 @@ class ControlColumn:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Name of each level, such as ``"cook"`` or ``"above 35 to 40"``."""
+        """The name of each level, such as ``"cook"`` or ``"above 35 to 40"``."""
         if not self.cuts:
             return self.levels
         ends = [f"{cut:.6g}" for cut in self.cuts]
@@ -153,7 +153,7 @@ class Strata:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Name of each stratum; the last is "other"."""
+        """The name of each stratum; the last is "other"."""
         texts = [column.texts for column in self.columns]
         crossed = [
             ", ".join(each[level] for each, level in zip(texts, cell)) for cell in self.levels
@@ -167,7 +167,7 @@ class Strata:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about binned controls and merged strata."""
+        """Sentences that say what was cut and joined."""
         notes = [
             f"{column.name} is numeric and was cut into {len(column.texts)} bins of about equal"
             f" size: {'; '.join(column.texts)}."

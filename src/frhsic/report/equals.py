@@ -11,7 +11,7 @@ from frhsic.report.people import axis_name, curve_line, drawn_domain, drawn_exte
 from frhsic.report.words import drift_verdict, say
 
 MOST_PICTURES = 8
-"""Strata whose curves are shown at once; others are folded."""
+"""Number of strata whose curves are shown at once; others are folded."""
 
 
 def equal_gaps(audit: Audit, s: str) -> Within | None:
@@ -56,7 +56,7 @@ def first_equal_sentence(audit: Audit, s: str) -> str:
 
 
 def worst_stratum_sentence(audit: Audit, s: str) -> str:
-    """Return in which stratum the gap is largest, or that no stratum stands out by itself."""
+    """Return the stratum with the largest gap, or say that none is significant by itself."""
     within = equal_gaps(audit, s)
     if within is None:
         return ""
@@ -74,7 +74,7 @@ def worst_stratum_sentence(audit: Audit, s: str) -> str:
 
 
 def parts_sentence(audit: Audit, s: str) -> str:
-    """Return the gap of all people as a sum: what lies within strata, and what between them."""
+    """Return the gap of all people as the sum of a part within strata and one between them."""
     within = equal_gaps(audit, s)
     if within is None:
         return ""
@@ -128,7 +128,7 @@ def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
 
 
 def center_curve(curve: Curve) -> Curve:
-    """Return a curve less its overall mean."""
+    """Return a curve minus its overall mean."""
 
     def shifted(values: Sequence[float]) -> tuple[float, ...]:
         return tuple(value - curve.overall for value in values)

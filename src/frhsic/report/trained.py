@@ -112,7 +112,7 @@ def trained_report(
     if labels is not None and len(labels) > 2:
         shown = int(np.argmax([np.sum(np.asarray(y) == label) for label in labels]))
     rest = (sample_weight, "sample_weight"), (groups, "groups")
-    strata = model.strata_of(X, control_features)
+    strata = model._strata_of(X, control_features)
     _arrays.require_same_rows((X, "X"), (y, "y"), (sensitive_features, "sensitive_features"), *rest)
     settings = settings or Settings()
     context = context or Context()
