@@ -154,8 +154,8 @@ class VariedFairret(VariedMMD):
 
 
 class VariedGeDI(Varied):
-    r"""Generalized disparate impact (Giuliani, Misino and Lombardi 2023): the sum of absolute
-    coefficients of the least-squares polynomial of the scores in S, up to some degree.
+    """Generalized disparate impact (Giuliani, Misino and Lombardi 2023): the standard deviation of
+    the least-squares polynomial of the scores in S, up to some degree, over that of S.
     """
 
     needs_scores = True
@@ -165,11 +165,14 @@ class VariedGeDI(Varied):
         assert self.settings is not None
         degrees = torch.arange(1, MOST_DEGREE + 1, device=batch.s.device)
         used = (degrees <= self.settings[0]).to(batch.s)
-        powers = batch.s[:, :1] ** degrees
-        powers = (powers - powers.mean(0)) * used
+        s = batch.s[:, :1] - batch.s[:, :1].mean()
+        powers = s**degrees
+        powers = (powers - powers.mean(0)) / (powers.square().mean(0).sqrt() + 1e-12) * used
         f = batch.scores[:, 0] - batch.scores[:, 0].mean()
         square = powers.mT @ powers / batch.rows + torch.diag(1 - used + RIDGE)
-        return torch.linalg.solve(square, powers.mT @ f / batch.rows).abs().sum()
+        slope = powers.mT @ f / batch.rows
+        explained = slope @ torch.linalg.solve(square, slope)
+        return (explained + 1e-12).sqrt() / (s.square().mean().sqrt() + 1e-12)
 
 
 class VariedKernelHGR(Varied):
@@ -193,7 +196,7 @@ def chi_squared(f: Tensor, s: Tensor, factor: float | Tensor = 1.0) -> Tensor:
     places = torch.linspace(-2.5, 2.5, min(50, int(5 / width)), device=f.device, dtype=f.dtype)
 
     def bumps(x: Tensor) -> Tensor:
-        x = (x - x.mean()) / (x.var(correction=0) + 1e-12).sqrt()
+        x = (x - x.mean()) / (x.var() + 1e-12).sqrt()
         return torch.exp(-((places[:, None] - x) ** 2) / (2 * (factor * width) ** 2))
 
     joint = bumps(f) @ bumps(s).mT / len(f) + 1e-10
