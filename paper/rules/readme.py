@@ -21,18 +21,19 @@ def phrases() -> Iterator[str]:
     """Yield what the page says."""
     yield from index.shown()
     cells = on_fresh_tables()
-    by_base = standings(cells, "scores", False)
-    trees, *networks = (by_base["closed form", base] for base in ("trees", *BASES[:2]))
-    yield (
-        f"ahead in {trees.ahead} of {sum(trees)} on trees and in"
-        f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))} on networks"
-    )
-    for quantity in ("ranks", "decisions"):
-        own = standing_of("closed form", cells, quantity, False)
+    if cells:
+        by_base = standings(cells, "scores", False)
+        trees, *networks = (by_base["closed form", base] for base in ("trees", *BASES[:2]))
         yield (
-            f"{quantity.capitalize()}: ahead in {own.ahead} of {sum(own)} cells, level in"
-            f" {own.level}, behind in {own.behind}"
+            f"ahead in {trees.ahead} of {sum(trees)} on trees and in"
+            f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))} on networks"
         )
+        for quantity in ("ranks", "decisions"):
+            own = standing_of("closed form", cells, quantity, False)
+            yield (
+                f"{quantity.capitalize()}: ahead in {own.ahead} of {sum(own)} cells, level in"
+                f" {own.level}, behind in {own.behind}"
+            )
     less, more, total, _ = beside_rivals()
     yield f"in {less} of {total} comparisons, and more in {more or 'none'}"
     gpu = benchmark("gpu.json")

@@ -230,6 +230,6 @@ def draw_standings(cells: Cells, with_s: bool) -> Figure | None:
         name_rows(ax, [f"{method_name(str(way))} ({sizes[way]})" for way in shares.index])
         ax.set_title(YARDSTICKS[quantity])
     axes[-1].set_xlim(0, 100)
-    axes[-1].set_xlabel("cells in which the method is best or level, %; in brackets: of how many")
+    axes[-1].set_xlabel("best or level, % of the cells (their number in brackets)")
     finish(figure, axes)
     return figure
