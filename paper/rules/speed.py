@@ -53,7 +53,7 @@ def phrases() -> Iterator[str]:
 
 def beside_peers(peers: dict[str, Any]) -> Iterator[str]:
     """Yield the table of other libraries."""
-    names = {"HSIC divided by its norms": "HSIC, normalised", "pykeops": "KeOps"}
+    names = {"HSIC divided by its norms": "HSIC, normalised", "pykeops": "KeOps", "numpy": "NumPy, dense"}
     apart = max(r["difference"] for r in peers["records"] if r["task"] == "gamma test")
     yield f"(`benchmarks/cpu_peers.py`, {machine(peers)})"
     yield f"p-values of the gamma test differ by up to {short(apart, 3)}"
@@ -66,6 +66,8 @@ def beside_peers(peers: dict[str, Any]) -> Iterator[str]:
         )
     hyppo = max(r["megabytes"]["peer"] for r in peers["records"] if r["peer"] == "hyppo")
     yield f"{hyppo / 1000:.1f} GB for hyppo at 5,000 rows"
+    dense = [r["ratio"] for r in peers["records"] if r["peer"] == "numpy"]
+    yield f"dense matrices in NumPy take {two(min(dense))} to {two(max(dense))} times as long"
 
 
 def on_gpu() -> Iterator[str]:
