@@ -53,7 +53,11 @@ def phrases() -> Iterator[str]:
 
 def beside_peers(peers: dict[str, Any]) -> Iterator[str]:
     """Yield the table of other libraries."""
-    names = {"HSIC divided by its norms": "HSIC, normalised", "pykeops": "KeOps", "numpy": "NumPy, dense"}
+    names = {
+        "HSIC divided by its norms": "HSIC, normalised",
+        "pykeops": "KeOps",
+        "numpy": "NumPy, dense",
+    }
     apart = max(r["difference"] for r in peers["records"] if r["task"] == "gamma test")
     yield f"(`benchmarks/cpu_peers.py`, {machine(peers)})"
     yield f"p-values of the gamma test differ by up to {short(apart, 3)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -248,7 +249,9 @@ def _paths(
     rate = mean if table.binary else None
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        started = time.perf_counter()
         points = list(path(task, way, trials))
+        seconds = time.perf_counter() - started
         if chosen:
             points = [
                 one._replace(quantity=quantity)
@@ -264,7 +267,8 @@ def _paths(
                 Point(CONSTANT, -1, 0.0, split, np.full(len(others), mean))
                 for split, (_, others) in enumerate(task.sets)
             ]
-    return pool_points(points, table, task.sets, rate, role == "test")
+    found = pool_points(points, table, task.sets, rate, role == "test")
+    return [{"seconds": seconds, **one} for one in found]
 
 
 def chosen_trial(trials: Sequence[Record], way: str) -> tuple[int, tuple[float, ...]]:
