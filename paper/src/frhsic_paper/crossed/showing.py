@@ -209,9 +209,7 @@ def tables(results: Results) -> list[Listed]:
             for quantity, title in YARDSTICKS.items():
                 heading = f"{title[0].upper()}{title[1:]}, {who}: {words}"
                 found.append(Listed(heading, make(cells, quantity, with_s), folded=folded))
-    heading = (
-        "Median seconds of a method on a table: all folds and trade-offs, in one process"
-    )
+    heading = "Median seconds of a method on a table: all folds and trade-offs, in one process"
     found.append(Listed(heading, seconds_table(results), folded=True))
     heading = "Loss of the bases without constraint, over that of a constant"
     found.append(Listed(heading, base_table(results), folded=True))
