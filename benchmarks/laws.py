@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,15 @@ from scipy.special import betainc, betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 from frhsic.auditing import Audit, Settings, audit, drift
 from frhsic.auditing.comparing import check_limits, difference
-from frhsic.auditing.measures import Rows, covariance, gap_number, gap_terms, gaps_and_curves
+from frhsic.auditing.measures import (
+    Rows,
+    changes,
+    covariance,
+    gap_number,
+    gap_terms,
+    gaps_and_curves,
+    performance,
+)
 from frhsic.auditing.results import (
     LIMITABLE,
     AttributeAudit,
@@ -57,8 +66,8 @@ from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardi
 from frhsic.parity.column import column_gaps
 from frhsic.parity.limits import parse_limits
 from frhsic.parity.strata import Strata
-from frhsic.report.first_page import Headline, verdict
-from frhsic.report.model import Report, TradeOff, TradeOffPoint
+from frhsic.report.first_page import GAINS, Headline, costs, verdict
+from frhsic.report.model import Report, Stop, TradeOff, TradeOffPoint
 from frhsic.report.people import sort_groups, worst_sentence
 
 ROOT = Path(__file__).parents[1]
@@ -70,6 +79,14 @@ SLACK = 1e-9
 SHORT = 12  # digits of a commit in records
 FLAT = 1e-12
 ATTRIBUTES_AT_ONCE = 20
+COST_GRID = 20_000
+COSTS = {
+    "true_positive_rate": "recall",
+    "false_positive_rate": "false alarms",
+    "auc": "AUC",
+    "log_loss": "log loss",
+}
+"""Costs that the first screen shows, by their names in tables."""
 STEADY_SPREAD = 0.18
 """Standard deviation of probabilities whose gap of .0147 at 5,000 rows has an interval of .012."""
 
@@ -434,9 +451,7 @@ class Law:
 
     def rank_gap(self, resolution: float = 0.0) -> float:
         """Return the mean gap of the decisions at the deciles of the score."""
-        # ranks of scores that fill the unit interval evenly, whatever part of the grid is looked at
-        v = np.clip(np.arange(GRID) * (math.sqrt(5) - 1) / 2 % 1, 1e-12, 1 - 1e-12)
-        f = self.scores.score(self.means, v)
+        f = self.scores.score(self.means, golden_ranks(GRID))
         deciles = np.quantile(f, np.arange(1, 10) / 10, method="inverted_cdf")
         return float(
             np.mean([gap_of(self.scores.below(self.means, q), resolution) for q in deciles])
@@ -511,6 +526,11 @@ def gap_of(means: Array, resolution: float) -> float:
 
 def middles(count: int) -> Array:
     return (np.arange(count) + 0.5) / count
+
+
+def golden_ranks(count: int) -> Array:
+    """Return ranks that fill the unit interval evenly, whatever part of them is looked at."""
+    return np.clip(np.arange(count) * (math.sqrt(5) - 1) / 2 % 1, 1e-12, 1 - 1e-12)
 
 
 def rounded(number: float) -> float:
@@ -966,6 +986,8 @@ def first_screen(law: Law, rng: Random, number: int) -> Record:
     if limit > FLAT:
         limited = replace(after, limits=check_limits(after, parse_limits(limit, LIMITABLE)))
     point = TradeOffPoint(0.0, (Gap(gap.value, *gap.interval),), chosen=True)
+    threshold = after.subject.threshold
+    moved = tuple(changes(f, g, y, threshold, LEVEL, labels))
     tradeoff = TradeOff(
         aim="score",
         condition=None,
@@ -978,14 +1000,17 @@ def first_screen(law: Law, rng: Random, number: int) -> Record:
         before=point,
         after=point,
         changes=(change,),
+        stops=(Stop("", point, moved, {}),),
     )
+    limited_report = Report(after, before=before, tradeoff=tradeoff)
     reduction = 1 - truth / law.gap(resolution) if law.gap(resolution) > FLAT else 0.0
     return {
         "says": {
             "gap": {"says": gap.pvalue <= LEVEL, "true": law.gap() * share > FLAT},
             "limit": limit_claim(verdict(Report(limited)), truth, limit) if limit > FLAT else {},
-            "aim": aim_claim(verdict(Report(after, tradeoff=tradeoff)), reduction),
+            "aim": aim_claim(verdict(limited_report), reduction),
             "group": group_claim(worst_sentence(Report(after), "s"), after, law, second),
+            **cost_claims(limited_report, law, second, threshold),
         }
     }
 
@@ -1018,12 +1043,32 @@ def group_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:
     last = max(np.searchsorted(values, curve.end[worst], side="right"), first + 1)
     error = float((second.means - law.means)[first:last].mean())
     far = float(second.means[first:last].mean() - second.means.mean())
-    if sentence.startswith("Scored"):
+    if sentence.startswith("Largest error"):
         true = error < -FLAT if "too low" in sentence else error > FLAT
         return {"says": True, "wrong": True, "true": true}
     above = curve.mean[worst] > curve.overall
     true = far > FLAT if above else far < -FLAT
     return {"says": "may be chance" not in sentence, "wrong": False, "true": true}
+
+
+def cost_claims(report: Report, law: Law, second: Law, threshold: float) -> Record:
+    """Return whether each cost is said to be better or worse, and whether it is: the performance of
+    both scores on a grid of people and of their scores, each with and without the outcome.
+    """
+    u = middles(COST_GRID)
+    v = golden_ranks(COST_GRID)
+    f, g = (one.scores.score(one.mean(u), v) for one in (law, second))
+    y = np.repeat([1.0, 0.0], COST_GRID)
+    shares = np.append(f, 1 - f)
+    was, now = (performance(np.tile(scores, 2), y, threshold, shares) for scores in (f, g))
+    claims = {}
+    for line in costs(report):
+        if line.key in COSTS:
+            gain = (now[line.key].value - was[line.key].value) * (1 if line.key in GAINS else -1)
+            better = line.change.endswith("better")
+            said = better or line.change.endswith("worse")
+            claims[line.key] = {"says": said, "true": gain > 0 if better else gain < 0}
+    return claims
 
 
 def attributes_at_once(law: Law, rng: Random, number: int) -> Record:
@@ -1223,6 +1268,16 @@ SPLIT = (
     ),
     Rate("curve called, changed", lambda one: one["shape_called"], has_changed("curve")),
 )
+
+
+def cost_rates(key: str, name: str) -> tuple[Rate, Rate]:
+    """Return how often a cost is said to be better or worse, and how often falsely."""
+    return (
+        Rate(f"{name} judged", partial(says, kind=key)),
+        Rate(f"{name} judged falsely", partial(says_falsely, kind=key), most=LEVEL),
+    )
+
+
 CLAIMS = {
     "gdp": Claim(partial(interval_of, gdp, Law.gap), TESTED),
     "standardized_gdp": Claim(partial(interval_of, standardized_gdp, standardized_gap), TESTED),
@@ -1297,6 +1352,7 @@ CLAIMS = {
                 lambda one: says_falsely(one, "group") and not group_is_called(one),
                 most=LEVEL,
             ),
+            *chain(*(cost_rates(key, name) for key, name in COSTS.items())),
         ),
         probability_law,
     ),

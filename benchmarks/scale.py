@@ -13,10 +13,11 @@ ParityClassifier of 20 columns (12 numbers, three with missing values and five c
 labels are drawn from known probabilities. So the log loss of the model without a limit has a least
 value, which stands beside it; the gap of the probabilities themselves stands beside that of the
 model. It writes results/scale_fit.jsonl, a line for each run: seconds of each share of the work,
-processor seconds and peak memory of each worker and of the client, and with `--local` those of
-`fit` on one machine.
+processor seconds and peak memory of each worker and of the client, and the trade-offs; 0 workers
+are `fit` on one machine. The files stay in the folder, for other runs. `--seeds` are those of the
+estimator.
 
-    python benchmarks/scale.py --fit --rows 100_000 1_000_000 --workers 1 2 --local 1_000_000
+    python benchmarks/scale.py --fit --rows 100_000 1_000_000 --workers 0 1 2
 
 Training of networks is one epoch of `partial_fit` over the partitions of the fewest rows; the
 sample and the first call on it, which do not grow with the rows, are timed by themselves.
@@ -39,6 +40,7 @@ import tempfile
 import time
 from concurrent import futures
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -167,43 +169,50 @@ def trained(paths: list[str], rows: int) -> dict[str, float]:
 
 
 def write_people(folder: Path, rows: int, part: int) -> list[str]:
-    """Write rows with labels of known probabilities, `part` in a file; files that are there already
-    are kept.
+    """Write rows with labels of known probabilities, `part` in a file, on all cores; files that are
+    there already are kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
     count = -(-rows // part)
-    for number in range(count):
-        path = folder / f"people-{part}-{number:05d}.parquet"
-        if path.exists():
-            continue
-        rng = np.random.default_rng([1, number])
-        n = min(part, rows - number * part)
-        age = rng.gamma(4, 10, n)
-        x = rng.normal(size=(n, len(NUMBERS)))
-        x[:, 0] += age / 40
-        x[:, 1] -= age / 60
-        m = rng.normal(size=(n, len(LACKING))) + x[:, :3] / 2
-        levels = [rng.integers(0, 3 + 8 * i, n) for i in range(len(CATEGORIES))]
-        levels[0] = (levels[0] + (age > 45)) % 3
-        odds = x[:, 0] - 1 + 0.5 * np.sin(2 * x[:, 1]) + 0.6 * x[:, 2] * (x[:, 3] > 0)
-        odds += 0.5 * (levels[0] == 1) - 0.4 * (levels[1] < 4) + 0.3 * np.maximum(m[:, 0], 0)
-        chance = 1 / (1 + np.exp(-odds))
-        columns: dict[str, Any] = dict(zip(NUMBERS, x.T))
-        for name, column in zip(LACKING, m.T):
-            # it is missing at random, so that what is known of the label is known without it
-            columns[name] = pa.array(column, mask=rng.random(n) < 0.1)
-        for name, column in zip(CATEGORIES, levels):
-            columns[name] = pa.array([f"level {level}" for level in column]).dictionary_encode()
-        columns |= {
-            "age": age,
-            "chance": chance,
-            "repaid": (rng.random(n) < chance).astype(np.int8),
-            "row": np.arange(n) + number * part,
-        }
-        partial = path.with_suffix(".partial")
-        parquet.write_table(pa.table(columns), partial)
-        partial.rename(path)
-    return table_files(str(folder / f"people-{part}-*.parquet"))[:count]
+    paths = [folder / f"people-{part}-{number:05d}.parquet" for number in range(count)]
+    lacking = [number for number, path in enumerate(paths) if not path.exists()]
+    context = multiprocessing.get_context("spawn")
+    with futures.ProcessPoolExecutor(min(len(lacking), os.cpu_count() or 1) or 1, context) as pool:
+        sizes = [min(part, rows - number * part) for number in lacking]
+        files = [paths[number] for number in lacking]
+        list(pool.map(write_part, files, lacking, [number * part for number in lacking], sizes))
+    return [str(path) for path in paths]
+
+
+def write_part(path: Path, number: int, first_row: int, n: int) -> None:
+    """Write one file of rows."""
+    rng = np.random.default_rng([1, number])
+    age = rng.gamma(4, 10, n)
+    x = rng.normal(size=(n, len(NUMBERS)))
+    x[:, 0] += age / 40
+    x[:, 1] -= age / 60
+    m = rng.normal(size=(n, len(LACKING))) + x[:, :3] / 2
+    levels = [rng.integers(0, 3 + 8 * i, n) for i in range(len(CATEGORIES))]
+    levels[0] = (levels[0] + (age > 45)) % 3
+    odds = x[:, 0] - 1 + 0.5 * np.sin(2 * x[:, 1]) + 0.6 * x[:, 2] * (x[:, 3] > 0)
+    odds += 0.5 * (levels[0] == 1) - 0.4 * (levels[1] < 4) + 0.3 * np.maximum(m[:, 0], 0)
+    chance = 1 / (1 + np.exp(-odds))
+    columns: dict[str, Any] = dict(zip(NUMBERS, x.T))
+    for name, column in zip(LACKING, m.T):
+        # it is missing at random, so that what is known of the label is known without it
+        columns[name] = pa.array(column, mask=rng.random(n) < 0.1)
+    for i, (name, codes) in enumerate(zip(CATEGORIES, levels)):
+        texts = [f"level {level}" for level in range(3 + 8 * i)]
+        columns[name] = pa.DictionaryArray.from_arrays(codes, texts)
+    columns |= {
+        "age": age,
+        "chance": chance,
+        "repaid": (rng.random(n) < chance).astype(np.int8),
+        "row": np.arange(n) + first_row,
+    }
+    partial = path.with_suffix(".partial")
+    parquet.write_table(pa.table(columns), partial)
+    partial.rename(path)
 
 
 FITTED = [*NUMBERS, *LACKING, *CATEGORIES, "age", "repaid"]
@@ -224,7 +233,7 @@ def least_loss(paths: list[str]) -> tuple[float, float]:
     return total / rows, float(gdp(first["chance"], first["age"], resamples=0))
 
 
-def described(model: ParityClassifier) -> dict[str, float]:
+def described(model: ParityClassifier) -> dict[str, Any]:
     """Return what a fitted model says of itself."""
     frontier = model.frontier_
     gap = frontier.gaps["age"][0]
@@ -236,10 +245,13 @@ def described(model: ParityClassifier) -> dict[str, float]:
         "gap_high": gap.high,
         "chosen_gap": model.choice_.gaps["age"].value,
         "chosen_log_loss": float(frontier.performance["log_loss"][model.choice_.position]),
+        "path_log_loss": frontier.performance["log_loss"].tolist(),
+        "path_gap": [each.value for each in frontier.gaps["age"]],
+        "path_gap_error": [(each.high - each.low) / 3.92 for each in frontier.gaps["age"]],
     }
 
 
-def fitted(paths: list[str], rows: int, workers: int) -> dict[str, Any]:
+def fitted(paths: list[str], rows: int, seed: int, workers: int) -> dict[str, Any]:
     """Fit on a cluster of processes of this machine."""
     shares: dict[int, float] = {}
     start = time.perf_counter()
@@ -254,7 +266,7 @@ def fitted(paths: list[str], rows: int, workers: int) -> dict[str, Any]:
         start = time.perf_counter()
         with _progress.listen(listen):
             model = distributed.fit(
-                ParityClassifier(random_state=0),
+                ParityClassifier(random_state=seed),
                 read_files(paths, [*FITTED, "row"]),
                 target="repaid",
                 sensitive_features="age",
@@ -267,6 +279,7 @@ def fitted(paths: list[str], rows: int, workers: int) -> dict[str, Any]:
         "rows": rows,
         "columns": len(FITTED) - 2,
         "workers": workers,
+        "seed": seed,
         "seconds": seconds,
         "seconds_at_percent": shares,
         "processor_seconds": [after[worker][0] - before[worker][0] for worker in after],
@@ -277,19 +290,20 @@ def fitted(paths: list[str], rows: int, workers: int) -> dict[str, Any]:
     }
 
 
-def fitted_here(paths: list[str], rows: int) -> dict[str, Any]:
+def fitted_here(paths: list[str], rows: int, seed: int) -> dict[str, Any]:
     """Fit in the memory of one machine, in a process of its own."""
     before = used()
     start = time.perf_counter()
     table = pd.concat([pd.read_parquet(path, columns=FITTED) for path in paths])
     X = table.drop(columns=["age", "repaid"])
-    model = ParityClassifier(random_state=0, n_jobs=-1)
+    model = ParityClassifier(random_state=seed, n_jobs=-1)
     model.fit(X, table["repaid"], sensitive_features=table["age"])
     after = used()
     return {
         "rows": rows,
         "columns": len(FITTED) - 2,
         "workers": 0,
+        "seed": seed,
         "seconds": time.perf_counter() - start,
         "processor_seconds": [after[0] - before[0]],
         "peak_memory_mb": [after[1] / 1e6],
@@ -304,19 +318,18 @@ def measure_fits(options: argparse.Namespace) -> None:
     machine = hardware(torch.device("cpu"))
     context = multiprocessing.get_context("spawn")
     for rows in sorted(options.rows):
-        part = min(options.part, max(rows // (4 * max(options.workers)), 1))
-        paths = write_people(options.folder, rows, part)
+        paths = write_people(options.folder, rows, min(options.part, max(rows // 64, 1)))
         optimum, gap = least_loss(paths)
-        jobs: list[tuple[Any, ...]] = [(fitted, paths, rows, count) for count in options.workers]
-        if rows in options.local:
-            jobs.append((fitted_here, paths, rows))
-        for job, *arguments in jobs:
+        for seed, workers in product(options.seeds, options.workers):
             with futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-                result = pool.submit(job, *arguments).result()
+                if workers:
+                    result = pool.submit(fitted, paths, rows, seed, workers).result()
+                else:
+                    result = pool.submit(fitted_here, paths, rows, seed).result()
             record = {"machine": machine, "cores": os.cpu_count(), **result}
             record |= {"least_log_loss": optimum, "gap_of_probabilities": gap}
             print(record, flush=True)
-            with FIT_OUT.open("a") as file:
+            with options.out.open("a") as file:
                 file.write(json.dumps(record) + "\n")
 
 
@@ -329,16 +342,14 @@ def main() -> None:
         "--part", type=int, default=250_000, help="rows of a file; the others are multiples of it"
     )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir(), "frhsic-scale"))
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--fit", action="store_true", help="measure distributed.fit instead")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="of --fit")
-    parser.add_argument(
-        "--local", type=int, nargs="*", default=[], help="numbers of rows fitted in memory, too"
-    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of --fit")
     options = parser.parse_args()
+    options.out = options.out or (FIT_OUT if options.fit else OUT)
     if options.fit:
         measure_fits(options)
-        shutil.rmtree(options.folder)
         return
     sizes = sorted(options.rows)
     jobs: list[tuple[int, list[str], int]] = [(sizes[0], [], 1)]  # the score alone, for its cost

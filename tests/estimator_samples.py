@@ -17,7 +17,7 @@ from frhsic.persistence.values import Reader, Writer
 def saved_and_read(value: Any) -> Any:
     """Return a value once it was written to a file as JSON and read from it."""
     writer = Writer()
-    text = json.dumps(writer.value(value), allow_nan=False)
+    text = json.dumps(writer.value(value))
     budget = Budget(2**20)
     return Reader(writer.arrays, writer.entries.__getitem__, budget).value(json.loads(text))
 

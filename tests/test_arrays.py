@@ -170,7 +170,7 @@ def test_a_query_says_how_it_becomes_a_table(query, kind, call):
         with pytest.raises(TypeError) as refused:
             door()
         assert str(refused.value) == (
-            f"{name} is a {kind}, which holds no values yet; pass {name}.{call}()."
+            f"{name} is a {kind}, which has not been computed yet; pass {name}.{call}()."
         )
 
 

@@ -112,12 +112,15 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
         ([model, "taken.csv", "--keep", "score"], "--keep score"),
         ([model, "few.csv", "-o", "few.csv"], "would overwrite the table"),
         (["missing", new], "no saved model 'missing'"),
-        ([new, model], "new.csv is no saved model, model may be one; the model comes first, then"),
+        ([new, model], "new.csv is not a saved model, but model may be one. Pass the model first"),
         ([str(place / "nameless"), new], "without column names"),
         ([model, new, "-o", "nowhere/x.csv"], "the folder 'nowhere' of the scores"),
         ([model, "/dev/zero"], "/dev/zero is a pipe or a device"),
         (["/dev/zero", new], "'/dev/zero' is a folder, a pipe or a device; pass a file"),
-        ([model, new, "--max-bytes", "9"], "takes more than 9 bytes of memory. If that is right"),
+        (
+            [model, new, "--max-bytes", "9"],
+            "takes more than 9 bytes of memory. If you trust the file",
+        ),
     ):
         assert message in one_line_and_2(["predict", *arguments])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["few.csv", "none.csv", "taken.csv"]
@@ -135,8 +138,8 @@ def test_a_wrong_cell_names_file_column_row_and_value(place, tmp_path):
     table.loc[3, "hours"] = "many"
     table.to_csv(tmp_path / "new.csv", index=False)
     said = one_line_and_2(["predict", str(place / "model"), str(tmp_path / "new.csv")])
-    assert "new.csv: column 'hours' held numbers in training" in said
-    assert "it holds 'many', first in row 4" in said
+    assert "new.csv: column 'hours' contained numbers in training" in said
+    assert "it contains 'many', first in row 4" in said
 
 
 def closed_form(**parameters):
@@ -372,5 +375,5 @@ def test_an_attribute_of_a_model_without_its_schema_is_read_as_numbers():
     file: Any = SimpleNamespace(decimal=",", date_format="")
     _, attributes = served.inputs(pd.DataFrame({"age": ["31,5", "NA"]}), file)
     np.testing.assert_array_equal(attributes["age"], [31.5, np.nan])
-    with pytest.raises(ValueError, match="column 'age' held numbers in training"):
+    with pytest.raises(ValueError, match="column 'age' contained numbers in training"):
         served.inputs(pd.DataFrame({"age": ["31,5", "old"]}), file)

@@ -195,18 +195,22 @@ def test_a_report_measures_what_the_aim_limits(aim):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "option", "said"),
     [
-        ("train x.csv -t a -s b --aim foo", "--aim is 'foo'; pass score or rank or decision."),
-        ("train x.csv -t a -s b --test-share=3", "--test-share is '3'; pass a number from 0 to 1."),
-        ("train x.csv -t a -s b --threshold x", "--threshold is 'x'; pass a number."),
-        ("train x.csv -t a -s b --condition no", "--condition is 'no'; pass positive or both."),
-        ("audit x.csv -s a --confidence 2", "--confidence is '2'; pass a number from 0 to 1."),
-        ("demo --rows 1.5", "--rows is '1.5'; pass a whole number of at least 200."),
+        ("train x.csv -t a -s b --aim foo", "--aim", "'score', 'rank', 'decision'"),
+        ("train x.csv -t a -s b --test-share=3", "--test-share", "1"),
+        ("train x.csv -t a -s b --threshold x", "--threshold", "valid"),
+        ("train x.csv -t a -s b --condition no", "--condition", "'positive', 'both'"),
+        ("audit x.csv -s a --confidence 2", "--confidence", "1"),
+        ("demo --rows 150", "--rows", "200"),
     ],
 )
-def test_a_wrong_value_says_what_came_and_what_is_possible(given, said):
-    assert one_line_and_2(given.split()) == f"frhsic {given.split()[0]}: {said}\n"
+def test_a_wrong_value_names_its_option_and_what_is_possible(given, option, said):
+    line = one_line_and_2(given.split())
+    start, _, reason = line.partition(f"Invalid value for '{option}': ")
+    assert start == f"frhsic {given.split()[0]}: "
+    assert said in reason
+    assert reason.endswith(". See --help.\n")
 
 
 @pytest.mark.parametrize("given", ["train x.csv -t a", "train --bogus 1", "trian", "--bogus"])
@@ -379,10 +383,11 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(
     assert result.stdout == f"{out}\n"
     lines = result.stderr.splitlines()
     assert result.exit_code == 0, result.exception  # whether the aim is reached or not
-    assert [line.split(":")[0] for line in lines[-4:]] == ["verdict", "gap", "cost", "rows"]
-    assert "160 made-up cases" in lines[-1]
+    ends = [line.split(":")[0] for line in lines[-5:]]
+    assert ends == ["verdict", "meaning", "gap", "cost", "rows"]
+    assert "160 synthetic cases" in lines[-1]
     notes = [line for line in lines if line.startswith("note: ")]
-    assert "synthetic task stands in" in notes[0]
+    assert "this is the paper's synthetic task" in notes[0]
     assert notes[1].startswith("note: This is a sample of 400 of 20,000 rows")
     text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(
         1

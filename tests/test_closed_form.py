@@ -347,7 +347,7 @@ def test_the_constant_of_decisions_is_the_one_that_loses_less(ones, threshold, t
 
 @pytest.mark.parametrize("family", [NumberScores(), BinaryScores(), Decisions()])
 def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
-    """A mixture of the first trade-off with a constant replaces the second, whose sign is wrong."""
+    """The way from the first trade-off to a constant replaces the second, whose sign is wrong."""
     rows = LAWS["all rows"].rows(family)
     best = family.constant(rows)
     if family.decides:
@@ -360,21 +360,37 @@ def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
     fold = np.arange(len(rows.y)) % 2
     path = np.repeat(np.stack([start, wrong])[:, None], 2, axis=1)
     solution = Solution(family, (), path, Units(0.0, 1.0, 0.5, np.zeros(0)), np.zeros((1, 3)))
-    solution = solution.above_constant(rows, fold)
-    new = solution.parameters[1, 0]
+    solution = solution.ended(rows, fold)
+    first, new = solution.parameters[:, 0]
     constant = family.loss(rows, best)
-    assert (solution.parameters[0] == path[0]).all()
+    assert (first == start).all()
     assert family.loss(rows, wrong) > constant
     if family.decides:
         assert family.loss(rows, new) == approx(constant)
-        assert (solution.parameters[2] == new).all()  # and it ends the path
+        assert solution.constant.tolist() == [False, True]
         return
     assert family.loss(rows, new) < constant
     gaps = [
         rows.curves.largest(family.outputs(own, rows.base, rows.columns)[:, None])
-        for own in (wrong, new)
+        for own in (start, new)
     ]
-    assert gaps[1] == approx(gaps[0], rel=0.1)
+    # numbers mix exactly; of probabilities the log-odds are mixed
+    assert gaps[1] == approx(0.1 * gaps[0], rel=1e-6 if family == NumberScores() else 0.15)
+
+
+@pytest.mark.parametrize("family", [NumberRanks(), ScoreRanks()])
+def test_trade_offs_of_ranks_end_at_the_least_gap(family):
+    """Numbers that shrink keep the gaps of their ranks, so that no mixture has a smaller one."""
+    rows = LAWS["all rows"].rows(family)
+    fold = np.arange(len(rows.y)) % 2
+    start = family.first(rows).parameters
+    path = np.repeat(
+        np.append(start[None], solve(family, rows)[[3, 0]], axis=0)[:, None], 2, axis=1
+    )
+    solution = Solution(family, (), path, Units(0.0, 1.0, 0.5, np.zeros(0)), np.zeros((1, 3)))
+    _, gaps = solution.losses_and_gaps(rows, fold)
+    assert gaps[1] < min(gaps[0], gaps[2])
+    assert (solution.ended(rows, fold).parameters == path[:2]).all()
 
 
 @pytest.mark.parametrize(("family", "loss"), [(NumberScores(), "squared"), (BinaryScores(), "log")])

@@ -265,7 +265,7 @@ def test_a_sample_is_the_head_of_the_permutation():
     ("call", "message"),
     [
         (lambda: load_dataset("aduld"), "Did you mean 'adult'"),
-        (lambda: load_dataset("zzz"), "There are: adult, acs_income"),
+        (lambda: load_dataset("zzz"), "Available: adult, acs_income"),
         (lambda: catalogue.acs_groups(pd.Series([9920], name="OCCP")), "code 9920"),
         (lambda: catalogue.check_acs(catalogue.unpack_acs(state_archive())), "has 12 rows"),
         (
@@ -370,7 +370,7 @@ def test_the_places_are_tried_in_their_order(places, monkeypatch):
         (
             "table.csv",
             GOOD[:-4],
-            "got a file of 17 bytes with sha256 .* cut off, changed or another file",
+            "got a file of 17 bytes with sha256 .* truncated, modified or a different one",
         ),
         (
             "table.csv",

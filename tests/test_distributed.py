@@ -285,9 +285,9 @@ def test_faulty_partitions_give_the_right_result_or_a_clear_error():
         (
             frame.assign(age="old"),
             TypeError,
-            "column 'age' of partition 1 is not numeric: it holds 'old'",
+            "partition 1: column 'age' is not numeric: it holds 'old'",
         ),
-        (frame.assign(score=np.inf), ValueError, "column 'score' of partition 1"),
+        (frame.assign(score=np.inf), ValueError, "partition 1: column 'score'"),
         (frame.drop(columns="age"), (ValueError, KeyError), "age"),
     ]
     for second, error, message in faulty:

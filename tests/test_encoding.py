@@ -136,7 +136,7 @@ def test_missing_is_a_level_of_its_own_and_unseen_levels_are_no_error():
     new = pd.DataFrame({"job": ["pilot", np.nan], "team": [None, "a"]})
     np.testing.assert_array_equal(encoding(new), [[0, 0, 0, 0, 0], [0, 0, 1, 1, 0]])
     with pytest.raises(
-        ValueError, match=r"'team' has a missing value \(row 0\), which no training row has"
+        ValueError, match=r"'team' has a missing value \(row 0\), which did not occur in training"
     ):
         encoding(new.assign(job="cook"), "error")
 
@@ -163,7 +163,8 @@ def test_of_many_levels_the_most_frequent_keep_a_column():
 def test_text_that_identifies_rows_is_refused_by_name():
     frame = pd.DataFrame({"who": [f"person {i}" for i in range(300)]})
     with pytest.raises(
-        ValueError, match=r"column 'who' of X holds text with 300 different values.*identifies rows"
+        ValueError,
+        match=r"column 'who' of X contains text with 300 different values.*identifies rows",
     ):
         TableEncoding.fit(frame)
     with pytest.raises(ValueError, match="'who'"):
@@ -192,7 +193,7 @@ def test_dates_and_durations_count_days(values: Any, days: list[float | None]):
     assert column.unit == ("duration" if known[0] < 2 else "date")
     assert np.isfinite(encoding(frame)).all()
     with pytest.raises(
-        ValueError, match="column 'when' of X holds numbers; in the training rows it was d"
+        ValueError, match="column 'when' of X contains numbers; in training it contained d"
     ):
         encoding(pd.DataFrame({"when": [1.0, 2.0]}))
 

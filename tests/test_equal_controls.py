@@ -33,7 +33,7 @@ from frhsic import (
 from frhsic.estimators import JoinedStrataWarning
 from frhsic.estimators.constraints import Constraint, GapCurves, LabelledRows
 from frhsic.estimators.families import NumberScores, log_loss_root
-from frhsic.estimators.solution import SHRINKAGES, Solution, best_frontier
+from frhsic.estimators.solution import Solution
 
 
 def people(n: int = 500, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
@@ -204,19 +204,10 @@ def test_large_strata_have_coefficients_of_their_own_and_small_ones_the_common_o
     """
     common, first, second = solved((8000, 8000))
     assert common + first > 0.3
-    assert common + second == approx(-(common + first), rel=0.15)  # but for ridge and smoothing
+    assert common + second == approx(-(common + first), rel=0.1)  # but for ridge and smoothing
     rare, large, small = solved((8000, 20))
     assert rare + large == approx(common + first, rel=0.3)
     assert abs(small - large) < 0.4 * abs(second - first)
-
-
-def test_the_shrinkage_with_the_least_loss_at_equal_gaps_is_taken():
-    gaps = np.array([1.0, 0.6, 0.2])
-    cheap = np.array([0.0, 0.1, 0.5]), gaps
-    dear = np.array([0.0, 0.2, 0.9]), gaps
-    stuck = np.array([0.0, 0.1]), np.array([1.0, 0.8])
-    assert best_frontier([dear, cheap, stuck], 2.0) == 1
-    assert np.inf in SHRINKAGES
 
 
 def test_curves_of_a_stratum_in_which_s_has_one_value_are_zero():
@@ -238,7 +229,7 @@ def test_curves_of_a_stratum_in_which_s_has_one_value_are_zero():
         expected += abs(frame.groupby("s")["f"].transform("mean") - frame["f"].mean()).sum() / 90
     assert curves.largest(f) == approx(expected)
     alone = replace(sample, s=strata[:, None] * 1.0)
-    with pytest.raises(ValueError, match="has one value among people of equal control_features"):
+    with pytest.raises(ValueError, match="is constant among people with equal control_features"):
         Constraint.fit(alone, 0, "all")
 
 
@@ -257,7 +248,7 @@ def test_controls_among_the_columns_of_x_are_not_passed_again(fitted):
     assert fitted.models_[0][0].n_features_in_ == 6  # and saw the strata
     with pytest.raises(ValueError, match="people of equal job, which X lacks: pass control_f"):
         fitted.predict(NUMBERS)
-    with pytest.raises(ValueError, match="with other values"):
+    with pytest.raises(ValueError, match="with different values"):
         classifier().fit(
             NUMBERS, Y, sensitive_features=AGE, control_features=1 - NUMBERS[["nurse"]]
         )
@@ -286,7 +277,7 @@ def test_strata_are_said_to_be_joined():
     ):
         model = classifier().fit(NUMBERS, Y, sensitive_features=AGE, control_features=rare)
     assert model.strata_.rows[-1] == 11
-    with pytest.warns(JoinedStrataWarning, match="other is a number and was cut into 5 parts"):
+    with pytest.warns(JoinedStrataWarning, match="other is numeric and was cut into 5 bins"):
         classifier().fit(NUMBERS, Y, sensitive_features=AGE, control_features="other")
 
 
@@ -343,5 +334,5 @@ def test_a_plain_model_imitates_one_with_controls_among_its_columns():
     arguments = {"sensitive_features": AGE, "control_features": "nurse"}
     plain = distill(classifier(limit="60%"), student, NUMBERS, Y, **arguments)
     assert plain.model.predict(NUMBERS).shape == Y.shape
-    with pytest.raises(ValueError, match="control_features are no columns of X"):
+    with pytest.raises(ValueError, match="control_features are not columns of X"):
         distill(classifier(), student, NUMBERS, Y, sensitive_features=AGE, control_features=JOB)

@@ -30,7 +30,7 @@ from frhsic.estimators.families import (
 from frhsic.estimators.frontier import Frontier, Gap, aimed_gap, limited_measure
 from frhsic.estimators.heads_gap import HeadsTest, _inflation
 from frhsic.estimators.prototypes import SolverRows
-from frhsic.estimators.solution import Solution
+from frhsic.estimators.solution import BETWEEN, Solution
 from frhsic.estimators.solving import GAP_SHARES, solve
 from frhsic.estimators.targets import (
     KeptTarget,
@@ -109,17 +109,18 @@ def test_places_between_solved_trade_offs_have_parameters_between_theirs():
         NumberScores(), (), parameters, Units(3.0, 2.0, 0.5, np.zeros(0)), np.zeros((1, 0))
     )
     solved = solved.interpolated()
-    assert len(solved.parameters) == 9
+    last = 2 * BETWEEN
+    assert len(solved.parameters) == last + 1
     eta = np.array([3.0, 7.0])
     none = np.zeros((2, 0))
-    own = [solved.scores(place, 0, eta, none) for place in range(9)]
-    assert own[8] == approx(3 + 2 * (2 + 5 * np.array([0.0, 2.0])))
-    for place in range(9):
-        below = place // 4 * 4
-        above = min(below + 4, 8)
-        expected = own[below] + place % 4 / 4 * (own[above] - own[below])
-        assert own[place] == approx(expected)
-    assert solved.out_of_fold(8, np.zeros(2, dtype=int), eta, none) == approx(own[8])
+    own = [solved.scores(place, 0, eta, none) for place in range(last + 1)]
+    assert own[last] == approx(3 + 2 * (2 + 5 * np.array([0.0, 2.0])))
+    for place in range(last + 1):
+        below = place // BETWEEN * BETWEEN
+        above = min(below + BETWEEN, last)
+        share = place % BETWEEN / BETWEEN
+        assert own[place] == approx(own[below] + share * (own[above] - own[below]))
+    assert solved.out_of_fold(last, np.zeros(2, dtype=int), eta, none) == approx(own[last])
 
 
 def test_trade_offs_of_a_quadratic_cost_leave_the_shares_of_the_gap_that_they_aim_at():

@@ -61,12 +61,13 @@ def network(**options: Any) -> FRHSICClassifier:
 
 
 FOLDS = (
-    "the rows (n_samples=24) cannot be cut into two folds: pass two rows of each class, and two"
-    " groups."
+    "the rows (n_samples=24) cannot be split into two folds: pass at least two rows of each class,"
+    " and two groups."
 )
 NOT_ONCE = (
-    "cv is {}, but each of these 24 rows has to be tested once, by models of all other rows. Pass a"
-    " number of folds, a splitter that does so, such as GroupKFold, or PredefinedSplit(folds) with"
+    "cv is {}, but each of these 24 rows has to be in exactly one test set, with all other rows for"
+    " training. Pass a number of folds, a splitter such as GroupKFold, or PredefinedSplit(folds)"
+    " with"
     " the fold of each row."
 )
 ROUTING = (
@@ -77,7 +78,7 @@ WEIGHTS = "KNeighborsClassifier takes no sample_weight, which was passed to fit.
 SAME = "pass at least one weight, and sensitive_features: without them every weight is the same."
 REFUSED: list[tuple[str, Callable[[], Any]]] = [
     (
-        "limit is 0.6, but a gap lies between 0 and 0.5; a share is written '50%'.",
+        "limit is 0.6, but a gap lies between 0 and 0.5; write a share as '50%'.",
         lambda: fitted(classifier(limit=0.6)),
     ),
     (
@@ -99,8 +100,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         )
     ),
     (
-        "cv is KFold(n_splits=2, random_state=None, shuffle=False), but it has rows of one group in"
-        " several folds. Pass GroupKFold, or fit without groups.",
+        "cv is KFold(n_splits=2, random_state=None, shuffle=False), which puts rows of one group"
+        " into several folds. Pass GroupKFold, or fit without groups.",
         lambda: fitted(classifier(cv=KFold(2)), groups=k % 4),
     ),
     (NOT_ONCE.format(TimeSeriesSplit(2)), lambda: fitted(ParityCoupling(cv=TimeSeriesSplit(2)))),
@@ -124,7 +125,7 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: fitted(classifier(uses_sensitive=True, limit=None)).predict(X),
     ),
     (
-        "ParityCoupling needs sensitive_features to transform: Z depends on X and S. Pass"
+        "ParityCoupling needs sensitive_features to transform, because Z depends on X and S. Pass"
         f" them.{ROUTING}",
         lambda: fitted(ParityCoupling(LinearRegression(), cv=2)).transform(X),
     ),
@@ -135,7 +136,7 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         ),
     ),
     (
-        "this model was fitted without sensitive_features, so it has one trade-off only.",
+        "this model was fitted without sensitive_features, so it has only one trade-off.",
         lambda: classifier(limit=None).fit(X, Y).at("50%"),
     ),
     (
@@ -173,7 +174,7 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ),
     *(
         (
-            "y has 3 classes, which need aim='score' and condition=None.",
+            "y has 3 classes, which requires aim='score' and condition=None.",
             lambda options=options: fitted(classifier(**options), y=k % 3),
         )
         for options in ({"aim": "rank"}, {"condition": "positive"})
@@ -195,7 +196,7 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ),
     *(
         (
-            f"the estimator gives scores of shape {shape} between {ends}; probabilities of 2"
+            f"the estimator returns scores of shape {shape} between {ends}; probabilities of 2"
             " classes are needed.",
             lambda scores=scores: class_probabilities(lambda x: scores, X, np.arange(2)),
         )
@@ -207,18 +208,18 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         )
     ),
     (
-        "fit takes no eval_set. Parameters of the fit of your own model cannot be passed on,"
-        " because each fold fits a clone of it on other rows: set them in its constructor, or fit"
+        "fit takes no eval_set. Arguments cannot be passed on to the fit of your own model, because"
+        " each fold fits a clone of it on different rows: set them in its constructor, or fit"
         " it yourself and pass FrozenEstimator(model).",
         lambda: fitted(classifier(), eval_set=[(X, Y)]),
     ),
     (
-        "y has 3 classes; a model is distilled for two classes, or numbers.",
+        "y has 3 classes; distill needs two classes, or numbers.",
         lambda: distill(classifier(), None, X, k % 3, sensitive_features=AGE),
     ),
     (
-        "estimator is a Pipeline, which gets the columns of X alone, but the predictor uses the"
-        " attributes. Pass None, or a model of numbers.",
+        "estimator is a Pipeline, which only gets the columns of X, but the predictor uses the"
+        " attributes. Pass None, or a model that takes arrays.",
         lambda: distill(
             classifier(uses_sensitive=True),
             make_pipeline(LogisticRegression()),
@@ -239,7 +240,7 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: ParityCoupling().fit(X, sensitive_features=np.ones(N)),
     ),
     (
-        "encoder made int; it must make a torch.nn.Module.",
+        "encoder returned int; it must return a torch.nn.Module.",
         lambda: fitted(network(encoder=lambda width: 3)),
     ),
     (
@@ -247,19 +248,20 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: fitted(network(penalty=HSIC(condition="positive")), y=k % 3),
     ),
     (
-        "early stopping needs rows with S on both sides: pass more rows, or turn it off.",
+        "early stopping needs rows with S both for training and held out: pass more rows, or turn"
+        " it off.",
         lambda: fitted(
             network(training=Training(epochs=1, early_stopping=True)),
             s=np.where(k < 2, AGE, np.nan),
         ),
     ),
-    ("y has one class only, 0; two are needed.", lambda: fitted(network(), y=0 * k)),
+    ("y has only one class, 0; two are needed.", lambda: fitted(network(), y=0 * k)),
     (
         "classes=[0, 1, 2] differ from those of the first call, [0, 1].",
         lambda: network().partial_fit(X, Y).partial_fit(X, Y, classes=np.arange(3)),
     ),
     (
-        "y has new labels, [7, 8]; name all in the first call: classes=[...].",
+        "y has new labels, [7, 8]; pass all labels in the first call: classes=[...].",
         lambda: network().partial_fit(X, Y).partial_fit(X, Y + 7),
     ),
     (
@@ -273,7 +275,7 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: fitted(classifier(), BOTH, s="wage"),
     ),
     (
-        "sensitive_features is 'age', but X has no names of columns. Pass the column itself, or X"
+        "sensitive_features is 'age', but X has no column names. Pass the column itself, or X"
         " as a DataFrame.",
         lambda: fitted(classifier(), s="age"),
     ),
@@ -304,8 +306,8 @@ def test_an_estimator_says_what_it_does_without_attributes_and_with_some_of_them
     with pytest.warns(UnlabelledRowsWarning) as caught:
         fitted(classifier(limit=None), s=np.where(k < 4, np.nan, AGE))
     assert str(caught[0].message) == (
-        "4 of 24 rows lack sensitive_features: they train the models of y, and each gap is limited"
-        " and measured on the rows that have its attribute."
+        "4 of 24 rows lack sensitive_features: they are used for the model of y, but each gap is"
+        " limited and measured only on rows that have its attribute."
     )
 
 

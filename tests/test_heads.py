@@ -142,7 +142,7 @@ def test_bad_input_is_refused():
             probe_heads(None, z, y, sensitive_features=s, heads=heads)
     refused = [
         ({"heads": {"svc": LinearSVC()}}, TypeError, "no probabilities"),
-        ({"encoder": 3}, TypeError, "something with a transform"),
+        ({"encoder": 3}, TypeError, "an object with a transform"),
         ({"test": 2.0}, ValueError, "test_size"),
         ({"y": y[:-1], "test": (z, y, s)}, ValueError, "inconsistent numbers"),
         ({"test": (z, y, z)}, ValueError, "the test rows have 2 attributes"),

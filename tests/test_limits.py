@@ -128,7 +128,8 @@ KINDS = (
         (
             "gdpp <= 0.05",
             ValueError,
-            f"limit names 'gdpp'; here a limit is on {', '.join(LIMITABLE)}. Did you mean 'gdp'?",
+            f"limit names 'gdpp'; measures that can be limited here are {', '.join(LIMITABLE)}."
+            " Did you mean 'gdp'?",
         ),
         (
             "hsic <= 50%",
@@ -211,7 +212,7 @@ def test_a_bound_is_a_number_a_share_of_the_gap_or_of_the_base_rate():
         with pytest.raises(ValueError, match="base rate") as refused:
             limits[2].bound(0.08, rate)
         assert str(refused.value) == (
-            "the limit is a share of the base rate, which is not above 0 here; pass a number."
+            "the limit is a share of the base rate, which is not positive here; pass a number."
         )
 
 

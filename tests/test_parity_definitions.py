@@ -15,7 +15,16 @@ from scipy.special import ndtr
 from frhsic.parity import correlation_ratio, gdp_curve
 from frhsic.parity.column import GapOptions, column_gaps
 from frhsic.parity.gap import ParityResult, largest_gap, tail_share
-from frhsic.parity.interval import CORRECTIONS, Ends, GapEstimate, corrected_ends
+from frhsic.parity.interval import (
+    CORRECTIONS,
+    Ends,
+    GapEstimate,
+    corrected_ends,
+    decision_rates,
+    skewness,
+    student_ends,
+    uncertain_signs,
+)
 from frhsic.parity.local_means import RowNoise, Windows, window_share
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import check_rows
@@ -217,7 +226,7 @@ def test_clusters_widen_the_errors_by_what_their_rows_share_between_nodes():
     loads = means.windows.deviations
     together = ((loads @ rest) ** 2).sum(axis=1)
     apart = loads**2 @ (rest**2).sum(axis=1)
-    variance = means.rows.variances(loads) * np.maximum(together / apart, 1)
+    variance = loads**2 @ means.rows.variance * np.maximum(together / apart, 1)
     assert means.variance == approx(variance)
     # draws of the means have these variances
     drawn, wide = means.draw(np.random.default_rng(0), 40_000)
@@ -309,27 +318,27 @@ def test_the_variance_of_uncertain_signs_takes_199_resamples_at_most():
 ESTIMATE = GapEstimate(value=0.3, error=0.1, skewness=0.5, freedom=12.0, lost=0.04)
 
 
-def corrected(name, estimate, ends=None):
+def corrected(correction, estimate, ends=None):
     """Return by how much a correction moves the ends, at an error of .025 on each side."""
-    (one,) = [correction for correction in CORRECTIONS if correction.name == name]
+    assert correction in CORRECTIONS
     ends = Ends(0.1, 0.5) if ends is None else ends
-    moved = one.applied(ends, estimate, 0.025)
+    moved = correction(ends, estimate, 0.025)
     return moved.low - ends.low, moved.high - ends.high
 
 
 def test_each_correction_moves_the_ends_by_its_own_amount():
     quantile = stats.t.isf(0.025, 12)
-    more = (quantile - stats.norm.isf(0.025)) * 0.1
-    assert corrected("Student's t", ESTIMATE) == approx((-more, more))
+    reach = quantile * 0.1
+    ends = student_ends(ESTIMATE, 0.025)
+    assert (ends.low, ends.high) == approx((0.3 - reach, 0.3 + reach))
     shift = 0.1 * 0.5 * (2 * quantile**2 + 1) / 6
-    assert corrected("skewness", ESTIMATE) == approx((0, shift))
+    assert corrected(skewness, ESTIMATE) == approx((0, shift))
     left = GapEstimate(0.3, 0.1, -0.5, 12.0, 0.04)
-    assert corrected("skewness", left) == approx((-shift, 0))
-    assert corrected("uncertain signs", ESTIMATE) == approx((0, 0.04))
-    assert corrected("decision rates", ESTIMATE) == (0, 0)
-    reach = stats.norm.isf(0.025) * 0.1
+    assert corrected(skewness, left) == approx((-shift, 0))
+    assert corrected(uncertain_signs, ESTIMATE) == approx((0, 0.04))
+    assert corrected(decision_rates, ESTIMATE) == (0, 0)
     ends = corrected_ends(ESTIMATE, 0.025)
-    assert (ends.low, ends.high) == approx((0.3 - reach - more, 0.3 + reach + more + shift + 0.04))
+    assert (ends.low, ends.high) == approx((0.3 - reach, 0.3 + reach + shift + 0.04))
     assert corrected_ends(GapEstimate(-0.1, 0.01, 0, 1e9, 0), 0.025).low == 0
 
 
@@ -387,13 +396,13 @@ def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive, n
     low = Ends(0.0, 0.003)
     high = Ends(0.0, 0.9)
     if rare < 8:  # so few show no gap
-        assert corrected("decision rates", estimate, low) == approx((0, most - 0.003))
-        assert corrected("decision rates", estimate, high) == (0, 0)
+        assert corrected(decision_rates, estimate, low) == approx((0, most - 0.003))
+        assert corrected(decision_rates, estimate, high) == (0, 0)
     else:  # so many cannot have a larger one
-        assert corrected("decision rates", estimate, low) == (0, 0)
-        assert corrected("decision rates", estimate, high) == approx((0, most - 0.9))
+        assert corrected(decision_rates, estimate, low) == (0, 0)
+        assert corrected(decision_rates, estimate, high) == approx((0, most - 0.9))
         large = replace(estimate, value=most + 0.1)  # the end stays above the estimate
-        assert corrected("decision rates", large, high) == approx((0, most + 0.1 - 0.9))
+        assert corrected(decision_rates, large, high) == approx((0, most + 0.1 - 0.9))
 
 
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])

@@ -340,7 +340,7 @@ def probability(rows: pd.DataFrame) -> np.ndarray:
 def test_a_function_is_passed_again(tmp_path: Path):
     model = fitted(wrapped(probability))
     save(model, tmp_path / "model")
-    with pytest.raises(ValueError, match=r"an estimator of the user's own, .*probability"):
+    with pytest.raises(ValueError, match=r"the code of its estimator, .*probability, is not in"):
         load(tmp_path / "model")
     again = saved_and_loaded(model, tmp_path, estimator=probability)
     assert again.models_ == [[probability]]
@@ -366,8 +366,11 @@ class Remembering(LinearRegression):
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (make_pipeline(FunctionTransformer(np.log1p), Ridge()), "log1p, a function, which files"),
-        (make_pipeline(Ridge(), memory="/tmp"), "a folder for a cache; set memory=None"),
+        (
+            make_pipeline(FunctionTransformer(np.log1p), Ridge()),
+            "log1p, a function, which is never saved",
+        ),
+        (make_pipeline(Ridge(), memory="/tmp"), "a cache folder; set memory=None"),
         (Remembering(), "joblib.dump"),
     ],
 )
@@ -419,11 +422,11 @@ def test_an_encoder_and_a_penalty_of_one_s_own_are_passed_again(tmp_path: Path):
     save(model, path)
     own: dict[str, Any] = {"encoder": Own, "penalty": Covariance()}
     others: dict[str, dict[str, Any]] = {
-        "a penalty of the user's own, .*Covariance": {"penalty": None},
-        "an encoder of the user's own, .*Own": {"encoder": None},
+        "the code of its penalty, .*Covariance": {"penalty": None},
+        "the code of its encoder, .*Own": {"encoder": None},
         "size mismatch": {"encoder": lambda columns: Own(columns, 5)},
         "'str' object": {"penalty": "hsic"},
-        "encoder must make a torch": {"encoder": lambda columns: 3},
+        "encoder must return a torch": {"encoder": lambda columns: 3},
     }
     for message, given in others.items():
         with pytest.raises(ValueError, match=message):

@@ -54,6 +54,7 @@ from frhsic.report.words import group_phrase, outcome_phrase, tradeoff_rows
 pytestmark = pytest.mark.usefixtures("few_trees")
 
 QUICK = Settings(resamples=40, max_rows=200, probe_rows=200)
+FAST = replace(QUICK, fast=True)
 CONTEXT = Context(
     source="loans.csv",
     decision="whether a loan is granted",
@@ -107,14 +108,14 @@ def unfolded(shown: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
-def test_a_page_has_at_most_1200_words_unfolded(audited: Audit):
+def test_a_page_has_at_most_1000_words_unfolded(audited: Audit):
     counts = []
     for names in (("age",), ("age", "hours"), ("age", "hours", "distance")):
         before, after = samples.audit(*names), samples.audit(*names, strength=0.2)
         tradeoff = samples.tradeoff(*names)
         report = Report(after, before=before, tradeoff=tradeoff)
         counts.append(len(unfolded(render(report)).split()))
-    assert 400 < counts[0] <= 1200
+    assert 400 < counts[0] <= 1000
     for fewer, more in pairwise(counts):  # each further attribute
         assert 50 < more - fewer <= 200
     opened = render(report).replace("<details", "<details open")
@@ -123,7 +124,7 @@ def test_a_page_has_at_most_1200_words_unfolded(audited: Audit):
         shown = unfolded(render(Report(result)))
         assert "Glossary" in shown  # a heading of what is folded
         assert "Hilbert" not in shown  # what is folded
-        assert 200 < len(shown.split()) <= 1200
+        assert 200 < len(shown.split()) <= 1000
 
 
 def test_the_first_screen_needs_no_script_and_shows_nothing_that_was_not_stated(audited: Audit):
@@ -436,7 +437,7 @@ def test_the_worst_group_stands_beside_its_own_outcome():
     for scale, told in ((1.0, "No group is"), (2.5, "too low"), (0.3, "too high")):
         y = (random.random(4000) < scale * chance).astype(int)
         named = pd.Series(age, name="age"), pd.Series(y, name="default")
-        result = audit(chance, *named, settings=QUICK)
+        result = audit(chance, *named, settings=FAST)
         curve = result["age"].all_rows.curves["gdp"]
         i = sort_groups(result["age"], result)[0]
         group = (age >= curve.start[i]) & (age <= curve.end[i])
@@ -453,20 +454,20 @@ def test_the_worst_group_stands_beside_its_own_outcome():
         before = replace(result, limits=())
         limited = worst_sentence(Report(result, before=before), "age")
         assert f", without the limit {figure(chance[group].mean())}" in limited
-        number = audit(chance - 3, named[0], pd.Series(y - 3.5, name="cost"), settings=QUICK)
+        number = audit(chance - 3, named[0], pd.Series(y - 3.5, name="cost"), settings=FAST)
         line = worst_sentence(Report(number), "age")
         number_group = sort_groups(number["age"], number)[0]
         own = (age >= curve.start[number_group]) & (age <= curve.end[number_group])
         assert f"actual mean of “cost” {figure((y - 3.5)[own].mean())}" in line
         for good in (1, 0):
-            stated_good = audit(chance, *named, favourable=good, settings=QUICK)
+            stated_good = audit(chance, *named, favourable=good, settings=FAST)
             line = worst_sentence(Report(stated_good), "age")
             assert line.endswith(", in their favour.") == (scale == (0.3 if good else 2.5))
-            against = line.startswith("Scored most wrongly to their disadvantage (ringed): ")
+            against = line.startswith("Largest error to their disadvantage (ringed): ")
             assert against == (scale == (2.5 if good else 0.3))
             table = group_judgement(groups(Report(stated_good), "age")[0], stated_good)
             assert table.endswith(", to their disadvantage") == against
-    alone = audit(chance, age, settings=QUICK)
+    alone = audit(chance, age, settings=FAST)
     assert "actual" not in worst_sentence(Report(alone), "s")
 
 
@@ -565,7 +566,7 @@ def test_a_curve_is_drawn_where_its_people_are():
     income = random.lognormal(4, 1, 400)
     income[:3] *= 20
     score = 1 / (1 + np.exp(4 - np.log(income) + random.standard_normal(400)))
-    result = audit(score, pd.Series(income, name="income"), settings=QUICK)
+    result = audit(score, pd.Series(income, name="income"), settings=FAST)
     svg = picture(Report(result), "income")
     assert "5 % of people not drawn" in svg
     places = drawn(svg, "after")[:, 0]
@@ -585,7 +586,7 @@ def test_every_limit_rings_the_worst_group_of_the_report_and_the_last_group_has_
     chance = random.uniform(0.2, 0.4, 4000)
     y = (random.random(4000) < chance).astype(int)
     score = chance + 0.3 * (age >= 70)
-    result = audit(score, pd.Series(age, name="age"), pd.Series(y, name="late"), settings=QUICK)
+    result = audit(score, pd.Series(age, name="age"), pd.Series(y, name="late"), settings=FAST)
     curve = result["age"].all_rows.curves["gdp"]
     worst = sort_groups(result["age"], result)[0]
     assert curve.start[worst] >= 65
@@ -675,18 +676,19 @@ def test_an_improvement_is_no_alarm():
 # -------------------------------------------------------------------------------------------
 
 
-def test_the_closing_lines_are_verdict_gap_cost_and_rows():
+def test_the_closing_lines_are_verdict_meaning_gap_cost_and_rows():
     report = samples.full()
     lines = closing_lines(report)
-    assert [*lines] == ["verdict", "gap", "cost", "rows"]
+    assert [*lines] == ["verdict", "meaning", "gap", "cost", "rows"]
     assert lines["verdict"] == verdict(report).sentence
+    assert lines["meaning"] == meaning(verdict(report), report.audit)
     change, gap = report.tradeoff.changes[0], report.tradeoff.after.gaps[0]
     was = figure(change.before)
     assert lines["gap"] == f"age: {was} → {format_interval(gap.value, gap.low, gap.high)}"
     assert lines["cost"] == "Found (recall) 70.0 % → 65.5 %, Ranking (AUC) 0.800 → 0.782"
     assert "30,162" in lines["rows"]
     alone = Report(report.audit)
-    assert [*closing_lines(alone)] == ["verdict", "gap", "score", "rows"]
+    assert [*closing_lines(alone)] == ["verdict", "meaning", "gap", "score", "rows"]
     gdp = report.audit["age"].all_rows["gdp"]
     assert closing_lines(alone)["gap"] == f"age: {format_interval(gdp.value, *gdp.interval)}"
 
@@ -853,7 +855,7 @@ def test_a_page_is_written_whole_and_a_path_is_refused_before_the_report_is_look
     assert write(samples.audit(), target) == target
     assert target.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises(ValueError, match=r"the folder '.*none' of the report is not there"):
+    with pytest.raises(ValueError, match=r"the folder '.*none' of the report does not exist"):
         write(None, tmp_path / "none" / "report.html")
 
 

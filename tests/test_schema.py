@@ -115,7 +115,8 @@ def test_other_dates_are_an_error_until_their_format_is_said(form, decimal):
     days = DAYS.dt.floor("min") if "%M" in form else DAYS.dt.normalize()
     days = DAYS if "%S" in form else days
     cells = days.dt.strftime(form).to_frame("d")
-    message = f"column 'd' holds dates; it holds '{cells['d'][0]}', .* by --date-format, .*pd.to_da"
+    start = f"column 'd' is a date column, but it contains '{cells['d'][0]}'"
+    message = f"{start}, .* with --date-format, .*pd.to_da"
     with pytest.raises(ValueError, match=message):
         Schema.learn(cells, decimal=decimal)(cells)
     schema = Schema.learn(cells, decimal=decimal, date_format=form)
@@ -131,7 +132,9 @@ def test_a_value_among_dates_that_is_none_is_named(cells):
     table = pd.DataFrame({"d": [*cells, "01.06.2024"]})
     wrong = next(cell for cell in cells if cell in ("2024-02-30", "never", "2024"))
     row = 1 + cells.index(wrong)
-    with pytest.raises(ValueError, match=f"holds dates; it holds '{wrong}', first in row {row}, "):
+    with pytest.raises(
+        ValueError, match=f"is a date column, but it contains '{wrong}', first in row {row}, "
+    ):
         Schema.learn(table, decimal=".")(table)
 
 
@@ -205,7 +208,8 @@ def test_every_mark_is_a_missing_number_and_a_decimal_sign_is_one_sign():
     assert values.iloc[1:].isna().all()
     for cell in ("1.234", "1.234,5", "a lot", "１２３", "١٢"):
         with pytest.raises(
-            ValueError, match=f"held numbers in training; it holds '{cell}', first in row 2"
+            ValueError,
+            match=f"contained numbers in training, but it contains '{cell}', first in row 2",
         ):
             schema(pd.DataFrame({"x": ["1", cell]}))
     assert schema(pd.DataFrame({"x": ["1.234"]}), ".")["x"].tolist() == [1.234]

@@ -417,7 +417,7 @@ REFUSED = [
             ValueError,
             "fourth part",
         ),
-        (Mixed(), {"sensitive_features": None}, ValueError, "no dependence to choose by"),
+        (Mixed(), {"sensitive_features": None}, ValueError, "no dependence to limit"),
         (Mixed(), {"scoring": r2_score}, ValueError, "scoring"),
     ],
 )

@@ -115,7 +115,7 @@ def test_one_row_is_refused(name):
 MAPS = draw_feature_maps(Linear(), Linear(), 1, 1)
 COLUMN, BOTH = torch.tensor(Z)[:, None], np.stack([Z, S], axis=1)
 OF_ONE_SCORE = (parity.gdp_curve, parity.correlation_ratio, parity.rank_gap)
-FLAT = "every permutation of s gives the same HSIC: z or s is constant under its kernel."
+FLAT = "z or s is constant under its kernel: every permutation of s gives the same HSIC."
 ONE_CLASS = "scores has 2 columns; pass one class at a time."
 TWO_ROWS = "a gap in mean scores needs at least 2 rows; got 1."
 TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit each other
@@ -162,7 +162,8 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         lambda: dependence.hsic_features(Z, S, blocks=1),
     ),
     (
-        "random features are not known for HalfDistance; use frhsic.dependence.hsic, which is exact"
+        "random features are not available for HalfDistance; use frhsic.dependence.hsic, which is"
+        " exact"
         " for any kernel.",
         lambda: dependence.hsic_features(Z, S, HalfDistance()),
     ),
@@ -221,7 +222,7 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         lambda: parity.gdp(Z, S, groups=k[1:]),
     ),
     (
-        "groups has one value in all rows; at least two groups are needed.",
+        "groups is the same in all rows; at least two groups are needed.",
         lambda: parity.gdp(Z, S, groups=0 * k),
     ),
     (

@@ -311,9 +311,9 @@ def test_remarks_say_what_was_cut_and_joined(people):
     controls = people[["hours"]].assign(job=jobs)
     result = audit(people["score"], people["age"], control_features=controls, settings=QUICK)
     remarks = " ".join(result.context.remarks)
-    assert "hours is a number and was cut into 5 parts" in remarks
+    assert "hours is numeric and was cut into 5 bins" in remarks
     assert "small groups of equal hours and job were joined into 'other'" in remarks
-    assert "1 rows lack a value of hours and job" in remarks
+    assert "1 rows have no value of hours and job" in remarks
     assert len(result["age"].all_rows.within.strata) == 21
 
 

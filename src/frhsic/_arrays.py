@@ -1,4 +1,4 @@
-"""Conversion and checks of inputs: arrays of any kind become validated NumPy arrays.
+"""Conversion and validation of inputs: arrays of any kind become NumPy arrays.
 
 Measures and tests call :func:`matrix`, :func:`vector` or :func:`paired_matrices` on their
 arguments, here or in :mod:`frhsic._tensors` if they compute with torch. Frames are converted in
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 RandomState: TypeAlias = "int | np.random.Generator | torch.Generator | None"
 AnyArray = TypeVar("AnyArray", np.ndarray, "torch.Tensor")
 
-# Largest number, and smallest difference within a column, that are admitted: eighth powers of them,
+# Largest number, and smallest difference within a column, that are accepted: their eighth powers,
 # as in the variance of a linear HSIC, are still floats.
 LARGEST_NUMBER = 1e30
 SMALLEST_SPREAD = 1e-30
 # Magnitude, or one over it, from which on float32 becomes float64: products of four such numbers
 # overflow.
 WIDENED = 1e8
-# Bandwidths and factors of kernels that are admitted.
+# Accepted bandwidths and factors of kernels.
 KERNEL_SCALES = (1e-60, 1e60)
 
 
 def is_tensor(x: Any) -> TypeGuard[torch.Tensor]:
-    """Return whether x is a tensor of torch, which is then already imported."""
+    """Return whether x is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
@@ -101,9 +101,8 @@ def require_same_lengths(lengths: Mapping[str, int]) -> None:
 def require_same_rows(*arrays: tuple[Any, str]) -> None:
     r"""Compare the indexes of pandas objects whose rows are matched by position.
 
-    The same labels in another order raise, and so do labels that agree in part: rows would be
-    matched wrongly. Labels that have nothing in common, or those of an index that was reset, pass
-    with a warning.
+    Raise if the labels are the same in a different order or overlap in part, since rows would be
+    matched wrongly. Warn if the labels have nothing in common or if one index was reset.
 
     Examples
     --------
@@ -111,7 +110,7 @@ def require_same_rows(*arrays: tuple[Any, str]) -> None:
     >>> age = pd.Series([20, 30, 40])
     >>> require_same_rows((age, "scores"), (age[::-1], "s"))
     Traceback (most recent call last):
-    ValueError: scores and s have the same index in another order, and rows are matched ...
+    ValueError: scores and s have the same index in a different order, and rows are matched ...
     """
     indexed = [(x.index, name) for x, name in arrays if hasattr(x, "iloc")]
     if not indexed:
@@ -123,9 +122,9 @@ def require_same_rows(*arrays: tuple[Any, str]) -> None:
         shared = index.isin(first)
         same = shared.all() and first.isin(index).all()
         if same or (shared.any() and not _is_default(first) and not _is_default(index)):
-            how = f"indexes of which {int(shared.sum()):,} labels agree"
+            how = f"indexes that share only {int(shared.sum()):,} labels"
             if same:
-                how = "the same index in another order"
+                how = "the same index in a different order"
             raise ValueError(
                 f"{name} and {other} have {how}, and rows are matched by position. Pass"
                 f" {other}.reindex({name}.index) if labels say which rows belong together, or"
@@ -166,11 +165,11 @@ def require_nonnegative(value: Any, name: str, below: float = math.inf) -> None:
     """Raise unless value is a number that is zero or more, and below a limit."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise TypeError(f"{name} is {value!r}; pass a number.")
-    _require(0 <= value < below, value, name, f"a number from 0 to below {below:g}")
+    _require(0 <= value < below, value, name, f"a number that is at least 0 and below {below:g}")
 
 
 def require_scale(value: float, name: str) -> None:
-    """Raise unless value is a positive number whose square a float can hold with ease."""
+    """Raise unless value is a positive number whose square neither overflows nor underflows."""
     low, high = KERNEL_SCALES
     _require(
         low <= value <= high, value, name, f"a number from {low:g} to {high:g}, or change the units"
@@ -179,7 +178,7 @@ def require_scale(value: float, name: str) -> None:
 
 def require_fraction(value: float, name: str) -> None:
     """Raise unless value lies strictly between 0 and 1."""
-    _require(0 < value < 1, value, name, "a number between 0 and 1, without either")
+    _require(0 < value < 1, value, name, "a number strictly between 0 and 1")
 
 
 def _require(holds: Any, value: Any, name: str, wanted: str) -> None:
@@ -279,8 +278,8 @@ def column_names(x: Any, default: str, columns: int) -> list[str]:
 
 
 def numeric_array(x: Any, name: str) -> np.ndarray:
-    """Return any array as a numeric NumPy array that torch can take over; missing values become
-    NaN, which is refused later.
+    """Return any array as a numeric NumPy array that torch accepts; missing values become NaN,
+    which is rejected later.
     """
     if x is None or isinstance(x, (str, bytes)):
         raise TypeError(f"{name} is {x!r}; pass an array with one row per observation.")
@@ -304,7 +303,7 @@ def numeric_array(x: Any, name: str) -> np.ndarray:
 
 
 def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
-    """Return the error for values that are no numbers. Objects are looked at: pandas before 3 keeps
+    """Return the error for non-numeric values. Objects are inspected, since pandas before 3 stores
     text as objects.
     """
     kind = dtype.kind
@@ -399,7 +398,7 @@ def require_values(x: Any, name: str) -> None:
     kind = type(x).__name__
     call = {"LazyFrame": "collect()", "DuckDBPyRelation": "df()"}.get(kind)
     if call is not None:
-        raise TypeError(f"{name} is a {kind}, which holds no values yet; pass {name}.{call}.")
+        raise TypeError(f"{name} is a {kind}, which has not been computed yet; pass {name}.{call}.")
 
 
 def require_dense(x: Any, name: str) -> None:
@@ -409,8 +408,8 @@ def require_dense(x: Any, name: str) -> None:
         plain = str(x.layout) == "torch.strided" and x.device.type != "meta"
         if not plain or x.is_nested or x.is_quantized:
             raise TypeError(
-                f"{name} is a sparse, nested or quantized tensor, or on the device meta; pass a"
-                " dense one."
+                f"{name} is a sparse, nested or quantized tensor, or is on the meta device; pass a "
+                "dense tensor."
             )
         if x.is_complex():
             raise _not_numeric(np.dtype(complex), name)
@@ -432,7 +431,7 @@ def require_finite(values: np.ndarray, name: str, allow_missing: bool) -> None:
         row, column = np.argwhere(bad)[0]
         kinds = "infinite" if allow_missing else "NaN or infinite"
         raise ValueError(
-            f"{name} holds {int(bad.sum())} values that are {kinds}; the first is in row {row},"
+            f"{name} contains {int(bad.sum())} values that are {kinds}; the first is in row {row},"
             f" column {column}. Drop those rows or impute them."
         )
 

@@ -1,10 +1,10 @@
-"""Files that are written: one place for models, reports, tables and records.
+"""Writing files safely: used for models, reports, tables and records.
 
-A path is checked before the work that fills it, by :func:`require_writable`. The content then goes
-to a temporary file beside the path, is forced to the disk, and takes the place of the old file in
-one step. On Linux the temporary file has no name until it is whole, so that a kill leaves nothing
-of it. It keeps the mode, owner and group of the old file; a new file may be read only by those
-who may read all `inputs` that it was made from.
+:func:`require_writable` checks a path before the work that produces its content. The content is
+then written to a temporary file in the same folder, flushed to disk, and replaces the old file in
+one step. On Linux the temporary file has no name until it is complete, so a killed process leaves
+nothing behind. The file keeps the mode, owner and group of the old one; a new file is readable only
+by those who can read all `inputs` that it was made from.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ PARSED_TIMES = 8
 
 
 class Budget:
-    """Bytes of memory that may be taken to read one file, which every reader of it charges before
-    it takes them.
+    """Memory, in bytes, that reading one file may take; every reader charges it before allocating.
 
     Examples
     --------
@@ -37,7 +36,7 @@ class Budget:
     >>> budget.charge(80)
     >>> budget.charge(80)
     Traceback (most recent call last):
-    ValueError: it takes more than 100 bytes of memory. If that is right, raise max_bytes ...
+    ValueError: it takes more than 100 bytes of memory. If you trust the file, raise max_bytes ...
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -46,7 +45,7 @@ class Budget:
 
     @classmethod
     def of_file(cls, path: Path, times: int, max_bytes: int | None = None) -> Budget:
-        """Return the budget of a file: what is asked for, or so many times its size."""
+        """Return the budget of a file: `max_bytes` if given, else a multiple of its size."""
         if max_bytes is None:
             max_bytes = max(times * path.stat().st_size, ALWAYS_BYTES)
         return cls(max_bytes)
@@ -56,13 +55,13 @@ class Budget:
         self.charged += size
         if self.charged > self.max_bytes:
             raise ValueError(
-                f"it takes more than {self.max_bytes:,} bytes of memory. If that is right, raise"
-                " max_bytes (--max-bytes)"
+                f"it takes more than {self.max_bytes:,} bytes of memory. If you trust the file, "
+                "raise max_bytes (--max-bytes)"
             )
 
     def charge_text(self, text: bytes, signs: Mapping[bytes, int]) -> None:
-        """Count the bytes that a text takes at most once it is parsed: some for each of its own,
-        and those of the values that some signs stand for.
+        """Charge the most memory that a text may take once it is parsed: a multiple of its own
+        bytes, and that of the values it encodes.
         """
         self.charge(
             PARSED_TIMES * len(text) + sum(n * text.count(sign) for sign, n in signs.items())
@@ -78,17 +77,17 @@ def require_regular(path: Path, kind: str) -> None:
 
 
 def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | None = None) -> None:
-    """Raise if a file cannot be written. Call it before the work that the file is for.
+    """Raise if a file cannot be written. Call it before doing the work.
 
-    A path is refused if it is a folder, a device or a pipe; if it is one of the inputs or the path
-    of another file; and if its folder is missing or takes no new files, which is tried.
+    A path is rejected if it is a folder, a device or a pipe; if it is one of the inputs or the path
+    of another file; and if its folder is missing or not writable, which is tested.
 
     Parameters
     ----------
     files
-        Paths, by the words that messages use for them, such as "report".
+        Paths by their names in messages, such as "report".
     inputs
-        Files that the work reads, which must not be overwritten, by their words.
+        Files that the work reads and that must not be overwritten, by their names in messages.
     """
     seen: dict[Path, str] = {}
     for kind, path in files.items():
@@ -106,7 +105,7 @@ def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | Non
         seen[target] = kind
         if not target.parent.is_dir():
             raise ValueError(
-                f"the folder {str(path.parent)!r} of the {kind} is not there; make it first."
+                f"the folder {str(path.parent)!r} of the {kind} does not exist; create it first."
             )
         trial = _beside(target)
         try:
@@ -126,9 +125,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def open_whole(path: Path, inputs: Collection[Path] = ()) -> Iterator[TextIO]:
-    """Open a text file to be written piece by piece; it takes its place only if the block ends
-    without an error.
-    """
+    """Open a text file to write piece by piece; it replaces the old one if the block succeeds."""
     target = _target(path, "file")
     unfinished = _beside(target)
     try:
@@ -142,11 +139,11 @@ def open_whole(path: Path, inputs: Collection[Path] = ()) -> Iterator[TextIO]:
 
 
 def write_together(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -> None:
-    """Write some files: all of them or, if anything fails on the way, none. An old file then stays
-    as it was.
+    """Write several files: all of them or, if anything fails, none, so that old files stay
+    unchanged.
 
-    Only a loss of power or a kill in the instant between two renames can leave some files new and
-    others old, each of them whole.
+    Only a crash in the instant between two renames can leave some files new and others old, each of
+    them complete.
     """
     targets = {_target(path, "file"): data for path, data in contents.items()}
     previous = {target: target.read_bytes() for target in targets if target.exists()}
@@ -177,8 +174,8 @@ def write_together(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()
 
 @contextlib.contextmanager
 def _synced(unfinished: Path, target: Path, inputs: Collection[Path] = ()) -> Iterator[BinaryIO]:
-    """Open the file that takes the place of a target, with its mode; force what is written to the
-    disk, and name the target in an error that does not, such as that of a full disk.
+    """Open the file that replaces a target, with its mode; flush it to disk, and name the target in
+    errors that do not, such as that of a full disk.
     """
     old = target.stat() if target.exists() else None
     mode = _new_mode(inputs) if old is None else 0o600
@@ -226,8 +223,8 @@ def _new_mode(inputs: Collection[Path]) -> int:
 
 
 def _keep_access(path: Path, old: os.stat_result) -> None:
-    """Give a file owner, group and mode of another; if its group cannot be kept, no group reads
-    it.
+    """Copy owner, group and mode from another file; if the group cannot be kept, remove group
+    access.
     """
     mode = stat.S_IMODE(old.st_mode)
     new = path.stat()
@@ -251,7 +248,8 @@ def _target(path: Path, kind: str) -> Path:
         ) from error
     if not stat.S_ISREG(mode):
         raise ValueError(
-            f"the {kind} is to be written to {str(path)!r}, a folder, device or pipe; name a file."
+            f"the {kind} is to be written to {str(path)!r}, which is a folder, device or pipe; "
+            "pass a file name."
         )
     if not os.access(path, os.W_OK):
         raise ValueError(f"the {kind} {str(path)!r} cannot be written: the file is read-only.")

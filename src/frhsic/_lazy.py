@@ -1,5 +1,5 @@
-"""Names of a package that are imported on first use: what they need takes long to import, or is not
-installed.
+"""Names of a package that are imported on first use, because their dependencies are slow to import
+or optional.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ TORCH = "torch, which is not installed; run `pip install torch`"
 def lazy_attributes(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package; `homes` says which of its modules a name is
-    in.
-    """
+    """Return `__getattr__` and `__dir__` of a package; `homes` gives the module of each name."""
 
     def get(name: str) -> Any:
         if name not in homes:
@@ -39,7 +37,7 @@ def has_torch() -> bool:
 
 
 def attribute(module: str, name: str) -> Any:
-    """Return a name of a module; one that needs torch says how to install it."""
+    """Return a name of a module; if torch is missing, the error explains how to install it."""
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
@@ -47,8 +45,8 @@ def attribute(module: str, name: str) -> Any:
 
 
 def missing_module(name: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """Return an error that says how to install torch, which a name needs, or the error itself if
-    another module is missing.
+    """Return an error that explains how to install torch, or the original error if another module
+    is missing.
     """
     if error.name != "torch":
         return error

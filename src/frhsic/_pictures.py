@@ -1,4 +1,4 @@
-"""Pictures as SVG text that needs no script: lines with bands over bars of people.
+"""Pictures as SVG text without scripts: lines with bands over bars that count people.
 
 Colours are attributes, for a notebook; the style sheet of a report replaces them by class.
 """
@@ -31,7 +31,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Frame:
-    """A picture to be: its ranges, the names of its axes, and its size.
+    """The frame of a picture: ranges, axis names and size.
 
     Attributes
     ----------
@@ -40,13 +40,13 @@ class Frame:
     y
         Range of the vertical axis.
     names
-        Names of the two axes, and what a screen reader says of the picture.
+        Names of the two axes, and the description for screen readers.
     width
         Width in units of the picture.
     height
         Height in the same units.
     small
-        Whether to leave out names and most numbers.
+        Whether to omit names and most numbers.
     """
 
     x: tuple[float, float]
@@ -80,12 +80,11 @@ class Frame:
         level
             A horizontal line with its name.
         marks
-            Points that are ringed and named, each with the kind of its line.
+            Points marked with a ring and a name, each with the kind of its line.
         neutral
-            Whether rings are grey, and not a warning.
+            Whether rings are grey instead of a warning colour.
         tips
-            Left and right end of a part of the x-axis, and what is shown where a pointer rests
-            there.
+            Left and right end of a part of the x-axis, and the tooltip shown there.
         """
         top, left, right = (6, 30, 4) if self.small else (28, 62, 12)
         floor = self.height - (18 if self.small else 44)
@@ -178,7 +177,7 @@ def _mark(
     near: Sequence[tuple[float, float]],
     box: tuple[float, float, float],
 ) -> str:
-    """Return a ring at a point, and its name where that covers the fewest of the points near it;
+    """Return a ring at a point, with its name placed where it covers the fewest nearby points;
     `box` has the left, right and lower end of the picture.
     """
     wide = LETTER * len(text)
@@ -202,7 +201,7 @@ def _mark(
 
 
 def _along(corners: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return points on a line through corners, each a twentieth of a part from the next."""
+    """Return points on a line through corners, twenty per segment."""
     return [
         (a + i / 20 * (c - a), b + i / 20 * (d - b))
         for (a, b), (c, d) in pairwise(corners)
@@ -239,7 +238,7 @@ def _scale(values: tuple[float, float], pixels: tuple[float, float]) -> Callable
 
 
 def ticks(low: float, high: float, count: int) -> list[float]:
-    """Return round numbers from low to high, about as many as asked for.
+    """Return about `count` round numbers from low to high.
 
     Examples
     --------
@@ -269,7 +268,7 @@ def tradeoff_svg(
     dots: Sequence[tuple[float, float]] = (),
     chosen: tuple[float, float] | None = None,
 ) -> str:
-    """Return performance against a gap as SVG: trade-offs on a line, the chosen one, other dots.
+    """Return performance against a gap as SVG: the line of trade-offs, the chosen one, other dots.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How far a long computation is, for a listener; without one, nothing happens."""
+"""Progress of a long computation, reported to a listener if there is one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# Takes what is done, of how much in all if that is known, and what is counted, such as "rows".
+# Takes the amount done, the total if it is known, and the unit, such as "rows".
 Listener = Callable[[int, int | None, str], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("_listener", default=None)
@@ -14,7 +14,7 @@ _listener: ContextVar[Listener | None] = ContextVar("_listener", default=None)
 
 @contextmanager
 def listen(listener: Listener) -> Iterator[None]:
-    """Call a listener when a computation within tells how far it is."""
+    """Call a listener whenever a computation in this block reports progress."""
     token = _listener.set(listener)
     try:
         yield
@@ -23,12 +23,12 @@ def listen(listener: Listener) -> Iterator[None]:
 
 
 def has_listener() -> bool:
-    """Return whether there is a listener, so that it is worth to find out how much there is."""
+    """Return whether there is a listener, so that it is worth computing the total."""
     return _listener.get() is not None
 
 
 def tell(done: int, total: int | None, unit: str) -> None:
-    """Tell how much is done.
+    """Report progress.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Conversion of inputs to validated torch tensors, for what is computed with torch.
 
-The checks are those of :mod:`frhsic._arrays`. A torch tensor keeps its device and its place in the
+The checks are those of :mod:`frhsic._arrays`. A torch tensor stays on its device and in the
 autograd graph.
 """
 
@@ -77,7 +77,7 @@ def subset_mask(where: Any, n: int) -> Tensor:
 
 
 def to_input_type(value: Tensor, *inputs: Any) -> Tensor | float:
-    """Return a result as a tensor if a tensor came in, and as a float otherwise."""
+    """Return a result as a tensor if the input was a tensor, and as a float otherwise."""
     return value if any(isinstance(x, Tensor) for x in inputs) else value.item()
 
 

@@ -1,7 +1,7 @@
-"""Threads of a call: at most `n_jobs` in every pool that it uses, and as many as before at its end.
+"""Limits on threads: at most `n_jobs` in every pool during a call, restored afterwards.
 
-OpenMP has a number of threads for each thread of Python, and BLAS often one for the whole process.
-Of calls that run at once only the first one changes that number, so that it is given back.
+OpenMP has a thread count for each Python thread, and BLAS often one for the whole process. Of
+concurrent calls only the first changes that count, so that it can be restored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def thread_count(n_jobs: int | None) -> int:
 
 @contextmanager
 def limit_threads(n_jobs: int | None) -> Iterator[None]:
-    """Limit the threads of BLAS and of OpenMP; pools that are smaller stay as they are."""
+    """Limit the threads of BLAS and OpenMP; smaller pools stay as they are."""
     threads = thread_count(n_jobs)
     pools = _pools(len(sys.modules))
     first = _blas.acquire(blocking=False)
@@ -69,5 +69,5 @@ def limit_to_n_jobs(method: Callable[P, R]) -> Callable[P, R]:
 
 @lru_cache(maxsize=1)
 def _pools(modules: int) -> ThreadpoolController:
-    """Return the pools of all libraries; those that a new module has loaded are searched for."""
+    """Return the thread pools of all libraries, including those loaded since the last call."""
     return ThreadpoolController()

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-# Columns of a table whose histograms are made row by row, at most.
+# Widest table whose histograms are built row by row.
 MOST_BY_ROWS = 128
-# Bins of all columns together: the more columns, the fewer bins each of them has, between the two
-# counts. Nearly all time on wide tables goes by bins. Of 768 columns, 63 bins took a third of the
-# time of 255 and predicted as well; fewer columns for each tree, and principal components in place
-# of the columns, predicted worse (`benchmarks/embeddings.py`).
+# Total number of bins: the more columns, the fewer bins each of them has, between the two counts.
+# On wide tables nearly all time is spent on bins. With 768 columns, 63 bins took a third of the
+# time of 255 and predicted as well; fewer columns per tree, and principal components instead of the
+# columns, predicted worse (`benchmarks/embeddings.py`).
 BINS_OF_A_TABLE = 65_536
 FEWEST_BINS = 63
 MOST_BINS = 255
 
 
 def bins_of_a_column(columns: int) -> int:
-    """Return how many bins each column of a table of so many columns has at most: 255 up to 257
+    """Return the largest number of bins per column for a table of this width: 255 up to 257
     columns, 63 from 1,041 on.
     """
     return min(max(BINS_OF_A_TABLE // max(columns, 1), FEWEST_BINS), MOST_BINS)
 
 
 def histogram_settings(columns: int) -> dict[str, Any]:
-    """Return how LightGBM makes histograms of a table of so many columns."""
+    """Return LightGBM's histogram settings for a table of this width."""
     return {
         "max_bin": bins_of_a_column(columns),
         # LightGBM would try both ways to make histograms, which takes as long as a tree, and chance

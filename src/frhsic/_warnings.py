@@ -1,4 +1,4 @@
-"""Warnings that point at the caller's line, and calls without any."""
+"""Warnings that point at the caller's line, and blocks that suppress them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FILTERS = threading.RLock()
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the first frame outside of this library, however deep in it the reason was found."""
+    """Warn at the first stack frame outside this library."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
         frame, level = frame.f_back, level + 1
@@ -24,6 +24,6 @@ def warn(message: str, category: type[Warning]) -> None:
 
 @contextmanager
 def ignore_warnings(category: type[Warning] = Warning) -> Iterator[None]:
-    """Ignore warnings of a kind, in one thread at a time: filters belong to the process."""
+    """Ignore a category of warnings, in one thread at a time, since filters are global."""
     with _FILTERS, warnings.catch_warnings(action="ignore", category=category):
         yield

@@ -68,9 +68,9 @@ def distill(
 ) -> Distilled:
     """Imitate a predictor under parity by one plain model.
 
-    Four fifths of the rows fit the predictor anew, and then the plain model on its out-of-fold
-    scores. A tenth ends the boosting and corrects the limit for what the imitation adds to the gap,
-    and the last tenth measures both.
+    The predictor is refitted on four fifths of the rows, and the plain model is fitted to its
+    out-of-fold scores. A tenth of the rows decides when boosting stops and how much the limit must
+    be tightened, because the imitation adds to the gap; the last tenth measures both models.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ def distill(
     estimator : classifier, regressor or None
         The plain model. None is boosted trees of LightGBM, which can be exported to ONNX. A
         regressor learns the scores; a classifier learns both labels of each row, weighted by the
-        score. A Pipeline gets the columns of X, other models get numbers, NaN for missing values.
+        score. A Pipeline gets the columns of X; other models get numbers, with NaN for missing
+        values.
     X, y, sensitive_features, control_features, sample_weight, groups
         Rows, as in the predictor's `fit`; the same rows may be passed. Controls have to be columns
         of X.
@@ -114,12 +115,12 @@ def distill(
     classifies = is_classifier(predictor)
     if classifies and len(np.unique(y)) > 2:
         raise ValueError(
-            f"y has {len(np.unique(y))} classes; a model is distilled for two classes, or numbers."
+            f"y has {len(np.unique(y))} classes; distill needs two classes, or numbers."
         )
     if isinstance(estimator, Pipeline) and predictor.uses_sensitive:
         raise ValueError(
-            "estimator is a Pipeline, which gets the columns of X alone, but the predictor uses the"
-            " attributes. Pass None, or a model of numbers."
+            "estimator is a Pipeline, which only gets the columns of X, but the predictor uses the"
+            " attributes. Pass None, or a model that takes arrays."
         )
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     groups = None if groups is None else np.asarray(given["groups"])
@@ -143,8 +144,8 @@ def distill(
     assert teacher.frontier_ is not None
     if controls is not None and not teacher.controls_among(given["X"]):
         raise ValueError(
-            "control_features are no columns of X, which is all that a plain model sees. Add them"
-            " to X, or leave them out."
+            "control_features are not columns of X, but a plain model only sees X. Add them to X,"
+            " or leave them out."
         )
     student = _imitation(teacher, estimator, check, *fitted)
     excess = _Comparison.of(teacher, student, check).excess()

@@ -1,6 +1,4 @@
-"""Numbers and hints as text, the same in sentences, tables, messages and the scripts of a
-report.
-"""
+"""Numbers and hints as text, formatted alike in sentences, tables, messages and reports."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import math
 import unicodedata
 from collections.abc import Iterable
 
-# Known names that a hint lists at most.
+# Largest number of names that a hint lists.
 SHOWN = 30
 
 
@@ -49,8 +47,8 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 
 def format_estimate(value: float, limit: float | None = None) -> str:
-    """Format an estimate with two significant digits, or with as many more as tell on which side of
-    a limit it lies.
+    """Format an estimate with two significant digits, or more where they are needed to see on which
+    side of a limit it lies.
 
     Examples
     --------
@@ -84,7 +82,7 @@ def format_setting(value: float) -> str:
 
 
 def format_exact(value: float) -> str:
-    """Format a number that a person typed, such as a limit: with all of its digits.
+    """Format a number that a user entered, such as a limit, with all of its digits.
 
     Examples
     --------
@@ -128,7 +126,7 @@ def format_interval(value: float, low: float, high: float) -> str:
 
 
 def chance(pvalue: float) -> str:
-    """Format a p-value as it follows the letter p.
+    """Format a p-value with the sign that follows the letter p.
 
     Examples
     --------
@@ -151,7 +149,7 @@ def percent(value: float) -> str:
 
 
 def format_count(count: float, noun: str) -> str:
-    """Return a number of things in words.
+    """Return a count with its noun.
 
     Examples
     --------
@@ -179,17 +177,17 @@ def capitalize(text: str) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a hint for an error message: the closest known name or one that begins so, or else the
-    known names.
+    """Return a hint for an error message: the closest known name or one with this prefix, or else
+    all known names.
 
-    Upper and lower case are not told apart.
+    Case is ignored.
 
     Examples
     --------
     >>> did_you_mean("Ages", ["age", "hours"]), did_you_mean("Age", ["hours", "age_in_years"])
     (" Did you mean 'age'?", " Did you mean 'age_in_years'?")
     >>> did_you_mean("z", ["age", "hours"])
-    ' There are: age, hours.'
+    ' Available: age, hours.'
     """
     known = list(names)
     lowered = {option.strip().lower(): option for option in reversed(known)}
@@ -199,15 +197,14 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     ]
     if near:
         return f" Did you mean {lowered[near[0]]!r}?"
-    return f" There are: {', '.join(known[:SHOWN])}{', ...' if len(known) > SHOWN else ''}."
+    return f" Available: {', '.join(known[:SHOWN])}{', ...' if len(known) > SHOWN else ''}."
 
 
 def printable(text: str, most: int | None = None) -> str:
-    r"""Return text that is safe on a terminal: control characters and broken ones as �, cut to
-    `most` characters.
+    r"""Return text that is safe on a terminal: control characters and invalid ones become �, and
+    the text is cut to `most` characters.
 
-    A column of a table may be named by anyone, and an escape sequence in its name could rewrite the
-    screen.
+    Column names come from files, and an escape sequence in one could rewrite the screen.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""How much newly trained heads on a frozen representation depend on a sensitive attribute."""
+"""Train new heads on a frozen representation and measure how much they depend on a sensitive
+attribute.
+"""
 
 from __future__ import annotations
 
@@ -170,9 +172,10 @@ def probe_heads(
     r"""Fit fresh heads f on frozen Z = h(X), and measure :math:`E_S |E[f(Z) | S] - E f(Z)|` of each
     on test rows.
 
-    No head on a representation independent of S has a gap. A representation that was trained with a
-    penalty on its own head alone may leave other heads a large one. The largest gap is a lower
-    bound on what some head could do. All gaps are in one unit: probabilities, or the unit of y.
+    If the representation is independent of S, no head has a gap. A representation trained with a
+    penalty on its own head only may allow large gaps of other heads. The largest gap is a lower
+    bound on what some head could reach. All gaps have the same unit: probabilities, or the unit of
+    y.
 
     Parameters
     ----------
@@ -278,8 +281,8 @@ def _encoded(encoder: Any, X: Any) -> np.ndarray:
         z = encoder(X)
     else:
         raise TypeError(
-            f"encoder is {type(encoder).__name__}; pass something with a transform, a function, or"
-            " None."
+            f"encoder is {type(encoder).__name__}; pass an object with a transform method, a"
+            " function, or None."
         )
     return _arrays.matrix(z, "z").astype(np.float64)
 

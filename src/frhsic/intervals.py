@@ -37,12 +37,12 @@ class Interval:
 
 
 def agreed_low(low: float, value: float, pvalue: float, confidence: float) -> float:
-    """Return the lower end of an interval that is above 0 exactly where a test of 0 rejects at the
-    same level.
+    """Return the lower end of an interval, adjusted so that it is above 0 exactly where a test of 0
+    rejects at the same level.
 
-    A number that cannot be negative errs on one side alone where it is near 0, so that its lower
-    end may use the whole level there. Where the test rejects and `low` is 0, it is the one that the
-    test implies (Miettinen, 1976): if the standard error is the value over the normal quantile
+    Near 0, a number that cannot be negative errs on one side only, so its lower end may use the
+    whole level there. Where the test rejects and `low` is 0, it is the one that the test implies
+    (Miettinen, 1976): if the standard error is the value over the normal quantile
     :math:`z_p` of its p-value, the lower end at the level α is value · (1 - z_α / z_p).
 
     Examples

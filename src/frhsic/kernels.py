@@ -52,8 +52,8 @@ class Kernel(ABC):
     need.
 
     Kernels add, and are multiplied by non-negative numbers: ``10 * Linear() + Gaussian(1.0)``. A
-    kernel of your own implements the call and :meth:`diagonal`; properties claim nothing unless it
-    says more.
+    custom kernel implements the call and :meth:`diagonal`; the defaults of all properties assume
+    nothing about it.
 
     Examples
     --------

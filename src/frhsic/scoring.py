@@ -1,4 +1,4 @@
-"""The scores of a fitted model, whatever kind it is, and how well they rank rows."""
+"""The scores of a fitted model of any kind, and how well they rank rows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def model_scores(model: Any, X: Any, s: Any = None, controls: Any = None) -> np.
     """Return the scores of a fitted model: probabilities (of the second of two classes), or
     predictions.
 
-    `s` holds the attributes of the rows, which a model with ``uses_sensitive`` needs, and
-    `controls` what people are equal in, if the model asks for it and X does not have it.
+    `s` contains the attributes, which a model with ``uses_sensitive`` needs, and `controls` the
+    control features, if the model needs them and X does not have them.
     """
     more = {"sensitive_features": s} if getattr(model, "uses_sensitive", False) else {}
     if controls is not None:
@@ -29,9 +29,9 @@ def model_scores(model: Any, X: Any, s: Any = None, controls: Any = None) -> np.
 
 
 def model_outputs(model: Any, X: pd.DataFrame, s: Any = None) -> pd.DataFrame:
-    """Return what a fitted model makes of a table, by the names of the columns that are written:
-    score and predicted for two classes, score_CLASS for each of more, predicted for numbers, and
-    the representation of an encoder.
+    """Return the output of a fitted model for a table, by the names of the columns that are
+    written: score and predicted for two classes, score_CLASS for each of more, predicted for
+    numbers, and the representation of an encoder.
     """
     import pandas as pd
 
@@ -69,7 +69,7 @@ def auc_and_influence(
     _, place = np.unique(scores, return_inverse=True)
     masses = np.stack([np.bincount(place, w * (y == label)) for label in (0, 1)])
     below = (np.cumsum(masses, axis=1) - masses / 2) / masses.sum(axis=1, keepdims=True)
-    # the share of the rows of the other label that a row is on the right side of
+    # the share of the rows of the other label that a row is ranked correctly against
     beaten = np.where(y == 1, below[0, place], 1 - below[1, place])
     auc = float(np.average(beaten[y == 1], weights=w[y == 1]))
     share = np.where(y == 1, w[y == 1].sum(), w[y == 0].sum()) / w.sum()

@@ -1,4 +1,4 @@
-"""Rows to fit on and rows held out: at random, by group, in time, or both."""
+"""Splits into rows to fit on and held-out rows: at random, by group, in time, or both."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def held_out_rows(
     """Return the indices of the rows to fit on and of those held out.
 
     Without `groups` and `order`, rows are drawn at random. With both, the later rows are held out,
-    and each group that has earlier rows, too, is drawn to one side: its rows on the other side are
-    in neither part. The part held out is then smaller than its share.
+    and each group that also has earlier rows is assigned to one side at random: its rows on the
+    other side are dropped. The held-out part is then smaller than its share.
 
     Parameters
     ----------
     n
         Number of rows.
     share
-        Share of the rows to hold out; of groups and of equal times, as many as come nearest to it.
+        Share of the rows to hold out, approximated with whole groups and whole time steps.
     seed
         Seed of the draw.
     groups
         Group of each row, such as a person: no group is in both parts.
     order
-        Key of each row, such as its date: the rows held out are later than the others. Rows with
-        the same key stay together. Numbers, dates, or text such as 2024-05-31.
+        Key of each row, such as its date: held-out rows are later than the others. Rows with the
+        same key stay together. Numbers, dates, or text such as 2024-05-31.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def held_out_rows(
     set()
     """
     if not 0 < share < 1:
-        raise ValueError(f"the share held out is {share:g}; pass a number between 0 and 1.")
+        raise ValueError(f"the held-out share is {share:g}; pass a number between 0 and 1.")
     rng = np.random.default_rng(seed)
     if groups is None and order is None:
         rows = rng.permutation(n)
@@ -64,18 +64,18 @@ def held_out_rows(
     held[both] = place[both] < share * len(place)
     if held.all() or not held.any():
         raise ValueError(
-            "every group has earlier and later rows on one side only; groups and order leave no"
-            " split."
+            "no split respects both groups and order: every group has its earlier or its later "
+            "rows on one side only."
         )
     return np.flatnonzero(~later & ~held[group]), np.flatnonzero(later & held[group])
 
 
 def _later(codes: np.ndarray, share: float, name: str) -> np.ndarray:
-    """Return which rows are in the last blocks, as many blocks as come nearest to the share."""
+    """Return which rows are in the last blocks, with a total as close to the share as possible."""
     ends = np.cumsum(np.bincount(codes))
     if len(ends) < 2:
         raise ValueError(
-            f"{name} has one value in every row; rows are split between two values at least."
+            f"{name} is the same in every row; a split needs at least two different values."
         )
     return np.asarray(codes > np.argmin(np.abs(ends[:-1] - len(codes) * (1 - share))))
 
@@ -97,8 +97,8 @@ def _complete(values: Any, n: int, name: str) -> np.ndarray:
 
 
 def _times(column: np.ndarray) -> np.ndarray:
-    """Return text as dates, such as 2024-05-31 or 31.05.2024; raise on text whose order is not that
-    of time.
+    """Return text such as 2024-05-31 or 31.05.2024 as dates; raise on text that cannot be ordered
+    in time.
     """
     if column.dtype.kind not in "OUST":
         return column
@@ -107,8 +107,8 @@ def _times(column: np.ndarray) -> np.ndarray:
         if dates.notna().all():
             return dates.to_numpy()
     raise ValueError(
-        f"order holds {str(column[0])!r}, whose order in time is not clear; write dates as"
-        " 2024-05-31 or 31.05.2024, or as numbers."
+        f"order holds {str(column[0])!r}, which cannot be ordered in time; write dates as "
+        "2024-05-31 or 31.05.2024, or as numbers."
     )
 
 

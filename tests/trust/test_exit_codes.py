@@ -53,8 +53,8 @@ BAD = [
     (["audit", *SCORE, "--groups", "w", "--scheduler", "tcp://1:1"], "not used with --scheduler"),
     (["audit", "-s", "job", "--score", "score"], "values as numbers"),
     (["audit", "-s", "empty", "--score", "score"], "no value in any of the 300 rows"),
-    (["audit", "-s", "age"], "say what to audit"),
-    (["audit", *SCORE, "--model", "m"], "brings its own scores"),
+    (["audit", "-s", "age"], "pass what to audit"),
+    (["audit", *SCORE, "--model", "m"], "has its own scores"),
     (["audit", *SCORE, "--favourable", "1"], "names a value of the target"),
     (["audit", *SCORE, "--limit", "gdp=5"], "5 % is 0.05"),
     (["audit", *SCORE, "--against", "deep.json"], "not an audit that can be read"),
@@ -68,7 +68,7 @@ BAD = [
     (["train", *TRAIN, "--test-share", "1.5"], "--test-share is '1.5'; pass a number from 0 to 1"),
     (["train", *TRAIN, "--aim", "scores"], "--aim is 'scores'; pass score or rank or decision"),
     (["train", *TRAIN, "--delimiter", ";;"], "one character"),
-    (["train", *TRAIN, "--decimal", ","], "cannot separate its fields"),
+    (["train", *TRAIN, "--decimal", ","], "cannot be both the separator"),
     (["train", "few.csv", *TRAIN], "60 rows with a target"),
     (["train", *TRAIN, "--limit", "150%"], "limit is 150% of the gap"),
     (["train", *TRAIN, "--limit", "agee=0.1"], "Did you mean 'age'?"),
@@ -79,7 +79,7 @@ BAD = [
     (["train", *TRAIN, "--out", "nowhere/model"], "the folder 'nowhere' of the model"),
     (["train", *TRAIN, "--out", "same.html", "--report", "same.html"], "would be the same file"),
     (["train", *TRAIN, "--out", "."], "a folder"),
-    (["train", *TRAIN, "--split-by", "person"], "order in time is not clear"),
+    (["train", *TRAIN, "--split-by", "person"], "cannot be ordered in time"),
     (["demo", "--out", "nowhere/report.html"], "the folder 'nowhere' of the report"),
 ]
 
@@ -158,7 +158,7 @@ def test_a_number_that_is_too_large_names_file_column_and_row(
     command, *rest = arguments
     said = one_line_and_2([command, str(tmp_path / "people.csv"), *rest])
     assert f"people.csv: {message}" in said
-    assert "it holds '1e+308', first in row 8" in said
+    assert "it contains '1e+308', first in row 8" in said
 
 
 def cut(path: Path) -> None:

@@ -41,6 +41,10 @@ from trust.forging import OUTCOMES, Entries, archived, cases, entries_of, outcom
 from trust.forging import with_value as with_path
 
 Files = dict[str, Entries]
+# Where models are in their files.
+SCORES = ("model", "ParityClassifier")
+COUPLING = ("model", "ParityCoupling")
+NETWORK = ("model", "FRHSICClassifier")
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +75,7 @@ def written(path: Path, entries: Entries) -> Path:
 
 def with_model(files: Files, model: Any) -> Entries:
     """A file with a model of another library in the place of one of ours."""
-    forged = with_path(files["scores"], ("fitted", "models_"), [[{"model": "9.skops"}]])
+    forged = with_path(files["scores"], (*SCORES, "models_"), [[{"model": "9.skops"}]])
     return forged | {"9.skops": skops.io.dumps(model)}
 
 
@@ -107,7 +111,7 @@ def test_a_chain_of_scikit_learn_that_runs_a_script_is_refused_whoever_is_truste
     assert marker.exists()
     marker.unlink()
     path = written(tmp_path / "model", with_model(files, chain(marker)))
-    refused(path, "a function, which files never hold", trusted=every)
+    refused(path, "a function, which is never saved", trusted=every)
     assert not marker.exists()
 
 
@@ -128,7 +132,7 @@ def test_what_can_be_called_is_always_refused(name: str, files: Files, tmp_path:
     entries = with_model(files, CALLABLES[name])
     names = skops.io.get_untrusted_types(data=entries["9.skops"])
     path = written(tmp_path / "model", entries)
-    refused(path, "a function, which files never hold", trusted=names)
+    refused(path, "a function, which is never saved", trusted=names)
 
 
 NAMES = SimpleImputer(strategy="constant", fill_value="/etc/passwd").fit([["a"]])
@@ -140,7 +144,7 @@ NAMED: dict[str, tuple[Any, str]] = {
         make_pipeline(NAMES, CountVectorizer(input="filename"), LogisticRegression()),
         "CountVectorizer",
     ),
-    "a folder for a cache": (make_pipeline(LogisticRegression(), memory="/tmp/c"), "cache"),
+    "a cache folder": (make_pipeline(LogisticRegression(), memory="/tmp/c"), "cache"),
 }
 
 
@@ -175,7 +179,7 @@ def bomb(entries: Entries) -> bytes:
 
 def packed_model(entries: Entries, array: bytes = ZEROS, nodes: int = 1) -> bytes:
     """A model of skops with an array that unpacks to 300 MB, or with many nodes of one array."""
-    forged = with_path(entries, ("fitted", "models_"), {"model": "9.skops"})
+    forged = with_path(entries, (*COUPLING, "models_"), {"model": "9.skops"})
     schema = json.dumps([{"file": "array"}] * nodes)
     return archived(forged | {"9.skops": zipped(array=array, **{"schema.json": schema})})
 
@@ -195,10 +199,12 @@ def nodes(entries: Entries) -> bytes:
 
 def long_level(entries: Entries) -> bytes:
     """A level of 100,000 letters that a million rows have."""
-    frame = ("fitted", "_table", "frame", 1)
+    frame = (*COUPLING, "_table", "frame", 1)
     forged = with_path(entries, (*frame, 3), {"objects": ["O", ["a" * 10**5]]})
     arrays = safetensors.numpy.load(entries[ARRAYS_ENTRY])
-    place = json.loads(entries[HEADER_ENTRY])["fitted"]["_table"]["frame"][1][2]["array"]
+    place = json.loads(entries[HEADER_ENTRY])["model"]["ParityCoupling"]["_table"]["frame"][1][2][
+        "array"
+    ]
     rows = safetensors.numpy.save(arrays | {place: np.zeros(10**6, np.int8)})
     return archived(forged | {ARRAYS_ENTRY: rows})
 
@@ -263,18 +269,18 @@ def many_texts(count: int, longest: int) -> Any:
     return [{"objects": ["U", texts]}] * count
 
 
-CLASSES = ("fitted", "classes_")
-ENGINE = ("fitted", "engine_", "Engine")
-SCALE = ("fitted", "solution_", "Solution", "units", "Units", "scale")
-LAYERS = ("parameters", "encoder", "MLP", "hidden")
+CLASSES = (*SCORES, "classes_")
+ENGINE = (*SCORES, "engine_", "Engine")
+SCALE = (*SCORES, "solution_", "Solution", "units", "Units", "scale")
+LAYERS = (*NETWORK, "encoder", "MLP", "hidden")
 VALUES: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "200 arrays of text": ("scores", CLASSES, many_texts(200, 4000)),
     "text as long as its longest": ("scores", CLASSES, many_texts(1, 10**5)[0]),
-    "4 million lists in lists": ("scores", ("fitted", "folds_"), [[[]]] * 4_000_000),
-    "3 million texts": ("scores", ("fitted", "folds_"), ["ab"] * 3_000_000),
+    "4 million lists in lists": ("scores", (*SCORES, "folds_"), [[[]]] * 4_000_000),
+    "3 million texts": ("scores", (*SCORES, "folds_"), ["ab"] * 3_000_000),
     "numbers with one hash as keys": (
         "scores",
-        ("weights", "dict"),
+        (*SCORES, "weights"),
         [[(2**61 - 1) * i, 0] for i in range(60_000)],
     ),
     "200,000 rows of a proof": ("scores", ("proof", "dict", "rows"), [0] * 200_000),
@@ -283,30 +289,30 @@ VALUES: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "a class of no list": ("scores", CLASSES, {"Popen": {"args": "true"}}),
     "a field of another type": (
         "scores",
-        ("fitted", "choice_", "Choice", "gaps"),
+        (*SCORES, "choice_", "Choice", "gaps"),
         {"dict": {"age": 1}},
     ),
-    "a method in the place of data": ("scores", ("fitted", "predict"), 1),
+    "a method in the place of data": ("scores", (*SCORES, "predict"), 1),
     "an array twice": ("scores", (*ENGINE, "shares"), {"array": "0"}),
-    "an unknown parameter": ("scores", ("parameters", "estimator__C"), 3),
-    "no parameters": ("scores", ("parameters",), {}),
+    "an unknown parameter": ("scores", (*SCORES, "estimator__C"), 3),
+    "no parameters": ("scores", SCORES, {}),
     "a scale of 1e18": ("scores", SCALE, 1e18),
     "a place beyond the frontier": (
         "scores",
-        ("fitted", "choice_", "Choice", "position"),
+        (*SCORES, "choice_", "Choice", "position"),
         400,
     ),
     "gigabytes of layers": ("network", LAYERS, {"tuple": [10**6, 10**6]}),
     "300,000 layers": ("network", LAYERS, {"tuple": [1] * 300_000}),
-    "a wide representation": ("network", ("fitted", "representation_size_"), 10**9),
-    "a regressor": ("network", ("class",), "FRHSICRegressor"),
-    "a class of Python": ("network", ("class",), "Path"),
+    "a wide representation": ("network", (*NETWORK, "representation_size_"), 10**9),
+    "a class that has no file": ("network", ("model",), {"Training": {}}),
+    "a class of Python": ("network", ("model",), {"Path": {}}),
     "a time zone that is a file": (
         "coupling",
-        ("fitted", "_table", "frame", 0, 1),
+        (*COUPLING, "_table", "frame", 0, 1),
         "datetime64[ns, /etc/passwd]",
     ),
-    "a column of 10^8 letters": ("coupling", ("fitted", "_table", "frame", 0, 1), "U99999999"),
+    "a column of 10^8 letters": ("coupling", (*COUPLING, "_table", "frame", 0, 1), "U99999999"),
 }
 COLUMNS = b"num_tree_per_iteration=1\nmax_feature_idx=17000000\n" + bytes(18 * 10**6)
 LEAVES = b"num_tree_per_iteration=1\nmax_feature_idx=0\nTree=0\nleaf_value=" + b"00 " * 6_000_000
@@ -365,7 +371,7 @@ def test_more_memory_can_be_allowed(files: Files, tmp_path: Path):
 
 
 def test_threads_are_at_most_those_of_the_machine(files: Files, tmp_path: Path):
-    forged = with_path(files["scores"], ("parameters", "n_jobs"), 10**6)
+    forged = with_path(files["scores"], (*SCORES, "n_jobs"), 10**6)
     assert load(written(tmp_path / "model", forged)).n_jobs == os.cpu_count()
 
 
@@ -453,7 +459,7 @@ def test_a_sample_of_forged_values_is_refused_or_predicts():
 
 @pytest.mark.slow
 def test_no_forged_value_ends_the_process_or_takes_long_or_much():
-    """A process for each, with 10 seconds and 1 GB."""
+    """A process for each, with 10 seconds of the processor and 1 GB."""
     program = Path(__file__).with_name("forging.py")
     folders = os.pathsep.join(path for path in sys.path if path)
     settings = {**os.environ, "PYTHONPATH": folders, "OMP_NUM_THREADS": "1"}

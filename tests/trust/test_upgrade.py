@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from trust.lowest import bounds
+from trust.upgrading import OWN
 
 PROGRAM = Path(__file__).with_name("upgrading.py")
 SOURCE = PROGRAM.parents[2] / "src"
@@ -28,7 +29,6 @@ LIBRARIES = (
     "safetensors",
     "pyarrow",
 )
-OWN = {"default", "numbers", "equal", "encoder", "network"}
 
 
 def environment(folder: Path, requirements: list[str]) -> Path:

@@ -22,7 +22,15 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from frhsic import FRHSICClassifier, ParityClassifier, ParityEncoder, ParityRegressor, load, save
+from frhsic import (
+    FRHSICClassifier,
+    ParityClassifier,
+    ParityEncoder,
+    ParityRegressor,
+    distill,
+    load,
+    save,
+)
 from frhsic.training import Training
 
 rng = np.random.default_rng(0)
@@ -35,6 +43,8 @@ X = pd.DataFrame(
     }
 )
 NUMBERS = X[["years", "hours"]]
+OWN = {"default", "numbers", "equal", "distilled", "encoder", "network"}
+"""Models of which no part is of another library."""
 Y = X["years"] / 10 + rng.normal(size=300) > 4
 
 
@@ -46,6 +56,7 @@ def models() -> dict[str, Any]:
         "default": ParityClassifier(**settings),
         "numbers": ParityRegressor(**settings),
         "equal": ParityClassifier(**settings),
+        "distilled": ParityClassifier(**settings),
         "encoder": ParityEncoder(**settings),
         "network": FRHSICClassifier(training=Training(epochs=3), random_state=0),
         "logistic regression": ParityClassifier(linear, **settings),
@@ -63,7 +74,7 @@ def scores(model: Any, rows: pd.DataFrame) -> np.ndarray:
 
 def rows_of(name: str) -> pd.DataFrame:
     """Return the columns that a model takes."""
-    return X if name in ("default", "numbers", "equal", "encoder", "network") else NUMBERS
+    return X if name in OWN else NUMBERS
 
 
 def save_all(folder: Path) -> None:
@@ -74,7 +85,10 @@ def save_all(folder: Path) -> None:
             warnings.simplefilter("always")
             controls = {"control_features": "hours"} if name == "equal" else {}
             y = Y if name != "numbers" else X["years"]
-            model.fit(rows, y, sensitive_features=AGE, **controls)
+            if name == "distilled":
+                model = distill(model, None, rows, y, sensitive_features=AGE)
+            else:
+                model.fit(rows, y, sensitive_features=AGE, **controls)
             save(model, folder / name)
         lines = "".join(str(one.message) for one in caught if "trusted=" in str(one.message))
         (folder / f"{name}.trusted").write_text("\n".join(re.findall(r"'([\w.]+)'", lines)))

@@ -418,8 +418,8 @@ def require_enough_rows(
         too_large = max(-low, high) > _arrays.LARGEST_NUMBER
         if too_large or high - low < _arrays.SMALLEST_SPREAD:
             raise ValueError(
-                f"{name} runs from {low:.3g} to {high:.3g}, and no float can hold the products of"
-                " such numbers. Rescale it, or treat them as missing."
+                f"{name} ranges from {low:.3g} to {high:.3g}, and products of such numbers overflow"
+                " or underflow. Rescale it, or treat extreme values as missing."
             )
 
 

@@ -1,4 +1,4 @@
-"""What the commands share: options, exit codes, errors as one line, console, progress line."""
+"""What the commands share: options, exit codes, errors on one line, console, progress line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer import Argument, Option
@@ -127,11 +127,6 @@ class Commands(TyperGroup):
             echo(f"frhsic: {error.format_message()}", err=True)
             raise typer.Exit(BAD_INPUT) from None
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return a command, and remember what it was given."""
-        ctx.meta["given"] = args[1:]
-        return super().resolve_command(ctx, args)
-
     def invoke(self, ctx: Any) -> Any:
         """Run a command. An error is printed as one line and exits with 2, an interrupt with
         130.
@@ -147,7 +142,7 @@ class Commands(TyperGroup):
             if os.environ.get("FRHSIC_TRACEBACK"):
                 traceback.print_exc()
             if hasattr(error, "format_message"):  # of typer: options that it cannot read
-                said = printable(_misused(error, ctx.meta.get("given", ())), LONGEST)
+                said = printable(f"{error.format_message().rstrip('.')}. See --help.", LONGEST)
             else:
                 text = self._named(ctx, " ".join(str(error).split()))
                 expected = isinstance(error, (ValueError, TypeError, OSError)) and text
@@ -167,44 +162,11 @@ class Commands(TyperGroup):
         return text.replace("sensitive_features", "--sensitive")
 
 
-def _misused(error: Any, given: Sequence[str]) -> str:
-    """Return what is wrong with a command line: the value of an option and what it takes, or what
-    typer says.
-    """
-    option = getattr(error, "param", None)
-    came = None
-    if option is not None:
-        values = error.ctx.command.make_parser(error.ctx).parse_args([*given])[0]
-        came = values.get(option.name)
-    if option is None or came is None:
-        return f"{error.format_message()} See --help."
-    callback = inspect.signature(error.ctx.command.callback, eval_str=True)
-    kinds, details = get_args(callback.parameters[option.name].annotation)
-    return f"{option.opts[0]} is {came!r}; pass {_taken(_leaves(kinds), details)}."
-
-
-def _leaves(kind: Any) -> list[Any]:
-    """Return the types or choices that a type is made of."""
-    return [leaf for part in get_args(kind) for leaf in _leaves(part)] or [kind]
-
-
-def _taken(leaves: Sequence[Any], details: Any) -> str:
-    choices = [leaf for leaf in leaves if isinstance(leaf, str)]
-    if choices:
-        return " or ".join(choices)
-    text = "a whole number" if int in leaves else "a number"
-    if details.min is None:
-        return text
-    if details.max is None:
-        return f"{text} of at least {details.min}"
-    return f"{text} from {details.min} to {details.max}"
-
-
 def handle_signals() -> None:
     """Let SIGTERM end the program as an error does, so that workers are stopped and unfinished
     files removed.
 
-    The signals that came are remembered, since an error that follows one is no error of the input.
+    The signals are remembered, since an error that follows one is not an error of the input.
     """
 
     def end(number: int, frame: object) -> NoReturn:
@@ -249,8 +211,8 @@ def show(
     report: Report | None = None,
     changes: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Print notes and where files were written; of a report, what has changed, and then verdict,
-    gap, cost, rows and files in five lines.
+    """Print notes and where files were written; of a report, what has changed, and then its closing
+    lines.
 
     Elsewhere than on a terminal the paths go to standard output and all else to standard error: it
     must not pass unseen in a log.
@@ -269,8 +231,8 @@ def show(
     if not terminal.is_terminal:
         for path in files.values():
             echo(str(path))
-        told = [*(f"note: {note}" for note in notes), *("  ".join(row) for row in changes)]
-        for line in (*told, *(f"{name + ':':9}{text}" for name, text in lines.items())):
+        before = [*(f"note: {note}" for note in notes), *("  ".join(row) for row in changes)]
+        for line in (*before, *(f"{name + ':':9}{text}" for name, text in lines.items())):
             echo(line, err=True)
         return
     for note in notes:
@@ -374,8 +336,8 @@ Positive = Annotated[
     str | None,
     Option(
         help=(
-            "Value of the target that counts as 1; any other is 0. Without it, yes/no and two"
-            " numbers are two classes, and other text has a class for each value."
+            "Value of the target that counts as 1; all others count as 0. Without it, yes/no and"
+            " two numbers are two classes, and other text has one class per value."
         )
     ),
 ]
@@ -383,14 +345,14 @@ Favourable = Annotated[
     str | None,
     Option(
         help=(
-            "Value of the target that is good for a person, such as repaid; Equal Opportunity is"
-            " measured on its rows. The positive value if not given."
+            "Value of the target that is good for a person, such as repaid. Equal opportunity is"
+            " measured on rows with it. Default: the positive value."
         )
     ),
 ]
 Title = Annotated[str | None, Option(help="Title of the report.")]
-MaxRows = Annotated[int, Option(min=100, help="Rows that the costly statistics use at most.")]
-Seed = Annotated[int, Option(min=0, help="Seed of every random draw.")]
+MaxRows = Annotated[int, Option(min=100, help="Largest number of rows for the slow statistics.")]
+Seed = Annotated[int, Option(min=0, help="Seed of all random draws.")]
 AsJson = Annotated[bool, Option("--json", help="Print summary, files and report as JSON.")]
 
 
@@ -400,14 +362,14 @@ class Columns:
 
     table: Annotated[
         Path,
-        Argument(help="CSV, TSV or Parquet. Rows that lack the target are dropped and counted."),
+        Argument(help="CSV, TSV or Parquet. Rows without a target are dropped and counted."),
     ]
     target: Annotated[
         str,
         Option(
             "--target",
             "-t",
-            help="Column to predict. Text and two numbers are classes, others a regression.",
+            help="Column to predict. Text and two numbers are classes, other numbers a regression.",
         ),
     ]
     sensitive: Annotated[
@@ -416,9 +378,8 @@ class Columns:
             "--sensitive",
             "-s",
             help=(
-                "Numeric column that the prediction is not to depend on, or bands such as 30-39;"
-                " may be repeated. It is needed to train, and to predict only with"
-                " --uses-sensitive."
+                "Column that predictions should not depend on: numbers, or bands such as 30-39. May"
+                " be repeated. Needed for training; for prediction only with --uses-sensitive."
             ),
         ),
     ]
@@ -427,8 +388,8 @@ class Columns:
         list[str] | None,
         Option(
             help=(
-                'Columns to predict from, as names or a pattern such as "x_*"; all others if not'
-                " given."
+                'Columns to predict from, as names or a pattern such as "x_*". Default: all other'
+                " columns."
             )
         ),
     ] = None
@@ -436,8 +397,8 @@ class Columns:
         list[str] | None,
         Option(
             help=(
-                "Columns to leave out; may be repeated. Identifiers are left out unless --features"
-                " names them."
+                "Columns to leave out. May be repeated. Identifiers are left out unless named by"
+                " --features."
             )
         ),
     ] = None
@@ -447,21 +408,21 @@ class Columns:
         Option(
             "--split-by",
             help=(
-                "Column of dates or numbers: train on the earlier rows, report on the later; with"
-                " --groups, on later rows of groups that were not trained on."
+                "Column of dates or numbers: train on earlier rows and report on later ones; with"
+                " --groups, on later rows of groups that are not in the training rows."
             ),
         ),
     ] = None
     groups: Annotated[
         str | None,
-        Option(help="Column of groups, such as persons: no group is split between the parts."),
+        Option(help="Column of groups, such as people: all rows of a group stay together."),
     ] = None
     weights: Annotated[
-        str | None, Option("--row-weights", help="Column of weights of rows, zero or more.")
+        str | None, Option("--row-weights", help="Column of row weights, zero or more.")
     ] = None
     drop_repeated: Annotated[
         bool,
-        Option("--drop-repeated", help="Keep one of rows that are alike in every column."),
+        Option("--drop-repeated", help="Keep only one of several identical rows."),
     ] = False
 
 
@@ -470,8 +431,8 @@ Control = Annotated[
     Option(
         "--control",
         help=(
-            "Column, such as the education, in which people may differ in their scores: the gap is"
-            " measured among people of equal values, too. Numbers are cut into fifths. May be"
+            "Column that may explain differences in scores, such as education: the gap is also"
+            " measured among people with the same value. Numbers are cut into fifths. May be"
             " repeated; several columns are crossed."
         ),
     ),
@@ -481,8 +442,8 @@ Trusted = Annotated[
     Option(
         "--trusted",
         help=(
-            "Class of another library that the model may hold and that can run code; frhsic.save"
-            " names them. May be repeated."
+            "Class of another library that the model file may contain; it can run code. frhsic.save"
+            " lists them. May be repeated."
         ),
     ),
 ]
@@ -490,24 +451,24 @@ Trusted = Annotated[
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is written."""
+    """How to read a table."""
 
     separator: Annotated[
         str | None,
         Option(
             "--delimiter",
-            help="Character between the fields of a text file; found out if it is clear.",
+            help="Character between the fields of a text file. Default: detected.",
         ),
     ] = None
     decimal: Annotated[
-        str | None, Option(help="Decimal sign of a text file, . or ,; found out if it is clear.")
+        str | None, Option(help="Decimal sign of a text file, . or a comma. Default: detected.")
     ] = None
     encoding: Annotated[
         str | None,
         Option(
             help=(
-                "Encoding of a text file; UTF-8 if not given, or where it is not, a Windows"
-                " encoding that a note names."
+                "Encoding of a text file. Default: UTF-8, or a Windows encoding if the file is not"
+                " UTF-8; a note says so."
             )
         ),
     ] = None
@@ -515,8 +476,8 @@ class Reading:
         str | None,
         Option(
             help=(
-                "How dates in text are written, such as %d/%m/%Y; 2024-05-31 and 31.05.2024 are"
-                " read without it, and a saved model remembers it."
+                "Format of dates in text, such as %d/%m/%Y. Not needed for 2024-05-31 and"
+                " 31.05.2024; a saved model remembers it."
             )
         ),
     ] = None
@@ -524,8 +485,8 @@ class Reading:
         int | None,
         Option(
             help=(
-                "Memory that the table, and a model, may take; 200 and 25 times the size of the"
-                " file, but at least 128 MiB, if not given."
+                "Memory limit for the table, and for a model. Default: 200 and 25 times the size of"
+                " the file, at least 128 MiB."
             )
         ),
     ] = None
@@ -533,8 +494,8 @@ class Reading:
         list[str] | None,
         Option(
             help=(
-                "Values that mean missing, such as -9,unknown; age=-9 for one column. May be"
-                " repeated; a saved model remembers it."
+                "Values that mean missing, such as -9,unknown, or age=-9 for one column. May be"
+                " repeated; a saved model remembers them."
             )
         ),
     ] = None
@@ -542,16 +503,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Stated:
-    """What people state for the first page of a report."""
+    """What the first page of a report says about the decision."""
 
     threshold: Annotated[
         float | None,
-        Option(help="Score above which the decision is yes; 0.5 for scores between 0 and 1."),
+        Option(help="Score above which the decision is yes. Default: 0.5 for probabilities."),
     ] = None
-    decision: Annotated[
-        str, Option(help="What is decided, such as 'whether a loan is granted'.")
-    ] = ""
-    people: Annotated[str, Option(help="About whom, such as applicants.")] = ""
+    decision: Annotated[str, Option(help="The decision, such as 'whether a loan is granted'.")] = ""
+    people: Annotated[str, Option(help="Who is decided about, such as applicants.")] = ""
     period: Annotated[str, Option(help="Period of the data, such as 'January to June 2025'.")] = ""
     author: Annotated[str, Option(help="Who made the report.")] = ""
 

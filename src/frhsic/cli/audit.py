@@ -54,7 +54,9 @@ class _Options:
     ] = None
     model: Annotated[
         Path | None,
-        Option(help="A saved model; it is applied to the table, and its scores and Z are audited."),
+        Option(
+            help="Saved model; its scores and representation of the rows of the table are audited."
+        ),
     ] = None
     trusted: _terminal.Trusted = None
     target: Annotated[
@@ -67,41 +69,40 @@ class _Options:
         str | None,
         Option(
             help=(
-                "Column that says which rows belong together, such as persons with several rows:"
-                " the intervals and the test of the gap, and with them --limit, count persons."
+                "Column of groups of rows, such as people with several rows each: intervals and"
+                " tests of the gap, and --limit, then count people."
             )
         ),
     ] = None
     row_weights: Annotated[
         str | None,
-        Option(help="Column of weights of rows, zero or more, for the gap and its curve."),
+        Option(help="Column of row weights, zero or more, for the gap and its curve."),
     ] = None
     limit: Annotated[
         list[str] | None,
         Option(
             help=(
-                'Limit on a number, such as gdp=0.05, "gdp=10% of base rate", eo=0.05 among rows'
-                " with the favourable outcome, or within=0.05 among people of equal --control;"
-                " age=0.05 for one of several attributes; 50% of the gap of --against. The report"
-                " says whether it is kept, and the exit code is 1"
-                " unless it is; may be repeated."
+                'Limit, such as gdp=0.05 or "gdp=10% of base rate"; eo=0.05 among rows with the'
+                " favourable outcome; within=0.05 among people of equal --control; age=0.05 for one"
+                " of several attributes; 50% of the gap of --against. The report says whether it is"
+                " kept, and the exit code is 1 if it is not. May be repeated."
             )
         ),
     ] = None
     out: Annotated[
         Path | None,
-        Option("--out", "-o", help=f"Where the report goes; {DEFAULT_REPORT} if not given."),
+        Option("--out", "-o", help=f"File for the report. Default: {DEFAULT_REPORT}."),
     ] = None
     as_json: Annotated[
         bool,
-        Option("--json", help="Print the audit as JSON; a report is then written only with --out."),
+        Option("--json", help="Print the audit as JSON; then a report is written only with --out."),
     ] = False
     against: Annotated[
         Path | None,
         Option(
             help=(
-                "JSON of an earlier audit, written by --json: the report says what has changed"
-                " since."
+                "JSON of an earlier audit, from --json: the report says what has changed since"
+                " then."
             )
         ),
     ] = None
@@ -114,8 +115,7 @@ class _Options:
         Option(
             help=(
                 "Dask scheduler such as tcp://10.0.0.1:8786, or local: TABLE may then be a folder"
-                ' or a pattern such as "scores-*.parquet", and all its rows are audited without'
-                " holding them in memory."
+                ' or a pattern such as "scores-*.parquet", larger than memory.'
             )
         ),
     ] = None
@@ -147,24 +147,23 @@ class _Options:
 def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.Stated) -> None:
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
-    The report is one HTML file that needs no network: mean score along the attribute with its band,
-    dependence with tests and intervals, what a probe recovers, what theorems guarantee, and what
-    all of it does not tell.
+    The report is one self-contained HTML file: the mean score along the attribute with its band,
+    tests of dependence with intervals, what a probe recovers, and what an audit cannot say.
 
     [bold]Examples[/bold]
 
     [cyan]frhsic audit scores.csv --sensitive age --score probability[/cyan]
 
-    One score, one attribute; the report lands in frhsic-report.html.
+    One score, one attribute; the report is in frhsic-report.html.
 
     [cyan]frhsic audit scores.parquet -s age -s hours --score p --target approved -o
     report.html[/cyan]
 
-    Two attributes, by themselves and together, and equal opportunity on the rows with approved = 1.
+    Two attributes, separately and together, and equal opportunity on rows with approved = 1.
 
     [cyan]frhsic audit scores.csv -s age --score p --control education --limit within=0.05[/cyan]
 
-    Among people of equal education, too: the gap there, group by group, and a limit on it.
+    Also among people of equal education: the gap there, group by group, and a limit on it.
 
     [cyan]frhsic audit z.parquet -s age --embedding "z_*" --target income --positive ">50K"[/cyan]
 
@@ -172,17 +171,17 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
     [cyan]frhsic audit scores.csv -s age --score p --json --limit gdp=0.1[/cyan]
 
-    For a pipeline: JSON on standard output, exit code 1 unless the limit is kept.
+    For a pipeline: JSON on standard output, exit code 1 if the limit is not kept.
 
     [cyan]frhsic audit june.csv -s age --score p --limit gdp=0.03 --against may.json[/cyan]
 
-    A month later: is the limit kept, and what has changed since the audit that --json wrote?
+    A month later: is the limit kept, and what has changed since the earlier audit?
 
     [cyan]frhsic audit panel.csv -s age --score p --groups customer --limit "gdp=10% of base
     rate"[/cyan]
 
-    Several rows of each customer: without --groups they pass for several customers, and chance for
-    a gap.
+    Several rows per customer: without --groups they count as different customers, and intervals are
+    too narrow.
 
     [cyan]frhsic audit "scores-*.parquet" -s age --score p --scheduler tcp://10.0.0.1:8786[/cyan]
 
@@ -191,9 +190,9 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
     [bold]Exit codes[/bold]
 
-    0 done; 1 a --limit is not kept or not shown to be kept, or since --against a gap has grown,
-    performance has fallen, or the attribute, the score, the base rate or the mean error has
-    changed; 2 any error; 130 interrupted.
+    0 done; 1 a --limit is not certainly kept, or since --against a gap has grown, performance has
+    fallen, or the attribute, the score, the base rate or the mean error has changed; 2 any error;
+    130 interrupted.
     """
     files = (
         {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_REPORT}
@@ -244,10 +243,10 @@ def _check_options(options: _Options, files: dict[str, Path]) -> Audit | None:
     else:
         parse_limits(options.limits, LIMITABLE)
     if options.score is None and not options.embedding and options.model is None:
-        raise ValueError("say what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
+        raise ValueError("pass what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
     if options.model is not None and (options.score is not None or options.embedding):
         raise ValueError(
-            "--model brings its own scores and representation; leave --score and --embedding out."
+            "--model has its own scores and representation; leave out --score and --embedding."
         )
     for name in ("positive", "favourable"):
         if getattr(options, name) is not None and options.target is None:

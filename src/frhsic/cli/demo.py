@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ADULT = "Adult census data"
 SYNTHETIC = "the paper's synthetic task"
-PEOPLE = {ADULT: ("adults in the census", "1994"), SYNTHETIC: ("made-up cases", "")}
+PEOPLE = {ADULT: ("adults in the census", "1994"), SYNTHETIC: ("synthetic cases", "")}
 """About whom each table is, and from when."""
 ROWS = 8000
 TEST_SHARE = 0.4
@@ -31,30 +31,30 @@ CONFIDENCE = "0.99"
 
 def demo(
     out: Annotated[
-        Path, Option("--out", "-o", help="Where the report goes.")
+        Path, Option("--out", "-o", help="File for the report.")
     ] = _terminal.DEFAULT_REPORT,
     rows: Annotated[int, Option(min=200, help="Rows to use.")] = ROWS,
     limit: Annotated[str, Option(help="Largest gap, as in `frhsic train`.")] = LIMIT,
     seed: _terminal.Seed = 0,
     as_json: _terminal.AsJson = False,
 ) -> None:
-    """Predict income on the Adult census data so that mean scores differ with age by 7 points of
-    100 at most, and show what that costs.
+    """Predict income on the Adult census data so that mean scores at an age differ from the overall
+    mean by at most 7 percentage points, and show what that costs.
 
-    Fits one model for every limit and reports on rows that were held out, without the limit and
-    with it. Where the data cannot be had, the paper's synthetic task takes their place.
+    Fits one model for all limits and reports on held-out rows, with and without the limit. If the
+    data are not available, the demo uses the paper's synthetic task.
 
     [bold]Examples[/bold]
 
     [cyan]frhsic demo[/cyan]
 
-    A sample of the rows, less than half a minute; the report lands in frhsic-report.html.
+    A sample of the rows, less than half a minute; the report is in frhsic-report.html.
 
     [cyan]frhsic demo --rows 50000 --limit 25% --out adult.html[/cyan]
 
-    All rows, and a quarter of the gap that a model without a limit has.
+    All rows, and a quarter of the gap of a model without a limit.
 
-    With a table of your own: [bold]frhsic train[/bold].
+    For your own table: [bold]frhsic train[/bold].
     """
     with _terminal.one_thread():
         require_writable({"report": out})
@@ -72,7 +72,7 @@ def demo(
             "Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
             _terminal.Stated(people=people, period=period),
         )
-        with contextlib.suppress(typer.Exit):  # it shows a page, whether the aim is reached or not
+        with contextlib.suppress(typer.Exit):  # the page is shown even if the limit is exceeded
             training.finish(model, report, {"report": out}, as_json=as_json)
 
 
@@ -98,9 +98,9 @@ def _data(rows: int, seed: int) -> TrainingTable:
         )
         y = (draw.random(len(s)) < 1 / (1 + np.exp(-X["x1"]))).rename("y")
         notes.append(
-            "The Adult data could not be had here, so the paper's synthetic task stands in for"
-            " them: made data, in which only the feature that knows of s can predict y. “frhsic"
-            " datasets fetch adult” says what was tried."
+            "The Adult data are not available here, so this is the paper's synthetic task, in"
+            " which only the feature that depends on s predicts y. “frhsic datasets fetch adult”"
+            " says what was tried."
         )
     if rows < len(X):
         notes.append(f"This is a sample of {rows:,} of {len(X):,} rows; --rows takes more.")

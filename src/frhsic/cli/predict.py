@@ -30,6 +30,8 @@ DEFAULT_SCORES = Path("frhsic-scores.csv")
 BLOCK = 1024
 # Rows from which on a table is refused if most of them have a level that no training row has.
 LEAST_REFUSED = 20
+# Levels of a column that no training row has, which are kept to show the most frequent.
+MOST_UNSEEN = 1000
 
 
 @_terminal.with_fields
@@ -59,8 +61,8 @@ def predict(
         Option(
             "--keep-formulas",
             help=(
-                "Copy text such as =1+1 as it is. Otherwise a quote is put before it, so that a"
-                " spreadsheet shows it as text; frhsic reads it without the quote."
+                "Copy text such as =1+1 unchanged. By default it gets a leading quote, so that a"
+                " spreadsheet shows it as text; frhsic ignores the quote."
             ),
         ),
     ] = False,
@@ -68,10 +70,9 @@ def predict(
 ) -> None:
     """Write the score and the prediction of a saved model for each row of a table.
 
-    Columns are read as in training, and a row's score depends on this row alone. Values that no
-    training row has are counted; a table in which most rows have one is refused. The sensitive
-    attribute is needed only by a model that was trained with --uses-sensitive. Columns that the
-    model does not use are ignored.
+    Columns are read as in training, and a row's score depends on that row only. Values that did not
+    occur in training are counted; a table in which most rows have one is refused. Only a model that
+    was trained with --uses-sensitive needs the sensitive attribute. Other columns are ignored.
 
     [bold]Examples[/bold]
 
@@ -81,12 +82,12 @@ def predict(
 
     [cyan]frhsic predict frhsic-model.frhsic new.parquet --keep id -o scores.csv[/cyan]
 
-    With the column id beside the scores, as it is written in the table; decimal commas are written
-    as points, as in the scores.
+    With the column id beside the scores, copied from the table, except that decimal commas become
+    points.
 
     [cyan]frhsic predict frhsic-model.frhsic "part-*.parquet" -o scores/[/cyan]
 
-    Many files: part-1.csv for part-1.parquet, each written as a whole or not at all.
+    Many files: part-1.csv for part-1.parquet, each written completely or not at all.
 
     [bold]What is written[/bold]
 
@@ -134,7 +135,7 @@ def _check_order(model: Path, table: Path) -> None:
     swapped = regular and zipfile.is_zipfile(table) and not zipfile.is_zipfile(model)
     if swapped and table.suffix.lower() != ".zip":
         raise ValueError(
-            f"{model.name} is no saved model, {table.name} may be one; the model comes first,"
+            f"{model.name} is not a saved model, but {table.name} may be one. Pass the model first,"
             " then the table."
         )
 
@@ -179,6 +180,7 @@ class Served:
     schema: Schema
     sensitive: list[str]
     unseen: dict[str, Counter[str]] = field(default_factory=dict)
+    unseen_rows: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def load(
@@ -239,7 +241,9 @@ class Served:
         from frhsic.tables.schema import ColumnType
 
         for name, counts in self.schema.count_unseen(rows).items():
-            self.unseen.setdefault(name, Counter()).update(counts)
+            self.unseen_rows[name] += counts.total()
+            known = self.unseen.get(name, Counter()) + counts
+            self.unseen[name] = Counter(dict(known.most_common(MOST_UNSEEN)))
         schema = getattr(self.model, "sensitive_schema_", None)
         known = {} if schema is None else {column.name: column for column in schema.columns}
         attributes = {}
@@ -365,7 +369,7 @@ class Served:
         notes = []
         known = {column.name: column.levels for column in self.schema.columns}
         for name, counts in self.unseen.items():
-            if total := counts.total():
+            if total := self.unseen_rows[name]:
                 shown = ", ".join(f"{level!r} ({n:,})" for level, n in counts.most_common(3))
                 more = ", ..." if len(counts) > 3 else ""
                 have = "row has" if total == 1 else "rows have"

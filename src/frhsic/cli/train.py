@@ -46,10 +46,9 @@ class TrainOptions:
         list[str] | None,
         Option(
             help=(
-                "A bound on the gap as a number in the unit of --aim; or an aim: a share of the gap"
-                " without a limit such as 50%, or 0 for the least gap; or none. age=50% for one of"
-                " several attributes; gdp=0.05 for a measure by name. May be repeated; 50% if not"
-                " given."
+                "Largest gap, as a number; or a target: a share of the gap without a limit, such as"
+                " 50%, or 0 for the smallest gap; or none. age=50% for one of several attributes;"
+                " gdp=0.05 for a measure by name. May be repeated. Default: 50%."
             )
         ),
     ] = None
@@ -57,7 +56,7 @@ class TrainOptions:
         Literal["score", "rank", "decision"],
         Option(
             help=(
-                "What must not move with the attribute: score (its mean), rank (its order) or"
+                "What should not change with the attribute: score (its mean), rank (its order) or"
                 " decision."
             )
         ),
@@ -66,21 +65,21 @@ class TrainOptions:
         Literal["positive", "both"] | None,
         Option(
             help=(
-                "positive: compare rows of the positive class (Equal Opportunity); both: rows of"
-                " each class."
+                "positive: compare rows of the positive class (equal opportunity); both: rows of"
+                " each class (equalized odds)."
             )
         ),
     ] = None
     uses_sensitive: Annotated[
         bool,
-        Option("--uses-sensitive", help="Predictions may use the attributes, and then need them."),
+        Option("--uses-sensitive", help="Predictions use the sensitive attributes, and need them."),
     ] = False
     confidence: Annotated[
         str,
         Option(
             help=(
-                "The upper end of the interval of the gap, at this confidence, keeps a --limit that"
-                " is a number; none: the estimate does."
+                "Confidence with which a --limit that is a number is kept, by the upper end of the"
+                " interval of the gap; none: the estimate keeps it."
             )
         ),
     ] = "0.95"
@@ -112,32 +111,32 @@ def train(
     *,
     reading: _terminal.Reading,
     recipe: TrainOptions,
-    out: Annotated[Path, Option("--out", "-o", help="Where the model goes.")] = DEFAULT_MODEL,
+    out: Annotated[Path, Option("--out", "-o", help="File for the model.")] = DEFAULT_MODEL,
     report: Annotated[
         Path | None,
         Option(
             "--report",
             "-r",
-            help=f"Where the report goes; {DEFAULT_REPORT} if not given, none with --json.",
+            help=f"File for the report. Default: {DEFAULT_REPORT}, or none with --json.",
         ),
     ] = None,
     test_share: Annotated[
-        float, Option(min=0, max=1, help="Share of the rows kept for the report alone.")
+        float, Option(min=0, max=1, help="Share of rows held out for the report.")
     ] = 0.2,
     held_out: Annotated[
         Path | None,
         Option(
-            help="CSV file for the rows of the report: target, attributes and scores, from which"
-            " `frhsic audit` computes the same numbers."
+            help="CSV file for the held-out rows with target, attributes and scores; `frhsic audit`"
+            " computes the same numbers from it."
         ),
     ] = None,
     serve: Annotated[
         Literal["onnx", "lightgbm"] | None,
         Option(
             help=(
-                "Also distil the model into plain trees, for quick serving, beside the model:"
-                " lightgbm for `frhsic predict` and frhsic.load, onnx for other programs. Costs are"
-                " printed; another fit is needed."
+                "Also distil the model into plain trees for fast serving: lightgbm for `frhsic"
+                " predict` and frhsic.load, onnx for other programs. Takes another fit; the loss in"
+                " quality is printed."
             )
         ),
     ] = None,
@@ -145,8 +144,8 @@ def train(
         bool,
         Option(
             "--fast",
-            help="Leave out what the first screen of the report does not show:"
-            " tests and probes of dependence, equal opportunity.",
+            help="Skip what the first screen of the report does not show: tests of dependence,"
+            " probes, equal opportunity.",
         ),
     ] = False,
     title: _terminal.Title = None,
@@ -156,9 +155,9 @@ def train(
         list[str] | None,
         Option(
             help=(
-                "Limit that the audit of the rows held out must show to be kept, as --limit of"
-                " `frhsic audit`, such as gdp=0.05; a share is one of the gap without a limit on"
-                " these rows. May be repeated."
+                "Limit that must be kept on the held-out rows, as --limit of `frhsic audit`, such"
+                " as gdp=0.05. A share is a share of the gap without a limit on these rows. May be"
+                " repeated."
             )
         ),
     ] = None,
@@ -167,8 +166,7 @@ def train(
         Option(
             help=(
                 "Dask scheduler such as tcp://10.0.0.1:8786, or local: TABLE may then be a folder"
-                ' or a pattern such as "part-*.parquet", and its rows are trained on without'
-                " holding them in the memory of this machine."
+                ' or a pattern such as "part-*.parquet", larger than the memory of this machine.'
             )
         ),
     ] = None,
@@ -177,15 +175,16 @@ def train(
     """Fit the best predictor whose gap along the attributes keeps a limit, and report every
     trade-off.
 
-    The model is fitted once, for all limits. It is audited without the limit and with it, on rows
-    that were held out.
+    The model is fitted once, for all limits, and audited with and without the limit on held-out
+    rows. Run [cyan]frhsic check[/cyan] first: it lists the problems of a table with the options
+    that settle them.
 
     [bold]Examples[/bold]
 
     [cyan]frhsic train people.csv --target approved --sensitive age --limit 50%[/cyan]
 
-    Half of the gap along age. The model lands in frhsic-model.frhsic, every trade-off and the
-    audits in frhsic-report.html.
+    Half of the gap along age. The model is in frhsic-model.frhsic, the report with all trade-offs
+    in frhsic-report.html.
 
     [cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --limit age=25%
     --limit hours=0.02 [/cyan]
@@ -204,7 +203,7 @@ def train(
 
     [cyan]frhsic audit new.csv --model frhsic-model.frhsic -s age --limit gdp=0.05[/cyan]
 
-    Later, the same model on other rows.
+    Later: the same model on other rows.
 
     [cyan]frhsic train "part-*.parquet" -t approved -s age --scheduler tcp://10.0.0.1:8786[/cyan]
 
@@ -213,10 +212,10 @@ def train(
 
     [bold]Exit codes[/bold]
 
-    0 done, and on the rows held out the --limit is kept or probably kept; 1 it is not kept for
-    certain in the fit, exceeded or probably exceeded on the rows held out, or a --require is not
-    shown to be kept there; a share or 0 is an aim, for which only a certain miss counts; 2 any
-    error; 130 interrupted.
+    0 done, and the --limit is kept or probably kept on the held-out rows; 1 the fit cannot keep it,
+    it is exceeded or probably exceeded on the held-out rows, or a --require is not certainly kept
+    there; a share or 0 is a target, and counts as missed only if that is certain; 2 any error; 130
+    interrupted.
     """
     with _terminal.one_thread(), contextlib.ExitStack() as stack:
         from frhsic.auditing.results import LIMITABLE
@@ -537,14 +536,14 @@ def report_fit(
     test = fit.test
     if data.classes is not None:
         model.classes_ = data.classes
-    # that a limit is not met is told at the end, and the other problems by the check of the table
-    told = (
+    # the end says whether a limit is met, and the check of the table names the other problems
+    elsewhere = (
         JoinedStrataWarning,
         UnmetLimitWarning,
         UnlabelledRowsWarning,
         SuspiciousColumnWarning,
     )
-    warned = [str(one.message) for one in fit.caught if not issubclass(one.category, told)]
+    warned = [str(one.message) for one in fit.caught if not issubclass(one.category, elsewhere)]
     notes = [*dict.fromkeys([*data.notes, *warned]), fit.counts]
     with _terminal.progress() as watch:
         report = trained_report(
@@ -588,19 +587,15 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
         " or what rows are split by" if data.groups is not None or data.order is not None else ""
     )
     reasons = {
-        f"lack {data.target_name}{split}": data.dropped - data.removed,
-        "hold totals or repeat others": data.removed,
-        "were not drawn": given - data.dropped - len(data.y),
-        f"were held out to measure and lack {' or '.join(map(str, data.s))}": lacking,
-        "are of a group on the other side of the split in time": (
-            len(data.y) - train - test - lacking
-        ),
+        f"without {data.target_name}{split}": data.dropped - data.removed,
+        "total or repeated": data.removed,
+        "not drawn": given - data.dropped - len(data.y),
+        f"held out, but without {' or '.join(map(str, data.s))}": lacking,
+        "in a group on the other side of the split in time": (len(data.y) - train - test - lacking),
     }
-    left_out = "; ".join(f"{rows:,} {reason}" for reason, rows in reasons.items() if rows)
+    left_out = ", ".join(f"{rows:,} ({reason})" for reason, rows in reasons.items() if rows)
     text = f"Of {given:,} rows, {train:,} trained the model and {test:,} measured it"
-    return (
-        f"{text}; {given - train - test:,} were left out: {left_out}." if left_out else f"{text}."
-    )
+    return f"{text}. Left out: {given - train - test:,}: {left_out}." if left_out else f"{text}."
 
 
 def finish(
@@ -654,5 +649,5 @@ def finish(
         if served is not None:
             typer.echo(str(served), err=True)
     missed = dict.fromkeys([*shortfalls(report), *alarms(report.audit)])
-    told = [] if met else [str(model.choice_)]
-    _terminal.exit_over_limits([*told, *missed], () if as_json else lines.values())
+    unmet = [] if met else [str(model.choice_)]
+    _terminal.exit_over_limits([*unmet, *missed], () if as_json else lines.values())

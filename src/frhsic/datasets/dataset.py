@@ -1,4 +1,4 @@
-"""A table with a target and a sensitive attribute, and its history."""
+"""A table with a target and a sensitive attribute, and its provenance."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def encode_columns(
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Features X, target y and sensitive attribute s, one row per observation, with their history.
+    """Features X, target y and sensitive attribute s, one row per observation, with their
+    provenance.
 
     Attributes
     ----------

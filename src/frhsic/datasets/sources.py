@@ -37,7 +37,7 @@ LONGEST_REASON = 300
 
 
 class DatasetUnavailableError(OSError):
-    """The file of a dataset cannot be obtained, or is not the file that it should be.
+    """The file of a dataset cannot be obtained, or fails its check.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class RawFile:
         elif digest not in self.sha256:
             raise ValueError(
                 f"got {describe(data)} with sha256 {digest} instead of"
-                f" {' or '.join(self.sha256)}. It is cut off, changed or another file"
+                f" {' or '.join(self.sha256)}. The file is truncated, modified or a different one"
             )
         return Obtained(self, data, digest, origin)
 
@@ -273,7 +273,7 @@ def _gunzip(data: bytes, limit: int) -> bytes:
     if len(content) > limit:
         raise ValueError(f"it unpacks to more than the {limit} bytes it may have")
     if not stream.eof:
-        raise ValueError(f"the gzip file of {len(data)} bytes is cut off")
+        raise ValueError(f"the gzip file of {len(data)} bytes is truncated")
     return content
 
 

@@ -20,7 +20,7 @@ from frhsic.dependence.sums import (
 )
 from frhsic.dependence.tiles import THIN, Gram, sum_over_tiles
 
-if TYPE_CHECKING:  # Triton is not everywhere
+if TYPE_CHECKING:  # Triton is optional
     from frhsic.dependence._gpu.pairs import One
 
 

@@ -89,7 +89,7 @@ def _frequencies(kernel: Kernel, columns: int, normal: Normal) -> Tensor:
     """Draw frequencies, of shape (blocks, columns, m), from the kernel's spectral law."""
     if not isinstance(kernel, (Gaussian, InverseMultiquadric, Laplacian)):
         raise TypeError(
-            f"random features are not known for {type(kernel).__name__}; use"
+            f"random features are not available for {type(kernel).__name__}; use"
             " frhsic.dependence.hsic, which is exact for any kernel."
         )
     bandwidth = float(torch.as_tensor(kernel.bandwidth, device="cpu").detach())

@@ -52,9 +52,9 @@ def mutual_information(
     measure, and HSIC to train.
 
     With several columns the estimate is too low, since the nearest rows are far apart: where one of
-    d independent normal columns tells 0.69 nats, it finds 0.69 of d = 1, 0.51 of 5 and 0.35 of 8
-    with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. The default keeps five components of
-    eight, which loses more (0.30 and 0.40).
+    d independent normal columns has 0.69 nats of information about s, it finds 0.69 of d = 1, 0.51
+    of 5 and 0.35 of 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. The default keeps five
+    components of eight, which loses more (0.30 and 0.40).
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def kernel_or_median(kernel: Kernel | None, x: Tensor, name: str) -> Kernel:
 
 
 def require_kernel(kernel: object, name: str) -> None:
-    """Raise unless a kernel came, or None."""
+    """Raise unless the argument is a kernel or None."""
     if kernel is not None and not isinstance(kernel, Kernel):
         raise TypeError(
             f"{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None."

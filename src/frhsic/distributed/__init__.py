@@ -1,5 +1,5 @@
-"""Data past one machine: audits, training, scoring and HSIC of data in parts, on a Dask cluster
-or out of memory.
+"""Data larger than memory or one machine: audits, training, scoring and HSIC, on a Dask cluster or
+in parts.
 """
 
 from __future__ import annotations

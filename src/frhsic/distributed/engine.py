@@ -1,14 +1,10 @@
-"""The regressions of a fit on a Dask cluster: sums of the additive part over all rows, and trees by
-``lightgbm.dask``.
+"""The regressions of a fit on a Dask cluster: sums of the additive part over all rows, and trees of
+as many rows as one worker holds.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import threading
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,7 +12,9 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from frhsic.distributed.frames import dask_module, sum_delayed
+from frhsic.distributed.frames import dask_module, drawn
+from frhsic.distributed.parts import Parts
+from frhsic.distributed.rows import join_blocks
 from frhsic.estimators.additive import Basis, Design, Grams, LogisticSums, logistic_sums
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.engine import (
@@ -32,8 +30,11 @@ from frhsic.estimators.engine import (
     table_settings,
 )
 
-# Seconds that LightGBM has to notice that a worker was lost.
-LOST_WORKER_WAIT = 20
+# Cells of the table that trees are trained on, at most: half a million rows of 20 columns, which
+# one worker holds. More rows hardly help the 50 trees of 31 leaves that a booster has at most: on
+# the law of `benchmarks/scale.py` trees of 60,000, 250,000, 500,000 and a million rows have an
+# excess log loss of .0103, .0031, .0016 and .0013.
+TREE_CELLS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ class ClusterRows(EngineRows):
     """The rows of a fit in blocks on a cluster, with a sample of them here."""
 
     client: Any
-    blocks: Sequence[Any]
+    blocks: Parts
     sums: BlockSums
     total: int
     sample_codes: np.ndarray
@@ -103,14 +104,14 @@ class ClusterRows(EngineRows):
         sample: LabelledRows,
         categorical: Sequence[int],
         client: Any,
-        blocks: Sequence[Any],
+        blocks: Parts,
         responses: Responses,
         total: int,
         mean_weight: float,
         watch: Callable[[float], None],
     ) -> ClusterRows:
         """Learn bins and functions from the sample."""
-        settings = table_settings(sample.codes.shape[1])
+        settings = table_settings(sample.codes.shape[1]) | {"num_threads": 1}
         data = lightgbm.Dataset(
             sample.codes,
             np.zeros(len(sample.codes)),
@@ -139,7 +140,7 @@ class ClusterRows(EngineRows):
     def grams(self, target: FitTarget, response: Response) -> Grams:
         known = np.flatnonzero(response.rows)
         means = self.design.at(known).means(target.columns(response)[known])
-        grams: Grams = sum_over_blocks(self.blocks, self.sums.grams, target, means)
+        grams: Grams = self.blocks.sum(partial(self.sums.grams, target=target, means=means))
         return grams
 
     def logistic_sums(
@@ -149,50 +150,82 @@ class ClusterRows(EngineRows):
         coefficients: np.ndarray,
         intercepts: np.ndarray,
     ) -> LogisticSums:
-        step = self.sums.logistic_sums
-        sums: LogisticSums = sum_over_blocks(self.blocks, step, target, coefficients, intercepts)
+        step = partial(
+            self.sums.logistic_sums,
+            target=target,
+            coefficients=coefficients,
+            intercepts=intercepts,
+        )
+        sums: LogisticSums = self.blocks.sum(step)
         return sums
 
-    def boosting(self, column: TargetColumn, number: int) -> Boosting:
-        """Train as many trees as there may be: looks at their loss come after."""
-        texts = []
+    def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
+        """Train all trees of all columns and folds at once, as many as there may be: looks at their
+        loss come after.
+        """
+        dask = dask_module()
         rounds = most_looks(self.total) * STRIDE
-        for j, seed in enumerate(self.booster_seeds(number)):
+        some = self.blocks.map(partial(_drawn_rows, share=self._tree_share))
+        rows = dask.delayed(join_blocks, pure=False)(list(some.blocks.values()))
+        futures = []
+        for number, column in enumerate(columns):
             settings = self.settings | {
                 "num_leaves": leaf_count(round(self.total * (1 - 1 / self.design.folds))),
                 "learning_rate": step_length(self.total),
                 "objective": column.objective,
                 "num_class": column.outputs,
-                "random_state": seed,
-                "n_estimators": rounds,
             }
-            texts.append(self._train(column, j, settings) if rounds else "")
-        return _SampleBoosting(texts, column.outputs, self.design.fold, self.sample_codes)
+            trees = TreeTask(self.sums.responses, column.target, self.categorical, settings, rounds)
+            shared = dask.delayed(trees, traverse=False)
+            tasks = [
+                dask.delayed(TreeTask.grow, pure=False)(shared, rows, fold, seed)
+                for fold, seed in enumerate(self.booster_seeds(number))
+            ]
+            futures.append(self.client.compute(tasks) if rounds else [])
+        for column, own in zip(columns, futures):
+            texts = self.client.gather(own)
+            yield _SampleBoosting(texts, column.outputs, self.design.fold, self.sample_codes)
+
+    @property
+    def _tree_share(self) -> float:
+        """Share of the rows that trees are trained on, at least those of the sample."""
+        rows, columns = self.sample_codes.shape
+        return max(TREE_CELLS / columns, rows) / self.total
 
     def tell(self, done: int, total: int) -> None:
         """Tell it as a share of the whole fit."""
         self.watch(done / total)
 
-    def _train(self, column: TargetColumn, fold: int, settings: dict[str, Any]) -> str:
-        """Return the text of a booster of the rows outside of a fold."""
-        dask = dask_module()
-        from dask import array
 
-        shared = dask.delayed(
-            (self.sums.responses, column.target, fold, self.sums.scale), traverse=False
+@dataclass(frozen=True, eq=False)
+class TreeTask:
+    """How trees of one column are trained."""
+
+    responses: Responses
+    target: FitTarget | None
+    categorical: Sequence[int]
+    settings: dict[str, Any]
+    rounds: int
+
+    def grow(self, rows: LabelledRows, fold: int, seed: int) -> str:
+        """Return the text of a booster of the rows outside of a fold."""
+        assert self.target is not None
+        response = self.responses(rows, self.target)
+        train = np.flatnonzero(response.rows & (rows.fold != fold))
+        labels = self.target.labels(response)[train].reshape(len(train), -1)[:, 0]
+        data = lightgbm.Dataset(
+            rows.codes[train],
+            labels,
+            weight=rows.mass[train] / rows.mass.mean(),
+            categorical_feature=list(self.categorical),
         )
-        columns: list[list[Any]] = [[], [], []]
-        for block in self.blocks:
-            parts = dask.delayed(_training_rows, nout=3, pure=False)(block, shared)
-            for own, part in zip(columns, parts):
-                shape = (np.nan, self.sample_codes.shape[1]) if own is columns[0] else (np.nan,)
-                own.append(array.from_delayed(part, shape, np.float64))
-        x, y, weights = (array.concatenate(own) for own in columns)
-        model = lightgbm.DaskLGBMRegressor(client=self.client, **settings)
-        categorical = [int(j) for j in self.categorical]
-        train = partial(model.fit, x, y, sample_weight=weights, categorical_feature=categorical)
-        fit_on_workers(self.client, train, f"trees without fold {fold}")
-        return str(model.booster_.model_to_string())
+        booster = lightgbm.train(self.settings | {"seed": seed}, data, self.rounds)
+        return str(booster.model_to_string())
+
+
+def _drawn_rows(block: LabelledRows, share: float) -> LabelledRows:
+    assert block.groups is not None
+    return block.at(drawn(block.groups, share))
 
 
 @dataclass(eq=False)
@@ -206,7 +239,7 @@ class _SampleBoosting(Boosting):
     looks: int = 0
 
     def __post_init__(self) -> None:
-        self.loaded = [lightgbm.Booster(model_str=text) for text in self.boosters if text]
+        self.loaded = [lightgbm.Booster(model_str=text) for text in self.boosters]
         self.margins = np.zeros((len(self.fold), self.outputs))
 
     def advance(self) -> np.ndarray:
@@ -226,82 +259,3 @@ class _SampleBoosting(Boosting):
 
     def texts(self, rounds: int) -> list[str]:
         return [booster.model_to_string(num_iteration=rounds) for booster in self.loaded]
-
-
-def fit_on_workers(client: Any, train: Callable[[], Any], name: str) -> None:
-    """Run a call of ``lightgbm.dask``; raise if a worker is lost meanwhile, which LightGBM may not
-    notice.
-    """
-
-    def workers() -> set[str]:
-        return set(client.scheduler_info(n_workers=-1)["workers"])
-
-    before = workers()
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            train()
-        except BaseException as error:
-            errors.append(error)
-
-    # what it says about ports is of no use to callers
-    with warnings.catch_warnings(action="ignore"), contextlib.redirect_stdout(io.StringIO()):
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        lost: set[str] = set()
-        while thread.is_alive():
-            thread.join(LOST_WORKER_WAIT if lost else 1.0)
-            still_lost = lost - workers()
-            lost = before - workers()
-            if still_lost:  # others are back: busy machines answer late
-                break
-    if not errors and not thread.is_alive():
-        return
-    client.run(free_network)
-    what = f"training {name} on the cluster stopped"
-    cause = errors[0] if errors else None
-    if lost:
-        raise RuntimeError(
-            f"{what}: {', '.join(sorted(lost))} was lost, perhaps for lack of memory. Call fit"
-            " again once the cluster has enough workers; client.restart() ends tasks that hang."
-        ) from cause
-    raise RuntimeError(f"{what}: {cause}") from cause
-
-
-def free_network() -> None:
-    """Close the connections of LightGBM in this process, which a failed training leaves open."""
-    data = lightgbm.Dataset(np.zeros((2, 1)), np.zeros(2), params={"verbose": -1})
-    lightgbm.Booster({"verbose": -1}, data).free_network()
-
-
-def sum_over_blocks(blocks: Sequence[Any], step: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the sum over delayed blocks of ``step(block, *arguments)``."""
-    return sum_delayed(map_blocks(blocks, step, *arguments))
-
-
-def map_blocks(blocks: Sequence[Any], step: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Return ``step(block, *arguments)`` of each delayed block, delayed."""
-    dask = dask_module()
-    shared = dask.delayed((step, arguments), traverse=False)
-    return [dask.delayed(_apply, pure=False)(block, shared) for block in blocks]
-
-
-def _apply(block: Any, shared: tuple[Callable[..., Any], Sequence[Any]]) -> Any:
-    step, arguments = shared
-    return step(block, *arguments)
-
-
-def _training_rows(
-    block: LabelledRows, shared: tuple[Responses, FitTarget, int, float]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return table, labels and weights of the rows outside of a fold."""
-    responses, target, fold, scale = shared
-    if len(block.y):
-        response = responses(block, target)
-        rows = np.flatnonzero(response.rows & (block.fold != fold))
-        if len(rows):
-            labels = target.labels(response)[rows].reshape(len(rows), -1)[:, 0]
-            return block.codes[rows], labels.astype(np.float64), block.mass[rows] * scale
-    # LightGBM takes no part without rows
-    return np.full((1, block.codes.shape[1]), np.nan), np.zeros(1), np.zeros(1)

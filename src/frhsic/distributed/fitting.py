@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -11,22 +13,11 @@ from sklearn.base import clone, is_classifier
 
 from frhsic import _progress
 from frhsic._threads import limit_threads
-from frhsic.distributed.engine import ClusterRows, Responses, map_blocks
-from frhsic.distributed.frames import (
-    dask_module,
-    first_rows,
-    require_frame_columns,
-    sum_delayed,
-)
-from frhsic.distributed.measuring import Predictions, Predictor, measure_frontier
-from frhsic.distributed.rows import (
-    BlockPlan,
-    FitColumns,
-    FitSketch,
-    Place,
-    block_of_part,
-    sketch_part,
-)
+from frhsic.distributed.engine import ClusterRows, Responses
+from frhsic.distributed.frames import dask_module, require_frame_columns
+from frhsic.distributed.measuring import FrontierPass
+from frhsic.distributed.parts import KEY, Parts
+from frhsic.distributed.rows import BlockPlan, FitColumns, FitSketch
 from frhsic.estimators.constraints import LabelledRows
 from frhsic.estimators.engine import fit_parts
 from frhsic.estimators.inputs import target_column
@@ -37,9 +28,10 @@ FittedModel = TypeVar("FittedModel", bound=ParityEstimator)
 # Rows that bins, directions, rounds and coefficients are learned on: as many as coefficients are
 # solved on without one of five folds.
 FIT_SAMPLE_ROWS = 60_000
-# Shares of the time, for progress: up to the additive parts, up to the trees, and up to measuring.
+# Shares of the time, for progress: up to the additive parts, the trees and the coefficients.
 PREPARED = 25
-GROWN = 85
+GROWN = 60
+SOLVED = 70
 
 
 def fit(
@@ -57,30 +49,31 @@ def fit(
 ) -> FittedModel:
     r"""Fit a ParityClassifier or a ParityRegressor to the rows of a Dask data frame.
 
-    The result is fitted as by ``estimator.fit`` on one machine, and is saved, loaded and served
-    like any other. All rows make the additive part of the models (from sums of Gram matrices) and
-    the trees (by ``lightgbm.dask``), and measure every trade-off with its gap. A random sample of
-    the rows, which alone travels, decides about types and bins of columns, functions of the
-    attributes, rounds, and the coefficients of the trade-offs.
+    The result is like that of ``estimator.fit`` on one machine, and is saved, loaded and served
+    like any other model. All rows are used for the additive part of the models (from sums of Gram
+    matrices), for the trees (by ``lightgbm.dask``), and to measure every trade-off with its gap. A
+    random sample of the rows, the only rows that leave the workers, decides the types and bins of
+    columns, the functions of the attributes, the number of rounds, and the coefficients of the
+    trade-offs.
 
     Parameters
     ----------
     estimator : ParityClassifier or ParityRegressor
         Its parameters, with the library's own models (``estimator=None``) and a number of folds. It
-        stays unfitted.
+        is not changed.
     frame : dask.dataframe.DataFrame
-        Columns that have none of the roles below are features.
+        Columns without one of the roles below are features.
     target : str
         Column of y, without missing values.
     sensitive_features : str or list of str
         Columns of the attributes, as numbers. Rows with missing values fit the model of y and skip
         what needs the attribute.
     control_features : str or list of str, optional
-        Columns of features: people who are alike in them are compared among themselves. The sample
-        decides on the strata.
+        Feature columns: people are compared only with people who have the same values. The sample
+        decides the strata.
     groups : str, optional
         Column of rows that belong together. They are in one fold, and trade-offs are then measured
-        on the sample, which has groups as a whole: sums over groups do not add up in little memory.
+        on the sample, which contains whole groups, because sums over groups take too much memory.
     sample_weight : str, optional
         Column of weights of the rows.
     key : str, optional
@@ -140,17 +133,17 @@ def fit(
         controls=tuple(controls),
         groups=groups,
         weights=sample_weight,
-        key=key,
-        seed=0 if model.random_state is None else int(model.random_state),
         classifies=is_classifier(model),
     )
     if taken := [name for name in controls if name in roles]:
         raise ValueError(f"{taken[0]!r} is among control_features and has another role, too.")
     if not columns.features:
-        raise ValueError("frame has no column beside those that are named, so no features.")
+        raise ValueError(
+            "frame has no columns other than the named ones, so there are no features."
+        )
     client = _client(client)
     with client.as_current(), limit_threads(model.n_jobs):
-        _fit(model, frame, columns, client, sample_rows)
+        _fit(model, frame, columns, key, client, sample_rows)
     return model
 
 
@@ -168,8 +161,8 @@ def _require_supported(estimator: Any, names: Sequence[str]) -> None:
     own = ("estimator", "attribute_estimator")
     if any(getattr(estimator, name) is not None for name in own):
         raise ValueError(
-            "models of your own are not fitted on a cluster; leave estimator and"
-            " attribute_estimator None, or fit on a sample in memory."
+            "your own models cannot be fitted on a cluster; leave estimator and attribute_estimator"
+            " at None, or fit on a sample in memory."
         )
     if not isinstance(estimator.cv, Integral):
         raise ValueError(
@@ -195,109 +188,75 @@ def _client(client: Any) -> Any:
         ) from None
 
 
-class _Progress:
-    """Progress of a fit in hundredths of its time."""
+def _fit(
+    model: Any, frame: Any, columns: FitColumns, key: str | None, client: Any, sample_rows: int
+) -> None:
+    def progress(percent: float) -> None:
+        _progress.tell(int(percent), 100, "percent")
 
-    def __init__(self) -> None:
-        self.done = 0.0
-
-    def __call__(self, done: float) -> None:
-        """Tell how much is done; it never gets less."""
-        self.done = max(self.done, done)
-        _progress.tell(int(self.done), 100, "percent")
-
-
-def _fit(model: Any, frame: Any, columns: FitColumns, client: Any, sample_rows: int) -> None:
-    dask = dask_module()
-    progress = _Progress()
-    parts = frame[columns.names].to_delayed()
-    starts = first_rows(parts)
-    if not starts[-1]:
-        raise ValueError("frame has no rows.")
-    lengths = np.diff(starts)
+    seed = 0 if model.random_state is None else int(model.random_state)
+    parts = Parts.of(frame, columns.names(key), columns.groups or key, seed)
     progress(2)
-    places = {
-        number: Place(number, first)
-        for number, (first, length) in enumerate(zip(starts, lengths))
-        if length
-    }
-    shared = dask.delayed((columns, sample_rows, starts[-1]), traverse=False)
-    sketch: FitSketch = sum_delayed(
-        [
-            dask.delayed(sketch_part, pure=False)(parts[number], place, shared)
-            for number, place in places.items()
-        ]
+    sketch: FitSketch | None = parts.sum(
+        partial(columns.sketch, most=sample_rows, total=parts.rows)
     )
+    if sketch is None:
+        raise ValueError("frame has no rows with a positive weight.")
     progress(6)
-    plan, sample, categorical = _learn(model, sketch, columns)
-    shared = dask.delayed(plan, traverse=False)
-    blocks = dask.persist(
-        *(
-            dask.delayed(block_of_part, pure=False)(parts[number], place, shared)
-            for number, place in places.items()
-        )
-    )
+    plan, sample = _learn(model, sketch, columns)
+    blocks = parts.map(plan.block).persist()
     constraints = model._constraints(sample)
-    responses = model._responses(sample, constraints)
     mean_weight = sketch.weight / sketch.rows
-
-    def grown(share: float) -> None:
-        progress(PREPARED + share * (GROWN - PREPARED))
-
     rows = ClusterRows.of(
         sample,
-        categorical,
+        model.schema_.categorical,
         client,
         blocks,
         Responses(model, constraints),
         sketch.rows,
         mean_weight,
-        grown,
+        lambda share: progress(PREPARED + share * (GROWN - PREPARED)),
     )
-    fitted = fit_parts(rows, responses)
+    fitted = fit_parts(rows, model._responses(sample, constraints))
     model.engine_ = fitted.engine()
     model.models_ = []
     model.attribute_models_ = []
     predicted = model.engine_.values(fitted.margins)
     constraints, eta, means = model._solve(sample, constraints, predicted, fitted.directions[1:])
+    progress(SOLVED)
     if columns.groups is not None:
         model.frontier_ = model._measured(sample, constraints, eta, means)
     else:
         engines = tuple(fitted.engine(fold) for fold in range(rows.design.folds))
-        predictor = Predictor(model, constraints, engines)
-        predictions = dask.persist(*map_blocks(blocks, predictor))
-        del blocks
-        progress(92)
-        here = Predictions.of(model, sample, eta, means)
-        model.frontier_ = measure_frontier(model, constraints, here, predictions, mean_weight)
+        frontier_pass = FrontierPass.of(
+            model, engines, constraints, sample, eta, means, sketch.rows, mean_weight
+        )
+        model.frontier_ = frontier_pass.frontier(blocks)
     progress(100)
     model._choose()
 
 
-def _learn(
-    model: Any, sketch: FitSketch, columns: FitColumns
-) -> tuple[BlockPlan, LabelledRows, list[int]]:
+def _learn(model: Any, sketch: FitSketch, columns: FitColumns) -> tuple[BlockPlan, LabelledRows]:
     """Learn the columns from the sample, with the levels of all rows; return what turns partitions
-    into rows of a fit, those of the sample, and which columns are categories.
+    into rows of a fit, and those of the sample.
     """
-    sketch.check(columns)
-    table = sketch.sample
+    sketch.check(columns.target)
+    table, weights = columns.usable(sketch.sample.table)
     X = table[[*columns.features]]
-    weights = None if columns.weights is None else columns.row_weights(table)
-    groups = None if columns.groups is None else table[columns.groups]
+    groups = None if columns.groups is None else table[KEY]
     X, weights, _ = model._check_fit(
         X, table[columns.target], table[[*columns.sensitive]], weights, groups
     )
     model.schema_ = sketch.known_schema(model.schema_)
     codes = model._codes(target_column(model, table[columns.target]))
     if columns.classifies:
-        known = sketch.levels[columns.target]
+        known = sketch.columns[columns.target].levels
         rare = set() if known is None else {*known} - {*model.classes_.tolist()}
         if known is None or rare:
             shown = "many" if known is None else repr(min(map(str, rare)))
             raise ValueError(
                 f"the sample of {len(table):,} rows lacks classes of {columns.target!r}: {shown}."
-                " Join rare classes, or raise sample_rows."
+                " Merge rare classes, or raise sample_rows."
             )
     s = model._attributes(X, codes, table[[*columns.sensitive]])
     strata = model._learn_strata(X, X[[*columns.controls]] if columns.controls else None)
@@ -308,5 +267,5 @@ def _learn(
         model._served_folds(n_folds, X, model._coded(X, s, strata), classes, None, weights)
         n_folds = n_folds if model.folds_ is None else model.folds_.n_folds
     plan = BlockPlan(columns, model, n_folds)
-    sample = plan.block(table, sketch.identities)
-    return plan, sample, model.schema_.categorical
+    sample = plan.block(table)
+    return plan, sample if columns.groups is not None else replace(sample, groups=None)

@@ -9,79 +9,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 
-from frhsic.distributed.engine import sum_over_blocks
-from frhsic.distributed.running import ColumnSummary
+from frhsic.distributed.parts import Parts, SampledCells
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.engine import Engine
-from frhsic.estimators.frontier import RESAMPLES, TEST_RESAMPLES, Frontier, Gap
+from frhsic.estimators.frontier import (
+    RANK_RESAMPLES,
+    RESAMPLES,
+    TEST_RESAMPLES,
+    Frontier,
+    Gap,
+)
 from frhsic.estimators.parity import mean_and_error, weighted_moments
 from frhsic.parity.column import ColumnGap, GapOptions
 from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import Windows
 from frhsic.parity.ranks import TENTHS, RankGap, RankSums
-from frhsic.parity.sums import Cells, ScoreSums, summed_effective_rows
+from frhsic.parity.sums import ScoreSums, summed_effective_rows
 from frhsic.scoring import auc_and_influence
 
-# Ranges of equal mass in the sample that scores are counted in, for AUC and deciles: these are off
-# by the mass of a range at most.
+# Ranges of equal mass in the sample that scores are counted in, for AUC, which is off by the mass
+# of a range at most.
 RANGES = 1_024
 
 
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """η, (n,) or (n, C), and m, (n, K), of the rows of a block, by models without their folds."""
-
-    rows: LabelledRows
-    eta: np.ndarray
-    means: np.ndarray
-
-    @classmethod
-    def of(cls, model: Any, rows: LabelledRows, eta: np.ndarray, means: np.ndarray) -> Predictions:
-        """Return the rows that are measured: where one fold's predictor serves, those that it has
-        not seen.
-        """
-        if model.solution_.family.averages or model.folds_ is not None:
-            return cls(rows, eta, means)
-        served = rows.fold == 0
-        return cls(rows.at(served), eta[served], means[served])
-
-
-@dataclass(frozen=True, eq=False)
-class Predictor:
-    """The models that predict rows of each fold without it."""
-
-    model: Any
-    constraints: tuple[Constraint, ...]
-    engines: tuple[Engine, ...]
-
-    def __call__(self, block: LabelledRows) -> Predictions:
-        """Return what they predict of the rows of a block."""
-        model = self.model
-        predicted = np.empty((len(block.y), len(self.engines[0].shares)))
-        for fold, engine in enumerate(self.engines):
-            own = block.fold == fold
-            if own.any():
-                predicted[own] = engine.predict(block.codes[own])[0]
-        eta, means = model._eta_and_means(predicted)
-        if model.uses_sensitive:
-            means = model._known_means(self.constraints, block.s, eta)
-        return Predictions.of(model, block, eta, means)
-
-
-@dataclass(frozen=True, eq=False)
-class Extremes:
-    """Smallest and largest of some columns, (G,); ``+`` joins parts."""
-
-    low: np.ndarray
-    high: np.ndarray
-
-    def __add__(self, other: Extremes) -> Extremes:
-        return Extremes(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
-
-
-class Outline(NamedTuple):
-    """Sums over rows of what performance is made of, for each trade-off, and what sums over cells
-    need to know.
+class FrontierSums(NamedTuple):
+    """Sums over rows of what trade-offs are measured by.
 
     Attributes
     ----------
@@ -92,15 +44,11 @@ class Outline(NamedTuple):
     losses
         Moments of the loss of each trade-off, (G, 5).
     right
-        Of each class, sums of w and of w of the rows that are predicted right, (G, C, 2).
+        Of each class, sums of w and of w of the rows that are predicted right, (G, 2, C).
     ranges
         Weight of the rows of each of two classes in each range of the score, (G, 2, ranges).
-    extremes
-        Of the scores that gaps are measured on.
-    levels
-        For each constraint, the values of its attribute.
-    score_ranges
-        For each constraint, weight in each range of the score, (G, ranges), if ranks are limited.
+    gaps
+        For each trade-off and constraint, the sums of each column of scores.
     """
 
     rows: int
@@ -108,171 +56,59 @@ class Outline(NamedTuple):
     losses: np.ndarray
     right: np.ndarray
     ranges: np.ndarray
-    extremes: Extremes
-    levels: tuple[ColumnSummary | None, ...]
-    score_ranges: tuple[np.ndarray, ...]
+    gaps: tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Measure:
-    """How rows are measured: the estimator with its solution, the constraints, and for each
-    trade-off the ends of the ranges of scores, (G, ranges - 1).
+class ScoreRanges:
+    """What the sample tells of the scores of one trade-off: ends of ranges, and for each column a
+    center near its mean and its extremes.
     """
 
-    model: Any
-    constraints: tuple[Constraint, ...]
     ends: np.ndarray
-    scale: float
-
-    def scores(self, sample: Predictions, place: int) -> np.ndarray:
-        """Return the scores of rows at a trade-off, (n,) or (n, C)."""
-        solution = self.model.solution_
-        rows = sample.rows
-        return np.asarray(
-            solution.out_of_fold(place, rows.fold, sample.eta, sample.means, rows.strata)
-        )
-
-    def columns(self, scores: np.ndarray) -> np.ndarray:
-        """Return what a gap is measured on, (n, columns): scores, or decisions."""
-        solution = self.model.solution_
-        if solution.family.decides:
-            scores = (scores > solution.units.threshold).astype(np.float64)
-        return scores.reshape(len(scores), -1)
-
-    def outline(self, sample: Predictions) -> Outline | None:
-        """Return what the first pass sums over the rows of a block."""
-        rows = sample.rows
-        model = self.model
-        if not len(rows.y):
-            return None
-        weights = rows.mass * self.scale
-        ranked = model.aim == "rank"
-        kept = [one.rows(rows.s, rows.y) for one in self.constraints]
-        losses, right, ranges, extremes, score_ranges = [], [], [], [], []
-        for place, ends in enumerate(self.ends):
-            scores = self.scores(sample, place)
-            columns = self.columns(scores)
-            extremes.append((columns.min(axis=0), columns.max(axis=0)))
-            if not model.solution_.family.decides:
-                losses.append(weighted_moments(model._losses(scores, rows.y), weights))
-            if is_classifier(model):
-                predicted = (
-                    scores.argmax(axis=1)
-                    if scores.ndim == 2
-                    else scores > model.solution_.units.threshold
-                )
-                codes = rows.y.astype(np.int64)
-                count = len(model.classes_)
-                each = [weights, weights * (predicted == rows.y)]
-                right.append([np.bincount(codes, one, minlength=count) for one in each])
-            if scores.ndim == 1:
-                at = np.searchsorted(ends, scores)
-                size = len(ends) + 1
-                if is_classifier(model):
-                    both = np.bincount(codes * size + at, weights, minlength=2 * size)
-                    ranges.append(both.reshape(2, size))
-                if ranked:
-                    score_ranges.append(
-                        [np.bincount(at[x], weights[x], minlength=size) for x in kept]
-                    )
-        return Outline(
-            rows=len(rows.y),
-            base=np.array([weights.sum(), weights @ rows.y]),
-            losses=np.array(losses),
-            right=np.array(right),
-            ranges=np.array(ranges),
-            extremes=Extremes(*np.array(extremes).transpose(1, 0, 2)),
-            levels=tuple(
-                ColumnSummary.from_values(rows.s[x, one.attribute], counted=True)
-                for one, x in zip(self.constraints, kept)
-            ),
-            score_ranges=tuple(np.array(score_ranges).transpose(1, 0, 2)) if ranked else (),
-        )
-
-    def performance(self, outline: Outline) -> dict[str, np.ndarray]:
-        """Return the performance of each trade-off by name."""
-        decides = self.model.solution_.family.decides
-        if not is_classifier(self.model):
-            each = [mean_and_error("squared_error", own) for own in outline.losses]
-        else:
-            each = []
-            for i, (total, correct) in enumerate(outline.right):
-                own = {} if decides else mean_and_error("log_loss", outline.losses[i])
-                if len(total) == 2:
-                    own["auc"] = auc_of_ranges(outline.ranges[i])
-                own["accuracy"] = float(correct.sum() / total.sum())
-                if len(total) == 2:
-                    own["balanced_accuracy"] = float(np.mean(correct / total))
-                each.append(own)
-        return {name: np.array([one[name] for one in each]) for name in each[0]}
-
-
-def auc_of_ranges(weights: np.ndarray) -> float:
-    """Return the AUC of rows whose scores are known by their range, (2, ranges); rows of one range
-    count as ties.
-    """
-    places = np.tile(np.arange(weights.shape[1], dtype=np.float64), 2)
-    y = np.repeat([0.0, 1.0], weights.shape[1])
-    filled = weights.ravel() > 0
-    return auc_and_influence(places[filled], y[filled], weights.ravel()[filled])[0]
+    centers: list[float]
+    extremes: list[tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False)
-class GapPass:
-    """What the second pass needs: for each constraint its cells and, where ranks are limited, the
-    edges of ranges of the score of each trade-off; of each trade-off, for each column of scores, a
-    center, (G, columns), and extremes.
+class ConstraintCells:
+    """Cells along the attribute of a constraint, and where ranks are limited, for each trade-off
+    deciles of the score and edges of ranges between them.
     """
 
-    measure: Measure
-    cells: tuple[AttributeCells, ...]
-    edges: tuple[tuple[np.ndarray, ...], ...]
-    centers: np.ndarray
-    extremes: Extremes
+    constraint: Constraint
+    sampled: SampledCells
+    deciles: list[np.ndarray]
+    edges: list[np.ndarray]
 
-    def sums(self, sample: Predictions) -> tuple[Any, ...] | None:
-        """Return, for each constraint and trade-off, the sums of each column."""
-        rows = sample.rows
-        constraints = self.measure.constraints
-        if not len(rows.y):
-            return None
-        kept = [one.rows(rows.s, rows.y) for one in constraints]
-        weights = None if rows.weights is None else rows.weights * self.measure.scale
-        result: list[list[Any]] = [[] for _ in kept]
-        for place in range(len(self.centers)):
-            columns = self.measure.columns(self.measure.scores(sample, place))
-            for i, (one, x) in enumerate(zip(constraints, kept)):
-                own = None if weights is None else weights[x]
-                s = rows.s[x, one.attribute]
-                strata = self.cells[i].strata(rows.row_strata(x))
-                result[i].append(self._sums(i, place, columns[x], s, own, strata))
-        return tuple(map(tuple, result))
-
-    def _sums(
-        self,
-        i: int,
-        place: int,
-        columns: np.ndarray,
-        s: np.ndarray,
-        weights: np.ndarray | None,
-        strata: np.ndarray | None,
-    ) -> Any:
-        cells = self.cells[i].cells
-        if self.edges:
-            return RankSums.of(columns[:, 0], s, weights, self.edges[i][place], cells, strata)
-        centers = self.centers[place].tolist()
-        ends = zip(self.extremes.low[place].tolist(), self.extremes.high[place].tolist())
-        each = zip(columns.T, centers, ends)
-        return tuple(
-            cells.sums(column, s, center, own, weights, strata) for column, center, own in each
+    @classmethod
+    def of(
+        cls, constraint: Constraint, sample: LabelledRows, scores: Sequence[np.ndarray], total: int
+    ) -> ConstraintCells:
+        """Learn them from the sample of so many rows, and its scores if ranks are limited."""
+        kept = np.flatnonzero(constraint.rows(sample.s, sample.y))
+        mass = sample.mass[kept]
+        cells = SampledCells.of(
+            sample.s[kept, constraint.attribute],
+            round(total * len(kept) / len(sample.y)),
+            mass,
+            sample.row_strata(kept),
+            sample.n_strata,
         )
+        deciles = [weighted_quantiles(own[kept], mass, TENTHS) for own in scores]
+        between = np.append(TENTHS - 0.05, 0.95)
+        edges = [
+            np.union1d(own, weighted_quantiles(every[kept], mass, between))
+            for own, every in zip(deciles, scores)
+        ]
+        return cls(constraint, cells, deciles, edges)
 
-    def gaps(self, i: int, sums: Sequence[Any], deciles: Sequence[np.ndarray]) -> list[Any]:
-        """Return the gaps of each trade-off along one constraint, each of some columns."""
-        cells = self.cells[i].cells
+    def gaps(self, sums: Sequence[Any]) -> list[list[Any]]:
+        """Return the gaps of each trade-off, each of some columns."""
+        cells = self.sampled.cells
         if self.edges:
-            pairs = zip(sums, deciles)
-            return [[RankGap.from_sums(own, levels, cells)] for own, levels in pairs]
+            pairs = zip(sums, self.deciles)
+            return [[RankGap.from_sums(own, levels, cells)] for (own,), levels in pairs]
         nodes = cells.stratum_nodes if cells.strata else cells.nodes
         windows = None
         gaps = []
@@ -290,118 +126,206 @@ def with_unit_weights(sums: ScoreSums) -> ScoreSums:
     return replace(sums, powers=powers, effective=summed_effective_rows(powers, None))
 
 
-def range_quantiles(weights: np.ndarray, ends: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Return the smallest ends of ranges that at least some shares of the rows do not exceed."""
-    below = np.cumsum(weights)
+def weighted_quantiles(values: np.ndarray, weights: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """Return the smallest values that at least some shares of the rows do not exceed."""
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
     at = np.searchsorted(below, ranks * below[-1] * (1 - 1e-12))
-    return np.asarray(ends[np.minimum(at, len(ends) - 1)])
-
-
-def measure_frontier(
-    model: Any,
-    constraints: tuple[Constraint, ...],
-    sample: Predictions,
-    blocks: Sequence[Any],
-    mean_weight: float,
-) -> Frontier:
-    """Return the frontier of a solved estimator, measured over all rows: delayed predictions of
-    blocks; a sample of them is here.
-    """
-    places = range(len(model.solution_.parameters))
-    draft = Measure(model, constraints, np.zeros((0, 0)), 1 / mean_weight)
-    scores = [draft.scores(sample, place) for place in places]
-    shares = np.linspace(0, 1, RANGES + 1)[1:-1]
-    ends = np.zeros((len(places), 0))
-    if scores[0].ndim == 1:
-        ends = np.quantile(scores, shares, axis=1, method="inverted_cdf").T
-    measure = replace(draft, ends=ends)
-    outline: Outline = sum_over_blocks(blocks, measure.outline)
-    ranked = model.aim == "rank"
-    edges = []
-    deciles = []
-    for own in outline.score_ranges:
-        levels = [range_quantiles(*pair, TENTHS) for pair in zip(own, ends)]
-        between = [range_quantiles(*pair, TENTHS - 0.05) for pair in zip(own, ends)]
-        last = [range_quantiles(*pair, np.array([0.95])) for pair in zip(own, ends)]
-        deciles.append(levels)
-        edges.append(tuple(np.unique(np.concatenate(each)) for each in zip(levels, between, last)))
-    gap_pass = GapPass(
-        measure,
-        tuple(
-            AttributeCells.of(one, levels, sample.rows, outline.rows)
-            for one, levels in zip(constraints, outline.levels)
-        ),
-        tuple(edges) if ranked else (),
-        np.array([draft.columns(own).mean(axis=0) for own in scores]),
-        outline.extremes,
-    )
-    sums = sum_over_blocks(blocks, gap_pass.sums)
-    confidence = model.confidence or 0.95
-    options = GapOptions(confidence, RESAMPLES, seed=0, test=False)
-    gaps: dict[str, tuple[Gap, ...]] = {}
-    pvalues: dict[str, float] = {}
-    for i, one in enumerate(constraints):
-        name = sample.rows.names[one.attribute]
-        each = gap_pass.gaps(i, sums[i], deciles[i] if ranked else ())
-        results = [largest_gap(columns, options) for columns in each]
-        path = [Gap(result.value, *result.interval) for result in results]
-        gaps[name] = tuple(map(Gap.maximum, gaps.get(name, path), path))
-        test = largest_gap(each[0], GapOptions(0.95, TEST_RESAMPLES, seed=0))
-        pvalues[name] = min(pvalues.get(name, 1.0), test.pvalue)
-    base_rate = None
-    if len(getattr(model, "classes_", ())) <= 2:
-        base_rate = float(outline.base[1] / outline.base[0])
-    frontier: Frontier = model._frontier(
-        measure.performance(outline), gaps, pvalues, base_rate, outline.rows
-    )
-    return frontier
+    return np.asarray(values[order][at])
 
 
 @dataclass(frozen=True, eq=False)
-class AttributeCells:
-    """Cells along an attribute, and the place of each stratum among those that have cells: others
-    have no row in the sample and count as the last.
+class FrontierPass:
+    """How all trade-offs of a solved estimator are measured on the rows of a block: the models that
+    predict the rows of each fold without it, and what the sample tells of scores and attributes.
     """
 
-    cells: Cells
-    places: np.ndarray | None
+    model: Any
+    engines: tuple[Engine, ...]
+    constraints: tuple[ConstraintCells, ...]
+    trade_offs: list[ScoreRanges]
+    scale: float
 
     @classmethod
     def of(
-        cls, constraint: Constraint, levels: ColumnSummary | None, sample: LabelledRows, rows: int
-    ) -> AttributeCells:
-        """Return the cells of all values, where they were counted, else of those of the sample."""
-        kept = constraint.rows(sample.s, sample.y)
-        s = sample.s[kept, constraint.attribute]
-        mass = sample.mass[kept]
-        strata = sample.row_strata(kept)
-        counted = None if levels is None or sample.weights is not None else levels.counts
-        if counted is None:
-            whole = sampled_cells(s, mass, rows, 1)
+        cls,
+        model: Any,
+        engines: tuple[Engine, ...],
+        constraints: Sequence[Constraint],
+        sample: LabelledRows,
+        eta: np.ndarray,
+        means: np.ndarray,
+        total: int,
+        mean_weight: float,
+    ) -> FrontierPass:
+        """Learn ranges and cells from a sample of so many rows, with η and m out of fold."""
+        draft = cls(model, engines, (), [], 1 / mean_weight)
+        served = draft.served(sample)
+        sample = sample.at(served)
+        count = len(model.solution_.parameters)
+        scores = [draft.scores(at, sample, eta[served], means[served]) for at in range(count)]
+        shares = np.linspace(0, 1, RANGES + 1)[1:-1]
+        trade_offs = []
+        for own in scores:
+            columns = draft.columns(own).T
+            ends = np.quantile(own, shares, method="inverted_cdf") if own.ndim == 1 else shares
+            centers = columns.mean(axis=1).tolist()
+            extremes = zip(columns.min(axis=1).tolist(), columns.max(axis=1).tolist())
+            trade_offs.append(ScoreRanges(ends, centers, list(extremes)))
+        ranked = scores if model.aim == "rank" else []
+        cells = [ConstraintCells.of(one, sample, ranked, total) for one in constraints]
+        return replace(draft, constraints=tuple(cells), trade_offs=trade_offs)
+
+    def served(self, rows: LabelledRows) -> np.ndarray:
+        """Return which rows are measured: where one fold's predictor serves, those that it has not
+        seen.
+        """
+        if self.model.solution_.family.averages or self.model.folds_ is not None:
+            return np.arange(len(rows.y))
+        return np.flatnonzero(rows.fold == 0)
+
+    def predicted(self, rows: LabelledRows) -> tuple[np.ndarray, np.ndarray]:
+        """Return η, (n,) or (n, C), and m, (n, K), of rows by models without their folds."""
+        model = self.model
+        predicted = np.empty((len(rows.y), len(self.engines[0].shares)))
+        for fold, engine in enumerate(self.engines):
+            own = np.flatnonzero(rows.fold == fold)
+            if len(own):
+                predicted[own] = engine.predict(rows.codes[own])[0]
+        eta, means = model._eta_and_means(predicted)
+        if model.uses_sensitive:
+            constraints = [one.constraint for one in self.constraints]
+            means = model._known_means(constraints, rows.s, eta)
+        return eta, means
+
+    def scores(
+        self, place: int, rows: LabelledRows, eta: np.ndarray, means: np.ndarray
+    ) -> np.ndarray:
+        """Return the scores of rows at a trade-off, (n,) or (n, C)."""
+        solution = self.model.solution_
+        return np.asarray(solution.out_of_fold(place, rows.fold, eta, means, rows.strata))
+
+    def columns(self, scores: np.ndarray) -> np.ndarray:
+        """Return what a gap is measured on, (n, columns): scores, or decisions."""
+        solution = self.model.solution_
+        if solution.family.decides:
+            scores = (scores > solution.units.threshold).astype(np.float64)
+        return scores.reshape(len(scores), -1)
+
+    def sums(self, rows: LabelledRows) -> FrontierSums | None:
+        """Return the sums over the rows of a block."""
+        served = self.served(rows)
+        # cells along s are found faster in their order
+        rows = rows.at(served[np.argsort(rows.s[served, 0])])
+        if not len(rows.y):
+            return None
+        model = self.model
+        eta, means = self.predicted(rows)
+        weights = rows.mass * self.scale
+        codes = rows.y.astype(np.int64)
+        classes = len(getattr(model, "classes_", ()))
+        kept = [np.flatnonzero(one.constraint.rows(rows.s, rows.y)) for one in self.constraints]
+        losses, right, ranges, gaps = [], [], [], []
+        for place, known in enumerate(self.trade_offs):
+            scores = self.scores(place, rows, eta, means)
+            if not model.solution_.family.decides:
+                losses.append(weighted_moments(model._losses(scores, rows.y), weights))
+            if classes:
+                predicted = (
+                    scores.argmax(axis=1)
+                    if scores.ndim == 2
+                    else scores > model.solution_.units.threshold
+                )
+                each = [weights, weights * (predicted == rows.y)]
+                right.append([np.bincount(codes, one, minlength=classes) for one in each])
+            if classes == 2:
+                at = codes * RANGES + np.searchsorted(known.ends, scores)
+                ranges.append(np.bincount(at, weights, minlength=2 * RANGES).reshape(2, RANGES))
+            columns = self.columns(scores)
+            gaps.append(
+                tuple(
+                    self._gap_sums(one, place, rows, x, columns[x])
+                    for one, x in zip(self.constraints, kept)
+                )
+            )
+        return FrontierSums(
+            rows=len(rows.y),
+            base=np.array([weights.sum(), weights @ rows.y]),
+            losses=np.array(losses),
+            right=np.array(right),
+            ranges=np.array(ranges),
+            gaps=tuple(gaps),
+        )
+
+    def _gap_sums(
+        self,
+        one: ConstraintCells,
+        place: int,
+        rows: LabelledRows,
+        kept: np.ndarray,
+        columns: np.ndarray,
+    ) -> tuple[Any, ...]:
+        """Return the sums of each column at a trade-off, over the rows that a constraint keeps."""
+        cells = one.sampled.cells
+        s = rows.s[kept, one.constraint.attribute]
+        weights = None if rows.weights is None else rows.weights[kept] * self.scale
+        strata = one.sampled.strata(rows.row_strata(kept))
+        if one.edges:
+            return (RankSums.of(columns[:, 0], s, weights, one.edges[place], cells, strata),)
+        known = self.trade_offs[place]
+        each = zip(columns.T, known.centers, known.extremes)
+        return tuple(
+            cells.sums(column, s, center, ends, weights, strata) for column, center, ends in each
+        )
+
+    def performance(self, sums: FrontierSums) -> dict[str, np.ndarray]:
+        """Return the performance of each trade-off by name."""
+        decides = self.model.solution_.family.decides
+        if not is_classifier(self.model):
+            each = [mean_and_error("squared_error", own) for own in sums.losses]
         else:
-            counted = counted.sort_index()
-            counts = np.asarray(counted, dtype=np.int64)
-            whole = Cells.from_values(counted.index.to_numpy(), counts, rows)
-        if strata is None:
-            return cls(whole, None)
-        present, own = np.unique(strata, return_inverse=True)
-        places = np.full(sample.n_strata, len(present) - 1)
-        places[present] = np.arange(len(present))
-        parts = []
-        for number in range(len(present)):
-            x = own == number
-            size = round(rows * x.mean())
-            parts.append(sampled_cells(s[x], mass[x], size, len(present)))
-        return cls(whole.with_strata(parts), places)
+            each = []
+            for i, (total, correct) in enumerate(sums.right):
+                own = {} if decides else mean_and_error("log_loss", sums.losses[i])
+                if len(total) == 2:
+                    own["auc"] = auc_of_ranges(sums.ranges[i])
+                own["accuracy"] = float(correct.sum() / total.sum())
+                if len(total) == 2:
+                    own["balanced_accuracy"] = float(np.mean(correct / total))
+                each.append(own)
+        return {name: np.array([one[name] for one in each]) for name in each[0]}
 
-    def strata(self, codes: np.ndarray | None) -> np.ndarray | None:
-        """Return the places of the strata of rows."""
-        return None if codes is None or self.places is None else self.places[codes]
+    def frontier(self, blocks: Parts) -> Frontier:
+        """Return the frontier, measured over all rows."""
+        model = self.model
+        sums: FrontierSums = blocks.sum(self.sums)
+        confidence = model.confidence or 0.95
+        resamples = RANK_RESAMPLES if model.aim == "rank" else RESAMPLES
+        options = GapOptions(confidence, resamples, seed=0, test=False)
+        gaps: dict[str, tuple[Gap, ...]] = {}
+        pvalues: dict[str, float] = {}
+        for one, own in zip(self.constraints, zip(*sums.gaps)):
+            name = str(model.sensitive_names_in_[one.constraint.attribute])
+            each = one.gaps(own)
+            results = [largest_gap(columns, options) for columns in each]
+            path = [Gap(result.value, *result.interval) for result in results]
+            gaps[name] = tuple(map(Gap.maximum, gaps.get(name, path), path))
+            test = largest_gap(each[0], GapOptions(0.95, TEST_RESAMPLES, seed=0))
+            pvalues[name] = min(pvalues.get(name, 1.0), test.pvalue)
+        base_rate = None
+        if len(getattr(model, "classes_", ())) <= 2:
+            base_rate = float(sums.base[1] / sums.base[0])
+        frontier: Frontier = model._frontier(
+            self.performance(sums), gaps, pvalues, base_rate, sums.rows
+        )
+        return frontier
 
 
-def sampled_cells(s: np.ndarray, mass: np.ndarray, rows: int, strata: int) -> Cells:
-    """Return the cells along the values of a sample of so many rows."""
-    values, place = np.unique(s, return_inverse=True)
-    counts = np.bincount(place).astype(np.int64)
-    weights = np.bincount(place, mass).astype(np.float64)
-    return Cells.from_values(values, counts, rows, weights, None, strata)
+def auc_of_ranges(weights: np.ndarray) -> float:
+    """Return the AUC of rows whose scores are known by their range, (2, ranges); rows of one range
+    count as ties.
+    """
+    places = np.tile(np.arange(weights.shape[1], dtype=np.float64), 2)
+    y = np.repeat([0.0, 1.0], weights.shape[1])
+    filled = weights.ravel() > 0
+    return auc_and_influence(places[filled], y[filled], weights.ravel()[filled])[0]

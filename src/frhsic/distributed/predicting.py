@@ -13,9 +13,9 @@ from frhsic.scoring import model_outputs
 
 
 def predict(model: Any, frame: Any) -> Any:
-    """Return what a fitted model predicts of the rows of a Dask data frame, as one.
+    """Return the predictions of a fitted model for a Dask data frame, as a Dask data frame.
 
-    Each partition is scored by itself when the result is computed or written, such as by
+    Each partition is scored separately when the result is computed or written, for example with
     ``predict(model, frame).to_parquet(folder)``.
 
     Parameters
@@ -23,8 +23,8 @@ def predict(model: Any, frame: Any) -> Any:
     model
         A fitted estimator of this library.
     frame : dask.dataframe.DataFrame
-        With the columns that the model was fitted on; others are ignored. A model that uses the
-        sensitive attributes needs their columns, too.
+        Has the columns that the model was fitted on; others are ignored. A model that uses the
+        sensitive attributes also needs their columns.
 
     Returns
     -------

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ import pandas as pd
 from frhsic import _lazy
 from frhsic.auditing.comparing import parse_audit_limits
 from frhsic.auditing.measures import (
+    Rows,
     Settings,
     gap_column,
     gap_keys,
@@ -29,7 +31,6 @@ from frhsic.auditing.results import (
     Audit,
     Context,
     Histogram,
-    Law,
     Number,
     Population,
     Subject,
@@ -44,19 +45,14 @@ from frhsic.auditing.running import (
     require_enough_rows,
     with_threshold,
 )
-from frhsic.distributed.frames import (
-    KeyedRows,
-    Roles,
-    add_results,
-    first_rows,
-    require_frame_columns,
-    sum_over_partitions,
-)
+from frhsic.distributed.frames import require_frame_columns
+from frhsic.distributed.parts import Parts, Sample, SampledCells, add_results
 from frhsic.parity.limits import LimitLike
 from frhsic.parity.strata import Strata
-from frhsic.parity.sums import Cells, ScoreSums
+from frhsic.parity.sums import ScoreSums
 from frhsic.splits import subsample
-from frhsic.tables.columns import common_name
+from frhsic.tables.columns import common_name, numbers
+from frhsic.tables.targets import is_positive
 
 if TYPE_CHECKING:  # which need torch
     from frhsic.distributed.features import FeaturePlan
@@ -64,18 +60,10 @@ if TYPE_CHECKING:  # which need torch
 
 FEATURES = 128
 SAMPLE_ROWS = 20_000
-# Distinct values of an attribute that are counted; if there are more, their ranks come from the
-# sample.
-MOST_VALUES = 4096
-LOOK = 20_000
-# Rows that partitions send for each row of the sample: those whose hash is small. Others need not
-# be sent.
-CANDIDATES = 16
 SLICE = 4096  # rows whose random features are in memory at once
 
-
-# The sums of each attribute for each gap; None without scores.
-GapSums = tuple[tuple[ScoreSums, ...] | None, ...] | None
+# The sums of each attribute for each gap; None for an attribute that is constant.
+GapSums = tuple[tuple[ScoreSums, ...] | None, ...]
 
 
 def audit(
@@ -98,8 +86,8 @@ def audit(
     over its rows.
 
     What is a sum over rows is computed on all rows: the gaps with their intervals, tests and
-    curves, HSIC by random features with its test, and the histogram of each attribute. The first
-    pass finds the ranks. All other numbers are computed on a random sample of
+    curves, HSIC by random features with its test, and the histogram of each attribute. All other
+    numbers are computed on a random sample of
     the rows. The result does not depend on how the rows are divided into partitions, up to
     rounding. The memory of a worker holds one partition for each of its threads.
 
@@ -131,9 +119,9 @@ def audit(
 
     Notes
     -----
-    Rows are numbered in the order of the frame, and a hash of this number decides on the sample. An
-    attribute with more than 4,096 different values gets the borders of its groups from
-    the sample; the rows in them are counted exactly. The interval of HSIC adds the standard error
+    Rows are numbered in the order of the frame, and a hash of this number decides on the sample.
+    Borders of groups along an attribute come from the sample; the rows in them are counted exactly.
+    The interval of HSIC adds the standard error
     of the features to that of the rows, which is taken from the sample and divided by the root of
     the ratio of the numbers of rows.
 
@@ -150,54 +138,49 @@ def audit(
     limits = parse_audit_limits(limit)
     attributes = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     if score is None and not embedding:
-        raise ValueError("say what to audit: score=COLUMN or embedding=[COLUMN, ...].")
+        raise ValueError("nothing to audit; pass score=COLUMN or embedding=[COLUMN, ...].")
     if not attributes:
         raise ValueError("sensitive is empty; name at least one column.")
     if sample_rows < 1000:
         raise ValueError(f"sample_rows={sample_rows}; pass at least 1000.")
     columns = tuple(embedding) or (str(score),)
     named = (control_features,) if isinstance(control_features, str) else tuple(control_features)
-    roles = Roles(columns, attributes, score, target, positive, favourable, settings.seed, named)
+    roles = Roles(columns, attributes, score, target, positive, favourable, named)
     require_frame_columns(frame, roles.columns)
     settings.tell("counting rows")
-    parts = frame[roles.columns].to_delayed()
-    starts = first_rows(parts)
-    settings.tell(f"first pass over {starts[-1]:,} rows")
-    first = sum_over_partitions(parts, roles, starts, first_pass, (sample_rows, starts[-1]))
-    everyone = _check_sample(first, roles)
-    block = everyone.block
+    parts = Parts.of(frame, roles.columns, seed=settings.seed)
+    settings.tell(f"first pass over {parts.rows:,} rows")
+    first: AuditSketch | None = parts.sum(partial(roles.sketch, most=sample_rows, total=parts.rows))
+    if first is None:
+        require_enough_rows(0, parts.rows, {}, roles.columns)
+    assert first is not None
+    if named:
+        roles = replace(roles, strata=Strata.fit(first.sample.table[list(named)]))
+    _, block = roles.complete(first.sample.table)
+    _check_rows(first, block, parts.rows, roles)
     about_target = None
-    if (
-        target is not None
-        and block.y is not None
-        and block.favoured is not None
-        and first.target is not None
-    ):
+    if target is not None and block.y is not None and block.favoured is not None:
         about_target = named_target(target, positive, favourable, block.y, block.favoured)
         if favourable is None and not first.target.binary:
             block = replace(block, favoured=None)
             first = first._replace(favoured=None)
     name = common_name(columns) if embedding else columns[0]
-    notes: tuple[str, ...] = ()
-    if named:
-        block = with_strata(block, control_strata(block, named))
-        assert block.controls is not None
-        notes = block.controls.notes
-        if block.count < everyone.rows:
-            notes = tuple(f"In the random sample: {note}" for note in notes)
+    notes = () if roles.strata is None else roles.strata.notes
+    if block.count < first.rows:
+        notes = tuple(f"In the random sample: {note}" for note in notes)
     inputs = Inputs(block, attributes, name, score or "score", about_target, notes=notes)
-    dropped = first.given - everyone.rows
-    about = replace(context or Context(), given=first.given, dropped=dropped)
+    dropped = parts.rows - first.rows
+    about = replace(context or Context(), given=parts.rows, dropped=dropped)
     sampled = audit_inputs(inputs, threshold, settings.about("sample"), about)
-    subject = _subject(sampled.subject, first, everyone.rows, threshold)
-    plan = _plan(first, everyone, subject, settings, block.controls)
-    settings.tell(f"second pass over {starts[-1]:,} rows")
-    sums = sum_over_partitions(parts, roles, starts, second_pass, plan)
+    subject = _subject(sampled.subject, first, threshold)
+    plan = AuditPass.of(roles, first, block, subject, settings)
+    settings.tell(f"second pass over {parts.rows:,} rows")
+    sums: AuditSums = parts.sum(plan.sums)
     every = [
         _on_all_rows(attribute, i, plan, sums, first, settings)
         for i, attribute in enumerate(sampled.attributes)
     ]
-    counts = replace(sampled.rows, used=everyone.rows, sample=block.count)
+    counts = replace(sampled.rows, used=first.rows, sample=block.count)
     how = sampled.settings | {"features": FEATURES}
     return finish_audit(
         replace(sampled, subject=subject, rows=counts, attributes=tuple(every), settings=how),
@@ -205,27 +188,81 @@ def audit(
     )
 
 
-def control_strata(block: KeyedRows, names: Sequence[str]) -> Strata:
-    """Return the strata of a sample of the rows."""
-    return Strata.fit(_control_table(block, names))
+@dataclass(frozen=True)
+class Roles:
+    """Columns of a frame by what they are for: Z (or the score alone), attributes, score, target
+    and controls, with the strata of these once they are known.
+    """
+
+    z: tuple[str, ...]
+    s: tuple[str, ...]
+    score: str | None
+    target: str | None
+    positive: object
+    favourable: object
+    controls: tuple[str, ...]
+    strata: Strata | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        named = (*self.z, *self.s, self.score, self.target, *self.controls)
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    def complete(self, table: pd.DataFrame) -> tuple[pd.DataFrame, Rows]:
+        """Return the rows without missing values, controls aside, as a table and as numbers."""
+
+        def columns(*names: str) -> np.ndarray:
+            return np.column_stack([numbers(table[name], f"column {name!r}") for name in names])
+
+        z = columns(*self.z)
+        s = columns(*self.s)
+        f = None if self.score is None else columns(self.score)[:, 0]
+        known = ~(np.isnan(s).any(axis=1) | np.isnan(z).any(axis=1))
+        if f is not None:
+            known &= ~np.isnan(f)
+        y = None
+        favoured = None
+        if self.target is not None:
+            target = table[self.target]
+            if self.positive is None:
+                y = columns(self.target)[:, 0]
+            else:
+                y = is_positive(target, self.positive, self.target)
+            known &= target.notna().to_numpy() & ~np.isnan(y)
+            favoured = y == 1
+            if self.favourable is not None:
+                favoured = is_positive(target, self.favourable, self.target) == 1
+        strata = None if self.strata is None else self.strata.codes(table[list(self.controls)])
+        rows = Rows(z, s, f, y, favoured, strata=strata, controls=self.strata)
+        return (table, rows) if known.all() else (table[known], rows.keep(known))
+
+    def sketch(self, table: pd.DataFrame, most: int, total: int) -> AuditSketch | None:
+        """Return what the first pass learns of a partition, with samples of at most so many rows of
+        so many in all; None without complete rows.
+        """
+        table, rows = self.complete(table)
+        if not rows.count:
+            return None
+        favoured = None
+        if rows.favoured is not None:
+            favoured = FavouredSketch(
+                int(rows.favoured.sum()), Sample.of(table[rows.favoured], most, total)
+            )
+        return AuditSketch(
+            rows.count,
+            Sample.of(table, most, total),
+            tuple(map(ColumnSummary.of, rows.s.T)),
+            None if rows.scores is None else ColumnSummary.of(rows.scores),
+            None if rows.y is None else ColumnSummary.of(rows.y),
+            favoured,
+        )
 
 
-def with_strata(block: KeyedRows, strata: Strata) -> KeyedRows:
-    """Return rows with the number of the stratum of each."""
-    names = [column.name for column in strata.columns]
-    return replace(block, strata=strata.codes(_control_table(block, names)), controls=strata)
-
-
-def _control_table(block: KeyedRows, names: Sequence[str]) -> pd.DataFrame:
-    return pd.DataFrame(block.values, columns=pd.Index(names)).infer_objects()
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ColumnSummary:
     """Range of a column, sums of its numbers and of their squares, and whether all are whole, and
     all 0 or 1.
-
-    `counts` says how often each value occurs; None if they are many, or not counted.
     """
 
     low: float
@@ -234,14 +271,10 @@ class ColumnSummary:
     squares: float
     whole: bool
     binary: bool
-    counts: pd.Series[int] | None = None
 
     @classmethod
-    def from_values(cls, x: np.ndarray | None, *, counted: bool = False) -> ColumnSummary | None:
-        """Return what is known of some rows; None if there are none."""
-        if x is None or not len(x):
-            return None
-        few = counted and len(np.unique(x[:LOOK])) <= MOST_VALUES
+    def of(cls, x: np.ndarray) -> ColumnSummary:
+        """Return what is known of some rows."""
         return cls(
             low=float(x.min()),
             high=float(x.max()),
@@ -249,13 +282,9 @@ class ColumnSummary:
             squares=float(x @ x),
             whole=bool(np.array_equal(x, np.round(x))),
             binary=bool(((x == 0) | (x == 1)).all()),
-            counts=_few(pd.Series(x).value_counts(sort=False)) if few else None,
         )
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
-        counts = None
-        if self.counts is not None and other.counts is not None:
-            counts = _few(self.counts.add(other.counts, fill_value=0).astype(np.int64))
         return ColumnSummary(
             low=min(self.low, other.low),
             high=max(self.high, other.high),
@@ -263,214 +292,197 @@ class ColumnSummary:
             squares=self.squares + other.squares,
             whole=self.whole and other.whole,
             binary=self.binary and other.binary,
-            counts=counts,
         )
 
 
-def _few(counts: pd.Series[int]) -> pd.Series[int] | None:
-    return counts if len(counts) <= MOST_VALUES else None
+class FavouredSketch(NamedTuple):
+    """Number of favoured rows, with a sample of their own."""
+
+    rows: int
+    sample: Sample
 
 
-@dataclass(frozen=True, eq=False)
-class RowSample:
-    """Number of rows of one population, the values of each attribute, and a random sample of its
-    rows.
+class AuditSketch(NamedTuple):
+    """What the first pass learns: the number of complete rows with a sample of them, attributes,
+    scores and target, and favoured rows.
     """
 
     rows: int
-    values: tuple[ColumnSummary, ...]
-    block: KeyedRows
-    most: int
-
-    @classmethod
-    def from_block(cls, block: KeyedRows, most: int, total: int) -> RowSample | None:
-        """Return at most so many of some rows of a frame with `total` rows; None if there are
-        none.
-        """
-        if not block.count:
-            return None
-        candidates = block
-        share = CANDIDATES * most / max(total, 1)
-        if share < 1:  # others cannot be in a sample of the whole frame
-            candidates = block.keep(block.key < np.uint64(int(share * 2**64)))
-        values = (ColumnSummary.from_values(column, counted=True) for column in block.s.T)
-        return cls(block.count, tuple(filter(None, values)), candidates.first(most), most)
-
-    def __add__(self, other: RowSample) -> RowSample:
-        values = tuple(a + b for a, b in zip(self.values, other.values))
-        return RowSample(
-            self.rows + other.rows,
-            values,
-            self.block.join(other.block).first(self.most),
-            self.most,
-        )
-
-    def value_counts(self, attribute: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return distinct values of an attribute and their numbers: of all rows, or of the sample
-        if there are many.
-        """
-        counts = self.values[attribute].counts
-        if counts is None:
-            counts = pd.Series(self.block.s[:, attribute]).value_counts(sort=False)
-        counts = counts.sort_index()
-        return counts.index.to_numpy(), counts.to_numpy()
-
-    def cells(self, attribute: int, controls: Strata | None) -> Cells | None:
-        """Return the cells along an attribute, and in each stratum those of the sample; None if the
-        attribute is constant.
-        """
-        values, counts = self.value_counts(attribute)
-        if len(values) < 2:
-            return None
-        whole = Cells.from_values(values, counts, self.rows)
-        if controls is None:
-            return whole
-        strata = with_strata(self.block, controls).strata
-        parts = []
-        for code in range(controls.other + 1):
-            own = self.block.s[strata == code, attribute]
-            if not len(own):  # others, which may have rows that are not in the sample
-                own = self.block.s[:, attribute]
-            distinct, times = np.unique(own, return_counts=True)
-            rows = round(self.rows * len(own) / self.block.count)
-            parts.append(Cells.from_values(distinct, times, rows, strata=controls.other + 1))
-        return whole.with_strata(parts)
-
-
-class First(NamedTuple):
-    """What the first pass learns: rows given, complete rows, favoured rows, scores and target; None
-    without rows.
-    """
-
-    given: int
-    everyone: RowSample | None
-    favoured: RowSample | None
+    sample: Sample
+    attributes: tuple[ColumnSummary, ...]
     scores: ColumnSummary | None
-    target: ColumnSummary | None
-
-
-def first_pass(given: int, block: KeyedRows, size: tuple[int, int]) -> First:
-    """Return what the rows of one partition tell; size is that of :class:`RowSample`."""
-    favoured = (
-        None if block.favoured is None else RowSample.from_block(block.keep(block.favoured), *size)
-    )
-    return First(
-        given,
-        RowSample.from_block(block, *size),
-        favoured,
-        ColumnSummary.from_values(block.scores),
-        ColumnSummary.from_values(block.y),
-    )
+    target: ColumnSummary
+    favoured: FavouredSketch | None
 
 
 @dataclass(frozen=True, eq=False)
 class GapPlan:
-    """What the sums of one population need: cells along each attribute; center and extremes of each
-    gap's column.
+    """What the sums of one population need: cells along each attribute, None for a constant one;
+    center and extremes of each gap's column.
     """
 
-    cells: tuple[Cells | None, ...]
+    cells: tuple[SampledCells | None, ...]
     columns: dict[str, tuple[float, tuple[float, float]]]
     threshold: float | None
-    controls: Strata | None
 
-    def sums(self, block: KeyedRows) -> GapSums:
+    def sums(self, rows: Rows) -> GapSums | None:
         """Return the sums of some rows: for each attribute one for each gap."""
-        if not block.count or block.scores is None:
-            return tuple(None for _ in self.cells)
+        if not rows.count:
+            return None
+        assert rows.scores is not None
         each = [
-            (gap_column(key, block.scores, block.y, self.threshold), *known)
+            (gap_column(key, rows.scores, rows.y, self.threshold), *known)
             for key, known in self.columns.items()
         ]
-        strata = None if self.controls is None else with_strata(block, self.controls).strata
         return tuple(
-            (
-                None
-                if cells is None
-                else tuple(
-                    cells.sums(column, s, center, ends, strata=strata)
-                    for column, center, ends in each
-                )
+            None
+            if sampled is None
+            else tuple(
+                sampled.cells.sums(column, s, center, ends, strata=sampled.strata(rows.strata))
+                for column, center, ends in each
             )
-            for cells, s in zip(self.cells, block.s.T)
+            for sampled, s in zip(self.cells, rows.s.T)
         )
 
+    def population(
+        self, i: int, sums: GapSums | None, sample: Rows, settings: Settings
+    ) -> Population | None:
+        """Return the gaps along an attribute, and their curves; None if it is constant."""
+        sampled = self.cells[i]
+        own = None if sums is None else sums[i]
+        if own is None or sampled is None:
+            return None
+        names = ()
+        if sample.controls is not None:
+            names = tuple(sample.controls.names[code] for code in np.unique(sample.strata))
+        keyed = dict(zip(self.columns, own))
+        return gaps_from_sums(keyed, sampled.cells, settings, sample.controls, names)
 
-@dataclass(frozen=True, eq=False)
-class SecondPlan:
-    """What the second pass needs to know; None for what is not summed.
 
-    `features` and `edges` are by attribute; `z_center` and `s_center` are means of the sample.
-    """
-
-    everyone: GapPlan | None
-    favoured: GapPlan | None
-    features: tuple[FeaturePlan | None, ...]
-    z_center: np.ndarray
-    s_center: np.ndarray
-    edges: tuple[np.ndarray, ...]
-
-
-class Second(NamedTuple):
+class AuditSums(NamedTuple):
     """What the second pass sums over rows: gaps of all and of the favoured rows, dependence by
     attribute, and histograms.
     """
 
-    everyone: GapSums
-    favoured: GapSums
+    everyone: GapSums | None
+    favoured: GapSums | None
     dependence: tuple[FeatureMoments | None, ...]
     histograms: tuple[np.ndarray, ...]
 
 
-def second_pass(_: int, block: KeyedRows, plan: SecondPlan) -> Second:
-    """Return the sums over the rows of one partition."""
-    everyone = None
-    favoured = None
-    moments: list[FeatureMoments | None] = [None] * len(plan.features)
-    if block.count:
-        everyone = None if plan.everyone is None else plan.everyone.sums(block)
-        if plan.favoured is not None and block.favoured is not None:
-            favoured = plan.favoured.sums(block.keep(block.favoured))
-        # a shift keeps more digits, and HSIC under a Gaussian does not notice it
-        s = block.s - plan.s_center
-        for start in range(0, block.count, SLICE):
-            rows = slice(start, start + SLICE)
-            z = block.z[rows] - plan.z_center
-            for i, features in enumerate(plan.features):
-                if features is not None:
-                    some = features.moments(z, s[rows, i : i + 1])
-                    moments[i] = add_results(moments[i], some)
-    histograms = tuple(
-        np.histogram(column, bins=edges)[0] for column, edges in zip(block.s.T, plan.edges)
-    )
-    return Second(everyone, favoured, tuple(moments), histograms)
+@dataclass(frozen=True, eq=False)
+class AuditPass:
+    """What the second pass needs to know; None for what is not summed.
 
-
-def _check_sample(first: First, roles: Roles) -> RowSample:
-    """Return the sample of all complete rows; raise if there are too few, or an attribute is
-    constant.
+    `features` and `edges` are by attribute.
     """
-    everyone = first.everyone
-    favoured = first.favoured
-    if everyone is None:
-        require_enough_rows(0, first.given, {}, roles.columns)
-    assert everyone is not None
-    ranges = {name: (summary.low, summary.high) for name, summary in zip(roles.s, everyone.values)}
-    require_enough_rows(everyone.rows, first.given, ranges, roles.columns)
-    named = roles.positive if roles.favourable is None else roles.favourable
-    if named is not None and (everyone.block.favoured is None or not everyone.block.favoured.any()):
-        raise ValueError(
-            f"{named!r} is the {roles.target} of {0 if favoured is None else favoured.rows} of"
-            f" {everyone.rows:,} rows and of none in the sample; check its spelling, or raise"
-            " sample_rows."
+
+    roles: Roles
+    sample: Rows
+    favoured_sample: Rows | None
+    everyone: GapPlan | None
+    favoured: GapPlan | None
+    features: tuple[FeaturePlan | None, ...]
+    edges: tuple[np.ndarray, ...]
+    threshold: float | None
+
+    @classmethod
+    def of(
+        cls, roles: Roles, first: AuditSketch, block: Rows, subject: Subject, settings: Settings
+    ) -> AuditPass:
+        """Learn from the first pass and its sample."""
+
+        def gaps(rows: Rows, count: int, y: ColumnSummary | None) -> GapPlan | None:
+            if first.scores is None or rows.scores is None:
+                return None
+            binary = None if y is None else y.binary
+            columns = {}
+            for key in gap_keys(
+                binary=binary, chances=subject.chances, threshold=subject.threshold
+            ):
+                column = gap_column(key, rows.scores, rows.y, subject.threshold)
+                ends = (first.scores.low, first.scores.high)
+                if key in ("decision_gdp", "error_gdp"):
+                    ends = (0.0, 1.0)
+                elif key == "calibration_gdp" and y is not None:
+                    ends = (y.low - first.scores.high, y.high - first.scores.low)
+                columns[key] = (float(column.mean()), ends)
+            cells = tuple(
+                None if np.ptp(s) == 0 else SampledCells.of(s, count, None, rows.strata, strata)
+                for s in rows.s.T
+            )
+            return GapPlan(cells, columns, subject.threshold)
+
+        strata = 1 if roles.strata is None else roles.strata.other + 1
+        favoured = None
+        if first.favoured is not None and first.favoured.rows:
+            _, favoured = roles.complete(first.favoured.sample.table)
+        features: tuple[FeaturePlan | None, ...] = (None,) * block.s.shape[1]
+        if _lazy.has_torch():
+            from frhsic.distributed.features import feature_plan
+
+            chosen = subsample(block.count, settings.max_rows, settings.generator(1))
+            features = tuple(
+                feature_plan(block.z[chosen], column[chosen, None], FEATURES, settings.seed)
+                for column in block.s.T
+            )
+        return cls(
+            roles=roles,
+            sample=block,
+            favoured_sample=favoured,
+            everyone=gaps(block, first.rows, first.target),
+            favoured=(
+                None
+                if favoured is None or first.favoured is None
+                else gaps(favoured, first.favoured.rows, None)
+            ),
+            features=features,
+            edges=tuple(histogram_edges(s.low, s.high, s.whole) for s in first.attributes),
+            threshold=subject.threshold,
         )
-    return everyone
+
+    def sums(self, table: pd.DataFrame) -> AuditSums:
+        """Return the sums over the rows of one partition."""
+        _, rows = self.roles.complete(table)
+        favoured = None
+        if self.favoured is not None and rows.favoured is not None:
+            favoured = self.favoured.sums(rows.keep(rows.favoured))
+        moments: list[FeatureMoments | None] = [None] * len(self.features)
+        # a shift keeps more digits, and HSIC under a Gaussian does not notice it
+        z = rows.z - self.sample.z.mean(axis=0)
+        s = rows.s - self.sample.s.mean(axis=0)
+        for start in range(0, rows.count, SLICE):
+            some = slice(start, start + SLICE)
+            for i, features in enumerate(self.features):
+                if features is not None:
+                    own = features.moments(z[some], s[some, i : i + 1])
+                    moments[i] = add_results(moments[i], own)
+        return AuditSums(
+            None if self.everyone is None else self.everyone.sums(rows),
+            favoured,
+            tuple(moments),
+            tuple(np.histogram(x, bins=edges)[0] for x, edges in zip(rows.s.T, self.edges)),
+        )
 
 
-def _subject(sampled: Subject, first: First, rows: int, threshold: float | None) -> Subject:
+def _check_rows(first: AuditSketch, block: Rows, given: int, roles: Roles) -> None:
+    """Raise if there are too few complete rows, an attribute is constant, or a class is missing."""
+    ranges = {name: (column.low, column.high) for name, column in zip(roles.s, first.attributes)}
+    require_enough_rows(first.rows, given, ranges, roles.columns)
+    named = roles.positive if roles.favourable is None else roles.favourable
+    if named is not None and (block.favoured is None or not block.favoured.any()):
+        raise ValueError(
+            f"{named!r} is the {roles.target} of"
+            f" {0 if first.favoured is None else first.favoured.rows} of {first.rows:,} rows and of"
+            " none in the sample; check its spelling, or raise sample_rows."
+        )
+
+
+def _subject(sampled: Subject, first: AuditSketch, threshold: float | None) -> Subject:
     """Return the subject of the sample with ranges, base rate and threshold of all rows."""
     rated = first.target or first.scores
     rate = None
+    rows = first.rows
     if rated is not None:
         mean = rated.total / rows
         error = math.sqrt(max(rated.squares / rows - mean**2, 0.0) / max(rows - 1, 1))
@@ -483,131 +495,52 @@ def _subject(sampled: Subject, first: First, rows: int, threshold: float | None)
     return with_threshold(replace(subject, span=(first.scores.low, first.scores.high)), threshold)
 
 
-def _plan(
-    first: First,
-    everyone: RowSample,
-    subject: Subject,
-    settings: Settings,
-    controls: Strata | None,
-) -> SecondPlan:
-    block = everyone.block
-
-    def gaps(sample: RowSample | None, y: ColumnSummary | None) -> GapPlan | None:
-        if sample is None or first.scores is None or sample.block.scores is None:
-            return None
-        binary = None if y is None else y.binary
-        columns = {}
-        for key in gap_keys(binary=binary, chances=subject.chances, threshold=subject.threshold):
-            column = gap_column(key, sample.block.scores, sample.block.y, subject.threshold)
-            ends = (first.scores.low, first.scores.high)
-            if key in ("decision_gdp", "error_gdp"):
-                ends = (0.0, 1.0)
-            elif key == "calibration_gdp" and y is not None:
-                ends = (y.low - first.scores.high, y.high - first.scores.low)
-            columns[key] = (float(column.mean()), ends)
-        cells = tuple(sample.cells(i, controls) for i in range(block.s.shape[1]))
-        return GapPlan(cells, columns, subject.threshold, controls)
-
-    features: tuple[FeaturePlan | None, ...] = (None,) * block.s.shape[1]
-    if _lazy.has_torch():
-        from frhsic.distributed.features import feature_plan
-
-        chosen = subsample(block.count, settings.max_rows, settings.generator(1))
-        features = tuple(
-            feature_plan(block.z[chosen], column[chosen, None], FEATURES, settings.seed)
-            for column in block.s.T
-        )
-    return SecondPlan(
-        everyone=gaps(everyone, first.target),
-        favoured=gaps(first.favoured, None),
-        features=features,
-        z_center=block.z.mean(axis=0),
-        s_center=block.s.mean(axis=0),
-        edges=tuple(
-            histogram_edges(summary.low, summary.high, summary.whole) for summary in everyone.values
-        ),
-    )
-
-
 def _on_all_rows(
     attribute: AttributeAudit,
     i: int,
-    plan: SecondPlan,
-    sums: Second,
-    first: First,
+    plan: AuditPass,
+    sums: AuditSums,
+    first: AuditSketch,
     settings: Settings,
 ) -> AttributeAudit:
     """Return the audit of an attribute with the numbers of all rows in place of those of the
     sample.
     """
-    everyone = first.everyone
-    favoured = first.favoured
-    positives = attribute.positives
-    assert everyone is not None
     features = plan.features[i]
     moments = sums.dependence[i]
     sampled = attribute.all_rows.get("hsic")
-    numbers = []
+    dependence = []
     if features is not None and moments is not None and sampled is not None:
-        numbers.append(features.number(sampled, moments, settings.confidence))
-    if positives is None and favoured is not None:  # the sample of all rows has too few of them
-        rows = replace(
-            favoured.block.select_attribute(i),
-            threshold=None if plan.favoured is None else plan.favoured.threshold,
-        )
-        if plan.favoured is not None and plan.favoured.controls is not None:
-            rows = with_strata(rows, plan.favoured.controls)
-        positives = favoured_rows(rows, settings)
-    if positives is not None and favoured is not None:
-        positives = _replaced(
-            positives, favoured.rows, [], plan.favoured, sums.favoured, i, settings
-        )
-    values, counts = everyone.value_counts(i)
-    known = everyone.values[i].counts is not None
+        dependence.append(features.number(sampled, moments, settings.confidence))
+    everyone = None
+    if plan.everyone is not None:
+        everyone = plan.everyone.population(i, sums.everyone, plan.sample, settings)
+    positives = attribute.positives
+    favoured = plan.favoured_sample
+    if favoured is not None and first.favoured is not None:
+        if positives is None:  # the sample of all rows has too few of them
+            rows = replace(favoured.select_attribute(i), threshold=plan.threshold)
+            positives = favoured_rows(rows, settings)
+        if positives is not None:
+            gaps = None
+            if plan.favoured is not None:
+                gaps = plan.favoured.population(i, sums.favoured, favoured, settings)
+            positives = _replaced(positives, first.favoured.rows, [], gaps)
     return replace(
         attribute,
         histogram=Histogram(tuple(plan.edges[i].tolist()), tuple(sums.histograms[i].tolist())),
-        law=Law.from_counts(values, counts, everyone.rows if known else everyone.block.count),
-        all_rows=_replaced(
-            attribute.all_rows, everyone.rows, numbers, plan.everyone, sums.everyone, i, settings
-        ),
+        all_rows=_replaced(attribute.all_rows, first.rows, dependence, everyone),
         positives=positives,
     )
 
 
 def _replaced(
-    population: Population,
-    rows: int,
-    numbers: list[Number],
-    plan: GapPlan | None,
-    sums: GapSums,
-    i: int,
-    settings: Settings,
+    population: Population, rows: int, numbers: list[Number], gaps: Population | None
 ) -> Population:
     """Return a population of the sample with numbers, curves and count of all rows."""
-    column_sums = None if sums is None else sums[i]
-    cells = None if plan is None else plan.cells[i]
-    if plan is not None and column_sums is not None and cells is not None:
-        summed = _summed_gaps(dict(zip(plan.columns, column_sums)), cells, plan.controls, settings)
-        numbers = [*numbers, *summed.numbers]
-        population = replace(summed, numbers=population.numbers)
+    if gaps is not None:
+        numbers = [*numbers, *gaps.numbers]
+        population = replace(gaps, numbers=population.numbers)
     new = {number.key: number for number in numbers}
     kept = tuple(new.pop(number.key, number) for number in population.numbers)
     return replace(population, rows=rows, numbers=(*kept, *new.values()))
-
-
-def _summed_gaps(
-    sums: dict[str, ScoreSums], cells: Cells, controls: Strata | None, settings: Settings
-) -> Population:
-    """Return the gaps of sums over all rows, within the strata that have any."""
-    if controls is None:
-        return gaps_from_sums(sums, cells, settings)
-    counts = sums["gdp"].rows.reshape(controls.other + 1, -1).sum(axis=1)
-    present = np.flatnonzero(counts).tolist()
-    return gaps_from_sums(
-        {key: each.take(present) for key, each in sums.items()},
-        replace(cells, strata=tuple(cells.strata[code] for code in present)),
-        settings,
-        controls,
-        [controls.names[code] for code in present],
-    )

@@ -13,11 +13,10 @@ import numpy as np
 # Cosines of the rank of a continuous attribute.
 FUNCTIONS = 8
 
-# An attribute with at most so many levels gets as many functions as it takes to tell all levels
-# apart.
+# An attribute with at most this many levels gets enough functions to distinguish all of them.
 MOST_LEVELS = 16
 
-# A value that has at least this share of the rows, such as zero income, gets a function of its own.
+# A value with at least this share of the rows, such as zero income, gets a function of its own.
 ATOM = 0.05
 
 # Smallest share of what X predicts of an attribute along a direction that is kept.
@@ -143,7 +142,7 @@ def predictable_directions(
     r"""Return orthonormal combinations of some targets that X predicts, (K, R), at least one.
 
     They are eigenvectors of :math:`E[\hat m(X) \varphi(S)^\top]`, symmetrized, for means of models
-    that have not seen the rows, (n, K), and targets (n, K). What x predicts of an attribute mostly
+    that have not seen the rows, (n, K), and targets (n, K). What x predicts of an attribute usually
     has few dimensions. A direction is kept if its eigenvalue, the variance that x explains along
     it, exceeds a hundredth of all eigenvalues, and what noise would reach: the largest eigenvalue
     of a symmetric matrix of K rows of noise is about :math:`\sqrt{2K}` standard errors. Along any

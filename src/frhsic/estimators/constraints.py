@@ -1,5 +1,5 @@
 """The rows of a fit, and the gaps that it limits: one along each attribute, among the rows of each
-condition; with controls, within strata of people who are alike.
+condition; with controls, within strata of similar people.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scipy.linalg import block_diag
 
 from frhsic.estimators.basis import SensitiveBasis
 
-# Rows among which a gap is measured: everybody, or those of one outcome.
+# Rows among which a gap is measured: all of them, or those with one outcome.
 Among = Literal["all", "positive", "negative"]
 
 # Intercept and slope in η of the probability that a condition keeps a row.
@@ -26,10 +26,10 @@ CHANCES: dict[Among, tuple[float, float]] = {
 
 @dataclass(frozen=True, eq=False)
 class FitRows:
-    """Checked rows of a call of fit: the table, also as numbers, attributes (n, q) with their
+    """Validated rows of a call of fit: the table, also as numbers, attributes (n, q) with their
     names, weights and groups or None, the fold of each row, and the seed; with controls, the number
-    of the stratum of each row, of `n_strata`, of which the last has rows that are in none of their
-    own.
+    of the stratum of each row, of `n_strata`, the last of which collects rows without a stratum of
+    their own.
     """
 
     X: Any
@@ -116,8 +116,8 @@ class Constraint:
             pairs = np.unique(np.column_stack([sample.strata[rows], s[rows]]), axis=0)
             if len(np.unique(pairs[:, 0])) == len(pairs):
                 raise ValueError(
-                    f"{name!r} has one value among people of equal control_features, so there is no"
-                    " gap to limit. Leave out the control that tells it."
+                    f"{name!r} is constant among people with equal control_features, so there is no"
+                    " gap to limit. Drop the control that determines it."
                 )
         basis = SensitiveBasis.fit(s[rows], sample.row_weights(rows))
         return cls(attribute, among, basis, float(np.average(kept, weights=sample.weights)))

@@ -1,5 +1,5 @@
-"""Tables from which heads can hardly read S: a maximal coupling of each row's law given S with the
-pooled law.
+"""Tables that reveal hardly anything about S: a maximal coupling of each row's distribution given S
+with the pooled one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from frhsic.tables.schema import Schema
 
 @dataclass(frozen=True)
 class ExchangeSettings:
-    """Numbers that the coupling goes by."""
+    """Settings of the coupling."""
 
     # products of functions of several attributes, those of the lowest total order; and their joint
     # nodes
@@ -51,13 +51,13 @@ class ExchangeSettings:
     # cost of a move along S; it grows with the rows, since tests on more rows find smaller
     # remainders
     move: float = 0.5
-    # share of the distance that is between predictions of y, and levels of a category that are
-    # told apart
+    # share of the distance that is between predictions of y, and most levels of a category that are
+    # distinguished
     named: float = 0.9
     levels: int = 60
-    # rows that are assigned to places at once
+    # rows assigned to places at once
     assigned: int = 700
-    # new rows that can change places among themselves, at least
+    # fewest new rows that can be exchanged among themselves
     fewest: int = 200
     # rows whose ratio is computed at once
     chunk: int = 65_536
@@ -305,7 +305,7 @@ def _standardize(values: np.ndarray) -> np.ndarray:
 
 
 class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Transformer: a table Z with the columns of X whose law does not depend on sensitive
+    r"""Transformer: a table Z with the columns of X whose distribution does not depend on sensitive
     attributes S.
 
     .. math:: P(Z = x \mid X = x, s) = \min\bigl(1, 1/r(x, s)\bigr), \qquad
@@ -314,12 +314,12 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Z given S = s then has the pooled law p(x) for every s, and no other way to this law leaves more
     rows untouched. The ratio is estimated by boosted trees. S is needed to transform, too. Removed
-    rows of a table change places among themselves, so that a new table needs 200 rows at least;
+    rows of a table are exchanged among themselves, so a new table needs at least 200 rows;
     :class:`ParityEncoder` takes rows one by one.
 
     Use Z to share tables or embeddings and to train on them. A replaced row is another person's
-    row, so do not decide about a person by it. Z is not anonymous. Share one release only, and
-    not the list of changed rows: together they tell more of S than X does.
+    row, so do not use it to decide about a person. Z is not anonymous. Share only one release, and
+    not the list of changed rows: together they reveal more about S than X does.
 
     Parameters
     ----------
@@ -327,21 +327,21 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Model of the conditional means E[φ(S) | x], which predicts several targets at once. None is
         a mean of additive splines and trees of LightGBM.
     amount : float
-        From 0 to 1: a row is left as it is with probability 1 - amount. The dependence on S falls
-        in proportion.
+        From 0 to 1: a row is kept unconditionally with probability 1 - amount. The dependence on S
+        falls in proportion.
     cv, n_jobs, random_state
         Folds and threads, as in :class:`ParityClassifier`; seed of folds, removals and exchanges.
 
     Attributes
     ----------
     untouched_ : float
-        Share of the fitted rows that stay.
+        Share of the fitted rows that are unchanged.
     ratio_
         The estimated ratio r.
     models_
         The models of its conditional means and of y.
     move_cost_
-        What it costs to exchange rows along S.
+        Cost of exchanging rows along S.
 
     Examples
     --------
@@ -400,12 +400,12 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Columns of any kind; without the sensitive attributes.
         y : array or DataFrame of shape (n,) or (n, t), optional
             Columns that will be predicted from Z, such as targets: numbers or categories. Rows are
-            then exchanged for those with similar predictions of y, which keeps more of what X tells
-            of it. Z depends on y no other way.
+            then exchanged with rows that have similar predictions of y, which keeps more of the
+            information in X about y. Z depends on y in no other way.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes that Z must be independent of, jointly, (n,) or (n, q). Columns that are
-            named are not in Z. A missing value counts as a level below all others. Without them
-            nothing is coupled, with a warning.
+            Attributes that Z must be independent of, jointly, (n,) or (n, q). Named columns are
+            removed from Z. A missing value counts as a level below all others. Without attributes
+            nothing is changed, and there is a warning.
         sample_weight : array of shape (n,), optional
             Weights of the rows when the ratio is fitted. If Z is to be used with weights, make them
             a column of X: then Z and weights are independent of S together.
@@ -426,7 +426,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.random_seed_ = estimator_seed(self.random_state)
         self.sensitive_names_in_ = np.array([], dtype=object)
         if sensitive_features is None:
-            warn_without_attributes(self, "expect X as it is from transform")
+            warn_without_attributes(self, "transform will return X unchanged")
             return self
         values, names = sensitive_values(sensitive_features, len(frame))
         self.sensitive_names_in_ = np.array(names, dtype=object)
@@ -488,8 +488,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Fitted rows, all or some, which get the Z that the fit gave them; or a table of at
-            least 200 new rows.
+            Fitted rows, all or some of them, which get the same Z as in fit; or a table of at least
+            200 new rows.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
             The attributes that the estimator was fitted with.
         """
@@ -498,14 +498,14 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if is_frame(X) and (others := {*map(str, X.columns)} - {*map(str, table.columns)}):
             raise ValueError(
                 f"X has columns that the fit did not have: {', '.join(sorted(others))}. They would"
-                " be missing from Z; leave them out, or fit with them."
+                " be missing from Z; drop them, or fit with them."
             )
         if not len(self.sensitive_names_in_):
             return table
         if sensitive_features is None:
             raise ValueError(
-                "ParityCoupling needs sensitive_features to transform: Z depends on X and S. Pass"
-                f" them.{ROUTING}"
+                "ParityCoupling needs sensitive_features to transform, because Z depends on X and"
+                f" S. Pass them.{ROUTING}"
             )
         frame = _as_frame(table)
         s = _filled(sensitive_values(sensitive_features, len(frame), self.sensitive_names_in_)[0])
@@ -521,8 +521,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Z = frame.iloc[self._coupled(codes, s, m, identity)[0]]
         else:
             raise ValueError(
-                f"X has {len(frame)} rows, and not all of them were fitted: too few to change"
-                f" places. Pass {EXCHANGE.fewest} at once, or use"
+                f"X has {len(frame)} rows, some of them new: too few to exchange among themselves."
+                f" Pass at least {EXCHANGE.fewest} at once, or use"
                 " ParityEncoder(uses_sensitive=True)."
             )
         return Z.set_axis(frame.index) if is_frame(table) else Z.to_numpy()

@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from frhsic.estimators.constraints import GapCurves, LabelledRows
 from frhsic.estimators.families import Family, SolverTask, Units, combine, log_odds
 
-# Losses of decisions that differ by less are equal but for rounding.
+# Losses of decisions that differ by less count as equal, up to rounding.
 TIED = 1e-9
 
 # Weight of the loss beside half of the squared slope where η is recalibrated.
@@ -36,11 +36,9 @@ LEAST_WHOLE = 1e-3
 # κ: the gap of the solution exceeds its limit by at most κ|c|.
 DUAL_RIDGE = 1e-3
 
-# Weight of the squares of what the coefficients of strata differ by that stands for infinity.
-MOST_SHRINKAGE = 100.0
-
-# Smallest width of the kink, in root mean squares of η - τ, and difference between the gaps of soft
-# and hard decisions, as a share of the limit, from which on the kink is narrow enough.
+# Smallest width of the kink, in root mean squares of η - τ, and difference between soft and hard
+# decisions, of their gaps and of what they pay for them, as a share of the limits, from which on
+# the kink is narrow enough.
 DUAL_NARROWEST = 1e-3
 DUAL_AGREEMENT = 0.05
 
@@ -57,7 +55,7 @@ DUAL_SHORTEST = 1e-6
 
 @dataclass(frozen=True)
 class Decisions(Family):
-    """Decisions that lose least: η above a threshold that moves along m.
+    """Decisions with the least loss: η above a threshold that moves along m.
 
     A wrong positive decision loses the threshold τ, a wrong negative one 1 - τ. The parameters are
     two that recalibrate the log-odds of η, an intercept, a factor of η, and the coefficients.
@@ -91,7 +89,7 @@ class Decisions(Family):
         return self.loss(task, parameters), functions.T @ taken[:, None]
 
     def constant(self, task: SolverTask) -> np.ndarray:
-        """Return the one decision for everybody that loses less."""
+        """Return the constant decision with the smaller loss."""
         constant = np.zeros(4 + task.columns.shape[1])
         constant[2] = 1.0 if task.mean() > task.threshold + TIED else -1.0
         return constant
@@ -109,10 +107,8 @@ class Decisions(Family):
         columns = np.column_stack([levels, rest])[:, limited]
         average = np.hstack([np.diag(share) for share in curves.shares])
         away = np.eye(strata * width) - np.tile(average, (strata, 1))
-        shrinkage = np.minimum(np.broadcast_to(task.ridge, len(away))[-width:], MOST_SHRINKAGE)
-        ridge = DUAL_RIDGE * np.eye(len(away)) + away.T @ (
-            np.tile(shrinkage, strata)[:, None] * away
-        )
+        own = np.tile(np.broadcast_to(task.ridge, len(away))[-width:], strata)
+        ridge = DUAL_RIDGE * np.eye(len(away)) + away.T @ (own[:, None] * away)
         ridge = ridge[np.ix_(limited, limited)]
         line = LogisticRegression(C=CALIBRATION_WEIGHT, solver="newton-cholesky", tol=1e-10)
         line.fit(task.base[:, None], task.y, sample_weight=task.weights)
@@ -158,7 +154,8 @@ def solve_dual(
     which they are soft, d = expit((gains - means @ c) / width).
 
     The kink is smoothed over a width that is halved until soft and hard decisions have the same
-    gap.
+    gap and pay as much for it, :math:`E[d\,m_c]`. At the same gap, hard decisions that pay more or
+    less gain less than the most.
 
     Parameters
     ----------
@@ -175,7 +172,7 @@ def solve_dual(
     ridge
         :math:`\kappa`, or the matrix of a quadratic form in c in its place, (K, K).
     narrowest, agreement
-        Smallest width; difference of the gaps that is small enough.
+        Smallest width; difference of soft and hard decisions that is small enough.
     """
     unit = max(float(np.sqrt(weights @ gains**2)), 1e-9)
     if np.ndim(ridge) == 0:
@@ -187,13 +184,14 @@ def solve_dual(
     width = unit
     while True:
         z, multipliers = dual.minimum(width, z, multipliers, DUAL_ROUGH)
-        margin = gains - means @ (dual.moments @ z)
-        soft, hard = (
-            curves.gaps(means.T @ (weights * taken)[:, None])
-            for taken in (expit(margin / width), margin > 0)
-        )
-        agree = np.abs(soft - hard) <= agreement * limits
-        if width <= narrowest * unit or (width < 0.1 * unit and agree.all()):
+        c = dual.moments @ z
+        margin = gains - means @ c
+        soft = means.T @ (weights * expit(margin / width))
+        hard = means.T @ (weights * (margin > 0))
+        apart = np.abs(curves.gaps(soft[:, None]) - curves.gaps(hard[:, None]))
+        price = limits @ z[-len(limits) :]
+        agree = (apart <= agreement * limits).all() and abs(c @ (soft - hard)) <= agreement * price
+        if width <= narrowest * unit or (width < 0.1 * unit and agree):
             return dual.moments @ dual.minimum(width, z, multipliers, DUAL_PRECISION)[0], width
         width /= 2
 
@@ -239,7 +237,7 @@ class _Dual:
     def residuals(
         self, width: float, z: np.ndarray, multipliers: np.ndarray, aim: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what is left of the conditions of the minimum: the slope in z, and products of
+        """Return the residuals of the optimality conditions: the slope in z, and products of
         multipliers and rooms less their aim.
         """
         sums = self.means.T @ (self.weights * self.taken(width, z))

@@ -1,4 +1,6 @@
-"""What describes prototypes: their coordinates, the people who have them, and their attributes."""
+"""Descriptions of prototypes: their coordinates, the people assigned to them, and their
+attributes.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,15 @@ from frhsic.estimators.constraints import FitRows
 from frhsic.splits import subsample
 from frhsic.tables.schema import Schema
 
-# Rows that describe a typical row of each prototype, at most.
+# Most rows used to describe a typical row of each prototype.
 TYPICAL_ROWS = 2_000
 
 
 def cell_means(
     z: np.ndarray, values: np.ndarray, weights: np.ndarray, otherwise: np.ndarray
 ) -> np.ndarray:
-    """Return the means of values (n, T) over the rows of each prototype, (L, T); others, of one
-    without rows.
+    """Return the means of values (n, T) over the rows of each prototype, (L, T); `others` for a
+    prototype without rows.
     """
     indicators = (z == np.arange(len(otherwise))[:, None]) * weights
     mass = indicators.sum(axis=1)[:, None]

@@ -1,4 +1,4 @@
-"""One plain model in place of the parts of a predictor under parity, for serving."""
+"""One plain model that replaces the parts of a predictor under parity, for serving."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from frhsic.formatting import figure, printable
 from frhsic.tables.columns import LARGEST_FEATURE, is_frame, to_pandas
 from frhsic.tables.schema import Schema
 
-# Trees at most, and rounds without progress that end the boosting.
+# Most trees, and rounds without progress after which boosting stops.
 MOST_TREES = 150
 IDLE_ROUNDS = 10
 
 
 @dataclass(frozen=True)
 class ImitationCost:
-    """One number of a distilled model beside that of the predictor which it imitates.
+    """A measure of a distilled model compared with that of the predictor it imitates.
 
     Attributes
     ----------
     name : str
         Such as ``"log loss"`` or ``"gap along age"``.
     before, after : float
-        The number of the predictor, and that of the distilled model.
+        The measure for the predictor and for the distilled model.
     low, high : float
-        95 % interval of their difference, after less before.
+        95 % interval of the difference, after minus before.
     """
 
     name: str
@@ -52,18 +52,18 @@ class ImitationCost:
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """A plain model that imitates a predictor under parity, and what that costs on rows that
-    neither has seen; :func:`~frhsic.distill` makes it.
+    """A plain model that imitates a predictor under parity, with the cost measured on rows that
+    neither has seen; made by :func:`~frhsic.distill`.
 
-    It has no models of folds. :func:`~frhsic.save` writes it to a file, which :func:`~frhsic.load`,
-    `frhsic predict` and `frhsic audit --model` read.
+    It contains no models of folds. Save it with :func:`~frhsic.save`; :func:`~frhsic.load`, `frhsic
+    predict` and `frhsic audit --model` read the file.
 
     Attributes
     ----------
     model : lightgbm.Booster or estimator
         Trees on the codes of the columns, or the estimator that was passed to `distill`.
     schema_ : Schema or None
-        What the columns hold; None if the model was fitted on an array.
+        Types of the columns; None if the model was fitted on an array.
     n_features_in_ : int
         Number of columns.
     uses_sensitive : bool
@@ -71,9 +71,9 @@ class Distilled:
     sensitive_names_in_ : tuple of str
         Names of the attributes.
     sensitive_schema_ : Schema or None
-        How a table holds the attributes, if they were read from a file.
+        Types of the attributes, if they were read from a file.
     costs : tuple of ImitationCost
-        Performance and gaps beside those of the predictor.
+        Performance and gaps compared with those of the predictor.
     rows : int
         Number of rows that the costs were measured on.
 
@@ -105,7 +105,7 @@ class Distilled:
         names = self.n_features_in_ if self.schema_ is None else len(self.schema_.columns)
         trees = isinstance(self.model, lightgbm.Booster)
         if names != self.n_features_in_ or (trees and self.model.num_feature() != width):
-            raise ValueError("the model has another number of columns than its schema.")
+            raise ValueError("the model and its schema have different numbers of columns.")
 
     def __repr__(self) -> str:
         trees = isinstance(self.model, lightgbm.Booster)
@@ -129,7 +129,7 @@ class Distilled:
         Parameters
         ----------
         X : DataFrame, array or list of dict
-            Rows. Columns are found by their names, or in an array by their places.
+            Rows. Columns are matched by name, or in an array by position.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
             Attributes, which a model with `uses_sensitive` needs.
         """
@@ -141,14 +141,14 @@ class Distilled:
         A model of an array has one input ``X``, numbers of shape (n, d). A model of a table has an
         input of shape (n, 1) for each column: text for columns of levels, numbers for the others.
         Attributes that predictions need are inputs of their own. The output is ``score``, (n, 1):
-        the prediction, or the probability of the second class. Text counts as missing unless it is
-        a level of training letter by letter. Columns of dates cannot be exported, and neither can
-        an estimator of your own.
+        the prediction, or the probability of the second class. Text that is not exactly a level of
+        the training data counts as missing. Columns of dates cannot be exported, and neither can an
+        estimator of your own.
         """
         write_whole(Path(path), self.onnx_bytes())
 
     def onnx_bytes(self) -> bytes:
-        """Return the content of the file that :meth:`to_onnx` writes."""
+        """Return the content of the file written by :meth:`to_onnx`."""
         classes = getattr(self, "classes_", ())
         threshold = getattr(self, "threshold_", None)
         attributes = self.sensitive_names_in_ if self.uses_sensitive else ()
@@ -201,8 +201,8 @@ class Distilled:
             values = np.asarray(X, dtype=np.float64)
             if values.ndim != 2 or values.shape[1] != self.n_features_in_:
                 raise ValueError(
-                    f"X has shape {values.shape}; this model takes rows of {self.n_features_in_}"
-                    " numbers, of shape (n, d)."
+                    f"X has shape {values.shape}; this model expects shape (n,"
+                    f" {self.n_features_in_})."
                 )
             return np.clip(values, -LARGEST_FEATURE, LARGEST_FEATURE)
         if isinstance(X, list) and X and all(isinstance(row, Mapping) for row in X):
@@ -322,8 +322,8 @@ def fit_estimator(estimator: Any, X: Any, scores: np.ndarray, weights: np.ndarra
 def ordered_schema(
     schema: Schema, codes: np.ndarray, scores: np.ndarray, weights: np.ndarray
 ) -> Schema:
-    """Return a schema whose levels are in the order of their mean score, so that trees part them by
-    a threshold; a level without rows has the mean of all.
+    """Return a schema whose levels are ordered by mean score, so that trees split them by a
+    threshold; a level without rows gets the overall mean.
     """
     mean = np.average(scores, weights=weights)
     columns = []

@@ -1,5 +1,5 @@
-"""Representations under parity: each row has one of a few prototypes, from which heads can hardly
-read S.
+"""Representations under parity: each row gets one of a few prototypes, which reveal hardly anything
+about S.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ LEAK = 0.005
 
 @dataclass(frozen=True, eq=False)
 class Representation:
-    """What the encoder has solved.
+    """The solution of an encoder.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Representation:
     bases
         For each attribute, the functions of it that are modelled.
     directions
-        For each attribute, the combinations of these that x tells, (K, R).
+        For each attribute, the combinations of these that x predicts, (K, R).
     path
         Prototypes of each trade-off.
     coordinates
@@ -95,8 +95,8 @@ class Representation:
 
 
 class ParityEncoder(TransformerMixin, ParityModel):
-    r"""Transformer: each row becomes one of a few prototypes, so that no head of Z can have a large
-    gap along sensitive attributes S.
+    r"""Transformer: each row becomes one of a few prototypes, so that no head of Z has a large gap
+    along sensitive attributes S.
 
     .. math:: \min_Z \; E\,d(X, Z) \quad \text{subject to} \quad
         \tfrac12 \sqrt{\chi^2(Z, S)} \le \text{limit}, \qquad
@@ -105,16 +105,17 @@ class ParityEncoder(TransformerMixin, ParityModel):
     for every head f with values in [0, 1] and gaps at the resolution of windows of S, each with a
     twentieth of the rows or, of fewer than 2,000 rows, with 100 of them. Heads can have larger gaps
     in waves of S that are shorter than a window: where a column followed S in 20 waves, the bound
-    was 0.09 with 1,000 rows, and a head that followed the waves had a gap of 0.25. The problem is
-    convex for given prototypes and solved, not trained: each prototype has to have the same mean of
+    was 0.09 with 1,000 rows, and a head that followed the waves had a gap of 0.25. For given
+    prototypes the problem is convex, and it is solved rather than trained: all prototypes must have
+    the same mean of
     :math:`m_k(x) = E[\varphi_k(S) | x]`.
-    Use it if you know what Z is for, and name that as y: features for one target, or one Z for
-    several heads. To share a whole table, use :class:`ParityCoupling`. The attributes are needed
-    to fit, and to transform only with `uses_sensitive`.
+    Use it if you know what Z will predict, and pass that as y: features for one target, or one Z
+    for several heads. To share a whole table, use :class:`ParityCoupling`. The attributes are
+    needed to fit, and to transform only with `uses_sensitive`.
 
-    The bound is about heads of Z alone. A head that also sees other columns, the same rows released
-    at two limits or after a refit, and rows of one household read together can reveal more. Anyone
-    who has x, or the fitted encoder, can predict S as well as x allows.
+    The bound covers heads that see only Z. A head that also sees other columns, the same rows
+    released at two limits or after a refit, and rows of one household taken together can reveal
+    more. Anyone who has x, or the fitted encoder, can predict S as well as x allows.
 
     Parameters
     ----------
@@ -122,31 +123,31 @@ class ParityEncoder(TransformerMixin, ParityModel):
         Model of each column of y, fitted out of fold; one that is frozen, or a function of X, is
         used as it is. None is a mean of additive splines and trees of LightGBM.
     limit : number, str, dict or None
-        A number is a bound on the gap of every head, at this resolution; with few rows it needs few
-        prototypes to be kept. A share of the unconstrained gap such as
-        "50%", and 0 for the least gap, are aims for the estimate. None sets no constraint; a
-        dictionary has a limit for each attribute.
+        A number is a bound on the gap of every head, at this resolution; with few rows, keeping it
+        requires few prototypes. A share of the unconstrained gap such as "50%", and 0 for the least
+        gap, are targets for the estimate. None sets no constraint; a dictionary has a limit for
+        each attribute.
     confidence : float or None
-        The upper end of the gap, at this confidence, keeps a limit that is a number; None: the
-        estimate does.
+        A numeric limit is compared with the upper end of the gap at this confidence, or with the
+        estimate if None.
     prototypes : int, optional
-        Number of prototypes. None is as few as lose little, and no more than the rows can solve
-        for.
+        Number of prototypes. None chooses as few as possible at little loss, and no more than the
+        number of rows supports.
     uses_sensitive : bool
         Whether the choice of a prototype may use the attributes. Z then keeps more, and
         `transform` needs `sensitive_features`.
     attribute_estimator : regressor, optional
         Model of the :math:`m_k`. None is as for y, for those combinations of the functions that x
-        tells.
+        predicts.
     cv, n_jobs, random_state
         As in :class:`ParityClassifier`.
 
     Attributes
     ----------
     frontier_ : Frontier
-        Every trade-off, measured on rows whose models have not seen them.
+        Every trade-off, measured out of fold.
     choice_ : Choice
-        The trade-off that is served, with its gaps.
+        The trade-off in use, with its gaps.
     prototypes_ : DataFrame
         One row for each prototype: its share of the rows, its coordinates, the mean of each
         attribute with a 95 % interval, and a typical row (medians, and the most frequent levels).
@@ -218,12 +219,12 @@ class ParityEncoder(TransformerMixin, ParityModel):
         X : DataFrame or array of shape (n, d)
             Columns of any kind, missing values too, without the sensitive attributes.
         y : array or DataFrame of shape (n,) or (n, t)
-            What Z is to keep: labels or numbers. To share a whole table, use
+            What Z should keep: labels or numbers. To share a whole table, use
             :class:`ParityCoupling`.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes, (n,) or (n, q). Columns that are named are no features. Rows with NaN fit
-            the models of y and take no part in what needs the attributes. Without them there is no
-            constraint, with a warning.
+            Attributes, (n,) or (n, q). Named columns are removed from the features. Rows with NaN
+            are used only for the models of y. Without attributes there is no constraint, and a
+            warning.
         sample_weight : array of shape (n,), optional
             Weights of the rows, in all regressions and sums.
         groups : array of shape (n,) or the name of a column of X, optional
@@ -243,7 +244,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         sample_weight: Any = None,
         groups: Any = None,
     ) -> Any:
-        """Fit, and return Z of the same rows by encoders that have not seen them, as
+        """Fit, and return Z of the same rows from encoders that have not seen them, like
         :class:`~sklearn.preprocessing.TargetEncoder` does: ``fit(X).transform(X)`` differs.
 
         The parameters are those of :meth:`fit`.
@@ -266,9 +267,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            New rows. Each is encoded by the models of one fold, which its content alone decides:
-            by itself, always the same way, and as the rows of the fit were. Columns that the model
-            does not use are ignored.
+            New rows. Each row is encoded by the models of one fold, chosen by its content only:
+            independently of other rows, and like the rows of the fit. Columns that the model does
+            not use are ignored.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
             The attributes, with `uses_sensitive` only.
         """
@@ -287,7 +288,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         return self._coordinates(look_up(keys, self.repeated_, repeated, choice))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns of Z."""
+        """Return the column names of Z."""
         check_is_fitted(self)
         return np.array([*self.solution_.coordinates[0]], dtype=object)
 
@@ -386,7 +387,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         if self.attribute_estimator is None:
             bases = tuple(basis.along(along) for basis, along in zip(whole, modelled))
             return bases, tuple(np.eye(along.shape[1]) for along in modelled), means
-        # a function that x does not predict would be a constraint for nothing
+        # a function that x does not predict needs no constraint
         parts = np.split(means, np.cumsum([own.shape[1] for own in functions])[:-1], axis=1)
         directions = tuple(
             predictable_directions(part[known], own[known], rows.mass[known])
@@ -401,7 +402,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         """Return the prototypes of each trade-off, and which of them the rows have, (n,)."""
         keys = row_hashes(rows.codes)
         rng = np.random.default_rng(rows.seed)
-        # φ(S), which is m where S is known, needs the attributes
+        # φ(S), which equals m where S is known, needs the attributes
         usable = rows.mass > 0
         if self.uses_sensitive:
             usable &= known

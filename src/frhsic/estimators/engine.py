@@ -1,19 +1,19 @@
-r"""All regressions of a fit at once: each target from a table, for each fold by the rows outside of
+r"""All regressions of a fit at once: each target from a table, for each fold from the rows outside
 it.
 
 .. math:: f(x) = w \Bigl(b + \sum_j h_j(x_j)\Bigr) + (1 - w) \, t(x)
 
-on the scale of log-odds, log-probabilities or numbers. The additive part (:mod:`.additive`) follows
-what is smooth on few rows; the boosted trees t of LightGBM find interactions and jumps. Ridge,
-number of trees and share w are chosen once for each target, by its loss on the held-out rows of all
-folds together.
+on the scale of log-odds, log-probabilities or numbers. The additive part (:mod:`.additive`)
+captures smooth effects from few rows; the boosted trees t of LightGBM capture interactions and
+jumps. Ridge, number of trees and share w are chosen once for each target, by its loss on the
+held-out rows of all folds together.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -41,9 +41,9 @@ from frhsic.estimators.additive import (
 from frhsic.estimators.basis import predictable_directions
 from frhsic.splits import subsample
 
-# Shares of the additive part that are tried.
+# Shares of the additive part to try.
 ADDITIVE_SHARES = np.linspace(0, 1, 11)
-# Trees between two looks at the loss; looks without progress that end the boosting.
+# Trees between two evaluations of the loss; evaluations without progress that end the boosting.
 STRIDE = 5
 PATIENCE = 5
 # Trees of an output at the shortest step, at most.
@@ -61,7 +61,7 @@ ROUNDS_AT_ONCE = 5
 # Rounds and shares of even folds are chosen by odd ones, those of odd folds by even ones, and those
 # of new rows by all: the place of the last among the three.
 NEW_ROWS = 2
-# The text of a tree that adds nothing.
+# The text of a tree whose output is always 0.
 NO_TREE = "num_leaves=1\nnum_cat=0\nleaf_value=0\nis_linear=0\nshrinkage=1"
 
 
@@ -154,7 +154,7 @@ class FitTarget:
         return np.asarray((response.values - self.centers) / self.scales @ self.directions)
 
     def columns(self, response: Response) -> np.ndarray:
-        """Return what least squares are fitted to, (n, outputs): indicators, or the numbers."""
+        """Return the targets of least squares, (n, outputs): indicators, or the numbers."""
         labels = self.labels(response)
         if self.classes is None:
             return labels
@@ -186,7 +186,7 @@ class TargetColumn:
 
     @property
     def objective(self) -> str:
-        """What LightGBM calls the loss."""
+        """LightGBM's name of the loss."""
         return {0: "regression", 2: "binary"}.get(self.classes, "multiclass")
 
     def constants(self, fold: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -221,7 +221,7 @@ class Engine:
     table
         What each bin adds, for each fold and output, (bins, folds × outputs).
     constants
-        What all rows get, (folds × outputs,).
+        Constants added to all rows, (folds × outputs,).
     booster
         Trees; its classes are the outputs of each fold. None where no target has trees.
     classes
@@ -394,8 +394,9 @@ def fit_parts(rows: EngineRows, responses: Sequence[Response]) -> FittedParts:
     margins = np.column_stack([part.out_of_fold(rows.design) for part in additive])
     stops = np.cumsum([column.outputs for column in columns])[:-1]
     trees = []
-    for number, (column, own_margins) in enumerate(zip(columns, np.split(margins, stops, axis=1))):
-        trees.append(_boost(rows, column, own_margins, number))
+    each = zip(columns, np.split(margins, stops, axis=1), rows.boostings(columns))
+    for number, (column, own_margins, boosting) in enumerate(each):
+        trees.append(_boost(rows, column, own_margins, boosting))
         rows.tell(number + 1, len(columns))
     return FittedParts(rows.design.basis.bins, columns, additive, trees, tuple(directions))
 
@@ -444,8 +445,8 @@ class EngineRows(ABC):
         """Return the sums of a step of a logistic regression."""
 
     @abstractmethod
-    def boosting(self, column: TargetColumn, number: int) -> Boosting:
-        """Return boosters without trees."""
+    def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
+        """Yield boosters without trees for each column, which grow before the next ones come."""
 
     def tell(self, done: int, total: int) -> None:
         """Tell how many of the regressions are done."""
@@ -506,8 +507,9 @@ class _Rows(EngineRows):
         labels = target.labels(response)[some]
         return logistic_sums(self.design.at(some), labels, coefficients, intercepts)
 
-    def boosting(self, column: TargetColumn, number: int) -> Boosting:
-        return _LocalBoosting(_boosters(self, column, number), column, self.design.fold)
+    def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
+        for number, column in enumerate(columns):
+            yield _LocalBoosting(_boosters(self, column, number), column, self.design.fold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -615,14 +617,15 @@ class _Trees:
     out_of_fold: np.ndarray
 
 
-def _boost(rows: EngineRows, column: TargetColumn, additive: np.ndarray, number: int) -> _Trees:
+def _boost(
+    rows: EngineRows, column: TargetColumn, additive: np.ndarray, boosting: Boosting
+) -> _Trees:
     """Boost trees for each fold in step, until neither their own loss on the held-out rows of all
     folds nor that of their mixture with the additive part has fallen for a while.
     """
     fold = rows.design.fold
     mass = np.where(column.response.rows, rows.design.weights, 0.0)
     constants = column.constants(fold, mass)
-    boosting = rows.boosting(column, number)
     some = subsample(len(fold), CHOICE_ROWS, np.random.default_rng(rows.seed))
     # those that choose for even folds, for odd ones, and for new rows
     weights = np.stack([mass * (fold % 2 == 1), mass * (fold % 2 == 0), mass])[:, some]

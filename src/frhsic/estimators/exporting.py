@@ -25,25 +25,26 @@ def require_exportable(model: Any, schema: Schema | None) -> None:
     """Raise unless a model and its columns can be written as ONNX."""
     if not isinstance(model, lightgbm.Booster):
         raise TypeError(
-            f"the distilled model is a {type(model).__name__}, and trees of LightGBM are exported."
-            " Leave the estimator of distill out, or convert the attribute `model` with skl2onnx."
+            f"the distilled model is a {type(model).__name__}, and only LightGBM trees can be"
+            " exported. Call distill without an estimator, or convert the attribute `model` with"
+            " skl2onnx."
         )
     require_readable_columns(schema)
 
 
 def require_readable_columns(schema: Schema | None) -> None:
-    """Raise if a table has columns that ONNX cannot read."""
+    """Raise if a table has columns that ONNX cannot represent."""
     dates = [] if schema is None else [c.name for c in schema.columns if c.kind in UNREADABLE_KINDS]
     if dates:
         raise ValueError(
-            f"column {dates[0]!r} holds dates or durations, which ONNX cannot read. Turn it into a"
+            f"column {dates[0]!r} holds dates or durations, which ONNX cannot read. Convert it to a"
             " number before fit, such as days since a reference, or serve the file that frhsic.save"
             " writes."
         )
 
 
 def import_onnx() -> Any:
-    """Return the package; raise with what to do if it is not installed."""
+    """Return the package; raise with instructions if it is not installed."""
     try:
         import onnx
     except ModuleNotFoundError as error:

@@ -28,7 +28,7 @@ from frhsic.estimators.constraints import GapCurves, LabelledRows
 # as threshold.
 RARE_DECISIONS = 0.2
 
-# Rows, drawn at random, that the coefficients are solved on; a few dozen numbers need no more.
+# Number of random rows used to solve for the coefficients; a few dozen numbers need no more.
 MOST_SOLVED_ROWS = 50_000
 
 DECILES = np.arange(1, 10) / 10
@@ -46,7 +46,7 @@ NEWTON_STEPS = 1
 # of twice as many is a float.
 FARTHEST = 300.0
 
-# Probabilities stay as far from 0 and 1.
+# Least distance of probabilities from 0 and 1.
 CLIP = 1e-6
 
 
@@ -110,7 +110,7 @@ class StartingPoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SolverTask:
-    """What is solved: η as `base`, (n,) or (n, C); m as `columns`, (n, K); y (n,) or (n, C);
+    """The problem to solve: η as `base`, (n,) or (n, C); m as `columns`, (n, K); y (n,) or (n, C);
     weights that sum to 1; and the curves of the gaps.
 
     `threshold` is that of decisions, and `ridge` the weight of the square of each coefficient along
@@ -143,16 +143,16 @@ class SolverTask:
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """How a predictor is made of η and m.
+    """How a predictor is built from η and m.
 
     Attributes
     ----------
     averages
-        Whether the gap is that of mean scores, so that the predictors of the folds are averaged.
+        Whether the gap is that of mean scores, so that predictors of the folds can be averaged.
     decides
-        Whether scores are only compared with the threshold of a decision.
+        Whether scores are only compared with a decision threshold.
     most_rows
-        Rows that the coefficients are solved on, at most.
+        Most rows used to solve for the coefficients.
     """
 
     averages: ClassVar[bool] = False

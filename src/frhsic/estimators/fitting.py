@@ -1,5 +1,5 @@
-"""What estimators under parity share: checked rows, models of y and of functions of S that predict
-rows which they have not seen, and the choice of a trade-off by a limit.
+"""Shared parts of estimators under parity: validated rows, out-of-fold models of y and of functions
+of S, and the choice of a trade-off by a limit.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ class ParityModel(BaseEstimator):
     def at(self, limit: LimitLike) -> Self:
         """Return a fitted copy at another limit. Nothing is fitted again; the models are shared.
 
-        The trade-offs of predictors are those of the limits of `fit`. If some attributes had none
-        there, limits on them can rarely be met here: fit again, with limits on all attributes or
-        with ``limit=None``, which lowers all gaps alike.
+        The trade-offs of predictors are those of the limits of `fit`. If some attributes had no
+        limit there, limits on them can rarely be met here: fit again, with limits on all attributes
+        or with ``limit=None``, which lowers all gaps alike.
         """
         check_is_fitted(self)
         if self.frontier_ is None:
             raise ValueError(
-                "this model was fitted without sensitive_features, so it has one trade-off only."
+                "this model was fitted without sensitive_features, so it has only one trade-off."
             )
         moved = copy.copy(self)
         moved.limit = limit
@@ -117,13 +117,13 @@ class ParityModel(BaseEstimator):
         return 0.5
 
     def _check(self) -> None:
-        """Raise if a parameter has a value that it must not have."""
+        """Raise if a parameter has an invalid value."""
         self._validate_params()
         for limit in parse_limits(self.limit, [self._measure]):
             if not limit.base and limit.value > self._largest_gap:
                 raise ValueError(
                     f"limit is {limit.value:g}, but a gap lies between 0 and"
-                    f" {self._largest_gap:g}; a share is written '50%'."
+                    f" {self._largest_gap:g}; write a share as '50%'."
                 )
             if limit.base == "gap" and limit.value > 1:
                 raise ValueError(f"limit is {limit} of the gap without a limit; pass at most 100%.")
@@ -169,14 +169,14 @@ class ParityModel(BaseEstimator):
             require_variation(s, names)
             warn_of_unlabelled(
                 ~np.isnan(s).any(axis=1),
-                "they train the models of y, and each gap is limited and measured on the rows that"
-                " have its attribute",
+                "they are used for the model of y, but each gap is limited and measured only on"
+                " rows that have its attribute",
             )
         elif self.limit is not None:
             if self.limit != type(self)().limit:
                 raise ValueError(
-                    f"limit is {self.limit!r}, but fit was given no sensitive_features whose gap it"
-                    f" could bound: pass them, or limit=None.{ROUTING}"
+                    f"limit is {self.limit!r}, but fit was given no sensitive_features, so there is"
+                    f" no gap to limit: pass them, or limit=None.{ROUTING}"
                 )
             warn_without_attributes(self, "limit=None")
         self.sensitive_names_in_ = np.array(names, dtype=object)
@@ -199,15 +199,15 @@ class ParityModel(BaseEstimator):
             cv = min(most)
             if cv < 2:
                 raise ValueError(
-                    f"the rows (n_samples={n}) cannot be cut into two folds: pass two rows of each"
-                    " class, and two groups."
+                    f"the rows (n_samples={n}) cannot be split into two folds: pass at least two"
+                    " rows of each class, and two groups."
                 )
         fold = fold_of_rows(X, cv, codes, groups, self.random_seed_)
         for j in range(fold.max() + 1):
             if codes is not None and len(np.unique(codes[fold != j])) < 2:
                 raise ValueError(
-                    "the rows outside of a fold have one class only; pass other folds, or more"
-                    " rows with a positive weight of each class."
+                    "the training rows of a fold have only one class; pass other folds, or more"
+                    " rows of each class with positive weight."
                 )
         return fold
 
@@ -220,7 +220,7 @@ class ParityModel(BaseEstimator):
         predict of rows that they have not seen, (n, outputs), and the directions of each group of
         functions that are modelled, (K, R).
 
-        Models that were passed are cloned for each fold; the engine fits what has none.
+        Models that were passed are cloned for each fold; the engine fits all others.
         """
         own = list(outcomes) if self.estimator is None else []
         if not (self.estimator is None or is_prefit(self.estimator)):
@@ -486,8 +486,8 @@ def predict_models(models: Sequence[Any], X: Any, classes: Sequence[Any]) -> np.
 
 
 def limit_boosters(model: Any, n_jobs: int | None) -> Any:
-    """Return a model in which LightGBM and XGBoost, which otherwise take all cores, have n_jobs
-    threads; an `n_jobs` of their own stays.
+    """Return a model in which LightGBM and XGBoost, which otherwise use all cores, get n_jobs
+    threads; an `n_jobs` that is set stays.
     """
     parts = {"": model} | model.get_params()
     limits = {}
@@ -548,8 +548,8 @@ def fitted_columns(model: Any, X: Any) -> Any:
     present = {str(name).replace(" ", "_") if counts else str(name): name for name in X.columns}
     if lacking := [name for name in names if name not in present]:
         raise ValueError(
-            f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them,"
-            " too."
+            f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them as"
+            " well."
         )
     return X[[present[name] for name in names]]
 
@@ -579,7 +579,7 @@ def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
         every = np.zeros((len(p), len(classes)))
         every[:, np.searchsorted(classes, own)] = p
         p = every
-    text = f"the estimator gives scores of shape {p.shape} between {p.min():g} and {p.max():g}"
+    text = f"the estimator returns scores of shape {p.shape} between {p.min():g} and {p.max():g}"
     if len(classes) == 2 and p.shape[1:] in ((), (1,)):
         p = p.reshape(-1)
         p = np.column_stack([1 - p, p])

@@ -17,7 +17,7 @@ from frhsic.formatting import printable
 
 # What the parameter `cv` may be.
 ADMITTED_FOLDS = [Interval(Integral, 2, None, closed="left"), HasMethods("split"), "array-like"]
-# Share of the weight from which on a distinct row counts as frequent.
+# A distinct row with at least this share of the weight counts as frequent.
 FREQUENT = 0.001
 
 
@@ -45,7 +45,7 @@ def fold_of_rows(
     pairs = cv if np.iterable(cv) else cv.split(X, labels, groups)
     try:
         parts = [(rows[pair[0]], rows[pair[1]]) for pair in pairs if hasattr(pair, "__len__")]
-    except IndexError:  # folds of other rows
+    except IndexError:  # folds of different rows
         parts = []
     parts = [part for part in parts if len(part[1])]  # groups can leave a fold empty
     fold = np.full(len(rows), -1)
@@ -58,20 +58,21 @@ def fold_of_rows(
     ):
         raise ValueError(
             f"cv is {printable(repr(cv), 80)}, but each of these {len(rows):,} rows has to be"
-            " tested once, by models of all other rows. Pass a number of folds, a splitter that"
-            " does so, such as GroupKFold, or PredefinedSplit(folds) with the fold of each row."
+            " in exactly one test set, with all other rows for training. Pass a number of folds, a"
+            " splitter such as GroupKFold, or PredefinedSplit(folds) with the fold of each row."
         )
     if groups is not None and pd.Series(fold).groupby(groups).nunique().max() > 1:
         raise ValueError(
-            f"cv is {printable(repr(cv), 80)}, but it has rows of one group in several folds. Pass"
+            f"cv is {printable(repr(cv), 80)}, which puts rows of one group into several folds."
+            " Pass"
             " GroupKFold, or fit without groups."
         )
     return fold
 
 
 def row_hashes(codes: np.ndarray) -> np.ndarray:
-    """Return a number for each row of a table of numbers, (n,), that depends on its values alone:
-    not on the platform, on the sign of a zero, or on the bits of NaN.
+    """Return a hash of each row of a table of numbers, (n,), that depends only on its values: not
+    on the platform, the sign of a zero, or the bits of NaN.
 
     Examples
     --------
@@ -85,11 +86,10 @@ def row_hashes(codes: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class HashedFolds:
-    """Folds by the content of a row: identical rows share one, and so does a new row that repeats
-    an old one.
+    """Folds by the content of a row: identical rows, including new ones, are in the same fold.
 
-    A row has the fold of its hash. Distinct rows that are frequent are dealt out instead, the
-    heaviest first, each to the fold with the least weight so far.
+    The hash of a row decides its fold. Frequent distinct rows are instead assigned one by one,
+    heaviest first, to the fold with the least weight so far.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class HashedFolds:
         hashes, cell = np.unique(row_hashes(codes), return_inverse=True)
         if len(hashes) < n_folds:
             raise ValueError(
-                f"X has {len(hashes)} distinct rows, which cannot be cut into {n_folds} folds."
+                f"X has {len(hashes)} distinct rows, which cannot be split into {n_folds} folds."
             )
         mass = np.bincount(cell, weights)
         heavy = np.flatnonzero(mass >= FREQUENT * mass.sum())

@@ -35,29 +35,32 @@ Condition = Literal["positive", "both"]
 AIM_MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 
 # Resamples for the interval of each gap, which need only say what uncertain signs add to its
-# variance, and for the p-value of the gap without constraint.
+# variance, and for each of the nine decisions of a gap of ranks; and for the p-value of the gap
+# without constraint.
 RESAMPLES = 49
+RANK_RESAMPLES = 16
 TEST_RESAMPLES = 499
 
-# Gaps that differ by less are equal; weight of the upper end beside the estimate of such ones.
+# Gaps that differ by less count as equal; weight of the upper end, relative to the estimate, among
+# equal ones.
 TIE = 1e-6
 
-# Share of the path from which the second search for a limit starts, where about a fifth of the gap
-# was aimed at: on few distinct rows the strictest trade-offs often have larger gaps than those
-# before them. Of made-up tables with 30 different rows it lets 92 of 94 keep a limit of ranks at
-# 1,000 rows, in place of 79, as often beyond it (benchmarks/promise.py); .7 does as well.
+# Share of the path at which the second search for a limit starts, where the target is about a fifth
+# of the gap: on few distinct rows the strictest trade-offs often have larger gaps than those before
+# them. On synthetic tables with 30 distinct rows, 92 of 94 fits then keep a limit on ranks at 1,000
+# rows, instead of 79, and exceed it no more often (benchmarks/promise.py); .7 works as well.
 SECOND_START = 0.6
 
-# Level at which a gap without constraint counts as one.
+# Level of the test for an unconstrained gap.
 DISTINCT = 0.05
 
 
 class UnmetLimitWarning(UserWarning):
-    """No trade-off keeps the limit for certain; the estimator is at the one that comes closest.
+    """No trade-off certainly keeps the limit; the estimator uses the closest one.
 
     Examples
     --------
-    To stop rather than go on with such a model, make the warning an error.
+    Turn the warning into an error to stop instead of continuing with such a model.
 
     >>> import warnings
     >>> from sklearn.linear_model import LinearRegression
@@ -74,12 +77,11 @@ class UnmetLimitWarning(UserWarning):
 
 
 class IndistinctGapWarning(UserWarning):
-    """The gap without constraint is not significant, so a limit that is a share of it is not
-    applied.
+    """The unconstrained gap is not significant, so a limit that is a share of it is not applied.
 
     Examples
     --------
-    A share of a gap that may be chance limits nothing; pass a number instead.
+    A share of a gap that may be zero is not a useful limit; pass a number instead.
 
     >>> import warnings
     >>> from sklearn.linear_model import LinearRegression
@@ -96,7 +98,7 @@ class IndistinctGapWarning(UserWarning):
 
 
 def limited_measure(aim: str, condition: str | None) -> str:
-    """Return the name of the gap that an aim and a condition limit, as limits write it.
+    """Return the name, in the language of limits, of the gap that an aim and a condition limit.
 
     Examples
     --------
@@ -171,15 +173,15 @@ class Gap:
 class Frontier:
     """Every trade-off of one fit, from no constraint to almost no gap.
 
-    Performance and gaps are measured out of fold: each row by models and coefficients that were
-    fitted on the rows of the other folds. All rows decide a few things that the folds share: the
+    Performance and gaps are measured out of fold: each row by models and coefficients fitted on the
+    rows of the other folds. A few things are shared by all folds and depend on all rows: the
     functions of the attributes, the units and the ridge of the coefficients, and which trade-offs
-    are mixed with a constant; and coefficients fit predictions of models that saw the fold. Ranks
-    and decisions with folds of the user's own are measured on the first fold alone.
-    :meth:`choose` compares these same gaps, and their lower ends are those of the interval alone,
-    without the test of no gap. `benchmarks/promise.py` measures all of this together: of the limits
-    that upper ends of 95 % intervals kept, the population exceeded 10 of 852 for scores, 9 of
-    837 for ranks and 23 of 852 for decisions.
+    are mixed with a constant; and coefficients are fitted to predictions of models that saw the
+    fold. Ranks and decisions with custom folds are measured on the first fold only. :meth:`choose`
+    compares these same gaps, and their lower ends come from the interval alone, without the test of
+    no gap. `benchmarks/promise.py` measures the effect of all this: of the limits that upper ends
+    of 95 % intervals kept, the population exceeded 10 of 852 for scores, 9 of 837 for ranks and 23
+    of 852 for decisions.
 
     Attributes
     ----------
@@ -194,8 +196,9 @@ class Frontier:
     gaps : dict of str to tuple of Gap
         For each attribute the gap at each trade-off.
     pvalues : dict of str to float
-        For each attribute the p-value of no gap, at the predictor without constraint; the smaller
-        of two conditions, uncorrected, since a share is applied if either gap is significant.
+        For each attribute the p-value of no gap for the unconstrained predictor; with two
+        conditions the smaller one, uncorrected, since a share is applied if either gap is
+        significant.
     confidence : float
         Confidence of the intervals.
     base_rate : float or None
@@ -203,10 +206,10 @@ class Frontier:
     rows : int
         Number of rows.
     resolution : float or None
-        Of an encoder, the share of the rows in a window of the attribute: heads that follow it in
-        shorter waves are not bounded.
+        For an encoder, the share of the rows in a window of the attribute: the bound does not cover
+        heads that follow shorter waves.
     controls : str or None
-        Names of the controls, such as "education and sex": gaps are those among people of equal
+        Names of the controls, such as "education and sex"; gaps are then among people with equal
         controls.
 
     Examples
@@ -292,22 +295,22 @@ class Frontier:
         return ax
 
     def limits(self, limit: LimitLike) -> dict[str, tuple[Limit, ...]]:
-        """Return the limits of each attribute that a user's limit states."""
+        """Return the limits of each attribute from the user's limit."""
         return limits_by_attribute(parse_limits(limit, [self.measure]), [*self.gaps])
 
     def choose(self, limit: LimitLike, by_upper_end: bool) -> Choice:
-        """Return the first trade-off on the way to no gap that keeps a limit; if there is none, the
-        one that comes closest.
+        """Return the loosest trade-off that keeps a limit; if there is none, the one that comes
+        closest.
 
         A number, or a share of the base rate, is compared with the upper end of the interval if
-        that is asked for: on two ways to looser trade-offs, from the strictest one and from
-        `SECOND_START`, each up to the first upper end beyond the limit. So only the first trade-off
-        of each way that breaks the limit can be taken by mistake, and an upper end of a two-sided
-        interval errs half as often as `confidence` admits. Ends of an encoder are one-sided: there
-        the second way is left out. A share of the gap, or 0, is compared with the estimate. Where
-        no upper end keeps a number, trade-offs whose estimates do come first, and before a
-        constant, which keeps every limit. 0 is kept where the largest gap of the attributes that it
-        limits, each over its gap without constraint, is least.
+        `confidence` is set. Two searches go towards looser trade-offs, from the strictest one and
+        from `SECOND_START`, each up to the first upper end beyond the limit. So only the first
+        trade-off of each search that breaks the limit can be chosen by mistake, and the upper end
+        of a two-sided interval errs half as often as `confidence` allows. The ends of an encoder's
+        intervals are one-sided, so the second search is skipped there. A share of the gap, or 0, is
+        compared with the estimate. If no upper end keeps a number, trade-offs whose estimates keep
+        it are preferred, also to a constant, which keeps every limit. The limit 0 chooses the
+        smallest maximum over its attributes of gap over unconstrained gap.
         """
         limits = self.limits(limit)
         indistinct = tuple(
@@ -342,7 +345,7 @@ class Frontier:
         )
 
     def _reached(self, breaks: np.ndarray) -> np.ndarray:
-        """Return which places the ways to looser trade-offs reach, by whether each breaks a
+        """Return which places the searches for looser trade-offs reach, given which places break a
         limit.
         """
         strictest = len(breaks) - 1
@@ -360,15 +363,15 @@ class Frontier:
 
     @property
     def _constant(self) -> np.ndarray:
-        """Whether each trade-off but the first predicts the same for everybody."""
+        """Whether each trade-off except the first predicts the same for everybody."""
         ends = [[gap.high for gap in every] for every in self.gaps.values()]
         highest = np.max(ends, axis=0) if ends else np.full(1, np.inf)
         return np.asarray((highest < TIE) & (np.arange(len(highest)) > 0))
 
     def _excess(self, limits: Sequence[tuple[str, Limit]], end: str) -> np.ndarray:
-        """Return the largest excess of each trade-off over some limits, each over the gap without
-        constraint; `end` is the part of a gap that is compared with a number. 0 is what the largest
-        of the gaps that it limits comes down to.
+        """Return the largest excess of each trade-off over some limits, relative to the
+        unconstrained gap; `end` is the part of a gap that is compared with a number. The limit 0 is
+        replaced by the least value that the largest of its gaps reaches.
         """
         excess = [np.full(len(self._constant), -np.inf)]
         shares = []
@@ -388,7 +391,7 @@ class Frontier:
         return np.asarray(np.max(excess, axis=0))
 
     def _rows_to_settle(self, place: int, name: str, limit: Limit) -> int:
-        """Return how many rows would show that a place keeps a number; 0 for an aim."""
+        """Return how many rows would show that a place keeps a numeric limit; 0 for a target."""
         if limit.is_aim:
             return 0
         gap = self.gaps[name][place]
@@ -408,23 +411,22 @@ class Choice:
     met : bool
         Whether the limit is kept: a number or a share of the base rate by the upper end of the
         interval of the gap, or by the estimate with ``confidence=None``; a share of the gap by the
-        estimate. The least gap keeps 0; of several attributes, the least of their largest, each
-        over its gap without constraint. A share that is not applied (see `indistinct`) counts as
-        kept.
+        estimate. The least gap keeps 0; with several attributes, the smallest maximum of gap over
+        unconstrained gap. A share that is not applied (see `indistinct`) counts as kept.
     gaps : dict of str to Gap
         For each attribute the gap there.
     unconstrained : dict of str to Gap
-        For each attribute the gap without constraint.
+        For each attribute the unconstrained gap.
     indistinct : tuple of str
-        Attributes whose gap without constraint is not significant, so that a share of it is not
-        applied as a limit.
+        Attributes whose unconstrained gap is not significant, so that a share of it is not applied
+        as a limit.
     rows_needed : int or None
-        Where only the estimate keeps the limit: about how many rows would settle it, since the
-        width of an interval shrinks as one over the root of their number.
+        If only the estimate keeps the limit: about how many rows would settle it, since the width
+        of an interval shrinks as one over the square root of their number.
     resolution : float or None
-        Of an encoder, the share of the rows in a window of the attribute.
+        For an encoder, the share of the rows in a window of the attribute.
     controls : str or None
-        Names of the controls whose people are compared among themselves.
+        Names of the controls; people are compared with others of equal controls.
 
     Examples
     --------
@@ -489,8 +491,8 @@ def measure_path(
     constraints: Sequence[Constraint],
     confidence: float,
 ) -> tuple[dict[str, tuple[Gap, ...]], dict[str, float]]:
-    """Return the gaps of every trade-off by attribute, and the p-values of the first. Of two
-    conditions the larger value, the larger low and the larger high are stated.
+    """Return the gaps of every trade-off by attribute, and the p-values of the first. With two
+    conditions the larger value, low and high are reported.
 
     `path` has the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, by predictors
     of the folds of the rows.
@@ -509,7 +511,7 @@ def measure_path(
                 groups=groups,
                 strata=strata,
                 confidence=confidence,
-                resamples=RESAMPLES,
+                resamples=RANK_RESAMPLES if aim == "rank" else RESAMPLES,
             )
         options = GapOptions(confidence, RESAMPLES, seed=0, test=False)
         design = s[rows], None, weights, groups, strata
@@ -533,8 +535,8 @@ def _best_place(
     keeps: np.ndarray, likely: np.ndarray, excess: np.ndarray, constant: np.ndarray
 ) -> tuple[int, bool]:
     """Return the first place that keeps a limit, and whether there is one; a constant only if no
-    other place is likely to keep it. If there is none, where the excess is least, among places that
-    are likely to keep it if there are any.
+    other place is likely to keep it. If there is none, return the place with the least excess,
+    among those likely to keep the limit if there are any.
 
     Examples
     --------

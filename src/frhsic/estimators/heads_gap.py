@@ -1,4 +1,6 @@
-"""The gap that no head of a representation exceeds, with what rows of a fit hide of it."""
+"""A bound on the gap of every head of a representation, corrected for overfitting to the rows of
+the fit.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ from frhsic.estimators.frontier import Gap
 MOST_WINDOWS = 20
 WINDOW_ROWS = 100
 
-# Standard errors by which a model of a function of S must gain before x counts as telling it.
+# Standard errors by which a model of a function of S must gain before x counts as predicting it.
 BEYOND_CHANCE = 2.0
 
 
 @dataclass(frozen=True)
 class HeadsTest:
-    r"""How much a prototype Z tells of S, and how much of that is noise.
+    r"""How much a prototype Z reveals about S, and how much of that is noise.
 
     .. math:: GDP(f(Z)) \le E\, TV(P_{Z | S}, P_Z) \le \tfrac12 \sqrt{\chi^2}, \qquad
         \chi^2 = \sum_l \|E[1\{Z = l\} \varphi(S)]\|^2 / p_l,
@@ -95,9 +97,8 @@ class HeadsTest:
         .. math:: (L - 1) \sum_k \Bigl( \frac{1 - r_k}{n} + \frac{r_k}{n_0} \Bigr)
 
         to :math:`\chi^2`, where the first part is the noise of linear smoothers and the second that
-        of multipliers solved on :math:`n_0` rows, at `most` so many; nor more than
-        :math:`\sum_k r_k`, since this is all that x tells. It is added to the estimate and to its
-        upper end.
+        of multipliers solved on :math:`n_0` rows, at `most` so many; nor more than :math:`\sum_k
+        r_k`, since this is all that x reveals. It is added to the estimate and to its upper end.
         """
         if self.degrees == 0:
             return Gap(0.0, 0.0, 0.0)
@@ -127,8 +128,8 @@ def window_indicators(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def join_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray:
-    """Return prototypes of rows, (n,), with those joined that have less than a row in a window on
-    average, for which the law of the test is not known.
+    """Return prototypes of rows, (n,), after joining those with less than one row per window on
+    average, for which the distribution of the test is unknown.
     """
     cells, cell = np.unique(z, return_inverse=True)
     mass = np.bincount(cell, weights) / weights.sum()
@@ -137,8 +138,8 @@ def join_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray:
 
 
 def explained_shares(functions: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the share of each function of S, (n, K), that models of its mean explain on rows that
-    they have not seen; 0 where it is not beyond chance.
+    """Return the share of each function of S, (n, K), that models of its mean explain out of fold;
+    0 where it is not significant.
     """
     weights = weights / weights.sum()
     squares = (functions - weights @ functions) ** 2

@@ -29,9 +29,9 @@ from frhsic.tables.schema import Schema
 
 
 class MissingSensitiveFeaturesWarning(UserWarning):
-    """An estimator was fitted without `sensitive_features`, hence without penalty or limit.
+    """An estimator was fitted without `sensitive_features`, and therefore without penalty or limit.
 
-    To make it an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
+    To turn it into an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
 
     Examples
     --------
@@ -46,7 +46,8 @@ class MissingSensitiveFeaturesWarning(UserWarning):
 
 
 class UnlabelledRowsWarning(UserWarning):
-    """Some rows have NaN in `sensitive_features`: they train the task and skip penalty or limit.
+    """Some rows have NaN in `sensitive_features`: they are used for the task, but not for the
+    penalty or limit.
 
     Examples
     --------
@@ -62,16 +63,17 @@ class UnlabelledRowsWarning(UserWarning):
     """
 
 
-# How the attributes come to an estimator inside of another one, whose own error does not say it.
+# How attributes reach an estimator inside another one, whose own error does not explain it.
 ROUTING = (
     " A Pipeline or a search passes them to a step that requests them, after"
     " sklearn.set_config(enable_metadata_routing=True)."
 )
 
-# Libraries whose frames have their rows elsewhere, and the call that brings them here.
+# Libraries whose frames do not hold their rows in memory, and the call that loads them.
 ELSEWHERE = {"dask": "compute()", "modin": "modin.to_pandas()"}
 
-# Arguments that may name columns of X and leave them there; those that others name are no features.
+# Arguments that may name columns of X that remain features; columns named by other arguments are
+# removed from the features.
 FEATURES_TOO = ("control_features",)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -95,13 +97,13 @@ def named_arguments(method: Method) -> Method:
         if "control_features" in other:
             raise TypeError(
                 f"{method.__name__} of {type(self).__name__} takes no control_features: only"
-                " ParityClassifier and ParityRegressor compare people of equal controls."
+                " ParityClassifier and ParityRegressor support them."
             )
         if other:
             raise TypeError(
-                f"{method.__name__} takes no {other[0]}. Parameters of the fit of your own model"
-                " cannot be passed on, because each fold fits a clone of it on other rows: set them"
-                " in its constructor, or fit it yourself and pass FrozenEstimator(model)."
+                f"{method.__name__} takes no {other[0]}. Arguments cannot be passed on to the fit"
+                " of your own model, because each fold fits a clone of it on different rows: set"
+                " them in its constructor, or fit it yourself and pass FrozenEstimator(model)."
             )
         arguments = dict(zip(("X", "y"), given)) | named
         return method(self, **named_columns(**arguments))
@@ -111,7 +113,7 @@ def named_arguments(method: Method) -> Method:
 
 def named_columns(*, X: Any = None, **others: Any) -> dict[str, Any]:
     """Return arguments by name, with the columns of X that some of them name by a string or a list
-    of strings. Such columns are no features then, but for those of `FEATURES_TOO`.
+    of strings. Such columns are removed from X, except those named by `FEATURES_TOO`.
 
     Examples
     --------
@@ -129,8 +131,8 @@ def named_columns(*, X: Any = None, **others: Any) -> dict[str, Any]:
             continue
         if not is_frame(X):
             raise ValueError(
-                f"{argument} is {value!r}, but X has no names of columns. Pass the column itself,"
-                " or X as a DataFrame."
+                f"{argument} is {value!r}, but X has no column names. Pass the column itself, or X"
+                " as a DataFrame."
             )
         if not hasattr(X, "iloc") and not hasattr(X, "get_columns"):
             X = to_pandas(X, "X")
@@ -156,8 +158,8 @@ def _are_names(values: Any, X: Any) -> bool:
 
 
 def table_of_rows(X: Any) -> Any:
-    """Return rows that are dictionaries, as those of a JSON request, as a DataFrame, and any other
-    table as it is.
+    """Return a list of dictionaries, such as a JSON request, as a DataFrame, and any other table as
+    it is.
     """
     if isinstance(X, Mapping) and not hasattr(X, "shape"):  # as a sparse matrix of SciPy has
         raise TypeError(
@@ -198,7 +200,7 @@ def typed_table(estimator: Any, X: Any) -> Any:
 
 
 def _require_moderate(X: Any) -> None:
-    """Raise if a table has infinite numbers, or some that most models cannot compute with."""
+    """Raise if a table has infinite numbers, or numbers too large for most models."""
     frame = to_pandas(X) if is_frame(X) else pd.DataFrame(X)
     for name, column in frame.select_dtypes("number").items():
         large = np.abs(numbers(column, f"column {name!r}")) > LARGEST_FEATURE
@@ -210,10 +212,10 @@ def _require_moderate(X: Any) -> None:
 
 
 def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
-    """Return a frame as it is and anything else as an array of numbers, after scikit-learn's checks
-    of the columns.
+    """Return a frame as it is and anything else as an array of numbers, after scikit-learn's
+    checks.
 
-    The other arguments by name must have the index of X, as far as they have one.
+    Other arguments that have an index must have that of X.
     """
     given = [(X, "X"), *((values, name) for name, values in others.items())]
     for values, name in given:
@@ -252,7 +254,8 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
 
 def _columns_in_order(estimator: Any, X: Any) -> Any:
     """Return the columns of a frame that an estimator was fitted on, in their order; others are
-    ignored. None if some are missing, which scikit-learn names, or were not known by name.
+    ignored. None if some are missing, which scikit-learn reports, or if it was fitted without
+    names.
     """
     schema = getattr(estimator, "schema_", None)
     names = [*(getattr(estimator, "feature_names_in_", ()) if schema is None else schema.names)]
@@ -263,8 +266,8 @@ def _columns_in_order(estimator: Any, X: Any) -> Any:
 
 
 def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:
-    """Return what a model predicts; raise if it is not finite, or no probability where it should
-    be.
+    """Return predictions of a model; raise if they are not finite, or not probabilities where they
+    should be.
     """
     sound = np.isfinite(scores).all()
     if probabilities and sound:
@@ -286,7 +289,7 @@ def target_column(estimator: Any, y: Any) -> np.ndarray:
         )
     _arrays.require_labels(y, "y")
     if isinstance(y, pd.Series) and not y.isna().any():
-        y = y.to_numpy()  # scikit-learn would make floats of pandas' own integers and booleans
+        y = y.to_numpy()  # scikit-learn would convert pandas' nullable types to floats
     values = column_or_1d(y, warn=True)
     assert_all_finite(values, input_name="y", estimator_name=type(estimator).__name__)
     return np.asarray(values)
@@ -345,7 +348,7 @@ def warn_without_attributes(estimator: Any, remedy: str) -> None:
 
 
 def warn_of_unlabelled(known: np.ndarray, consequence: str) -> None:
-    """Warn if some rows lack the attributes, and of what follows."""
+    """Warn if some rows lack the attributes, with the consequence."""
     if not known.all():
         rows = f"{int((~known).sum()):,} of {len(known):,} rows"
         warn(f"{rows} lack sensitive_features: {consequence}.", UnlabelledRowsWarning)
@@ -354,9 +357,7 @@ def warn_of_unlabelled(known: np.ndarray, consequence: str) -> None:
 def warn_of_suspicions(
     estimator: Any, X: Any, y: np.ndarray | None, s: np.ndarray | None, names: list[str]
 ) -> None:
-    """Warn of columns of a frame that identify rows, repeat an attribute, or give the target
-    away.
-    """
+    """Warn about columns of a frame that identify rows, repeat an attribute, or leak the target."""
     if is_frame(X):
         attributes = pd.DataFrame(
             {name: s[:, j] for j, name in enumerate(names)} if s is not None else {}

@@ -58,7 +58,7 @@ from frhsic.training.result import Bottleneck, has_enough_rows
 # no other row.
 PREDICTION_ROWS = 256
 
-# Bytes of encoded rows that are held at once when predicting.
+# Bytes of encoded rows in memory at once when predicting.
 ENCODED_BYTES = 64 * 2**20
 
 # Share of the rows held out to stop early.
@@ -72,7 +72,7 @@ AUTO_ROWS = (500, 10_000)
 
 @dataclass(frozen=True)
 class FitArguments:
-    """What a call of ``fit`` or ``partial_fit`` was given."""
+    """Arguments of a call of ``fit`` or ``partial_fit``."""
 
     X: Any
     y: Any
@@ -170,17 +170,17 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         X : DataFrame or array of shape (n, d)
             Features: numbers, booleans, and in a DataFrame also text, categories, dates and
-            durations. Missing values are taken.
+            durations. Missing values are allowed.
         y : array of shape (n,)
             Target: labels of two or more classes for a classifier, numbers for a regressor.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Numeric attributes, (n,) or (n, q); columns that are named are no features. In a Series
-            or DataFrame also bands such as "30-39" and ordered categories, which are turned into
-            numbers with a warning. Without them the model is
-            trained without penalty, with a warning unless `penalty_weight` is 0. Rows with NaN in
-            one of them train the task and skip the penalty, with a warning: batches hold such rows
-            and others in even shares, and scales are those of the others. If many rows lack them,
-            raise the batch size: on few rows of a batch the same weight does not do the same.
+            Numeric attributes, (n,) or (n, q); named columns are removed from the features. In a
+            Series or DataFrame also bands such as "30-39" and ordered categories, which are turned
+            into numbers with a warning. Without them the model is trained without penalty, with a
+            warning unless `penalty_weight` is 0. Rows with NaN in one of them count for the task
+            loss but not for the penalty, with a warning: they are spread evenly over the batches,
+            and scales are learned from the others. If many rows lack them, raise the batch size:
+            with fewer rows per batch, the same weight has a different effect.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss; the penalty does not use them.
         groups : array of shape (n,) or the name of a column of X, optional
@@ -202,10 +202,12 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self._fit(FitArguments(X, y, sensitive_features, sample_weight))
 
     def _fit(self, given: FitArguments, classes: Any = None, *, whole: bool = False) -> Self:
-        """Fit anew, or for one epoch more, on a copy: what fails leaves the estimator as it was."""
+        """Fit from scratch, or for one more epoch, on a copy: if that fails, the estimator is
+        unchanged.
+        """
         given = FitArguments(**named_columns(**vars(given)))
         fitted = copy.copy(self)
-        if whole:  # nothing of an earlier fit stays
+        if whole:  # nothing of an earlier fit remains
             fitted = clone(self).set_params(**self.get_params(deep=False))
         fitted._adopt(fitted._train(given, classes, whole=whole), 0)
         # scikit-learn keeps attributes of its own while it fits a pipeline
@@ -304,7 +306,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             module = self._encoder_maker()(data.columns)
         if not isinstance(module, nn.Module):
             raise TypeError(
-                f"encoder made {type(module).__name__}; it must make a torch.nn.Module."
+                f"encoder returned {type(module).__name__}; it must return a torch.nn.Module."
             )
         return output_width(module.to(data.x.dtype), data)
 
@@ -408,8 +410,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return None
         warn_of_unlabelled(
             known,
-            "they train the task and skip the penalty. Choose its weight on held-out rows, or raise"
-            " the batch size",
+            "they are used for the task loss but not for the penalty. Choose its weight on held-out"
+            " rows, or raise the batch size",
         )
         return scaled
 
@@ -444,12 +446,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 held_out[draw.choice(rows, int(HELD_OUT * len(rows) + 0.5), replace=False)] = True
         if not known[held_out].any() or not known[~held_out].any():
             raise ValueError(
-                "early stopping needs rows with S on both sides: pass more rows, or turn it off."
+                "early stopping needs rows with S both for training and held out: pass more rows,"
+                " or turn it off."
             )
         return held_out
 
     def _adopt(self, trained: Trained, index: int) -> None:
-        """Take over one model. The library's own encoder is kept in float64, in which it
+        """Take over one model. The library's own encoder is stored in float64, in which it
         predicts.
         """
         fleet = trained.fleet
@@ -508,8 +511,8 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
 
     with an encoder h, an affine head f, the cross-entropy :math:`\ell`, λ the `penalty_weight` and
     w the weight decay of the encoder's matrices W. The defaults are the method of the paper. Use it
-    for representations, and :class:`ParityClassifier` where only the score matters;
-    :func:`frhsic.select_weight` finds λ. The attributes are needed to fit, not to predict.
+    for representations; where only the score matters, use :class:`ParityClassifier`.
+    :func:`frhsic.select_weight` chooses λ. The attributes are needed to fit, but not to predict.
 
     Parameters
     ----------
@@ -528,7 +531,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     scaling : {"quantile", "range"}
         Numbers and attributes are scaled by ranks, or by minimum and maximum as in the paper.
     handle_unknown : {"ignore", "error"}
-        Unseen category at predict: encode as zeros (or with the rare levels), or raise.
+        For unseen categories: encode them as zeros (or with the rare levels), or raise.
     device, random_state
         Where to train ("auto" uses a GPU if there is one); seed of initial weights, batches and
         held-out rows.
@@ -633,10 +636,11 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         unseen = np.setdiff1d(labels, known)
         if len(unseen):
             raise ValueError(
-                f"y has new labels, {unseen.tolist()!r}; name all in the first call: classes=[...]."
+                f"y has new labels, {unseen.tolist()!r}; pass all labels in the first call:"
+                " classes=[...]."
             )
         if len(known) < 2:
-            raise ValueError(f"y has one class only, {known.tolist()[0]!r}; two are needed.")
+            raise ValueError(f"y has only one class, {known.tolist()[0]!r}; two are needed.")
         task: Task = "binary" if len(known) == 2 else "multiclass"
         return np.searchsorted(known, column).astype(np.float64), task
 
@@ -649,9 +653,9 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
         \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2, \qquad \tilde y = (y - \bar y) / \mathrm{sd}(y).
 
-    The target is standardized by the training rows, so that λ means the same in every unit of y,
-    which is the unit of predictions. Use it for representations, and :class:`ParityRegressor` where
-    only the prediction matters.
+    The target is standardized by the training rows, so that λ does not depend on the unit of y, in
+    which predictions are made. Use it for representations, and :class:`ParityRegressor` where only
+    the prediction matters.
 
     Parameters
     ----------
@@ -691,7 +695,7 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
 
 
 def set_state(penalty: Penalty, state: dict[str, Tensor]) -> None:
-    """Put tensors into a penalty, also into buffers that are None until it is prepared."""
+    """Set the tensors of a penalty, including buffers that are None until it is prepared."""
     for name, values in state.items():
         owner, _, last = name.rpartition(".")
         buffers = penalty.get_submodule(owner)._buffers

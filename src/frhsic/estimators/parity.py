@@ -1,5 +1,5 @@
-"""Predictors under parity in closed form: two kinds of regressions, and a handful of coefficients
-that are found numerically for each trade-off.
+"""Predictors under parity in closed form: two kinds of regressions, and a few coefficients that are
+solved for numerically at each trade-off.
 """
 
 from __future__ import annotations
@@ -72,20 +72,19 @@ CONDITIONS: dict[str | None, tuple[Among, ...]] = {
     "both": ("positive", "negative"),
 }
 
-# Standard errors by which a frozen model may be better on these rows than its clone on rows that it
-# has not seen.
+# Standard errors by which a frozen model may be better on these rows than its out-of-fold clone.
 LEAK_ERRORS = 4.0
 
 
 class LeakingEstimatorWarning(UserWarning):
-    """A frozen model seems to have been trained on the rows that are passed to fit.
+    """A frozen model seems to have been trained on the rows passed to fit.
 
-    Its scores then know y, so that loss and gaps are understated. Fit on rows that it has not seen,
-    or pass the model without ``FrozenEstimator``, so that it is fitted out of fold here.
+    Its scores then leak y, so loss and gaps are underestimated. Fit on rows that it has not seen,
+    or pass the model without ``FrozenEstimator`` to have it fitted out of fold.
 
     Examples
     --------
-    A tree knows the labels of its own training rows, here drawn at random.
+    A tree reproduces the labels of its training rows, here drawn at random.
 
     >>> import warnings
     >>> from sklearn.frozen import FrozenEstimator
@@ -105,7 +104,7 @@ class LeakingEstimatorWarning(UserWarning):
 
 
 class JoinedStrataWarning(UserWarning):
-    """Controls were cut or joined: which people are compared with each other.
+    """Controls were binned or strata were merged, which decides who is compared with whom.
 
     Examples
     --------
@@ -118,12 +117,12 @@ class JoinedStrataWarning(UserWarning):
     ...     warnings.simplefilter("error", JoinedStrataWarning)
     ...     model.fit(X, X[:, 0], sensitive_features=X[:, 0], control_features=X[:, 1])
     Traceback (most recent call last):
-    frhsic.estimators.parity.JoinedStrataWarning: control is a number and was cut into 5 parts ...
+    frhsic.estimators.parity.JoinedStrataWarning: control is numeric and was cut into 5 bins ...
     """
 
 
 class ParityEstimator(ParityModel, ABC):
-    """What classifier and regressor share."""
+    """Shared parts of classifier and regressor."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ParityModel._parameter_constraints,
@@ -182,15 +181,16 @@ class ParityEstimator(ParityModel, ABC):
         y : array of shape (n,)
             Labels, or numbers.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes, (n,) or (n, q). Columns that a string or a list of strings names are no
-            features; pass a column itself, as ``X["age"]``, to keep it one. Rows with NaN fit the
-            model of y and skip what needs the attribute. Without attributes there is no constraint,
-            with a warning.
+            Attributes, (n,) or (n, q). Columns named by a string or a list of strings are removed
+            from the features; pass the column itself, such as ``X["age"]``, to keep it. Rows with
+            NaN are used for the model of y only. Without attributes there is no constraint, and a
+            warning.
         control_features : array, Series, DataFrame or names of columns of X, optional
-            Columns such as the occupation: people are compared with those of equal values alone,
-            in all gaps and limits. Several are crossed, numbers with more than five values are cut
-            into fifths, and strata with fewer than 50 rows are joined into "other"; `strata_` says
-            so. Columns of X stay features. Others are features, too, which `predict` needs.
+            Columns such as the occupation: in all gaps and limits, people are compared only with
+            people who have the same values. Several columns are crossed, numbers with more than
+            five values are cut into fifths, and strata with fewer than 50 rows are merged into
+            "other" (see `strata_`). Columns of X remain features. Other columns become features,
+            which `predict` needs.
         sample_weight : array of shape (n,), optional
             Weights of the rows, in all regressions and sums.
         groups : array of shape (n,) or the name of a column of X, optional
@@ -285,8 +285,8 @@ class ParityEstimator(ParityModel, ABC):
         predicted: np.ndarray,
         directions: tuple[np.ndarray, ...],
     ) -> tuple[tuple[Constraint, ...], np.ndarray, np.ndarray]:
-        """Find the coefficients of every trade-off from what regressions predict of rows that they
-        have not seen; return the constraints along their directions, η and m.
+        """Find the coefficients of every trade-off from out-of-fold predictions of the regressions;
+        return the constraints along their directions, η and m.
         """
         eta, means = self._eta_and_means(predicted)
         if self.uses_sensitive:
@@ -312,7 +312,7 @@ class ParityEstimator(ParityModel, ABC):
         """
         solution = self.solution_
         assert solution is not None
-        # where one fold's predictor serves, the rows that it has not seen measure it
+        # if one fold's predictor is served, it is measured on the rows that it has not seen
         served = np.full(len(rows.fold), True)
         if not solution.family.averages and self.folds_ is None:
             served = rows.fold == 0
@@ -369,7 +369,7 @@ class ParityEstimator(ParityModel, ABC):
             bundle["text/html"] = self._repr_html_inner()  # Jupyter asks for the bundle alone
         return bundle
 
-    # What differs between classes and numbers
+    # Differences between classes and numbers
 
     @abstractmethod
     def _codes(self, y: np.ndarray) -> np.ndarray:
@@ -412,7 +412,7 @@ class ParityEstimator(ParityModel, ABC):
         self.strata_ = strata
         if self.controls_among(X) and not np.array_equal(codes, strata.codes(self._controls(X))):
             raise ValueError(
-                f"control_features has the columns {strata.label}, which X has too, with other"
+                f"control_features has the columns {strata.label}, which X also has, with different"
                 " values. Pass their names, or rename those of control_features."
             )
         if strata.notes:
@@ -454,10 +454,10 @@ class ParityEstimator(ParityModel, ABC):
     ) -> np.ndarray:
         """Return the fold of each row.
 
-        Scores are served as means over folds, of which any will do. For ranks and decisions the
-        gap of such a mean is not the one that is measured. So a row's own content decides its fold,
-        and new rows are served by the fold that they would have been in; with groups or folds of
-        the user's own, by the first.
+        Scores are means over folds, so any folds will do. For ranks and decisions the gap of such a
+        mean is not the one that is measured. So the content of a row decides its fold, and new rows
+        are predicted by the fold that they would have been in; with groups or custom folds, by the
+        first.
         """
         self.folds_ = None
         if self.aim == "score" or groups is not None or not isinstance(cv, Integral):
@@ -477,8 +477,8 @@ class ParityEstimator(ParityModel, ABC):
         return self._folds(cv, X, classes, groups)
 
     def _warn_if_leaking(self, sample: LabelledRows, eta: np.ndarray) -> None:
-        """Warn if a frozen model is better on a fold than its clone that was fitted on the others,
-        beyond chance.
+        """Warn if a frozen model is significantly better on a fold than its clone fitted on the
+        others.
         """
         model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
         if model is None or is_prefit(model):
@@ -576,51 +576,51 @@ class ParityEstimator(ParityModel, ABC):
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
-    r"""Classifier with the least log loss among those whose gap along a continuous attribute keeps
-    a limit.
+    r"""Classifier with the least log loss among those whose gap along a continuous attribute is
+    within a limit.
 
     .. math:: \min_f \; E\,\ell(f(X), Y) \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}
 
     over all functions of x. The solution moves :math:`\eta(x) = P(Y = 1 | x)` along conditional
-    means :math:`m_k(x) = E[\varphi_k(S) | x]`. Both are ordinary regressions, fitted out of fold;
-    a few coefficients are then found for every trade-off. Use it where the gap of scores, ranks or
-    decisions must fall. The attributes are needed to fit, and to predict only with
-    `uses_sensitive`.
+    means :math:`m_k(x) = E[\varphi_k(S) | x]`. Both are ordinary regressions, fitted out of fold; a
+    few coefficients are then computed for every trade-off. Use it to reduce the gap of scores,
+    ranks or decisions. The attributes are needed to fit, and to predict only with `uses_sensitive`.
 
     Parameters
     ----------
     estimator : classifier, FrozenEstimator, function or None
         Model of y, fitted out of fold; ``FrozenEstimator(model)`` or a function of X for a model in
-        production, which was trained on other rows and stays as it is. None is a mean of additive
-        splines and trees of LightGBM, with shares that held-out rows choose.
+        production, which was trained on other rows and is not refitted. None is a weighted mean of
+        additive splines and LightGBM trees, with weights chosen on held-out rows.
     limit : number, str, dict or None
-        A number is a bound on the gap, in the unit of `aim`, which `confidence` is about. A share
-        of the unconstrained gap such as "50%", and 0 for the least gap, are aims for the estimate.
-        None sets no constraint; a dictionary has a limit for each attribute.
+        A number is a bound on the gap, in the unit of `aim`; see `confidence`. A share of the
+        unconstrained gap such as "50%", and 0 for the least gap, are targets for the estimate. None
+        sets no constraint; a dictionary has a limit for each attribute.
     aim : {"score", "rank", "decision"}
         Whether the mean score, its rank (:func:`~frhsic.parity.rank_gap`) or the decision of
-        `predict` is limited. Decisions have the least error in place of the least log loss; if a
-        class has less than 20 % of the rows, both classes count alike (balanced accuracy).
+        `predict` is limited. Decisions minimize the error instead of the log loss; if a class has
+        less than 20 % of the rows, both classes count alike (balanced accuracy).
     condition : {None, "positive", "both"}
         Compare all rows, those of ``classes_[1]`` (Equal Opportunity), or each class (equalized
         odds).
     uses_sensitive : bool
-        Whether predictions may use the attributes. They lose less accuracy, but `predict` needs
-        `sensitive_features`.
+        Whether predictions may use the attributes. This costs less accuracy, but `predict` then
+        needs `sensitive_features`.
     confidence : float or None
-        The upper end of the interval of the gap, at this confidence, keeps a limit that is a
-        number; None: the estimate does. If no upper end keeps it, the trade-off is taken that comes
-        closest among those whose estimates do, and a warning says how many rows would settle it.
+        A numeric limit is compared with the upper end of the gap's interval at this confidence, or
+        with the estimate if None. If no upper end keeps it, the closest trade-off among those whose
+        estimates keep it is chosen, and a warning says how many rows would settle it.
     attribute_estimator : regressor, optional
         Model of the :math:`m_k`. None is as for y with fewer trees, and only for combinations of
-        the functions that x tells, by a first small model; another model gets all of them.
+        the functions that a first small model can predict from x; a model that you pass gets all of
+        them.
     cv : int, splitter or list
-        Number of folds, or folds of your own as scikit-learn takes them: a splitter such as
-        ``GroupKFold()``, or pairs (train, test). They have to test each row once.
+        Number of folds, or custom folds as in scikit-learn: a splitter such as ``GroupKFold()``, or
+        pairs (train, test). Each row must be in exactly one test set.
     n_jobs, random_state
         Threads of BLAS, OpenMP, LightGBM and XGBoost during a call (one for None, all for -1),
-        unless a model that you pass has an `n_jobs` of its own; seed of folds and models.
+        unless a model that you pass sets its own `n_jobs`; seed of folds and models.
 
     Attributes
     ----------
@@ -670,9 +670,9 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         """Return labels: the second of two classes where its probability exceeds `threshold_`, and
         the most probable of more.
 
-        With ``aim="decision"``, or ``"rank"``, the models of one fold decide about a row, which its
-        content alone selects, as it did in `fit`: so the gap of these decisions is the one that
-        was measured. With `groups` or folds of your own it is the first fold for all rows.
+        With ``aim="decision"`` or ``"rank"``, the models of one fold decide about a row. The
+        content of the row selects the fold, as in `fit`, so the gap of these decisions is the one
+        that was measured. With `groups` or custom folds it is the first fold for all rows.
         """
         chances = self.predict_proba(
             X, sensitive_features=sensitive_features, control_features=control_features
@@ -696,7 +696,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
             )
         if len(self.classes_) > 2 and (self.aim != "score" or self.condition is not None):
             raise ValueError(
-                f"y has {len(self.classes_)} classes, which need aim='score' and condition=None."
+                f"y has {len(self.classes_)} classes, which requires aim='score' and"
+                " condition=None."
             )
         return np.searchsorted(self.classes_, y).astype(np.float64)
 
@@ -724,13 +725,13 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
 
 class ParityRegressor(RegressorMixin, ParityEstimator):
-    r"""Regressor with the least squared error among those whose gap along a continuous attribute
-    keeps a limit.
+    r"""Regressor with the least squared error among those whose gap along a continuous attribute is
+    within a limit.
 
     .. math:: \min_f \; E\,(f(X) - Y)^2 \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}, \qquad f = \eta - \sum_k c_k m_k
 
-    :class:`ParityClassifier` says how it works, and describes the attributes.
+    See :class:`ParityClassifier` for how it works and for the attributes.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-r"""Representations that are solved: each row has one of L prototypes, from which heads can hardly
-read S.
+r"""Solve for representations: each row gets one of L prototypes, which reveal hardly anything about
+S.
 
 .. math:: \min_{P, q, c} \; F = E\, d(X, c_l) + \varepsilon\, \mathrm{KL}(P \| q)
     + \frac{1}{2 \tau} \sum_l \frac{\|v_l\|^2}{p_l},
@@ -31,7 +31,7 @@ from scipy.special import xlogy
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Numbers that the search for prototypes goes by."""
+    """Settings of the search for prototypes."""
 
     # ε is halved until the mean of the largest P(l | x) exceeds this ...
     certain: float = 0.9
@@ -140,7 +140,7 @@ class SolverRows:
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
-    """Rows of which equal ones are one.
+    """Distinct rows, each with the weight of its duplicates.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ def look_up(
 
 @dataclass(frozen=True, eq=False)
 class Prototypes:
-    """Prototypes, and the probability with which a row has each of them.
+    """Prototypes, and the probability of each for a row.
 
     Attributes
     ----------

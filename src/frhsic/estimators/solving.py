@@ -31,7 +31,7 @@ from frhsic.estimators.families import SmoothFamily, SolverTask
 
 # Shares of the unconstrained gap, from which μ of each trade-off is guessed; the gaps that it leads
 # to are measured.
-GAP_SHARES = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.005])
+GAP_SHARES = np.array([1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.005])
 
 # μ of a first solution with almost no gap, in units of the loss; what it costs sets the scale of
 # the others.

@@ -1,4 +1,4 @@
-"""Columns that a representation is to keep: labels or numbers, and how they are predicted."""
+"""Columns that a representation should keep: labels or numbers, and how they are predicted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from frhsic.tables.targets import MOST_CLASSES
 
 @dataclass(frozen=True, eq=False)
 class KeptTarget:
-    """A column that Z is to keep.
+    """A column that Z should keep.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class KeptTarget:
         return 1 if self.classes is None else len(self.classes)
 
     def outcome(self, values: np.ndarray) -> Response:
-        """Return what a regression is to predict."""
+        """Return what a regression has to predict."""
         if self.classes is None:
             values = values.astype(np.float64)[:, None]
         return Response(values, self.classes)
@@ -150,14 +150,14 @@ def target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
     """Return the columns of y by name."""
     if y is None:
         raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None. If you"
-            " know what Z is for, pass that as y; to share a whole table, use ParityCoupling,"
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None. Pass"
+            " the columns that Z should predict as y; to share a whole table, use ParityCoupling,"
             " which needs sensitive_features for every row."
         )
     if is_frame(y):
         frame = to_pandas(y, "y")
         if not len(frame.columns):
-            raise ValueError("y has no columns; pass what Z is to keep.")
+            raise ValueError("y has no columns; pass the columns that Z should keep.")
         return {str(name): target_column(estimator, frame[name]) for name in frame}
     columns = np.asarray(y)
     if columns.ndim == 2 and columns.shape[1] > 1:

@@ -1,4 +1,4 @@
-"""Tests of independence by HSIC, with the level they claim, and intervals for HSIC.
+"""Tests of independence by HSIC, and intervals for HSIC.
 
 Tests are imported on first use, and torch with them.
 """

@@ -151,7 +151,7 @@ def _require_variation(pair: Pair) -> None:
     _, variance = pair.permutation_mean_variance()
     if variance <= 0:
         raise ValueError(
-            "every permutation of s gives the same HSIC: z or s is constant under its kernel."
+            "z or s is constant under its kernel: every permutation of s gives the same HSIC."
         )
 
 

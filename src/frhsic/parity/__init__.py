@@ -1,4 +1,4 @@
-"""Generalized demographic parity: how far the mean score moves with a continuous sensitive
+"""Generalized demographic parity: how much the mean score varies with a continuous sensitive
 attribute.
 """
 

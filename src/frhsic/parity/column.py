@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import erf, ndtr
 
 from frhsic import _arrays
 from frhsic.parity.interval import GapEstimate
@@ -23,18 +23,17 @@ ENOUGH = 199
 """Draws that the variance of a gap uses at most; more serve its p-value."""
 
 SOFTNESS = 0.5
-"""The c of the soft sign: a mean that is c standard errors away from the overall mean has the sign
-0.68.
+"""The c of the soft sign: a mean c standard errors away from the overall mean has the sign 0.68.
 """
 
 UNCERTAIN = 2.0
 """Within this many standard errors of the overall mean, the sign of a gap counts as uncertain."""
 
 WORST = 0.7518
-"""Where x Φ(-x) is largest."""
+"""The x at which x Φ(-x) is largest."""
 
 NO_VARIANCE = 1e-12
-"""Share of a variance that is left by rounding."""
+"""Share of a variance that is rounding error."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +90,11 @@ class ColumnGap:
     Attributes
     ----------
     value
-        The gap that is reported.
+        The reported gap.
     scale
         The number by which it was divided.
     most
-        The largest it can be.
+        Its largest possible value.
     drawn
         What was computed of random draws, so that they are drawn once; by what it is of.
     more_variance
@@ -138,7 +137,7 @@ class ColumnGap:
         mean = self.means.mean[:, None]
         wide = self.means.wide[:, None]
         signed, error, _ = self._signed_means(mean, wide, shrinkage)
-        soft = 2 * ndtr(standardized_means(signed, error)[:, 0]) - 1
+        soft = erf(standardized_means(signed, error)[:, 0] / math.sqrt(2))
         return Signs(
             shrinkage=shrinkage,
             mean=signed[:, 0],
@@ -159,19 +158,20 @@ class ColumnGap:
         noise = self.means.step_variance[:, None]
         square = variance - 2 * shrinkage * shared + shrinkage**2 * noise
         # the mean over everybody is the overall mean: only rounding is left, which has no sign
-        empty = (square <= NO_VARIANCE * variance) & (variance > 0)
-        signed = np.where(empty, 0.0, mean - shrinkage * (mean - wide))
-        error = np.where(empty, 0.0, np.sqrt(np.maximum(square, 0)))
-        covariance = np.where(empty, 0.0, variance - shrinkage * shared)
+        kept = (square > NO_VARIANCE * variance) | (variance <= 0)
+        signed = kept * (mean - shrinkage * (mean - wide))
+        error = kept * np.sqrt(np.maximum(square, 0))
+        covariance = kept * (variance - shrinkage * shared)
         return signed, error, covariance
 
     def statistic(self, mean: Array, wide: Array, shrinkage: Array | float) -> Array:
         """Return the estimate of each column of local means, of shape (nodes, draws)."""
         signed, error, covariance = self._signed_means(mean, wide, shrinkage)
         x = standardized_means(signed, error)
-        density = 2 * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-        slope = density / np.maximum(SOFTNESS * error, TINY)
-        return np.asarray(self.shares @ ((2 * ndtr(x) - 1) * mean - slope * covariance))
+        noise = covariance * math.sqrt(2 / math.pi) / np.maximum(SOFTNESS * error, TINY)
+        return np.asarray(
+            self.shares @ (erf(x / math.sqrt(2)) * mean - np.exp(-(x**2) / 2) * noise)
+        )
 
     def noise_statistics(self, mean: Array, wide: Array) -> Array:
         """Return the estimate of each column of drawn noise, whose signs are as coarse as it
@@ -209,8 +209,8 @@ class ColumnGap:
         variance, third = sums.influence(constant, signs.slope, bend)
         if not self.standardize:
             # the spread that local means borrow may be larger than that of the residuals
-            borrowed = self.means.variances(signs.slope[None] / sums.n)
-            variance = max(variance, float(borrowed[0]))
+            load = signs.slope[None] / sums.n
+            variance = max(variance, float(self.means.variances(load, load**2)[0]))
         variance = max(variance + self.more_variance, 0.0)
         error = math.sqrt(variance + self.uncertain_variance(signs, options))
         return GapEstimate(

@@ -28,7 +28,7 @@ TRUSTED_ROWS = 250
 
 @dataclass(frozen=True)
 class CorrelationRatio:
-    """Share of the variance of the scores that s explains. ``float(result)`` is its value.
+    """Share of the variance of the scores that s explains; ``float(result)`` is its value.
 
     Attributes
     ----------

@@ -1,7 +1,6 @@
-r"""Generalized demographic parity (GDP) and the gap of ranks, with an interval and a test that s
-does not matter.
+r"""Generalized demographic parity (GDP) and the rank gap, with an interval and a test of no gap.
 
-How a gap comes about, with the shape of what is handed on:
+Steps from rows to a gap, with the shapes of intermediate results:
 
 ===================================  ==========================  ================================
 :func:`.rows.check_rows`             scores, s, weights          (rows, columns), (rows,), (rows,)
@@ -62,7 +61,7 @@ class ParityResult:
     standard_error
         Standard error of the value.
     expected_under_independence
-        Mean of the value in samples like this one whose mean score does not depend on s.
+        Expected value if the mean score did not depend on s.
     pvalue
         p-value of the hypothesis that the mean score does not depend on s. The spread of the scores
         may depend on s.
@@ -71,14 +70,14 @@ class ParityResult:
     n
         Number of rows.
     resolution
-        Share of the people over whom the mean score is averaged along s; the value and the
-        interval are for such means. 0 if the values of s are few and are compared themselves.
+        Share of the people over whom the mean score is averaged along s; value and interval refer
+        to such means. 0 if s has few values, which are then compared directly.
     confidence
         Confidence of the interval.
     seed
         Seed that reproduces the result.
     controls
-        Which people were compared among themselves, for a gap among people of equal controls.
+        The strata, for a gap among people with equal controls.
 
     Examples
     --------
@@ -155,11 +154,11 @@ def gdp(
     s
         One sensitive attribute.
     control_features
-        One or several columns W, such as the occupation: people are compared with those of equal W
-        alone. The gap is :math:`\sum_w P(w) E[|g_w(S)| \mid w]` with
+        One or several columns W, such as the occupation: people are compared only with people who
+        have the same W. The gap is :math:`\sum_w P(w) E[|g_w(S)| \mid w]` with
         :math:`g_w(s) = E[f | S = s, w] - E[f | w]`. Several columns are crossed. Numbers with more
-        than five values are cut into fifths; strata with fewer than 50 rows, and rows without a
-        value, are joined into "other". `controls` of the result says what was cut and joined.
+        than five values are cut into fifths; strata with fewer than 50 rows, and rows with missing
+        values, are merged into "other". `controls` of the result describes the strata.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     sample_weight
@@ -168,23 +167,23 @@ def gdp(
         Labels of rows that belong together, such as several rows of one person. Standard errors
         and the test count the rows of such a cluster as one.
     resolution
-        Share of the people over whom the mean score is averaged along s, between 0 and 1. None is
-        5 % at 1,000 (effective) rows or clusters, 3.4 % at 10,000, and 23 % at 100. It is fixed
-        before the scores are looked at.
+        Share of the people over whom the mean score is averaged along s, between 0 and 1. None is 5
+        % at 1,000 (effective) rows or clusters, 3.4 % at 10,000, and 23 % at 100. It does not
+        depend on the scores.
     confidence
         Confidence of the interval.
     resamples
-        Number of random draws of the noise, for interval and p-value; 0 gives the value alone.
+        Number of random draws of the noise, for interval and p-value; 0 computes only the value.
     random_state
         Seed of the draws. The value does not depend on it.
 
     Notes
     -----
     The mean score at s is averaged over the people whose rank along s is within half of the
-    resolution, and the gap is that of these means: what oscillates faster is averaged out. A value
-    of s that more people share is compared by itself. If `resolution` is None, all values are
-    compared themselves where there are at most 20, or one for each share (29 at 10,000 rows, never
-    more than 64). More than 256 distinct values are replaced by as many ranges of equal weight.
+    resolution, and the gap is that of these means: faster oscillations are averaged out. A value of
+    s shared by more people is compared on its own. If `resolution` is None, all values are compared
+    on their own if there are at most 20, or one for each share (29 at 10,000 rows, never more than
+    64). More than 256 distinct values are replaced by as many ranges of equal weight.
 
     The sign is estimated by the soft sign :math:`g = 2\Phi(2x) - 1`, where x is the mean over the
     people nearby, less the overall mean, in standard errors. These are four times as many people,
@@ -194,14 +193,13 @@ def gdp(
     never more than the gap. The upper end is the higher of two, of these signs and of those of the
     local means themselves.
 
-    The interval is that of a normal estimate with named corrections
-    (`frhsic.parity.interval.CORRECTIONS`): Student's t,
-    with few degrees of freedom where few rows carry the weight; skewness (Hall, 1992); what
+    The interval is that of Student's t, with few degrees of freedom where few rows carry the
+    weight, with corrections (`frhsic.parity.interval.CORRECTIONS`): skewness (Hall, 1992); what
     uncertain signs take away from the estimate; and, where one of two decisions is rare, the
     largest gap :math:`2\mu(1 - \mu)` that its rate allows (Clopper and Pearson, 1934). With several
     columns the error probability is divided among them (Bonferroni).
 
-    The p-value compares with random draws whose mean does not move with s and whose sums over the
+    The p-value is based on random draws whose mean does not vary with s and whose sums over the
     values of s have the spread and skewness of the scores nearby (with clusters, random multiples
     of their sums). Beyond the draws an exponential tail is fitted, so that every level can be
     reached. The lower end of the interval is above 0 exactly where the p-value is at most one minus
@@ -284,7 +282,7 @@ def standardized_gdp(
 
 def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
     r"""Mean distance of the conditional mean prediction from the mean, :math:`E_S |E[f | S] - E
-    f|`; worst attribute.
+    f|`, for the worst attribute.
 
     Zero in the population when the mean prediction does not depend on s. Use it in scorers and
     searches; :func:`frhsic.parity.gdp` adds an interval and the value under independence.
@@ -292,9 +290,9 @@ def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> floa
     Parameters
     ----------
     y_true
-        Not used; metrics are called with it.
+        Ignored; part of the signature of metrics.
     y_pred
-        Probabilities, decisions 0/1, or predictions. With several columns, the worst counts.
+        Probabilities, decisions 0/1, or predictions. With several columns, the largest gap counts.
     sensitive_features
         One or several numeric attributes.
 

@@ -1,11 +1,9 @@
-"""How the interval of a gap is made of an estimate: the ends of a normal interval, moved by named
-corrections.
+"""How the interval of a gap is made of an estimate: the ends by Student's t, moved by corrections.
 
-``GapEstimate → normal_ends → CORRECTIONS, one after another → Ends``, each of single numbers. To
-add a correction, write a function that moves the ends, add a :class:`Correction` to `CORRECTIONS`,
-and test its amount in ``tests/test_parity_definitions.py``. ``benchmarks/corrections.py`` counts
-what it is worth, ``benchmarks/laws.py`` how often intervals hold the truth, and
-``docs/intervals.md`` derives them.
+``GapEstimate → student_ends → CORRECTIONS, one after another → Ends``, each of single numbers. A
+correction is a function that moves the ends; what it is for and by how much it moves them is in its
+docstring. ``benchmarks/corrections.py`` counts what each is worth, ``benchmarks/laws.py`` how often
+intervals hold the truth, and ``docs/intervals.md`` derives them.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, ndtri, stdtrit
+from scipy.special import betaincinv, stdtrit
 
 from frhsic.parity.sums import CenteredSums
 
@@ -27,7 +25,7 @@ largest that their rate allows; between two whole numbers, so that rounding deci
 
 @dataclass(frozen=True)
 class GapEstimate:
-    """All that the interval of a gap is made of.
+    """The ingredients of the interval of a gap.
 
     Attributes
     ----------
@@ -62,20 +60,18 @@ class Ends:
     high: float
 
 
-def normal_ends(estimate: GapEstimate, tail: float) -> Ends:
-    """Return the ends of a normal interval; the gap itself is never negative."""
-    reach = float(ndtri(1 - tail)) * estimate.error
+def student_ends(estimate: GapEstimate, tail: float) -> Ends:
+    """Return the ends by Student's t, since the standard error is estimated; the gap itself is
+    never negative.
+    """
+    reach = _t_quantile(estimate, tail) * estimate.error
     return Ends(estimate.value - reach, max(estimate.value, 0.0) + reach)
 
 
-def students_t(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
-    """Move both ends out to those of Student's t."""
-    more = (_t_quantile(estimate, tail) - float(ndtri(1 - tail))) * estimate.error
-    return Ends(ends.low - more, ends.high + more)
-
-
 def skewness(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
-    """Move the end on the side of the longer tail out."""
+    """Move the end of the longer tail out by γ(2q² + 1)/6 standard errors, at most 1.5 q: the mean
+    of skewed scores errs more often on that side.
+    """
     quantile = _t_quantile(estimate, tail)
     below, above = skewed_reach(estimate.error, estimate.skewness, quantile)
     usual = quantile * estimate.error
@@ -97,13 +93,15 @@ def _t_quantile(estimate: GapEstimate, tail: float) -> float:
 
 
 def uncertain_signs(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
-    """Raise the upper end by what the estimate may lack."""
+    """Raise the upper end by what the estimate may lack in expectation where the sign of a local
+    mean is uncertain.
+    """
     return Ends(ends.low, ends.high + estimate.lost)
 
 
 def decision_rates(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
     """Raise the upper end to the largest gap 2μ(1 - μ) of 0/1 decisions if few are of the rarer
-    kind, else lower it to this gap.
+    kind, which show no gap, else lower it to this gap.
 
     μ is the upper end of Clopper and Pearson (1934) of the rarer rate; rows of a cluster count as
     one.
@@ -121,80 +119,17 @@ def decision_rates(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
     return Ends(ends.low, min(ends.high, max(most, estimate.value)))
 
 
-@dataclass(frozen=True)
-class Correction:
-    """A change of the ends of a normal interval, with its reason.
-
-    Attributes
-    ----------
-    name
-        What it is called.
-    amount
-        By how much it moves the ends.
-    reason
-        Why.
-    benchmark
-        Laws that it is for, on which ``benchmarks/corrections.py`` counts how often the truth lies
-        outside with it and without it.
-    test
-        Test of ``tests/test_parity_definitions.py`` that has its amount.
-    applied
-        Returns the ends after it, from those before it, the estimate, and the probability of error
-        on each side.
-    """
-
-    name: str
-    amount: str
-    reason: str
-    benchmark: str
-    test: str
-    applied: Callable[[Ends, GapEstimate, float], Ends]
-
-
-CORRECTIONS = (
-    Correction(
-        name="Student's t",
-        amount="the quantile of Student's t less the normal one, in standard errors, at both ends",
-        reason="the standard error is estimated, from few rows where weights, clusters or tails"
-        " are heavy",
-        benchmark="scores: heavy tails",
-        test="test_each_correction_moves_the_ends_by_its_own_amount",
-        applied=students_t,
-    ),
-    Correction(
-        name="skewness",
-        amount="γ(2q² + 1)/6 standard errors, at most 1.5 q, at the end of the longer tail",
-        reason="the mean of skewed scores errs more often on the side of the longer tail",
-        benchmark="scores: heavy tails",
-        test="test_each_correction_moves_the_ends_by_its_own_amount",
-        applied=skewness,
-    ),
-    Correction(
-        name="uncertain signs",
-        amount="the bound on the expected loss, at the upper end",
-        reason="where the sign of a local mean is uncertain, the estimate is too small in"
-        " expectation",
-        benchmark="curve: up to 12 waves",
-        test="test_each_correction_moves_the_ends_by_its_own_amount",
-        applied=uncertain_signs,
-    ),
-    Correction(
-        name="decision rates",
-        amount="to the largest gap 2μ(1 - μ) at the upper end μ of the rarer rate",
-        reason="too few decisions of a kind show no gap, and their rate limits it",
-        benchmark="scores: 0/1, rate below .1",
-        test="test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate",
-        applied=decision_rates,
-    ),
-)
-"""What is done to the ends of a normal interval, in this order."""
+CORRECTIONS = (skewness, uncertain_signs, decision_rates)
+"""What is done to the ends, in this order."""
 
 
 def corrected_ends(
-    estimate: GapEstimate, tail: float, corrections: Sequence[Correction] = CORRECTIONS
+    estimate: GapEstimate,
+    tail: float,
+    corrections: Sequence[Callable[[Ends, GapEstimate, float], Ends]] = CORRECTIONS,
 ) -> Ends:
     """Return the ends of the interval at a probability of error on each side."""
-    ends = normal_ends(estimate, tail)
+    ends = student_ends(estimate, tail)
     for correction in corrections:
-        ends = correction.applied(ends, estimate, tail)
+        ends = correction(ends, estimate, tail)
     return Ends(float(max(ends.low, 0.0)), float(ends.high))

@@ -1,4 +1,4 @@
-"""Limits as people write them: one language for fitting, choosing, auditing and the command line.
+"""The language of limits, shared by fitting, choosing, auditing and the command line.
 
 ================================  =============================================================
 ``0.05``                          a bound: the upper end of the gap's interval is at most 0.05
@@ -25,17 +25,17 @@ from typing import Any, Literal
 
 from frhsic.formatting import did_you_mean, format_exact
 
-# What users pass.
+# Types that users can pass.
 LimitLike = float | str | Mapping[str, Any] | Sequence[Any] | None
 
-# Measures with a least value in place of a largest one.
+# Measures with a lower bound instead of an upper one.
 AT_LEAST = ("decision_ratio", "gain", "p")
 
-# Gaps that a limit may state as a share of the gap without a limit, or of an earlier one.
+# Gaps that a limit can bound by a share of the unconstrained gap, or of that of an earlier audit.
 SHARED = ("gdp", "rank_gap", "decision_gdp", "equalized_odds")
 
-# Names a measure among the rows with the favourable outcome (Equal Opportunity), or among people of
-# equal controls: ``eo`` is GDP, ``eo.hsic`` HSIC.
+# Prefixes of measures among rows with the favourable outcome (Equal Opportunity), or among people
+# with equal controls: ``eo`` is GDP, ``eo.hsic`` HSIC.
 PREFIXES = {"favourable": "eo", "equal": "within"}
 
 _TEXT = re.compile(
@@ -56,12 +56,13 @@ class Limit:
     measure
         Key of the number, such as ``"gdp"``.
     among
-        ``"all"`` rows, those with the ``"favourable"`` outcome, or people of ``"equal"`` controls.
+        ``"all"`` rows, those with the ``"favourable"`` outcome, or people with ``"equal"``
+        controls.
     attribute
-        The attribute that it is about; None for each of them.
+        The attribute that it applies to; None for all of them.
     base
-        What `value` is a share of: the ``"gap"`` without a limit (in an audit: the one of an
-        earlier audit) or the ``"base rate"``; empty if it is a number.
+        What `value` is a share of: the unconstrained ``"gap"`` (in an audit, that of an earlier
+        audit) or the ``"base rate"``; empty if it is a number.
     """
 
     value: float
@@ -72,17 +73,17 @@ class Limit:
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether the measure must be at least the value, in place of at most."""
+        """Whether the measure must be at least the value instead of at most."""
         return self.measure in AT_LEAST
 
     @property
     def is_aim(self) -> bool:
-        """Whether it is an aim: a share of the gap, or 0 for the least gap."""
+        """Whether it is a target for the estimate: a share of the gap, or 0 for the least gap."""
         return self.base == "gap" or self.value == 0
 
     @property
     def name(self) -> str:
-        """The measure as people write it, such as ``gdp``, ``eo`` or ``eo.hsic``."""
+        """The measure as it is written, such as ``gdp``, ``eo`` or ``eo.hsic``."""
         return measure_name(self.measure, self.among)
 
     def __str__(self) -> str:
@@ -91,13 +92,13 @@ class Limit:
         return f"{100 * self.value:.10g}%{' of base rate' if self.base == 'base rate' else ''}"
 
     def bound(self, gap: float, base_rate: float | None = None) -> float:
-        """Return the limit as a number, given what it may be a share of."""
+        """Return the limit as a number, given the gap and base rate that it may be a share of."""
         if self.base == "gap":
             return self.value * gap
         if self.base == "base rate":
             if base_rate is None or base_rate <= 0:
                 raise ValueError(
-                    "the limit is a share of the base rate, which is not above 0 here; pass a"
+                    "the limit is a share of the base rate, which is not positive here; pass a"
                     " number."
                 )
             return self.value * base_rate
@@ -126,7 +127,7 @@ def rows_to_settle(rows: int, value: float, end: float, limit: float) -> int | N
 
 
 def measure_name(measure: str, among: str) -> str:
-    """Return a measure as people write it.
+    """Return the name of a measure in limits.
 
     Examples
     --------
@@ -141,15 +142,14 @@ def measure_name(measure: str, among: str) -> str:
 
 
 def parse_limits(limit: LimitLike, measures: Sequence[str]) -> tuple[Limit, ...]:
-    """Return the limits that a user wrote, one object each; none for None.
+    """Parse the limits that a user passed; none for None.
 
     Parameters
     ----------
     limit
         A number, a share, a text, a dictionary by attribute, a list of these, or None.
     measures
-        Names of the measures that can be limited here. The first is the one that a number or a
-        share is about.
+        Names of the measures that can be limited here. Plain numbers and shares apply to the first.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def _parse_text(text: str, measures: Sequence[str]) -> Limit:
     name = parts["measure"] or measures[0]
     if name not in measures:
         raise ValueError(
-            f"limit names {name!r}; here a limit is on {', '.join(measures)}."
+            f"limit names {name!r}; measures that can be limited here are {', '.join(measures)}."
             f"{did_you_mean(name, measures)}"
         )
     value = float(parts["number"])
@@ -246,7 +246,7 @@ def _example(name: str) -> str:
 def limits_by_attribute(
     limits: Iterable[Limit], names: Sequence[str]
 ) -> dict[str, tuple[Limit, ...]]:
-    """Return the limits of each attribute; raise if one names an attribute that is not there.
+    """Return the limits of each attribute; raise if one names an unknown attribute.
 
     Examples
     --------

@@ -9,7 +9,7 @@ are many) and is a matrix or a vector over them:
 3. residuals about them → noise of the sums, of independent rows or of clusters;
 4. both → the variance of each local mean, and draws of all of them, shape (nodes, draws).
 
-:mod:`frhsic.parity.gap` says what comes before and after.
+:mod:`frhsic.parity.gap` lists the steps before and after.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from frhsic.parity.rows import Array
 from frhsic.parity.sums import ALL_NODES, FINEST, TINY, CenteredSums, window_share
 
 FEW_VALUES = 20
-"""Values of s that are compared themselves if there are no more, and if no resolution was asked
-for; more if more shares of the people add up to all.
+"""Up to this many values of s are compared on their own, unless a resolution was passed; more if
+the share of the people is small.
 """
 
 WIDE = 4.0
@@ -97,6 +97,12 @@ class Windows:
         self.deviations = self.weights / self.totals[:, None] - self.stratum_means
         totals = self.wide_weights @ self.counts
         self.wide_deviations = self.wide_weights / totals[:, None] - self.stratum_means
+        # columns share windows, so that squares of matrices are computed once
+        self.squared_weights = self.weights**2
+        self.squared_wide_weights = self.wide_weights**2
+        steps = self.deviations - self.wide_deviations
+        self.loads = np.stack([self.deviations, self.wide_deviations, steps])
+        self.squared_loads = self.loads**2
 
     @property
     def count(self) -> float:
@@ -126,10 +132,6 @@ class RowNoise:
     variance: Array
     skewness: Array
 
-    def variances(self, weights: Array) -> Array:
-        """Return the variances of weighted sums, for each row of `weights`."""
-        return np.asarray(weights**2 @ self.variance)
-
     def draw(self, random: np.random.Generator, draws: int) -> Array:
         """Draw the sums, of shape (nodes, draws), as gamma variables with these moments."""
         shape = 4 / np.maximum(np.abs(self.skewness), 0.01)[:, None] ** 2
@@ -154,7 +156,7 @@ class ClusterNoise:
 
     def variances(self, weights: Array) -> Array:
         """Return the variances of weighted sums, for each row of `weights`."""
-        return np.asarray(((weights @ self.covariance) * weights).sum(axis=1))
+        return np.asarray(((weights @ self.covariance) * weights).sum(axis=-1))
 
     def draw(self, random: np.random.Generator, draws: int) -> Array:
         """Draw the sums, of shape (nodes, draws): what clusters add, times normal numbers."""
@@ -193,25 +195,24 @@ class LocalMeans:
         self.noise: RowNoise | ClusterNoise = self.rows
         if sums.clusters is not None:
             self.noise = ClusterNoise(sums.cluster_residuals(self.mean))
-        self.variance = self.variances(windows.deviations)
-        self.step_variance = self.variances(windows.deviations - windows.wide_deviations)
-        wide_variance = self.variances(windows.wide_deviations)
+        variances = self.variances(windows.loads, windows.squared_loads)
+        self.variance, wide_variance, self.step_variance = variances
         self.step_covariance = (self.variance + self.step_variance - wide_variance) / 2
         self.scale = np.ones((len(self.mean), 1))  # of drawn means, to their errors
-        if sums.clusters is not None:
-            variances = self.noise.variances(windows.deviations)
-            self.scale = np.sqrt(self.variance / np.maximum(variances, TINY))[:, None]
+        if isinstance(self.noise, ClusterNoise):
+            drawn = self.noise.variances(windows.deviations)
+            self.scale = np.sqrt(self.variance / np.maximum(drawn, TINY))[:, None]
 
-    def variances(self, loads: Array) -> Array:
+    def variances(self, loads: Array, squared_loads: Array) -> Array:
         """Return the variances of weighted sums over the nodes, for each row of `loads`.
 
         Rows of a cluster at several nodes widen them by what they share there; those that seem to
         cancel each other count as independent.
         """
-        variance = self.rows.variances(loads)
-        if self.sums.clusters is None:
-            return variance
-        alone = loads**2 @ self.squares
+        variance = squared_loads @ self.rows.variance
+        if isinstance(self.noise, RowNoise):
+            return np.asarray(variance)
+        alone = squared_loads @ self.squares
         shared = self.noise.variances(loads) / np.maximum(alone, TINY)
         return np.asarray(variance * np.maximum(shared, 1))
 
@@ -245,24 +246,30 @@ class LocalMeans:
         those of persons and of their weights.
         """
         sums = self.sums
+        windows = self.windows
         units = sums.squared_weights
-        leverage = (self.windows.weights**2 @ units) / self.windows.totals**2
+        leverage = (windows.squared_weights @ units) / windows.totals**2
         left = np.maximum(
             1 - leverage, 0.5
         )  # what the local mean leaves of the squares of its rows
-        spread = np.maximum(
-            self._nearby(sums.moment(1, 2, self.mean) / left, sums.counts),
-            self._nearby(sums.residuals(self.mean)[0] / left, units),
+        parts = np.column_stack(
+            [
+                sums.counts,
+                units,
+                sums.moment(1, 2, self.mean) / left,
+                self.squares / left,
+                sums.moment(1, 3, self.mean) / left**2,
+            ]
         )
-        cubes = self._nearby(sums.moment(1, 3, self.mean) / left**2, sums.counts)
-        variance = np.maximum(spread, 0) * units
+        # means over the rows near each node and some of all rows
+        nearby = windows.wide_weights @ parts
+        overall = windows.stratum_means @ parts
+        rows = nearby[:, 0] ** 2 / (windows.squared_wide_weights @ units)
+        by = [0, 1, 0]  # persons, their weights, persons
+        nearby = nearby[:, 2:] / nearby[:, by]
+        overall = overall[:, 2:] / overall[:, by]
+        means = (rows[:, None] * nearby + BORROWED_ROWS * overall) / (rows[:, None] + BORROWED_ROWS)
+        persons, weights, cubes = means.T
+        variance = np.maximum(np.maximum(persons, weights), 0) * units
         skewness = cubes * sums.powers[2, 0] / np.maximum(variance**1.5, TINY)
         return RowNoise(variance, np.where(variance > 0, skewness, 0))
-
-    def _nearby(self, part: Array, count: Array) -> Array:
-        """Return the mean of what rows have, over the rows near each node and some of all rows."""
-        wide = self.windows.wide_weights
-        rows = (wide @ self.sums.counts) ** 2 / (wide**2 @ self.sums.squared_weights)
-        overall = (self.windows.stratum_means @ part) / (self.windows.stratum_means @ count)
-        nearby = (wide @ part) / (wide @ count)
-        return np.asarray((rows * nearby + BORROWED_ROWS * overall) / (rows + BORROWED_ROWS))

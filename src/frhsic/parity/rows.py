@@ -1,4 +1,4 @@
-"""Rows of scores, checked once and sorted along s: where every gap and curve starts."""
+"""Rows of scores, validated once and sorted along s: the input of every gap and curve."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ScoreRows:
-    """Rows sorted by s, then by their scores and weights, so that no result depends on the order
-    they came in.
+    """Rows sorted by s, then by scores and weights, so that results do not depend on the input
+    order.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ def score_rows(
     if labels is not None:
         clusters = np.unique(labels[kept], return_inverse=True)[1][order]
         if clusters.max() == 0:
-            raise ValueError("groups has one value in all rows; at least two groups are needed.")
+            raise ValueError("groups is the same in all rows; at least two groups are needed.")
     return ScoreRows(
         scores=np.ascontiguousarray(f[order]),
         s=s[order],

@@ -1,5 +1,5 @@
-"""People who are alike in control features: columns crossed into strata, each of which has enough
-rows for a gap of its own.
+"""People with equal control features: columns crossed into strata, each with enough rows for a gap
+of its own.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from frhsic.tables.columns import (
 )
 
 FIFTHS = 5
-"""Parts of equal counts that numbers are cut into, if they have more values than that."""
+"""Number of quantile bins for numeric controls with more values than that."""
 
 LEAST_STRATUM_ROWS = 50
-"""Rows of a stratum at least; with fewer the interval of its gap says next to nothing."""
+"""Fewest rows of a stratum; with fewer the interval of its gap is uninformative."""
 
 MOST_STRATA = 32
-"""Strata at most, which are the largest ones."""
+"""Most strata; the largest ones are kept."""
 
 OTHER = "other"
 
 
 @dataclass(frozen=True)
 class ControlColumn:
-    """How the values of one control become levels: numbers by the upper ends of all parts but the
+    """How the values of one control become levels: numbers by the upper ends of all bins but the
     last, other values as text.
     """
 
@@ -72,7 +72,7 @@ class ControlColumn:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What each level is called, such as ``"cook"`` or ``"above 35 to 40"``."""
+        """Name of each level, such as ``"cook"`` or ``"above 35 to 40"``."""
         if not self.cuts:
             return self.levels
         ends = [f"{cut:.6g}" for cut in self.cuts]
@@ -82,7 +82,7 @@ class ControlColumn:
 
 @dataclass(frozen=True)
 class Strata:
-    """Control features crossed into strata: plain data, fitted on some rows, that codes new ones.
+    """Control features crossed into strata, fitted on some rows and applied to new ones.
 
     Attributes
     ----------
@@ -91,9 +91,9 @@ class Strata:
     levels
         The level of each control in each stratum.
     rows
-        Number of rows in each stratum when it was fitted; the last number is that of all others.
+        Number of fitted rows in each stratum; the last number counts all other rows.
     joined
-        Number of combinations of levels whose rows were joined into "other" for being few.
+        Number of combinations of levels with few rows, which were merged into "other".
     missing
         Number of rows that lack a control; they are in "other", too.
 
@@ -148,12 +148,12 @@ class Strata:
 
     @property
     def other(self) -> int:
-        """Code of the rows that are in no stratum of their own; the last."""
+        """Code of the rows without a stratum of their own; the last one."""
         return len(self.levels)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each stratum is called; the last is "other"."""
+        """Name of each stratum; the last is "other"."""
         texts = [column.texts for column in self.columns]
         crossed = [
             ", ".join(each[level] for each, level in zip(texts, cell)) for cell in self.levels
@@ -167,10 +167,10 @@ class Strata:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what was cut and joined."""
+        """Sentences about binned controls and merged strata."""
         notes = [
-            f"{column.name} is a number and was cut into {len(column.texts)} parts of about equal"
-            f" counts: {'; '.join(column.texts)}."
+            f"{column.name} is numeric and was cut into {len(column.texts)} bins of about equal"
+            f" size: {'; '.join(column.texts)}."
             for column in self.columns
             if column.cuts
         ]
@@ -182,7 +182,7 @@ class Strata:
             )
         if self.missing:
             notes.append(
-                f"{self.missing:,} rows lack a value of {self.label} and count as {OTHER!r}."
+                f"{self.missing:,} rows have no value of {self.label} and count as {OTHER!r}."
             )
         return tuple(notes)
 

@@ -1,4 +1,4 @@
-r"""Sums of scores over cells along s, which add up over parts of the data.
+r"""Sums of scores over cells along s; sums over parts of the data add up.
 
 The cells are fine enough for the nodes of GDP (a value of s, or several neighbouring ones where
 there are many) and for the bins of its curve. The sums are those of :math:`w^p (f - c)^j`
@@ -47,8 +47,8 @@ MOST_CURVE_BINS = 40
 def window_share(effective: float) -> float:
     """Return the share of the people who are averaged together, from the effective number of rows.
 
-    It depends on nothing else, so that it cannot follow the scores: 5 % at 1,000 rows, falling as
-    the sixth root of the rows beyond and growing faster below, 23 % at 100 rows.
+    It depends on nothing else, so it cannot adapt to the scores: 5 % at 1,000 rows, falling as the
+    sixth root of the rows beyond and growing faster below, 23 % at 100 rows.
     """
     power = 1 / 6 if effective > SHARE_ROWS else 2 / 3
     return float(np.clip(SHARE * (SHARE_ROWS / effective) ** power, FINEST, 1))
@@ -278,7 +278,7 @@ class ScoreSums:
     high
         Largest s of each cell.
     center
-        The number near the mean score.
+        A number near the mean score.
     ends
         Smallest and largest score of all rows.
     at_ends
@@ -387,7 +387,10 @@ class ScoreSums:
         )
         low, high = self.ends
         ends = (low - mean, high - mean) if low < high else (0.0, 0.0)
-        if low == high and low in (0.0, 1.0):  # all 0, or all 1, could have been the other
+        if low == high and low in (
+            0.0,
+            1.0,
+        ):  # all 0, or all 1: the other value is possible
             ends = -low, 1 - low
         decisions = self.at_ends.sum() == self.rows.sum() and ends[0] < ends[1]
         sums = CenteredSums(powers, self.effective, clusters, ends, bool(decisions))

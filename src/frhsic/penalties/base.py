@@ -108,9 +108,9 @@ class Penalty(nn.Module, ABC):
     Attributes
     ----------
     needs_scores
-        Whether a call must be given the head's raw output.
+        Whether calls need the head's raw output.
     needs_target
-        Whether a call must be given y.
+        Whether calls need y.
     adapted
         Names of the buffers that :meth:`adapt` changes. Each model of a fleet has its own; models
         that see the same batches share all others.

@@ -1,4 +1,4 @@
-"""The text of LightGBM, whose own parser trusts every number in it."""
+"""LightGBM's text format, whose own parser trusts every number in it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ LINE = re.compile(r"^(\w+)=(.*)$", re.MULTILINE)
 def require(condition: object, reason: str) -> None:
     """Refuse a file."""
     if not condition:
-        raise ValueError(f"frhsic.save has not written it: {reason}.")
+        raise ValueError(f"it was not written by frhsic.save: {reason}.")
 
 
 def checked_text(text: str) -> str:
-    """Return what a prediction needs of the text of a booster; raise if a number of it leads
-    nowhere.
+    """Return the parts of a booster's text that predictions need; raise if an index is out of
+    range.
     """
     head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
     header = dict(LINE.findall(head))
     classes = int(header["num_tree_per_iteration"])
     columns = int(header["max_feature_idx"]) + 1
-    require(classes > 0 and trees and len(trees) % classes == 0, "a booster of other classes")
-    require(0 < columns <= 1 + head.count(" "), "a booster of other columns")
+    require(
+        classes > 0 and trees and len(trees) % classes == 0,
+        "a booster with the wrong number of classes",
+    )
+    require(0 < columns <= 1 + head.count(" "), "a booster with the wrong number of columns")
     names = " ".join(f"c{j}" for j in range(columns))
     lines = [
         "tree",
@@ -52,9 +55,9 @@ def checked_text(text: str) -> str:
 
 
 def _numbers(text: str, form: re.Pattern[str], length: int) -> np.ndarray:
-    require(form.fullmatch(text), "a booster with other signs")
+    require(form.fullmatch(text), "a booster with unexpected characters")
     values = np.array(text.split(), dtype=np.float64)
-    require(len(values) == length, "a booster with a number too many or too few")
+    require(len(values) == length, "a booster with missing or extra numbers")
     return values
 
 
@@ -66,7 +69,7 @@ def _tree_lines(tree: dict[str, str], columns: int) -> list[str]:
     sets = int(tree["num_cat"])
     names = ["num_leaves", "num_cat", "leaf_value"]
     values = _numbers(tree["leaf_value"], REAL, leaves)
-    require(np.isfinite(values).all(), "a leaf without a number")
+    require(np.isfinite(values).all(), "a leaf without a value")
     if leaves > 1:
         own = {name: _numbers(tree[name], form, leaves - 1) for name, form in SPLITS.items()}
         nodes = np.arange(leaves - 1)

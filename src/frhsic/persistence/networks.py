@@ -34,11 +34,11 @@ def complete(model: NetworkEstimator, weights: dict[str, dict[str, np.ndarray]])
     own = isinstance(model.encoder, MLP | None)
     few = len(getattr(model.encoder, "hidden", ())) <= len(states["encoder"])
     require(few, "it has fewer weights than layers")
-    # without memory: a file that asks for more weights than it holds is refused before they are
-    # made
+    # without memory: a file that declares more weights than it contains is rejected before
+    # allocation
     with fork_generators(), torch.device("meta" if own else "cpu"):
         encoder = model._encoder_maker()(model.feature_encoding_.width)
-        require(isinstance(encoder, nn.Module), "encoder must make a torch.nn.Module")
+        require(isinstance(encoder, nn.Module), "encoder must return a torch.nn.Module")
         if model.has_bottleneck_:
             encoder = nn.Sequential(encoder, Bottleneck(size))
     with torch.device("meta"):

@@ -1,7 +1,7 @@
-"""Made-up rows whose scores are saved with a model, so that `load` can compare them.
+"""Synthetic rows whose scores are saved with a model, so that `load` can compare them.
 
-They are made of what the model knows of its columns: levels, and edges of bins, rounded and moved a
-little. A training row is not among them, unless by chance.
+They are built from what the model knows about its columns: levels, and bin edges that are rounded
+and shifted a little. Training rows are not among them, unless by chance.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ LARGEST_DIFFERENCE = 1e-6
 # Numbers of a column whose range is not known, and dates.
 PROOF_NUMBERS = (0.0, 1.0, 10.0, 100.0)
 PROOF_DATES = ("1970-01-01", "2000-01-01", "2020-02-29", "2030-12-31")
-# Text of no training row.
+# Text that no training row contains.
 UNSEEN_LEVEL = "a level of no training row"
 # Rows: those four, one of missing values, and one of values that no training row has.
 PROOF_ROWS = 6
 
 
 def prove(model: Any) -> dict[str, Any]:
-    """Return made-up rows and their scores; a row that the model refuses is left out."""
+    """Return synthetic rows and their scores; rows that the model rejects are left out."""
     proof = {"columns": _columns(model)}
     rows = []
     scores = [np.zeros(0)]
@@ -56,12 +56,9 @@ def difference(model: Any, proof: Mapping[str, Any]) -> float:
 
 def scores_of_row(model: Any, proof: Mapping[str, Any], row: int) -> np.ndarray:
     """Return what a model makes of one row of a proof, (k,)."""
-    columns = proof["columns"]
-    if isinstance(columns, dict):
-        frame = pd.DataFrame({name: [values[row]] for name, values in columns.items()})
-        X: Any = _schema(model)(frame, ".")
-    else:
-        X = columns[row : row + 1]
+    frame = pd.DataFrame({name: [values[row]] for name, values in proof["columns"].items()})
+    schema = _schema(model)
+    X: Any = schema(frame, ".") if schema.columns else frame.to_numpy(np.float64)
     with ignore_warnings():
         if isinstance(model, ParityCoupling):
             return np.ravel(model._means(pd.DataFrame(X), np.full(1, row, np.uint64)))
@@ -97,24 +94,18 @@ def _schema(model: Any) -> Schema:
     return schema or Schema(())
 
 
-def _columns(model: Any) -> Any:
-    """Return the values of made-up rows: those of each column by its name, or an array."""
+def _columns(model: Any) -> dict[str, list[Any]]:
+    """Return the values of made-up rows in each column, by its name."""
     engine = getattr(model, "engine_", None)
     numbers = dict(enumerate(() if engine is None else map(_rounded, engine.bins.edges)))
-    types = _schema(model).columns
-    if types:
-        return {
-            one.name: _values(one, numbers.get(j, PROOF_NUMBERS)) for j, one in enumerate(types)
-        }
-    columns = [numbers.get(j, PROOF_NUMBERS) for j in range(model.n_features_in_)]
-    every = np.full((PROOF_ROWS, len(columns)), np.nan)
-    every[:4] = np.reshape(columns, (-1, 4)).T
-    every[5] = 2 * every[3]
-    return every
+    types = _schema(model).columns or [
+        ColumnType(str(j), "number") for j in range(model.n_features_in_)
+    ]
+    return {one.name: _values(one, numbers.get(j, PROOF_NUMBERS)) for j, one in enumerate(types)}
 
 
 def _rounded(edges: np.ndarray) -> tuple[float, ...]:
-    """Return numbers near some edges, from the first to the last, which hardly a row has."""
+    """Return numbers near some edges, from the first to the last, that hardly any row contains."""
     if not len(edges):
         return PROOF_NUMBERS
     return tuple(1 / 128 + 129 / 128 * float(f"{edge:.1e}") for edge in _spread(edges))

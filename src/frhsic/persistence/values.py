@@ -1,8 +1,9 @@
-"""Values as JSON: numbers, text and containers as they are, anything else as an object of one key,
-which says what it is.
+"""Values as JSON: numbers, text and containers as they are, anything else as an object with one key
+that names its type.
 
 Arrays, the text of boosters and models of other libraries stand in other entries of the file, and
-JSON has their numbers.
+JSON has their numbers. An object of the library's own is the values that make it: of an estimator
+its parameters, fitted attributes and weights.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import import_module
 from types import UnionType
@@ -21,12 +23,25 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from frhsic._files import Budget
 from frhsic.persistence.boosters import checked_text, require
 from frhsic.tables.columns import column_of_parts, column_parts
 
-DATA = {
+ESTIMATORS = (
+    "ParityClassifier",
+    "ParityRegressor",
+    "ParityEncoder",
+    "ParityCoupling",
+    "Distilled",
+    "DistilledClassifier",
+    "FRHSICClassifier",
+    "FRHSICRegressor",
+)
+"""Models that have files of their own."""
+
+DATA = dict.fromkeys(ESTIMATORS, "frhsic.estimators") | {
     name: module
     for module, names in {
         "frhsic.tables.schema": "ColumnType Schema",
@@ -36,7 +51,7 @@ DATA = {
         "frhsic.estimators.constraints": "Constraint",
         "frhsic.estimators.coupling": "DensityRatio JointBasis",
         "frhsic.estimators.deciding": "Decisions",
-        "frhsic.estimators.distilled": "Distilled DistilledClassifier ImitationCost",
+        "frhsic.estimators.distilled": "ImitationCost",
         "frhsic.estimators.encoder": "Representation",
         "frhsic.estimators.engine": "Engine",
         "frhsic.estimators.families": (
@@ -58,9 +73,25 @@ DATA = {
     }.items()
     for name in names.split()
 }
-"""The library's own classes of data, each with its module. A dataclass has its fields, a penalty
-its arguments, and another class the attributes that it annotates.
+"""The library's own classes, each with its module. A penalty is made of its arguments, an estimator
+of parameters and what is fitted, any other of the fields of a dataclass.
 """
+
+FITTED = re.compile(
+    r"n_features_in_|feature_names_in_|sensitive_names_in_|classes_|random_seed_|schema_"
+    r"|sensitive_schema_|strata_|engine_|models_|attribute_models_|folds_|solution_"
+    r"|frontier_|choice_"
+    r"|repeated_|choices_|feature_encoding_|sensitive_encoding_|ratio_|move_cost_"
+    r"|untouched_|_table|_schema|_identity|_release|n_fits_|best_epoch_|representation_size_"
+    r"|loss_curve_|penalty_curve_|validation_curve_|has_bottleneck_|penalty_|target_mean_"
+    r"|target_scale_|_sklearn_output_config"
+)
+"""Fitted attributes that a file holds, as far as a model has them."""
+
+# Parts of a network, which are built for their weights.
+MODULES = ("encoder_", "head_", "penalty_")
+# Parameters that may be the user's own code, which is passed again to `load`.
+USER_CODE = ("estimator", "encoder", "penalty")
 
 # Annotations of a class, which take longer to read than an object.
 class_hints = cache(get_type_hints)
@@ -82,9 +113,18 @@ NAMED = re.compile(r"sklearn\..*(Stacking|Vectorizer|Chain|Threshold)\w*")
 
 
 class Writer:
-    """Turns values into JSON, and collects what stands in other entries."""
+    """Turns values into JSON, and collects what stands in other entries. Code of the user's own in
+    parameters of a model is written as their names.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, model: Any = None) -> None:
+        self.custom = {}
+        for name in USER_CODE:
+            value = getattr(model, name, None)
+            if callable(value) and not is_own(value) and not hasattr(value, "get_params"):
+                named = value if hasattr(value, "__qualname__") else type(value)
+                code = f"{named.__module__}.{named.__qualname__}"
+                self.custom[id(value)] = {"custom": [name, code]}
         self.arrays: dict[str, np.ndarray] = {}
         self.entries: dict[str, bytes] = {}
         self.untrusted: set[str] = set()
@@ -92,10 +132,10 @@ class Writer:
 
     def value(self, value: Any) -> Any:
         """Return a value as JSON."""
+        if id(value) in self.custom:
+            return self.custom[id(value)]
         if isinstance(value, np.generic) or (hasattr(value, "detach") and value.numel() == 1):
             value = value.item()  # of NumPy, or of a tensor
-        if isinstance(value, float) and not math.isfinite(value):
-            return {"float": str(value)}
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, list):
@@ -110,9 +150,8 @@ class Writer:
             columns = [[name, *column_parts(value[name])] for name in value]
             return {"frame": self.value(columns)}
         name = type(value).__name__
-        if name in DATA and own_class(name) is type(value):
-            state = state_of(value)
-            return {name: {key: self.value(item) for key, item in state.items()}}
+        if is_own(value):
+            return {name: {key: self.value(item) for key, item in state_of(value).items()}}
         if name == "Booster" and hasattr(value, "model_to_string"):
             return {"booster": self._entry("txt", checked_text(value.model_to_string()).encode())}
         return self._model(value)
@@ -136,8 +175,8 @@ class Writer:
                 self.untrusted |= untrusted_names(data, Budget(2**63))
             except Exception as error:  # of whatever its attributes are
                 raise TypeError(
-                    f"the model holds a {cls.__module__}.{cls.__qualname__}, which a file cannot"
-                    f" hold ({error}). Keep the model with joblib.dump, and load it only from"
+                    f"the model holds a {cls.__module__}.{cls.__qualname__}, which cannot be saved"
+                    f" ({error}). Save the model with joblib.dump, and load such files only from"
                     " people you trust."
                 ) from error
             self._models[id(value)] = value, {"model": self._entry("skops", data)}
@@ -157,6 +196,8 @@ class Reader:
     entry: Callable[[str], bytes]
     budget: Budget
     trusted: Collection[str] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
     models: dict[str, Any] = field(default_factory=dict)
 
     def value(self, value: Any) -> Any:
@@ -171,6 +212,24 @@ class Reader:
             return build(cls, {name: self.value(item) for name, item in content.items()})
         require(kind in KINDS, f"{kind!r} is not known to this version")
         return KINDS[kind](self, content)
+
+    def require_all_used(self) -> None:
+        """Raise if the user passed something that the file has."""
+        for name in self.given.keys() - self.used:
+            raise ValueError(
+                f"{name} is {self.given[name]!r}, but the file has all of the model. Call load"
+                f" without {name}="
+            )
+
+    def _custom(self, content: Any) -> Any:
+        name, code = content
+        if name not in self.given:
+            raise ValueError(
+                f"the code of its {name}, {code}, is not in the file. Pass it again:"
+                f" load(path, {name}=...)."
+            )
+        self.used.add(name)
+        return self.given[name]
 
     def _array(self, place: str) -> np.ndarray:
         values = self.arrays.pop(place)  # so that no array is used twice
@@ -214,15 +273,15 @@ class Reader:
             data = self.entry(name)
             names = untrusted_names(data, self.budget)
             if not names <= set(self.trusted):
-                raise ValueError(f"it holds classes that may run code. {trusting(names)}")
+                raise ValueError(f"it contains classes that may run code. {trusting(names)}")
             self.models[name] = skops.io.loads(data, trusted=sorted(names))
         return self.models[name]
 
 
 KINDS: dict[str, Callable[[Reader, Any], Any]] = {
-    "float": lambda reader, text: float(text),
     "tuple": lambda reader, items: tuple(reader.value(items)),
     "dict": lambda reader, items: {key: reader.value(item) for key, item in items.items()},
+    "custom": Reader._custom,
     "array": Reader._array,
     "objects": Reader._objects,
     "frame": Reader._frame,
@@ -233,42 +292,87 @@ KINDS: dict[str, Callable[[Reader, Any], Any]] = {
 
 
 def trusting(names: Collection[str]) -> str:
-    """Return the sentence that says how classes are named."""
+    """Return the sentence that explains how to trust classes."""
     shown = ", ".join(map(repr, sorted(names)))
     return f"If you trust its author, pass load(path, trusted=[{shown}]), or --trusted for each."
 
 
 def own_class(name: str) -> Any:
-    """Return one of the library's own classes of data."""
+    """Return one of the library's own classes."""
     return getattr(import_module(DATA[name]), name)
 
 
+def is_own(value: Any) -> bool:
+    """Return whether an object is of one of these classes."""
+    name = type(value).__name__
+    return name in DATA and own_class(name) is type(value)
+
+
 def state_of(value: Any) -> dict[str, Any]:
-    """Return what an object of the library's own data is made of."""
-    if is_dataclass(value):
-        return {one.name: getattr(value, one.name) for one in fields(value)}
-    return dict(value.arguments() if hasattr(value, "arguments") else vars(value))
+    """Return what an object of the library's own is made of."""
+    if hasattr(value, "get_params"):
+        return estimator_state(value)
+    if hasattr(value, "arguments"):
+        return dict(value.arguments())
+    return {one.name: getattr(value, one.name) for one in fields(value)}
+
+
+def estimator_state(model: Any) -> dict[str, Any]:
+    """Return parameters and fitted attributes of an estimator, and the weights of a network."""
+    check_is_fitted(model)
+    state: dict[str, Any] = model.get_params(deep=False)
+    if not isinstance(state["random_state"], int | None):
+        state["random_state"] = model.random_seed_
+    if not isinstance(state.get("cv", 0), int):
+        state["cv"] = type(model)().cv
+    for name, value in vars(model).items():
+        if name in state or (name in MODULES and not is_own(value)):
+            continue
+        if not FITTED.fullmatch(name):
+            raise TypeError(f"{name} of the {type(model).__name__} has no place in a file.")
+        state[name] = value
+    if hasattr(model, "encoder_"):
+        from frhsic.persistence import networks
+
+        state["weights"] = networks.weights_of(model)
+    return state
 
 
 def build(cls: Any, state: dict[str, Any]) -> Any:
-    """Return an object of the library's own data, whose attributes are as their annotations say;
-    penalties check their arguments themselves.
+    """Return an object of the library's own, whose attributes are as their annotations say;
+    penalties and estimators check their arguments themselves.
     """
     if hasattr(cls, "arguments"):
         return cls(**state)
+    if hasattr(cls, "get_params"):
+        return _build_estimator(cls, state)
     hints = class_hints(cls)
     for name, value in state.items():
         sound = name in hints and is_of(value, hints[name])
         require(sound, f"{name!r} of a {cls.__name__} is not as it should be")
-    if hasattr(cls, "__dataclass_fields__"):
-        return cls(**state)
-    instance = cls()
-    vars(instance).update(state)
-    return instance
+    return cls(**state)
+
+
+def _build_estimator(cls: Any, state: dict[str, Any]) -> Any:
+    model = cls()
+    parameters = model.get_params(deep=False).keys()
+    require(parameters <= state.keys(), "it has other parameters than this version")
+    weights = state.pop("weights", None)
+    for name, value in state.items():
+        require(name in parameters or FITTED.fullmatch(name), f"this version knows no {name!r}")
+        setattr(model, name, value)
+    if getattr(model, "n_jobs", None) is not None:
+        model.n_jobs = min(model.n_jobs, os.cpu_count() or 1)
+    (getattr(model, "_check", None) or model._validate_params)()
+    if weights:
+        from frhsic.persistence import networks
+
+        networks.complete(model, weights)
+    return model
 
 
 def is_of(value: Any, hint: Any) -> bool:
-    """Return whether a value is as an annotation says.
+    """Return whether a value has the annotated type.
 
     Examples
     --------
@@ -318,10 +422,10 @@ def untrusted_names(data: bytes, budget: Budget) -> set[str]:
     for node in nodes:
         name = f"{node.get('__module__')}.{node.get('__class__')}"
         if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}"):
-            raise ValueError(f"it holds {name}, a function, which files never hold")
+            raise ValueError(f"it holds {name}, a function, which is never saved")
         folder = node.get("memory")
         if isinstance(folder, dict) and folder["content"] != "null":
-            raise ValueError("it holds a folder for a cache; set memory=None")
+            raise ValueError("it contains a cache folder; set memory=None")
         if NAMED.fullmatch(name):
             names.add(name)
     return names

@@ -519,9 +519,11 @@ def alarms(audit: Audit) -> list[str]:
 
 
 def closing_lines(report: Report) -> dict[str, str]:
-    """Return what a terminal shows at the end: verdict, gap, cost and rows, by name."""
+    """Return what a terminal shows at the end: verdict and its meaning, gap, cost and rows."""
     head = verdict(report)
     lines = {"verdict": head.sentence}
+    if explained := meaning(head, report.audit):
+        lines["meaning"] = explained
     gap = head.gap
     if gap is not None and gap.interval is not None:
         was = ""

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from frhsic.auditing.results import Audit, Change, Curve, Document
+from frhsic.auditing.documents import Document
+from frhsic.auditing.results import Audit, Change, Curve
 from frhsic.estimators.frontier import AIM_MEASURES, Gap
 from frhsic.parity.limits import measure_name
 

@@ -47,7 +47,7 @@ def score_noun(audit: Audit) -> str:
 
 
 def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
-    """Return the groups with enough rows: those scored significantly wrong first, to their
+    """Return the groups with enough rows: those with significant errors first, to their
     disadvantage where it is known what is good, by the size of the error; then by the distance
     from the overall mean.
     """

@@ -1,4 +1,4 @@
-"""Choose the weight of the penalty on validation rows, by a limit, from models of a whole grid of
+"""Choose the weight of the penalty by a limit on validation rows, from models fitted on a grid of
 weights.
 """
 

@@ -1,4 +1,4 @@
-"""The rule that chooses a weight: which candidates keep the limits, which of these is taken, and
+"""The rule that chooses a weight: which candidates keep the limits, which of them is chosen, and
 why.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from frhsic.formatting import figure, percent, rows_needed_phrase
 from frhsic.parity.limits import Limit, rows_to_settle
 
-# What a limit may be on; a number or a share is about the first.
+# Measures that can be limited; plain numbers and shares apply to the first.
 LIMITED_MEASURES = ("gdp", "hsic", "gain", "p")
 
 
@@ -46,7 +46,7 @@ class Candidate:
     pvalue
         p-value of the gamma test of independence.
     accepted
-        Whether the limits admit this weight.
+        Whether this weight keeps the limits.
     """
 
     penalty_weight: float
@@ -162,7 +162,7 @@ def _rows_needed(taken: Candidate, limits: Sequence[Limit], rows: int) -> int | 
 
 
 def reason(taken: Candidate, limits: Sequence[Limit], admitted: bool, rows: int) -> str:
-    """Say in a sentence why a weight was taken, on some validation rows."""
+    """Explain in a sentence why a weight was chosen, on some validation rows."""
     if not limits:
         return "the best performance; there is no limit"
     asked = " and ".join(_asked(limit) for limit in limits)
@@ -172,9 +172,7 @@ def reason(taken: Candidate, limits: Sequence[Limit], admitted: bool, rows: int)
         )
         return f"{probably}: {_measured_values(taken, limits)}"
     if not admitted:
-        return (
-            f"no weight keeps {asked}; this one is the nearest: {_measured_values(taken, limits)}"
-        )
+        return f"no weight keeps {asked}; this one comes closest: {_measured_values(taken, limits)}"
     _, which = _preferred(limits)
     return f"{which} among weights that keep {asked}: {_measured_values(taken, limits)}"
 

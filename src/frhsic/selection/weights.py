@@ -49,8 +49,7 @@ TEST_LEVEL = 0.05
 
 
 class LowGainWarning(UserWarning):
-    """The chosen model is hardly better than a constant: it keeps too little of the unpenalised
-    model's gain.
+    """The chosen model is hardly better than a constant prediction.
 
     Examples
     --------
@@ -428,9 +427,7 @@ def select_weight(
             " [1, 10, 100]."
         )
     if sensitive_features is None:
-        raise ValueError(
-            "sensitive_features is None: without it there is no dependence to choose by."
-        )
+        raise ValueError("sensitive_features is None, so there is no dependence to limit.")
     seed = _arrays.integer_seed(random_state) % 2**32
     given = FitArguments(
         **named_columns(
@@ -475,8 +472,8 @@ def select_weight(
         if not math.isnan(chosen.gain):
             kept = f"{percent(chosen.gain)} of the gain kept"
         warn(
-            f"weight {chosen.penalty_weight:g}: {kept}, compared with a constant. Allow"
-            " more dependence, or bring more rows or better features.",
+            f"weight {chosen.penalty_weight:g}: {kept}, compared with a constant. Allow more"
+            " dependence, or use more rows or better features.",
             LowGainWarning,
         )
     return Selection(

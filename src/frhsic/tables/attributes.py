@@ -1,4 +1,4 @@
-"""Sensitive attributes as numbers: bands at their mid-points, ordered levels as ranks."""
+"""Sensitive attributes as numbers: bands as their midpoints, ordered levels as ranks."""
 
 from __future__ import annotations
 
@@ -28,14 +28,12 @@ _SINGLE = re.compile(_NUMBER)
 
 
 class BandedAttributeWarning(UserWarning):
-    """A sensitive attribute came in bands or ordered levels, and was turned into numbers."""
+    """A sensitive attribute contained bands or ordered levels, which were converted to numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sensitive:
-    """Attributes as float64 (n, q) with their names, and a sentence for each that was not
-    numeric.
-    """
+    """Attributes as float64 (n, q) with their names, and a sentence for each that was converted."""
 
     values: np.ndarray
     names: tuple[str, ...]
@@ -57,9 +55,9 @@ def read_sensitive(
         Numbers, or bands written as text; in a Series or a frame also ordered categories. See
         :func:`attribute`.
     name
-        How messages call the argument.
+        Name of the argument in messages.
     default
-        Name of an attribute that has none.
+        Name of an unnamed attribute.
     allow_missing
         Whether NaN stays as it is; else it raises.
 
@@ -80,11 +78,11 @@ def read_sensitive(
 
 
 def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None]:
-    """Return one attribute as numbers, with NaN for missing values, and a sentence if it was not
-    numeric.
+    """Return one attribute as numbers, with NaN for missing values, and a sentence if it was
+    converted.
 
-    A band such as "30-39", "30 to 39" or a pandas Interval becomes its mid-point. An open band such
-    as "<25", "under 25", "65+" or "65 and over" is taken to be as wide as the nearest closed one;
+    A band such as "30-39", "30 to 39" or a pandas Interval becomes its midpoint. An open band such
+    as "<25", "under 25", "65+" or "65 and over" is assumed to be as wide as the nearest closed one;
     without one it becomes its bound. Other ordered categories become 0, 1, ... in their order.
 
     Examples
@@ -102,18 +100,18 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
         if not all(band[0] == band[1] for band in bands.values() if band):
             ascending = sorted(points.items(), key=lambda pair: pair[1])
             shown = _short_list([f"{level} as {point:g}" for level, point in ascending])
-            note = f"{name} holds bands, which are taken at their mid-points: {shown}."
+            note = f"{name} contains bands, which are replaced by their midpoints: {shown}."
             return column.map(points).to_numpy(dtype=np.float64), note
     if categorical and column.cat.ordered:
         codes = np.asarray(column.cat.codes, dtype=np.float64)
         shown = _short_list([f"{level} as {i}" for i, level in enumerate(column.cat.categories)])
-        note = f"{name} holds ordered levels, which are taken as ranks: {shown}."
+        note = f"{name} contains ordered levels, which are replaced by their ranks: {shown}."
         return np.where(codes < 0, np.nan, codes), note
     return numbers(column.astype(object), name), None
 
 
 def _short_list(levels: list[str]) -> str:
-    """Return levels in a row; of many, the first and the last ones."""
+    """Return a list of levels as text; if there are many, the first and the last ones."""
     if len(levels) > 10:
         levels = [*levels[:5], "...", *levels[-5:]]
     return ", ".join(levels)
@@ -137,7 +135,7 @@ def _attribute_frame(values: Any, name: str, default: str) -> pd.DataFrame | Non
 
 
 def _band(level: Any) -> tuple[float, float] | None:
-    """Return both ends of a band, infinite where it is open, or None if it is none."""
+    """Return both ends of a band, infinite where it is open, or None if the text is not a band."""
     if isinstance(level, pd.Interval):
         return float(level.left), float(level.right)
     text = str(level).strip()

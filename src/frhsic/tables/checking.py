@@ -1,6 +1,4 @@
-"""Check a table before anything is fitted: which columns are what, their types, and all problems at
-once.
-"""
+"""Check a table before anything is fitted: roles and types of columns, and all problems at once."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ from frhsic.tables.problems import (
 from frhsic.tables.schema import ColumnType, Schema, date_formats
 from frhsic.tables.targets import merge_labels, rarest_label, read_target
 
-# Different whole numbers of a target up to which it may have been meant as classes.
+# A target with at most this many distinct whole numbers may have been meant as classes.
 FEW_NUMBERS = 10
 
 
@@ -51,10 +49,10 @@ class ColumnRoles:
     """Names of the target, of the sensitive attributes and of the features.
 
     `features` and `drop` may hold patterns such as ``x_*``; without `features`, all other columns
-    are features. `positive` is the value of the target that counts as 1, `favourable` the value
-    that is good for a person, on which Equal Opportunity is measured; left out, it is the positive
-    one. `groups` and `order` are columns to split rows by, `weights` has the weights of rows; they
-    are no features. Of rows that are alike in all columns, `drop_repeated` keeps one.
+    are features. `positive` is the value of the target that counts as 1, `favourable` the desirable
+    outcome, on which Equal Opportunity is measured (by default the positive one). `groups` and
+    `order` are columns to split rows by, `weights` contains row weights; none of them are features.
+    `drop_repeated` keeps one of identical rows.
     """
 
     target: str | None
@@ -89,8 +87,8 @@ class ColumnRoles:
         for name in taken:
             if [name] != expand(name, names, table) or name in (self.drop or ()):
                 raise ValueError(
-                    f"{name!r} is to be dropped but is the target, an attribute, or what rows are"
-                    " split or weighted by."
+                    f"{name!r} cannot be dropped: it is the target, an attribute, or the column"
+                    " that rows are split or weighted by."
                 )
         if self.target in self.sensitive:
             raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
@@ -106,20 +104,20 @@ class ColumnRoles:
         features = [name for name in dict.fromkeys(chosen) if name not in excluded]
         if not features:
             raise ValueError(
-                f"no column is left to predict from in {table}, beside the target and the"
+                f"{table} has no column left to predict from, other than the target and the"
                 " attributes."
             )
         if named := [name for name in taken if name in (self.features or ())]:
             raise ValueError(
-                f"{named[0]!r} is named as a feature but is the target, an attribute, or what rows"
-                " are split or weighted by."
+                f"{named[0]!r} cannot be a feature: it is the target, an attribute, or the column"
+                " that rows are split or weighted by."
             )
         return features
 
 
 @dataclass(eq=False)
 class TableCheck:
-    """The columns of a table with their types, and the problems that reading them has met.
+    """The columns of a table with their types, and the problems found while reading them.
 
     Columns that cannot be read are an error, and missing from `table` and `schema`.
 
@@ -163,7 +161,7 @@ class TableCheck:
 
     @contextmanager
     def errors(self, kind: str, name: str, option: str = "") -> Iterator[None]:
-        """Add an error of a column to the problems, and go on."""
+        """Add the error of a column to the problems and continue."""
         try:
             yield
         except (ValueError, TypeError) as error:
@@ -195,8 +193,8 @@ class TableCheck:
                     self.problems.append(Problem("bands", note, (name,), certainty="certain"))
                 if missing := int(column[name].isna().sum()):
                     text = (
-                        f"{missing:,} of {len(column):,} rows lack {name}; they may train the model"
-                        " and are not measured on."
+                        f"{missing:,} of {len(column):,} rows have no {name}; they may be trained"
+                        " on, but are not used to measure the model."
                     )
                     self.problems.append(Problem("missing", text, (name,), missing, "certain"))
         return pd.DataFrame(attributes, self.table.index)
@@ -269,14 +267,14 @@ class TableCheck:
             if repeated := int(alike.duplicated().sum()):
                 text = (
                     f"{repeated:,} of {len(self.table):,} rows repeat an earlier one in every"
-                    f" column, {quote_names(ids)} included; leave them out, or rows that measure"
-                    " the model have also trained it."
+                    f" column, even {quote_names(ids)}. Leave them out; otherwise the model is"
+                    " measured on rows that it was trained on."
                 )
                 self.problems.append(
                     Problem("repeated rows", text, tuple(ids), repeated, option="--drop-repeated")
                 )
         if not kept:
-            text = "no column is left to predict from, beside the target and the attributes."
+            text = "No column is left to predict from, other than the target and the attributes."
             self.problems.append(Problem("no features", text, (), None, "error"))
         return kept
 
@@ -284,7 +282,7 @@ class TableCheck:
         """Read attributes, target and features, and look for problems of all of them."""
         s = self.find_attributes(roles.sensitive)
         clean = s.copy()
-        for problem in self.problems:  # codes that are read as numbers hide what repeats them
+        for problem in self.problems:  # codes read as numbers would hide repetitions
             if problem.values:
                 name = problem.columns[0]
                 clean[name] = mask_codes(clean[name], problem.values)
@@ -331,8 +329,7 @@ def check(
     weights: str | None = None,
     missing: Sequence[str] = (),
 ) -> tuple[Problem, ...]:
-    """Return every problem of a table that is to be trained on, the errors first. Nothing is
-    fitted.
+    """Return every problem of a training table, errors first. Nothing is fitted.
 
     Parameters
     ----------
@@ -352,8 +349,8 @@ def check(
     Returns
     -------
     tuple of Problem
-        Each with its `kind`, a `text`, the `columns` and number of `rows` concerned, how sure it is
-        (`certainty`) and the `option` of the command line that settles it.
+        Each with its `kind`, a `text`, the `columns` and the number of `rows` concerned, its
+        `certainty`, and the command-line `option` that resolves it.
 
     Examples
     --------
@@ -375,24 +372,24 @@ def check(
 
 
 def date_option(cells: pd.Series[Any]) -> str:
-    """Return the option by which the dates of a column are read, where one of the usual formats
-    fits all of them; where several do, that with the day before the month.
+    """Return the option that parses the dates of a column, if one of the usual formats fits all of
+    them; if several do, the one with the day before the month.
     """
     formats = date_formats(cells)
     return option_text("date-format", formats[0]) if formats else ""
 
 
 def _number_target(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield what is odd in a target that is predicted as a number."""
+    """Yield problems of a target that is predicted as a number."""
     name = str(column.name)
     if identifiers(column.to_frame()):
-        text = f"The target {name!r} seems to identify rows; is it what is to be predicted?"
+        text = f"The target {name!r} seems to identify rows. Is it really the column to predict?"
         yield Problem("target", text, (name,))
     values = np.unique(column.dropna().to_numpy(dtype=np.float64))
     if len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
         text = (
             f"The target {name!r} has {len(values)} different values and is predicted as a number;"
-            " to predict one of them against the others, name it with --positive."
+            " to predict one value against all others, pass it with --positive."
         )
         yield Problem("target", text, (name,))
 

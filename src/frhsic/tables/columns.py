@@ -17,12 +17,12 @@ from frhsic.formatting import did_you_mean
 
 Unit = Literal["number", "date", "duration"]
 
-# Columns of a table, and of what a step of a model makes of it: a row takes a number for each.
+# Most columns of a table, and of its encoding: each row takes a number per column.
 MOST_TABLE_COLUMNS = 2**17
 # 0/1 columns that a column of text becomes at most: levels with fewer rows are grouped as "other".
 MOST_ENCODED_LEVELS = 64
-# Features beyond are taken as this number, so that no difference overflows: trees and ranks see
-# their order alone, and one absurd cell must not stop the prediction of a whole file.
+# Larger features are clipped to this number, so that no difference overflows: trees and ranks
+# depend only on their order, and one absurd cell must not stop the prediction of a whole file.
 LARGEST_FEATURE = 1e150
 # Cells of a text file that stand for a missing value.
 MARKS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>", "#N/A")
@@ -58,7 +58,7 @@ def common_name(names: Sequence[str]) -> str:
     >>> common_name(["z_1", "z_2"]), common_name(["a", "b"])
     ('z_*', 'z')
     """
-    # names are no paths: letter by letter
+    # names are not paths: compare letter by letter
     shared = os.path.commonprefix(list(names))  # noqa: RUF071
     if len(names) == 1:
         return names[0]
@@ -115,7 +115,7 @@ def to_pandas(table: Any, name: str = "frame") -> pd.DataFrame:
 
 
 def column_kind(column: pd.Series[Any]) -> Literal["number", "boolean", "category", "date"]:
-    """Return the kind of a column by the type of its values: number, boolean, category or date.
+    """Return the kind of a column from the type of its values: number, boolean, category or date.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def _code_key(text: str) -> str | float:
 def missing_codes(texts: Sequence[str], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the codes for missing values of each column that has some.
 
-    Each text is a list of codes for all columns, or for one of them after its name.
+    Each text is a list of codes for all columns, or "column=codes" for one of them.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def identifies_rows(levels: int, rows: int) -> bool:
 
 
 def feature(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Unit | Literal["category"]]:
-    """Return the values of a column of features, and what they are.
+    """Return the values of a feature column, and their kind.
 
     Numbers, dates and durations become float64 with NaN for missing values, categories objects with
     None for them. Dates count days since 1970 (in UTC if they have a time zone), durations and
@@ -237,7 +237,7 @@ def days(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Literal["date",
         dates = pd.to_datetime(column, utc=True)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"{name} holds dates that cannot be read: {error}. Turn them into numbers."
+            f"{name} contains dates that cannot be converted: {error}. Convert them to numbers."
         ) from error
     return ((dates - pd.Timestamp(0, tz="UTC")) / day).to_numpy(dtype=np.float64), "date"
 
@@ -251,7 +251,7 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
     column
         Values. Messages count rows by the index if it has whole numbers.
     name
-        How messages call the column.
+        Name of the column in messages.
 
     Examples
     --------
@@ -266,7 +266,7 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
     if not pd.api.types.is_numeric_dtype(column):
         if column_kind(column) == "date":
             raise TypeError(
-                f"{name} holds dates or times; turn it into a number, such as days since a"
+                f"{name} contains dates or times; convert it to a number, such as days since a"
                 " reference."
             )
         values = pd.to_numeric(column.astype(object), errors="coerce")
@@ -285,7 +285,7 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
 
 
 def require_moderate(column: pd.Series[Any], values: np.ndarray, name: str) -> None:
-    """Raise if some values of a column, as numbers, are so large that statistics refuse them."""
+    """Raise if numbers of a column are too large for statistics."""
     large = np.abs(values) > _arrays.LARGEST_NUMBER
     if large.any():
         raise ValueError(
@@ -296,13 +296,13 @@ def require_moderate(column: pd.Series[Any], values: np.ndarray, name: str) -> N
 
 
 def examples(column: pd.Series[Any]) -> str:
-    """Return some of the values that should not be in a column, and the row of the first."""
+    """Return a few unexpected values of a column, and the row of the first."""
     shown = ", ".join(repr(str(value)[:30]) for value in column.map(str).unique()[:3])
-    return f"it holds {shown}, first in row {row_number(column, 0)}"
+    return f"it contains {shown}, first in row {row_number(column, 0)}"
 
 
 def row_number(column: pd.Series[Any], position: int) -> int:
-    """Return the number of a row, counted from 1, by an index that counts from 0, or by its
+    """Return the number of a row, counted from 1, from an index that counts from 0 or from its
     position.
     """
     index = column.index[position]
@@ -316,7 +316,7 @@ def plain_level(value: Any) -> Any:
 
 
 def distinct_values(column: pd.Series[Any]) -> list[Any]:
-    """Return the values that a column holds: categories in their own order, others sorted.
+    """Return the distinct values of a column: categories in their own order, others sorted.
 
     Examples
     --------
@@ -341,8 +341,8 @@ def level_text(value: object) -> str:
 
 
 def unify_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
-    """Return labels of text, each in the most frequent of the spellings that differ only in case or
-    blanks, and a sentence if some do.
+    """Merge text labels that differ only in case or blanks into the most frequent spelling; also
+    return a sentence if some do.
     """
     if column_kind(column) != "category":
         return column, []

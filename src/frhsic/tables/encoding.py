@@ -24,8 +24,7 @@ from frhsic.tables.columns import (
     to_pandas,
 )
 
-# Values of a column that its quantile scale remembers at even distances of rank; the tails add a
-# few.
+# Number of evenly spaced quantiles that a quantile scale stores; the tails add a few.
 MOST_KNOTS = 64
 
 Scaling = Literal["quantile", "range"]
@@ -36,8 +35,8 @@ Unknown = Literal["error", "ignore"]
 class Scale:
     """What the scales of numbers share.
 
-    `middle` is the median, whose place a missing value takes. `missing` tells whether training rows
-    lacked the value; then a second column is 1 where it is missing.
+    `middle` is the median, which replaces missing values. `missing` says whether training rows had
+    missing values; if so, a second column is 1 where a value is missing.
     """
 
     name: str
@@ -66,7 +65,7 @@ class Scale:
         return (self.name, f"{self.name}=missing") if self.missing else (self.name,)
 
     def scale_values(self, values: np.ndarray) -> np.ndarray:
-        """Return the place of each value, without missing values."""
+        """Return the scaled values, which must not be missing."""
         raise NotImplementedError
 
     def __call__(self, values: np.ndarray, unknown: Unknown = "ignore") -> np.ndarray:
@@ -83,15 +82,15 @@ class Scale:
 class Quantiles(Scale):
     r"""Piecewise linear map from the training values to their mid-ranks, scaled to [0, 1].
 
-    Heavy tails lose their weight, order and ties stay, and values beyond the training range are put
-    at its ends. Each knot :math:`k_j` is a value that stands for :math:`n_j` training rows, and
+    Heavy tails are compressed, order and ties are kept, and values beyond the training range are
+    clipped to it. Each knot :math:`k_j` is a value that stands for :math:`n_j` training rows, and
 
     .. math:: k_j \mapsto \frac{r_j - r_1}{r_m - r_1}, \qquad r_j = w_1 + \dots + w_{j-1} + \tfrac12
         w_j,
 
     with :math:`w_j = n_j`, but at most a third of the rows that do not have the most frequent
-    value. That bound keeps room for the other values where most rows are zero. With at most
-    :data:`MOST_KNOTS` distinct values, each of them is a knot. A constant column becomes 0.
+    value. That bound keeps room for the other values where most rows are zero. Up to
+    :data:`MOST_KNOTS` distinct values, each is a knot. A constant column becomes 0.
 
     Examples
     --------
@@ -165,9 +164,8 @@ class RangeScale(Scale):
 class Category:
     """Encoder of a categorical column: the 0/1 indicator of each level that the training rows have.
 
-    `other` adds a column for all other levels, unseen ones among them; without it they are all
-    zeros. `missing` adds a column for rows without a value; without it they count as an unseen
-    level.
+    `other` adds a column for all other levels, including unseen ones; without it they are encoded
+    as zeros. `missing` adds a column for missing values; without it they count as an unseen level.
 
     Examples
     --------
@@ -222,9 +220,9 @@ class Category:
             if len(self.levels) > 8:
                 shown += ", ..."
             raise ValueError(
-                f"column {self.name!r} has {value} (row {row}), which no training row has; its"
-                f" levels are {shown}. Map it to one of them, or pass handle_unknown='ignore' to"
-                " give such rows no level."
+                f"column {self.name!r} has {value} (row {row}), which did not occur in training;"
+                f" known levels are {shown}. Map it to one of them, or pass handle_unknown='ignore'"
+                " to encode such rows as zeros."
             )
         return np.asarray(position[:, None] == np.arange(len(self.names)), dtype=np.float64)
 
@@ -261,10 +259,10 @@ class TableEncoding:
         Parameters
         ----------
         table
-            Training rows. Missing values are taken: a number at the place of the median, with an
-            indicator column; a category as a level of its own.
+            Training rows. Missing values are allowed: numbers get the median and an indicator
+            column, categories get a level of their own.
         name
-            How messages call the table.
+            Name of the table in messages.
         scaling : "quantile" or "range"
             How numbers and dates are scaled: :class:`Quantiles` by ranks, or :class:`RangeScale` by
             minimum and maximum, as in the paper.
@@ -278,7 +276,7 @@ class TableEncoding:
                 len({*values.tolist()} - {None}), sum(value is not None for value in values)
             ):
                 raise ValueError(
-                    f"column {label!r} of {name} holds text with {len(set(values.tolist())):,}"
+                    f"column {label!r} of {name} contains text with {len(set(values.tolist())):,}"
                     f" different values in {len(values):,} rows, so it identifies rows. Drop it, or"
                     " encode it first."
                 )
@@ -299,7 +297,7 @@ class TableEncoding:
         """Return the matrix, float64, of a table with the columns that the encoding was fitted on,
         in their order.
 
-        A missing number in a column that had none in training takes the place of the median.
+        A missing number in a column without missing values in training is replaced by the median.
         """
         columns = _table_columns(table, name)
         if len(columns) != len(self.columns):
@@ -311,8 +309,8 @@ class TableEncoding:
             if unit != encoder.unit and encoder.unit != "category":
                 if not pd.isna(values).all():
                     raise ValueError(
-                        f"column {label!r} of {name} holds {HELD[unit]}; in the training rows it"
-                        f" was {HELD[encoder.unit]}."
+                        f"column {label!r} of {name} contains {HELD[unit]}; in training it"
+                        f" contained {HELD[encoder.unit]}."
                     )
                 values = np.full(len(values), np.nan)
             blocks.append(encoder(values, unknown))

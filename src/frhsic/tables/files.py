@@ -1,6 +1,4 @@
-"""Read files of rows and columns piece by piece: cells of a text file as they are written, others
-with their types.
-"""
+"""Read tables from files in chunks: cells of text files as text, others with their types."""
 
 from __future__ import annotations
 
@@ -28,8 +26,10 @@ from frhsic.tables.columns import (
 from frhsic.tables.parquet import ParquetReader
 from frhsic.tables.text import COMPRESSED, TextReader
 
-# Cells of a piece at most.
+# Cells and rows of a piece at most. However short its text is, a model makes hundreds of numbers of
+# a row: one for each fold and function of the attributes.
 PIECE_CELLS = 2_000_000
+PIECE_ROWS = 65_536
 # Rows that are kept at most, and the memory that they may take; of a longer table, a uniform sample
 # is kept.
 KEPT_ROWS = 1_000_000
@@ -111,7 +111,7 @@ class TableFile:
         text = _is_text(path)
         with _readable(path):
             if path.stat().st_size == 0:
-                raise ValueError("it is empty and has not even a header")
+                raise ValueError("it is empty, without even a header")
             if text:
                 reader: Any = TextReader.open(path, separator, decimal, encoding, max_bytes)
             else:
@@ -142,18 +142,20 @@ class TableFile:
 
     @property
     def label_columns(self) -> list[str]:
-        """The column that may say that a row of a text file holds totals, beside those that are
-        read anyway.
+        """The column that may mark rows of totals in a text file, in addition to the columns that
+        are read anyway.
         """
         return list(self.names[:1]) if self.decimal else []
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what was found out rather than known."""
+        """Sentences about what was detected rather than given."""
         return self.reader.notes
 
     def find(self, name: str) -> str:
-        """Return a name if the file has such a column; else raise and suggest the nearest one."""
+        """Return a name if the file has such a column; otherwise raise and suggest the closest
+        one.
+        """
         if name not in self.names:
             raise ValueError(
                 f"{self.path.name} has no column {name!r}.{did_you_mean(name, self.names)}"
@@ -162,7 +164,7 @@ class TableFile:
 
     @contextmanager
     def name_in_errors(self) -> Iterator[None]:
-        """Name the file in errors about its columns and rows."""
+        """Add the name of the file to errors about its columns and rows."""
         try:
             yield
         except (ValueError, TypeError) as error:
@@ -183,7 +185,7 @@ class TableFile:
         A row of a text file that has more or fewer fields than the header raises.
         """
         columns = list(columns)
-        size = max(1, PIECE_CELLS // max(1, len(columns)))
+        size = min(PIECE_ROWS, max(1, PIECE_CELLS // max(1, len(columns))))
         place = 0
         with _readable(self.path):
             for batch in self.reader.batches(columns):
@@ -220,7 +222,7 @@ class FileRows:
         return self.given - self.dropped > len(self.frame)
 
     def without_repeated(self) -> FileRows:
-        """Return the rows that are not alike in all columns to an earlier one."""
+        """Return the rows that do not repeat an earlier one in all columns."""
         frame = self.frame.drop_duplicates()
         repeated = len(self.frame) - len(frame)
         return replace(self, frame=frame, dropped=self.dropped + repeated, repeated=repeated)
@@ -292,8 +294,8 @@ def read_rows(
             )
     if complete == 0:
         raise ValueError(
-            f"every row of {file.path.name} lacks a value in one of {quote_names(required)}; none"
-            " is left."
+            f"every row of {file.path.name} lacks a value in one of {quote_names(required)}; no"
+            " rows remain."
         )
     frame = _sample_rows(parts, keep).sort_index().drop(columns=KEY)
     return FileRows(frame, given, given - complete, tuple(totals))
@@ -340,9 +342,7 @@ def _sample_rows(parts: list[pd.DataFrame], keep: int) -> pd.DataFrame:
 
 
 def _is_text(path: Path) -> bool:
-    """Return whether the ending of a name stands for text; raise if there is no such file or
-    reader.
-    """
+    """Return whether the suffix means text; raise if there is no such file or reader."""
     if not path.is_file():
         if path.exists() and not path.is_dir():
             raise ValueError(
@@ -360,24 +360,20 @@ def _is_text(path: Path) -> bool:
         name = name.removesuffix(compressed)
     if not name.endswith(TEXT_ENDINGS):
         raise ValueError(
-            f"{path.name} ends in {path.suffix or 'nothing'}; there is a reader for .csv, .tsv and"
-            " .parquet. Write the table as one of them."
+            f"{path.name} ends in {path.suffix or 'nothing'}; supported formats are .csv, .tsv and"
+            " .parquet. Convert the table to one of them."
         )
     return True
 
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Name the file in the errors of a reader and of its decompression, and make them
-    ValueErrors.
-    """
+    """Convert errors of readers and decompressors to ValueErrors that name the file."""
     try:
         yield
     except MemoryError as error:
         raise MemoryError(f"{path.name} does not fit into memory.") from error
-    except (
-        Exception
-    ) as error:  # each decompressor, zipfile and pyarrow have exceptions of their own
+    except Exception as error:  # decompressors, zipfile and pyarrow each have their own exceptions
         if isinstance(error, OSError) and error.errno is not None:  # of the system
             raise
         words = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)

@@ -1,4 +1,4 @@
-"""Parquet files: their batches, whose memory is charged before it is taken."""
+"""Parquet files, read in batches whose memory is charged before it is allocated."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ class ParquetReader:
                 budget.charge(width * self.row_count())
             else:
                 raise ValueError(
-                    f"column {name!r} holds lists or records ({kind}); take it apart or drop it"
+                    f"column {name!r} contains lists or records ({kind}); split it into columns or"
+                    " drop it"
                 )
         with self.path.open("rb") as file:
             # as it is stored: one long text may stand for all rows

@@ -1,5 +1,5 @@
-"""What is wrong or odd in a table: columns that should not be features, codes for missing values,
-outliers, repeated rows and people, and cells that cannot be read.
+"""Problems of a table: columns that should not be features, codes for missing values, outliers,
+repeated rows and people, and cells that cannot be read.
 """
 
 from __future__ import annotations
@@ -28,17 +28,15 @@ from frhsic.tables.columns import (
     row_number,
     unify_spelling,
 )
+from frhsic.tables.leaks import LEAST_IN_CLASS, leaks, rank_correlation
 from frhsic.tables.schema import NUMBER_MARKS, ColumnType, Schema, parse_numbers, plain_digits
 
-# Rows below which nothing is suspected, and those that are looked at, at even distances.
+# Fewest rows for these checks, and the number of evenly spaced rows that they inspect.
 LEAST_SUSPECTED_ROWS = 50
 LOOKED_AT_ROWS = 10_000
-# Rows that the rarer class needs, and each value of a column on average.
-LEAST_IN_CLASS = 10
 # Rows of the rarer class below which its scarcity is a problem of its own.
 FEW_IN_CLASS = 50
-# Rank correlation with S, or share of the target's errors or of its variance that one column takes
-# away.
+# Rank correlation of a column that repeats S, and share of rows that come with the same others.
 ALIKE = 0.99
 NAMED_ID = re.compile(
     r"((.*[^a-zA-Z])?(?i:id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number))\W*"
@@ -99,9 +97,7 @@ Certainty = Literal["error", "certain", "likely"]
 
 
 class SuspiciousColumnWarning(UserWarning):
-    """A feature has no values, identifies rows, repeats a sensitive attribute, or gives the target
-    away.
-    """
+    """A feature is empty, identifies rows, repeats a sensitive attribute, or leaks the target."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +115,10 @@ class Problem:
     rows
         Number of rows concerned; None where that is all of them or not known.
     certainty
-        ``"error"`` if the table cannot be used so, ``"certain"`` if it was dealt with as the text
-        says, ``"likely"`` if it is for the user to judge.
+        ``"error"`` if the table cannot be used as it is, ``"certain"`` if the problem was handled
+        as the text says, ``"likely"`` if the user has to decide.
     option
-        Option of the command line that settles it; empty if there is none.
+        Command-line option that resolves it; empty if there is none.
     values
         Values of the column that the problem is about, as text: codes or outliers.
     """
@@ -166,16 +162,13 @@ def identifiers(X: pd.DataFrame) -> list[str]:
 def feature_problems(
     X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFrame
 ) -> Iterator[Problem]:
-    """Yield what is odd in features.
+    """Yield problems of features.
 
     - A column has no values at all.
     - A column of numbers identifies rows or people by the rules of :func:`identifiers`.
     - A column repeats a sensitive attribute if it has its name, or if their rank correlation is at
       least 0.99 in absolute value.
-    - A column gives the target away if it takes away 99 % of the errors of the constant prediction:
-      the area under its ROC curve is at least 0.995 or at most 0.005, or with at most 64 different
-      values, their most frequent class is right; for a number, if the squared rank correlation is
-      at least 0.99.
+    - Columns give the target away, by the rules of :func:`~frhsic.tables.leaks.leaks`.
     - At least 1 % of the rows, and ten, repeat an earlier row in all columns but identifiers, and
       hardly any repeats one in all but the target: persons that came twice, not coarse columns.
 
@@ -203,7 +196,7 @@ def feature_problems(
     for attribute in map(str, s):
         known = s[attribute].to_numpy()[rows]
         for name, values in columns.items():
-            if name == attribute or _correlation(values, known) >= ALIKE:
+            if name == attribute or rank_correlation(values, known, LEAST_SUSPECTED_ROWS) >= ALIKE:
                 yield Problem(
                     "attribute repeated",
                     f"{name!r} repeats the sensitive attribute {attribute!r}, which the prediction"
@@ -213,30 +206,27 @@ def feature_problems(
                 )
     if y is None or len(X) < LEAST_SUSPECTED_ROWS:
         return
-    for name, values in columns.items():
-        if _gives_away(values, y[rows], classes):
-            yield Problem(
-                "leak",
-                f"{name!r} alone predicts the target nearly without error. If it is known only"
-                " after the target, drop it.",
-                (name,),
-                option=option_text("drop", name),
-            )
-        else:
-            yield from _settling_level(name, values, y[rows], classes)
+    for leak in leaks(columns, y[rows], classes):
+        name = leak.columns[0]
+        yield Problem(
+            "leak",
+            f"{capitalize(leak.text)}. If {name!r} is known only after the target, drop it.",
+            leak.columns,
+            option=option_text("drop", name),
+        )
     if repeated := _repeated_rows(X, y, s):
         yield Problem(
             "repeated rows",
             f"{repeated:,} of {len(X):,} rows repeat an earlier one in every column but"
-            " identifiers. If these are the same persons, leave them out or pass the persons as"
-            " groups; otherwise rows that measure the model have also trained it.",
+            " identifiers. If these are the same people, leave the repeated rows out or pass the"
+            " people as groups; otherwise the model is measured on rows that it was trained on.",
             rows=repeated,
             option="--drop-repeated",
         )
 
 
 def option_text(name: str, value: str) -> str:
-    """Return an option as it is typed into a shell."""
+    """Return an option quoted for a shell."""
     return f"--{name} {shlex.quote(value)}"
 
 
@@ -273,7 +263,7 @@ def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
             "repeated identifier",
             f"{name!r} seems to identify {levels:,} people with"
             f" {table[name].count() / levels:.2g} rows each. If so, pass it as groups, so that"
-            " nobody both trains and measures the model.",
+            " no person is in both the training and the held-out rows.",
             (name,),
             int(table[name].count()),
             option=option_text("groups", name),
@@ -291,7 +281,7 @@ def _settled_share(table: pd.DataFrame, name: str) -> float:
 
 
 def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
-    """Return what an identifier is one of: rows, or people with several rows each."""
+    """Return a problem for an identifier of rows, or of people with several rows each."""
     name = str(column.name)
     present = column.dropna()
     people = present.nunique()
@@ -301,7 +291,7 @@ def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
         return Problem(
             "repeated identifier",
             f"{name!r} seems to identify {people:,} people with {each:.2g} rows each{remedy} as"
-            " groups, so that nobody both trains and measures the model.",
+            " groups, so that no person is in both the training and the held-out rows.",
             (name,),
             len(present),
             option=option_text("groups", name),
@@ -341,13 +331,13 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         occurs = f"{shown} {'occurs' if number == 1 else 'occur'} {times} in {name!r}"
         next_value = _plain_number(sign * ends[number])
         kind = "missing code"
-        text = f"{occurs} (next value: {next_value}). If it means missing, read it so."
+        text = f"{occurs} (next value: {next_value}). If it means missing, treat it as missing."
         if (rows[:number] < LEAST_CODED_ROWS).any():
             kind = "outlier"
             first = row_number(present[present.isin(far)], 0)
             text = (
                 f"{occurs}, first in row {first:,}, far from the next value, {next_value}. If it is"
-                " a mistake, correct it or read it as missing."
+                " a mistake, correct it or treat it as missing."
             )
         codes = tuple(level_text(float(value)) for value in far)
         option = option_text("missing", f"{name}={','.join(codes)}")
@@ -369,12 +359,12 @@ def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Itera
 
 
 def _code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
-    """Return what is said of codes that no neighbours are named for."""
+    """Return a problem for codes without a neighbouring value to name."""
     shown = ", ".join(code.replace("-", "−") for code in codes)
     return Problem(
         "missing code",
         f"{shown} {'occurs' if len(codes) == 1 else 'occur'} {rows:,} times in {name!r}. If it"
-        " means missing, read it so.",
+        " means missing, treat it as missing.",
         (name,),
         rows,
         option=option_text("missing", f"{name}={','.join(codes)}"),
@@ -462,14 +452,15 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
     for word, names in words.items():
         yield Problem(
             "missing code",
-            f"{word!r} is a value of {quote_names(names)}. If it means missing, read it so.",
+            f"{word!r} is a value of {quote_names(names)}. If it means missing, treat it as"
+            " missing.",
             tuple(names),
             option=" ".join(option_text("missing", f"{name}={word}") for name in names),
         )
 
 
 def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) -> Problem:
-    """Return how amounts of money and the like are read."""
+    """Return a note on how amounts of money and similar text are parsed."""
     bare = cells.str.strip()
     bare = bare[~bare.isin(NUMBER_MARKS)]
     plain = bare[plain_digits(bare, decimal)[0] != bare]
@@ -528,8 +519,8 @@ def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
         if large.any():
             yield Problem(
                 "too large",
-                f"{str(name)!r} has numbers beyond {LARGEST_FEATURE:g}, which are taken as this"
-                f" one: {examples(column[large])}.",
+                f"{str(name)!r} has numbers beyond {LARGEST_FEATURE:g}, which are replaced by"
+                f" it: {examples(column[large])}.",
                 (str(name),),
                 int(large.sum()),
                 "certain",
@@ -544,10 +535,10 @@ def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
             option = option_text("row-weights", text)
             yield Problem(
                 "weights",
-                f"{text!r} may hold weights of rows. If so, pass it as weights by {option}; it is a"
-                " feature otherwise.",
+                f"{text!r} may contain row weights. If so, pass it with {option}; otherwise it is"
+                " used as a feature.",
                 (text,),
-                option="" if text.casefold() == "weight" else option,  # bodies have weights, too
+                option="" if text.casefold() == "weight" else option,  # it may be body weight
             )
 
 
@@ -571,7 +562,7 @@ def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     --------
     >>> labels = pd.Series(["Approved", "Denied", "Appr."], name="loan")
     >>> [problem.text for problem in label_problems(labels)]
-    ["'Appr.' may be short for 'Approved' in 'loan', but is a label of its own. If it is, ..."]
+    ["'Appr.' may be an abbreviation of 'Approved' in 'loan', but counts as a separate label. ..."]
     """
     labels = column.astype(str).unique().tolist()
     if len(labels) > MOST_ENCODED_LEVELS:
@@ -588,14 +579,14 @@ def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
             yield Problem(
                 "labels",
                 f"{label!r} may be short for {longer[0]!r} in {name!r}, but is a label of its own."
-                " If it is, write both alike.",
+                " If it is, use one spelling.",
                 (name,),
                 int((column.astype(str) == label).sum()),
             )
 
 
 def require_none(problems: Sequence[Problem], table: str) -> None:
-    """Raise one error with all problems because of which a table cannot be used."""
+    """Raise one error that lists all problems that make the table unusable."""
     errors = [str(problem) for problem in problems if problem.certainty == "error"]
     if len(errors) == 1:
         raise ValueError(f"{table}: {errors[0]}")
@@ -622,63 +613,5 @@ def _identifies(name: str, column: pd.Series[Any]) -> bool:
     if different < len(values) or different < LEAST_SUSPECTED_ROWS:
         return False
     pairs = different * (different - 1) / 2
-    # of all laws on a range, the uniform one repeats least
+    # of all distributions on a range, the uniform one has the fewest ties
     return bool(pairs >= EXPECTED_PAIRS * (np.ptp(values) + 1) or (np.diff(values) > 0).all())
-
-
-def _settling_level(
-    name: str, values: np.ndarray, codes: np.ndarray, classes: int
-) -> Iterator[Problem]:
-    """Yield a level all of whose rows have one class that most other rows do not have."""
-    levels, known = pd.factorize(values)
-    if not 0 < len(known) <= MOST_ENCODED_LEVELS or classes != 2:
-        return
-    for level, label in enumerate(known):
-        has = levels == level
-        rate = codes[has].mean()
-        others = codes[~has].mean() if (~has).any() else rate
-        if has.sum() >= FEW_IN_CLASS and rate in (0, 1) and abs(rate - others) > 1 / 2:
-            yield Problem(
-                "leak",
-                f"All {has.sum():,} rows whose {name!r} is {level_text(label)!r} have the same"
-                f" target. If it is known only after the target, drop {name!r}.",
-                (name,),
-                int(has.sum()),
-            )
-
-
-def _correlation(values: np.ndarray, other: np.ndarray) -> float:
-    """Return the absolute rank correlation on the rows that have both; 0 for categories."""
-    if values.dtype == object:
-        return 0.0
-    table = (
-        pd.DataFrame({"values": values, "other": other})
-        .corr("spearman", min_periods=LEAST_SUSPECTED_ROWS)
-        .to_numpy()
-    )
-    return float(np.nan_to_num(abs(table[0, 1])))
-
-
-def _gives_away(values: np.ndarray, codes: np.ndarray, classes: int) -> bool:
-    levels: Any = pd.factorize(values, use_na_sentinel=False)[0]
-    if not classes:
-        if values.dtype != object or levels.max() >= len(codes) / LEAST_IN_CLASS:
-            return _correlation(values, codes) ** 2 >= ALIKE
-        means = np.bincount(levels, codes) / np.bincount(levels)
-        return bool(np.square(codes - means[levels]).mean() <= (1 - ALIKE) * codes.var())
-    if levels.max() < min(MOST_ENCODED_LEVELS, len(codes) / LEAST_IN_CLASS):
-        cells = levels * classes + codes.astype(np.int64)
-        counts = np.bincount(cells, minlength=(levels.max() + 1) * classes).reshape(-1, classes)
-        errors = len(codes) - counts.max(axis=1).sum()
-        constant = len(codes) - counts.sum(axis=0).max()
-        return bool(constant >= LEAST_IN_CLASS and errors <= (1 - ALIKE) * constant)
-    if values.dtype == object or classes > 2:
-        return False
-    known = ~np.isnan(values)
-    positive = codes[known] == 1
-    if min(positive.sum(), (~positive).sum()) < LEAST_IN_CLASS:
-        return False
-    # the area under the ROC curve, from ranks
-    ranks = pd.Series(values[known]).rank().to_numpy()
-    area = (ranks[positive].mean() - (positive.sum() + 1) / 2) / (~positive).sum()
-    return bool(abs(2 * area - 1) >= ALIKE)

@@ -1,8 +1,8 @@
-"""The schema of a table: what each column holds, learned once over all rows and applied to every
+"""The schema of a table: the type of each column, learned once from all rows and applied to every
 later table.
 
-A cell is read by the schema alone, never by its neighbours: the level "007" stays "007" in a file
-whose other codes are all digits.
+Cells are converted by the schema, never by inspecting their neighbours: the level "007" stays "007"
+in a file whose other codes are all digits.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ from frhsic.tables.columns import (
     plain_level,
 )
 
-# What a column holds. The levels of "text" are known but not fixed; a "category" has the type of
-# pandas.
+# Kinds of columns. The levels of "text" are known but not fixed; a "category" is pandas' type.
 ColumnKind = Literal[
     "number", "boolean", "date", "duration", "text", "category", "identifier", "empty"
 ]
@@ -50,16 +49,16 @@ _UNIT = (
     r"|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|TRY)\b|kr\.?)"
 )
 UNITS = rf"^([-+]?)\s*{_UNIT}\s*|\s*{_UNIT}$"
-# Signs between groups of three digits that no number has as its decimal sign.
+# Thousands separators that are never decimal signs.
 GROUP_SIGNS = r"(?<=[0-9])['\u2019\u00a0\u202f\u2009 ](?=[0-9]{3}(?![0-9]))"
-# Letters behind a number that stand for thousands and millions.
+# Suffixes for thousands and millions.
 MAGNITUDES = {"k": "e3", "m": "e6"}
-# Digits that would be lost in a number: a column that has such a cell holds codes.
+# Leading zeros would be lost in a number: a column with such a cell contains codes.
 CODE = r"^[-+]?(?:0[0-9]|[0-9]{16,}$)"
-# Share of the different values that look like dates from which on a column holds dates.
+# A column contains dates if at least this share of its distinct values look like dates.
 MOST_DATES = 0.5
 LEVELLED = ("text", "category", "identifier")
-# Rows up to which levels are looked up cell by cell, which is quicker than pandas' factorize.
+# Up to this many rows, levels are looked up cell by cell, which is faster than pandas' factorize.
 FEW_ROWS = 8
 _DAY = "(0?[1-9]|[12][0-9]|3[01])"
 _MONTH = "(jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-zä]*"
@@ -69,7 +68,7 @@ DATE = (
     f"|[0-9]{{4}}[-/. ]{_DAY}[-/. ]{_DAY}"
     f"|({_DAY}[-. ]+{_MONTH}|{_MONTH}[-. ]+{_DAY})[-., ]+[0-9]{{2,4}})([T ,].*)?"
 )
-# Formats that are tried where the usual ones do not fit, those with the day first before others.
+# Formats that are tried if the usual ones do not fit, day-first formats before others.
 DATE_FORMATS = (
     "%d/%m/%Y",
     "%m/%d/%Y",
@@ -108,10 +107,10 @@ class ColumnType:
 
     def __post_init__(self) -> None:
         if self.date_format:
-            _dates(pd.Series(["x"]), self.date_format)  # a text that is no format raises
+            _dates(pd.Series(["x"]), self.date_format)  # text that is not a format raises
 
     def __call__(self, column: pd.Series[Any], decimal: str = ".") -> pd.Series[Any]:
-        """Return the values with the type of the kind, NaN where they are missing."""
+        """Return the values in the column's type, NaN where they are missing."""
         if self.kind == "empty":
             values: Any = np.nan
         elif self.kind in LEVELLED:
@@ -132,7 +131,9 @@ class ColumnType:
         return pd.Categorical(values, categories=list(self.levels), ordered=self.ordered)
 
     def _from_text(self, column: pd.Series[Any], decimal: str) -> Any:
-        """Return cells of text as values; raise if one cannot be read and is no mark."""
+        """Return cells of text as values; raise if one cannot be parsed and is not a mark for
+        missing.
+        """
         codes, values = pd.factorize(column)
         cells = pd.Series(values, dtype=str).str.strip()
         missing = cells.isin(NUMBER_MARKS)
@@ -149,12 +150,14 @@ class ColumnType:
         if self.kind == "date":
             date_format = self.date_format or "2024-05-31 or 31.05.2024"
             return ValueError(
-                f"column {self.name!r} holds dates; {shown}, which is not written as {date_format}."
-                " Say how they are written by --date-format, such as %d/%m/%Y (in Python, use"
-                " pd.to_datetime)."
+                f"column {self.name!r} is a date column, but {shown}, which does not match"
+                f" {date_format}. Pass the format with --date-format, such as %d/%m/%Y (in Python,"
+                " use pd.to_datetime)."
             )
         held = {"number": "numbers", "boolean": "true and false", "duration": "durations"}
-        return ValueError(f"column {self.name!r} held {held[self.kind]} in training; {shown}.")
+        return ValueError(
+            f"column {self.name!r} contained {held[self.kind]} in training, but {shown}."
+        )
 
     @cached_property
     def _positions(self) -> dict[str, int]:
@@ -163,7 +166,7 @@ class ColumnType:
 
     @cached_property
     def _spellings(self) -> dict[str, int]:
-        """The position of each level, by its text without regard to case, where only one has it."""
+        """The position of each level, by its casefolded text where that is unique."""
         folds = [fold_text(text) for text in self._positions]
         counts = Counter(folds)
         return {fold: place for place, fold in enumerate(folds) if counts[fold] == 1}
@@ -179,9 +182,7 @@ class ColumnType:
         return None if pd.isna(cell) else self._position(level_text(cell))
 
     def code(self, cell: Any, missing: Sequence[str] = ()) -> float:
-        """Return one value as a number, as :meth:`codes` does; `missing` are codes for missing
-        values.
-        """
+        """Return one value as a number, like :meth:`codes`; `missing` has its missing codes."""
         if cell is None or cell != cell:
             return math.nan
         if self.kind in LEVELLED and isinstance(cell, str) and not missing:
@@ -194,7 +195,7 @@ class ColumnType:
 
     def codes(self, column: pd.Series[Any]) -> np.ndarray:
         """Return the values as float64: levels by their positions, dates and durations in days, NaN
-        where they are missing or no level of training.
+        where they are missing or did not occur in training.
         """
         name = f"column {self.name!r}"
         if self.kind in LEVELLED:
@@ -211,7 +212,7 @@ class ColumnType:
         return numbers(column, name)
 
     def count_unseen(self, column: pd.Series[Any]) -> Counter[str]:
-        """Count the values that are no level of training."""
+        """Count the values that did not occur in training."""
         if self.kind not in ("text", "category"):
             return Counter()
         codes, levels = self._match_levels(column)
@@ -249,7 +250,7 @@ class ColumnType:
 
 @dataclass(frozen=True)
 class Schema:
-    """What each column of a table holds, and how a text file of it is written.
+    """The type of each column of a table, and the format of its text file.
 
     Attributes
     ----------
@@ -257,8 +258,8 @@ class Schema:
     decimal : str
         Decimal sign of text.
     separator : str
-        Character between the fields of the file that it was learned from; empty if it was no text
-        file.
+        Character between the fields of the file that it was learned from; empty if that was not a
+        text file.
     fingerprint : str
         SHA-256 of that file, empty if it is not known.
     missing : dict
@@ -290,7 +291,7 @@ class Schema:
         separator: str = "",
         date_format: str = "",
     ) -> Schema:
-        """Learn what the columns of a table hold, from all of its rows.
+        """Learn the types of the columns of a table from all of its rows.
 
         Parameters
         ----------
@@ -329,8 +330,8 @@ class Schema:
     ) -> pd.DataFrame:
         """Return the columns of the schema, each with the type of its kind.
 
-        `decimal` and `date_format` are those of another file. The format replaces the one that was
-        learned; if none was, all dates in text are read by it.
+        `decimal` and `date_format` describe the new file. The date format replaces the learned one,
+        if any, for all dates in text.
         """
         sign = decimal or self.decimal
         learned = any(column.date_format for column in self.columns)
@@ -374,7 +375,7 @@ class Schema:
         return mask_codes(table[name], self.missing.get(name, ()))
 
     def count_unseen(self, table: pd.DataFrame) -> dict[str, Counter[str]]:
-        """Count the values of each column that are no level of training."""
+        """Count, for each column, the values that did not occur in training."""
         return {
             column.name: column.count_unseen(self._cells(table, column.name))
             for column in self.columns
@@ -456,7 +457,7 @@ def _learn_from_text(
 
 
 def _merge_spellings(counts: Counter[str]) -> Counter[str]:
-    """Return levels of which none differ only in case: each in its most frequent spelling."""
+    """Merge levels that differ only in case, keeping the most frequent spelling of each."""
     merged: dict[str, Counter[str]] = {}
     for level, rows in counts.items():
         merged.setdefault(fold_text(level), Counter())[level] = rows
@@ -471,8 +472,8 @@ def _factorize(column: pd.Series[Any]) -> tuple[Any, Any]:
         codes, values = pd.factorize(column)
     except TypeError as error:
         raise TypeError(
-            f"column {str(column.name)!r} holds lists or records ({error}); take it apart or drop"
-            " it."
+            f"column {str(column.name)!r} contains lists or records ({error}); split it into"
+            " columns or drop it."
         ) from error
     return codes, np.asarray(values, dtype=object)
 
@@ -488,7 +489,7 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
         return pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
     try:
         if "%" not in date_format:
-            raise ValueError("it has no %")
+            raise ValueError("it contains no %")
         return pd.to_datetime(cells, format=date_format, errors="coerce", utc=True)
     except (ValueError, re.error) as error:
         raise ValueError(
@@ -520,8 +521,8 @@ def plain_digits(cells: pd.Series[Any], decimal: str) -> tuple[pd.Series[Any], s
 
 
 def _money_sign(cells: pd.Series[Any], decimal: str) -> str:
-    """Return the decimal sign of amounts of money: the one before one or two digits at the end, or
-    not the one before three.
+    """Return the decimal sign of amounts of money: the sign before one or two final digits, not the
+    one before three.
     """
     cents = cells.str.extract(r"([.,])[0-9]{1,2}(?:e[36])?$")[0].dropna()
     if len(cents):
@@ -567,7 +568,7 @@ def remove_grouping(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
 
 
 def parse_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Return text as the nearest float64, NaN where it is no number."""
+    """Return text as the nearest float64, NaN where it is not a number."""
     import pyarrow as pa
 
     if decimal == ",":

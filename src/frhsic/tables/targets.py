@@ -22,7 +22,7 @@ from frhsic.tables.columns import (
 # Affirmative and negative answers.
 YES = {"yes", "y", "true", "t", "1", "1.0", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "sim"}
 NO = {"no", "n", "false", "f", "0", "0.0", "nein", "falsch", "non", "faux", "não"}
-# Classes of text, or of whole numbers, that a target has at most.
+# Largest number of classes of a target of text or whole numbers.
 MOST_CLASSES = 20
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
@@ -33,7 +33,7 @@ def read_target(
     """Read a target without missing values: text and two different numbers are classes, other
     numbers a regression.
 
-    Labels that differ only in case or in blanks around them are merged, and so are answers of the
+    Labels that differ only in case or surrounding blanks are merged, and so are answers with the
     same meaning, such as yes and y.
 
     Parameters
@@ -49,10 +49,10 @@ def read_target(
     codes
         0, 1, ... for each row, or its number for a regression.
     classes
-        What the codes stand for, as text, booleans or numbers; None for a regression. Where a value
-        stands against several others, the first class is "not" and this value.
+        What the codes stand for, as text, booleans or numbers; None for a regression. If one value
+        is compared with several others, the first class is "not" followed by this value.
     notes
-        Sentences on labels that were taken as one, and on the rows of each class.
+        Sentences about merged labels and about the number of rows of each class.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def read_target(
             option = " (--positive VALUE)" if len(values) > MOST_CLASSES else ""
             raise ValueError(
                 f"target {name!r} is text with {len(values)} different values: {shown}{more}. Say"
-                f" which of them counts as 1{option}, against the others."
+                f" which one counts as 1{option}; all others count as 0."
             )
         classes = np.array([level_text(value) for value in values], dtype=object)
         codes = column.map(dict(zip(values, range(len(values))))).to_numpy(dtype=np.float64)
@@ -112,8 +112,8 @@ def rarest_label(column: pd.Series[Any]) -> str | None:
 
 
 def merge_labels(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
-    """Return labels of which none differ only in case or blanks, or are answers of the same
-    meaning, and sentences on those that were merged.
+    """Return labels after merging those that differ only in case or blanks and answers with the
+    same meaning, with sentences about what was merged.
     """
     column, notes = unify_spelling(column)
     column, more = _merge_answers(column)
@@ -121,8 +121,8 @@ def merge_labels(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
 
 
 def _merge_answers(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
-    """Return labels in which answers of the same meaning are one, each as the most frequent of
-    them, and a sentence if there are some; only where both meanings occur.
+    """Return labels after merging answers with the same meaning into the most frequent one, with a
+    sentence about it; only if both meanings occur.
     """
     if column_kind(column) != "category":
         return column, []
@@ -150,7 +150,7 @@ def _sense(label: object) -> str | None:
 
 
 def _merged_answer(positive: object, values: list[Any]) -> object:
-    """Return the value that has the meaning of an answer, where the answer itself was merged."""
+    """Return the value that an answer was merged into."""
     sense = _sense(positive)
     if sense is None or fold_text(positive) in map(fold_text, values):
         return positive
@@ -158,7 +158,7 @@ def _merged_answer(positive: object, values: list[Any]) -> object:
 
 
 def _class_sentence(column: pd.Series[Any], codes: np.ndarray) -> str:
-    """Return a sentence on the rows of each class."""
+    """Return a sentence with the number of rows of each class."""
     labels = column.astype(object).map(level_text)
     ones = Counter(labels[codes == 1])
     zeros = Counter(labels[codes == 0])
@@ -195,13 +195,13 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
     if pd.api.types.is_bool_dtype(column):
         if (word := fold_text(positive)) not in _TRUTH:
             raise ValueError(
-                f"{positive!r} is not a value of {name!r}, which holds True and False; pass one of"
-                " them."
+                f"{positive!r} is not a value of {name!r}, which contains True and False; pass one"
+                " of them."
             )
         values = column.eq(_TRUTH[word]).to_numpy(dtype=np.float64, na_value=np.nan)
     elif pd.api.types.is_numeric_dtype(column):
         try:
-            # what is no number raises, and is caught
+            # text that is not a number raises, and is caught
             equal = column.eq(float(positive))  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Text files of rows and columns, such as CSV: how one is written, and its cells as they stand."""
+"""Text tables such as CSV: detect the format and read cells without converting them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from frhsic._files import TABLE_TIMES, Budget
 
 # Bytes of a text file that are parsed at once.
 PARSED_BYTES = 2**24
-# Lines, and characters of them, by which a text file is known.
+# Lines, and characters per line, used to detect the format of a text file.
 SNIFFED_LINES = 50
 SNIFFED_CHARACTERS = 2**22
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zip": None}
-# What text is read as that is not UTF-8: the first in which each byte has a meaning.
+# Encodings tried for text that is not UTF-8: the first in which every byte is valid.
 WINDOWS = {"cp1252": "Windows-1252", "cp1250": "Windows-1250", "latin-1": "Latin-1"}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _POINT = re.compile(r"[-+]?[0-9]*\.[0-9]+")
 _COMMA = re.compile(r"[-+]?([0-9]+|[1-9][0-9]{0,2}(\.[0-9]{3})+),[0-9]+")
-# What may be a fraction, or groups of three digits where another cell is 1.234,5.
+# May be a decimal number, or digits in groups of three if another cell is 1.234,5.
 _GROUPS = re.compile(r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}")
-# Text that a spreadsheet takes for a formula, and what is none of it: signed numbers, a sign alone.
+# Text that a spreadsheet takes for a formula, except signed numbers and a lone sign.
 _FORMULA = re.compile(r"'*(\s*[=+\-@＝＋－＠]|[\t\r\n])")
 _SIGNED = re.compile(r"\s*[-+][0-9.,]*([eE][-+]?[0-9]+)?%?\s*")
 
@@ -52,7 +52,7 @@ class TextReader:
     header_lines
         Lines up to the end of the header.
     notes
-        Sentences on what was found out rather than known.
+        Sentences about what was detected rather than given.
     """
 
     path: Path
@@ -72,14 +72,14 @@ class TextReader:
         encoding: str | None,
         max_bytes: int | None = None,
     ) -> TextReader:
-        """Find out how a file is written, as far as that is not known."""
+        """Detect how a file is written, as far as that is not given."""
         found_encoding = _encoding(path, encoding, max_bytes)
         with _open_text(path, found_encoding) as file:
             lines = _first_lines(file)
             whole = not file.readline(1)
         blank = len(list(itertools.takewhile(lambda line: not line.strip(), lines)))
         if blank == len(lines):
-            raise ValueError("it is empty and has not even a header")
+            raise ValueError("it is empty, without even a header")
         usual = "\t" if {suffix.lower() for suffix in path.suffixes} & {".tsv", ".txt"} else ","
         delimiter = separator or _separator(lines, usual, whole=whole)
         header, *rows = _split_lines(lines, delimiter, whole=whole) or [[]]
@@ -89,8 +89,7 @@ class TextReader:
         sign = decimal or _decimal(rows, delimiter)
         if delimiter == sign:
             raise ValueError(
-                f"{sign!r} cannot separate its fields and be the decimal sign; say what separates"
-                " them"
+                f"{sign!r} cannot be both the separator and the decimal sign; pass the separator"
             )
         notes = []
         if delimiter not in (usual, separator):
@@ -99,8 +98,8 @@ class TextReader:
             notes.append(f"{path.name} was read with decimal commas.")
         if encoding is None and found_encoding in WINDOWS:
             notes.append(
-                f"{path.name} is not UTF-8; it was read as {WINDOWS[found_encoding]}. Name another"
-                " encoding by --encoding, such as cp1250."
+                f"{path.name} is not UTF-8; it was read as {WINDOWS[found_encoding]}. Pass another"
+                " encoding with --encoding, such as cp1250."
             )
         return cls(
             path=path,
@@ -149,7 +148,8 @@ class TextReader:
             except pa.ArrowInvalid as error:
                 sign = SEPARATORS.get(self.separator, repr(self.separator))
                 raise ValueError(
-                    f"fields are read between {sign}, and text with them needs quotes; {error}"
+                    f"fields are separated by {sign}, so text that contains it needs quotes;"
+                    f" {error}"
                 ) from error
 
 
@@ -169,22 +169,22 @@ def _encoding(path: Path, known: str | None, max_bytes: int | None) -> str:
             break
         return encoding
     raise ValueError(
-        f"it is not text in the encoding {known or 'utf-16'}; name the right one by --encoding,"
+        f"it is not text in the encoding {known or 'utf-16'}; pass the right one with --encoding,"
         " such as cp1252"
     )
 
 
 def _check_text(path: Path, encoding: str, budget: Budget) -> None:
-    """Read a whole file; raise if it is no text, unpacks to far more than its size, or has a line
-    that does not fit into a block.
+    """Read a whole file; raise if it is not text, decompresses to far more than its size, or has a
+    line longer than a block.
     """
     line = 0
     with _open_text(path, encoding) as file:
         while text := file.read(2**20):
             if "\0" in text:
                 raise ValueError(
-                    "it has a NUL character; it is damaged or in another encoding, which"
-                    " --encoding names"
+                    "it contains a NUL character, so it is damaged or in another encoding; pass"
+                    " that with --encoding"
                 )
             line = 0 if "\n" in text or "\r" in text else line + len(text)
             if line > PARSED_BYTES:
@@ -203,8 +203,8 @@ def _first_lines(file: Iterable[str]) -> list[str]:
 
 
 def _split_lines(lines: list[str], separator: str, *, whole: bool) -> list[list[str]]:
-    """Return the fields of rows that are not blank; unless the lines are the whole file, without
-    the last row, which may go on.
+    """Return the fields of rows that are not blank; unless the lines are the whole file, drop the
+    last row, which may continue.
     """
     reader = csv.reader(lines, delimiter=separator)
     rows = [row for row in reader if "".join(row).strip()]
@@ -246,7 +246,7 @@ def _open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
 
 
 def _open(path: Path) -> Any:
-    """Open a file that may be compressed, by the ending of its name."""
+    """Open a file that may be compressed, as its suffix says."""
     import pyarrow as pa
 
     ending = path.suffix.lower()
@@ -261,8 +261,7 @@ def _open(path: Path) -> Any:
 
 
 def with_points(value: Any) -> Any:
-    """Return text that is a number with a decimal comma with a point, and no other; anything else
-    as it is.
+    """Replace a decimal comma by a point in text that is a number; return anything else as it is.
 
     Examples
     --------
@@ -275,8 +274,8 @@ def with_points(value: Any) -> Any:
 
 
 def shield(value: Any) -> Any:
-    """Return text that a spreadsheet would run as a formula with a quote before it; anything else
-    as it is.
+    """Put a quote before text that a spreadsheet would run as a formula; return anything else as it
+    is.
 
     Examples
     --------

@@ -18,16 +18,16 @@ from frhsic.tables.problems import Problem, require_none
 from frhsic.tables.schema import Schema
 from frhsic.tables.targets import is_positive
 
-# Rows that an audit needs.
+# Fewest rows for an audit.
 LEAST_HELD_OUT = 20
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Rows to train on and to measure on.
+    """Rows for training and evaluation.
 
-    Features may be missing. A row whose sensitive attribute is missing may train and is not
-    measured on.
+    Features may have missing values. Rows with a missing sensitive attribute are used for training
+    but not for evaluation.
 
     Attributes
     ----------
@@ -48,14 +48,14 @@ class TrainingTable:
     removed
         Number of them that hold totals or repeat an earlier row.
     notes
-        Sentences that a reader should see.
+        Notes for the user.
     given
-        Number of rows of the table, those that were dropped or not drawn among them; 0 if they are
-        all here.
+        Number of rows of the table, including rows that were dropped or not sampled; 0 if none
+        were.
     favourable
-        The label that is good for a person, or None for the positive one.
+        The favourable label, or None for the positive one.
     groups
-        Column of rows that belong together, or None.
+        Column that identifies rows that belong together, or None.
     order
         Column to split rows by, such as a date, or None.
     weights
@@ -63,7 +63,7 @@ class TrainingTable:
     places
         Position of each row in the file, or None.
     schema
-        What the features hold in the file; None if there was none.
+        What the features contain in the file; None without a file.
     """
 
     X: pd.DataFrame
@@ -85,7 +85,7 @@ class TrainingTable:
     sensitive_schema: Schema | None = None
 
     def split(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows to train on and those held out, of which each has the sensitive
+        """Return the training rows and the held-out rows, all of which have the sensitive
         attributes.
         """
         train, held = held_out_rows(
@@ -142,16 +142,16 @@ def read_training_table(
     """Read a file and learn its schema. Rows without a target are dropped; of a long file, a
     uniform sample is kept.
 
-    Columns that identify rows are left out unless `roles` name them as features, and those without
-    any value always, with a note. All problems because of which the table cannot be used are one
-    error.
+    Columns that identify rows are dropped, with a note, unless `roles` name them as features;
+    columns without any value are always dropped. All problems that make the table unusable are
+    reported in one error.
 
     Parameters
     ----------
     file
         The file.
     roles
-        Which columns are what.
+        The roles of the columns.
     seed
         As in :func:`frhsic.tables.files.read_rows`.
     """
@@ -193,7 +193,7 @@ def _favourable_class(
         return None
     if classes is None:
         raise ValueError(
-            f"favourable={favourable!r} is for a target of two classes; this one is a number."
+            f"favourable={favourable!r} needs a target with two classes; this one is numeric."
         )
     rows = is_positive(column, favourable, str(column.name)) == 1
     if not rows.any():

@@ -176,8 +176,7 @@ class TrainingData:
         shapes = {(p.rows, p.labelled, *p.widths, p.held_out is None) for p in parts}
         if len(shapes) != 1:
             raise ValueError(
-                "the splits differ in rows, columns, or what they hold:"
-                f" {sorted(map(str, shapes))}."
+                f"the splits differ in rows, columns or content: {sorted(map(str, shapes))}."
             )
 
         def joined(name: str) -> Any:
@@ -197,7 +196,7 @@ class TrainingData:
         for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
             if values is not None and values.shape != self.x.shape[:2]:
                 raise ValueError(
-                    f"{name} has shape {tuple(values.shape)}; x asks for {tuple(self.x.shape[:2])}."
+                    f"{name} has shape {tuple(values.shape)}; expected {tuple(self.x.shape[:2])}."
                 )
         if 0 in self.x.shape:
             raise ValueError(f"x is empty: its shape is {tuple(self.x.shape)}.")

@@ -170,12 +170,12 @@ def _check(data: TrainingData, members: Sequence[Member], recipe: Recipe) -> Non
     most = max(m.split for m in members)
     if most >= data.splits:
         raise ValueError(
-            f"a member asks for split {most}, but the data hold {data.splits} (counted from 0)."
+            f"a member uses split {most}, but the data have {data.splits} splits (counted from 0)."
         )
     size, labelled = batch_shapes(data, recipe.batch_size)[0]
     if recipe.penalty is not None and labelled < min(size, LEAST_LABELLED):
         raise ValueError(
-            f"a batch of {size} has S for {labelled} rows; {LEAST_LABELLED} are needed: raise"
+            f"a batch of {size} rows has S for only {labelled}; {LEAST_LABELLED} are needed: raise"
             " batch_size."
         )
 

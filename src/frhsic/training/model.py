@@ -322,7 +322,7 @@ def try_model(model: Model, recipe: Recipe, data: TrainingData) -> Trial:
         wider = copied.task == "multiclass" and scores.shape[1] > outputs
         if scores.shape[1] != outputs and not wider:
             raise ValueError(
-                f"the head gives {scores.shape[1]} outputs; task={copied.task!r} needs {outputs}."
+                f"the head returns {scores.shape[1]} outputs; task={copied.task!r} needs {outputs}."
             )
         saved = _saved_bytes(lambda: copied(rows, torch.ones((), dtype=rows.dtype), None, labelled))
         trained = sum(p.numel() for name, p in copied.named_parameters() if is_trained(name, p))

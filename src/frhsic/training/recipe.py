@@ -278,7 +278,7 @@ def output_width(encoder: nn.Module, data: TrainingData) -> int:
             z = encoder.eval()(data.x[0, :2].cpu())
         except RuntimeError as error:
             raise ValueError(
-                f"the encoder does not take rows of {data.columns} columns: {error}"
+                f"the encoder fails on rows with {data.columns} columns: {error}"
             ) from error
     require_output_rows("encoder", z, min(2, data.rows))
     return int(z.shape[1])
@@ -288,8 +288,8 @@ def require_output_rows(module: str, values: Tensor, rows: int) -> None:
     """Raise unless a module gave one row of numbers for each row of the batch."""
     if values.ndim != 2 or len(values) != rows:
         raise ValueError(
-            f"the {module} gives shape {tuple(values.shape)} for {rows} rows; it must give one row"
-            " each."
+            f"the {module} returns shape {tuple(values.shape)} for {rows} rows; it must return one"
+            " row for each."
         )
 
 

@@ -31,7 +31,7 @@ CONSTANT = 1e-6
 
 
 class DivergenceWarning(RuntimeWarning):
-    """Some models of a fleet met a loss or gradient that is not finite, and were stopped."""
+    """Some models of a fleet were stopped because their loss or gradient was not finite."""
 
 
 @dataclass(frozen=True)
@@ -465,7 +465,7 @@ def warn_of_divergence(fleet: Fleet) -> None:
         )
         warn(
             f"{len(stopped)} of {len(fleet)} models were stopped, as their loss or gradient was not"
-            f" finite: {listed}. Their parameters are those before that epoch; a lower weight or"
+            f" finite: {listed}. They keep the parameters from before that epoch; a lower weight or"
             " learning rate may help.",
             DivergenceWarning,
         )

@@ -146,6 +146,7 @@ class VariedFairret(VariedMMD):
 
     def _value(self, batch: Batch) -> Tensor:
         assert batch.scores is not None
+        assert self.edges is not None
         p = torch.sigmoid(batch.scores[:, 0])
         bands = bin_membership(batch.s[:, 0], self.edges[0].to(batch.s))
         sizes = bands.sum(0)
@@ -172,7 +173,8 @@ class VariedGeDI(Varied):
         square = powers.mT @ powers / batch.rows + torch.diag(1 - used + RIDGE)
         slope = powers.mT @ f / batch.rows
         explained = slope @ torch.linalg.solve(square, slope)
-        return (explained + 1e-12).sqrt() / (s.square().mean().sqrt() + 1e-12)
+        gedi: Tensor = (explained + 1e-12).sqrt() / (s.square().mean().sqrt() + 1e-12)
+        return gedi
 
 
 class VariedKernelHGR(Varied):
@@ -212,6 +214,8 @@ class VariedNetworkHGR(VariedAdversary):
     bins = 2
     apart_in: Tensor
     apart_out: Tensor
+    weight_in: Tensor
+    weight_out: Tensor
 
     def __init__(self, table: Table, **options: Any) -> None:
         super().__init__(table, **options)

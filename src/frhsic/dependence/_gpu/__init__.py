@@ -14,11 +14,12 @@ from torch import Tensor
 
 from frhsic.kernels import Kernel
 
-if TYPE_CHECKING:  # Triton is not everywhere
+if TYPE_CHECKING:  # Triton is optional
     from frhsic.dependence._gpu.pairs import KernelPair, One
 
 
-# Rows from which the GPU kernels of statistics are quicker, and columns that they take.
+# Fewest rows for which the GPU kernels of statistics are faster, and most columns that they
+# support.
 FEWEST_ROWS = 1024
 WIDEST = 512
 

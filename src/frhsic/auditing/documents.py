@@ -1,0 +1,106 @@
+"""Frozen dataclasses as JSON: written and read back without loss, and refused where a number is one
+that no audit has.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from frhsic.intervals import Interval
+
+# Fields between 0 and 1 or not negative, and measures of which this holds.
+CHANCE_FIELDS = {"pvalue", "adjusted", "confidence"}
+COUNT_FIELDS = {"rows", "given", "dropped", "used", "independent", "standard_error"}
+SHARE_KEYS = {"accuracy", "true_positive_rate", "false_positive_rate", "auc", "decision_ratio"}
+SIZE_KEYS = {"log_loss", "root_squared_error"}
+
+
+@dataclass(frozen=True)
+class Document:
+    """Base of dataclasses that are written to JSON and read back without loss.
+
+    A subclass has a field `format` whose default is the version of its JSON form.
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dicts, lists, strings and numbers."""
+        fields: dict[str, Any] = json.loads(self.to_json())
+        return fields
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the document as JSON; a number that is not finite raises."""
+        return json.dumps(dataclasses.asdict(self), allow_nan=False, indent=indent)
+
+    @classmethod
+    def from_dict(cls, fields: Any) -> Self:
+        """Return the object that :meth:`to_dict` wrote; raise if its format is another."""
+        version = fields.get("format") if isinstance(fields, dict) else None
+        expected = next(f.default for f in dataclasses.fields(cls) if f.name == "format")
+        if version != expected:
+            raise ValueError(
+                f"the document's format is {version!r}; this version reads {expected}. "
+                "Make it again from the data, or read it with the version that wrote it."
+            )
+        try:
+            document: Self = _convert(cls, fields)
+            _require_ranges(document)
+        except (AttributeError, KeyError, OverflowError, TypeError) as error:
+            raise ValueError(f"the document is not a valid {cls.__name__}: {error}") from None
+        return document
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the object that :meth:`to_json` wrote."""
+        return cls.from_dict(json.loads(text))
+
+
+def _convert(hint: Any, value: Any) -> Any:
+    """Return JSON as a value of the type that `hint` names."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        # several scalars, such as str | int | float | bool: the one that came
+        return _convert(
+            next((kind for kind in arguments if type(value) is kind), arguments[0]), value
+        )
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return typing.cast(Any, hint)(
+            **{name: _convert(hints[name], part) for name, part in value.items()}
+        )
+    if origin is tuple and type(value) is list:
+        return tuple(_convert(arguments[0], item) for item in value)
+    if origin is dict:
+        return {key: _convert(arguments[1], item) for key, item in value.items()}
+    if origin is Literal or type(value) is hint or (hint is float and type(value) is int):
+        return float(value) if hint is float else value
+    raise TypeError(f"expected {hint}, got {str(value)[:40]!r}")
+
+
+def _require_ranges(part: Any) -> None:
+    """Raise if a number of a document is one that no audit has."""
+    if isinstance(part, (tuple, list)):
+        for item in part:
+            _require_ranges(item)
+    if isinstance(part, dict):
+        _require_ranges(list(part.values()))
+    if isinstance(part, float) and not math.isfinite(part):
+        raise ValueError(f"the document has the number {part}")
+    if not dataclasses.is_dataclass(part):
+        return
+    fields = vars(part)
+    _require_ranges(list(fields.values()))
+    if isinstance(part, Interval) and part.low > part.high:
+        raise ValueError(f"the document has an interval from {part.low:g} to {part.high:g}")
+    for name, value in fields.items():
+        kind = fields.get("key", name) if name == "value" else name
+        if not isinstance(value, (int, float)):
+            continue
+        negative = kind in CHANCE_FIELDS | COUNT_FIELDS | SHARE_KEYS | SIZE_KEYS and value < 0
+        if negative or (kind in CHANCE_FIELDS | SHARE_KEYS and value > 1):
+            raise ValueError(f"the document has the {kind} {value:g}")

@@ -1,0 +1,191 @@
+"""Partitions of a Dask data frame: rows with keys, sums over them on the workers, and samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from frhsic.distributed.frames import column_hashes, dask_module, drawn, hash_numbers
+from frhsic.parity.sums import Cells
+
+# The column of keys in tables of partitions.
+KEY = "frhsic key"
+
+FAN_IN = 8  # results that one task adds up
+
+# Rows that partitions send for each row of a sample: those whose keys are small. Others need not be
+# sent, unless the sample is of fewer than one row in so many.
+CANDIDATES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Delayed tables, or other blocks of rows, by the numbers of their partitions."""
+
+    blocks: dict[int, Any]
+    rows: int
+
+    @classmethod
+    def of(cls, frame: Any, columns: list[str], key: str | None = None, seed: int = 0) -> Parts:
+        """Return the partitions that have rows, as tables with a column of keys: hashes of a
+        column, or of the number of each row in the frame.
+
+        Dask joins files of Parquet by the columns that are read, so other columns may have other
+        partitions.
+        """
+        dask = dask_module()
+        parts = frame[columns].to_delayed()
+        lengths = dask.compute(*(dask.delayed(len)(part) for part in parts))
+        ends = np.cumsum(lengths).tolist()
+        blocks = {
+            number: dask.delayed(keyed_table, pure=False)(part, number, end - length, key, seed)
+            for number, (part, length, end) in enumerate(zip(parts, lengths, ends))
+            if length
+        }
+        return cls(blocks, sum(lengths))
+
+    def map(self, step: Callable[[Any], Any]) -> Parts:
+        """Return what a function gives for each block."""
+        dask = dask_module()
+        shared = dask.delayed(step, traverse=False)
+        blocks = {
+            number: dask.delayed(_apply, pure=False)(shared, block, number)
+            for number, block in self.blocks.items()
+        }
+        return replace(self, blocks=blocks)
+
+    def persist(self) -> Parts:
+        """Return the blocks as the workers hold them."""
+        blocks = dask_module().persist(*self.blocks.values())
+        return replace(self, blocks=dict(zip(self.blocks, blocks)))
+
+    def sum(self, step: Callable[[Any], Any]) -> Any:
+        """Return the sum of what a function gives for each block, by :func:`add_results`."""
+        dask = dask_module()
+        level = list(self.map(step).blocks.values())
+        while len(level) > 1:  # the same tree for the same partitions, whichever worker is first
+            level = [
+                dask.delayed(reduce, pure=False)(add_results, level[i : i + FAN_IN])
+                for i in range(0, len(level), FAN_IN)
+            ]
+        return dask.compute(*level)[0] if level else None
+
+
+def _apply(step: Callable[[Any], Any], block: Any, number: int) -> Any:
+    """Return the result of a block; errors name its partition."""
+    try:
+        return step(block)
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"partition {number}: {error}") from error
+
+
+def add_results(first: Any, second: Any) -> Any:
+    """Return the sum of two results: of tuples and dictionaries entry by entry, with None for what
+    has no rows.
+
+    Examples
+    --------
+    >>> add_results((1, None, {"a": 2.0}), (10, 5, {"a": 20.0, "b": 1.0}))
+    (11, 5, {'a': 22.0, 'b': 1.0})
+    """
+    if first is None:
+        return second
+    if second is None:
+        return first
+    if isinstance(first, dict):
+        names = {**first, **second}
+        return {name: add_results(first.get(name), second.get(name)) for name in names}
+    if isinstance(first, tuple):
+        parts = [add_results(a, b) for a, b in zip(first, second, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
+    return first + second
+
+
+def keyed_table(
+    part: pd.DataFrame, number: int, first_row: int, key: str | None, seed: int
+) -> pd.DataFrame:
+    """Return a partition with a column of keys; `first_row` is the number of its first row in the
+    frame.
+    """
+    if key is None:
+        numbers = np.arange(first_row, first_row + len(part), dtype=np.uint64)
+    elif part[key].isna().any():
+        raise ValueError(
+            f"partition {number}: column {key!r} has missing values, which belong to no fold"
+        )
+    else:
+        numbers = column_hashes(part[key])
+    return part.reset_index(drop=True).assign(**{KEY: hash_numbers(numbers, seed)})
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The rows of a table with the smallest keys, at most so many: a random sample, which does not
+    depend on the partitions; ``+`` joins parts.
+    """
+
+    table: pd.DataFrame
+    most: int
+
+    @classmethod
+    def of(cls, table: pd.DataFrame, most: int, rows: int) -> Sample:
+        """Return what a partition adds to the sample of a frame of so many rows."""
+        candidates = drawn(table[KEY].to_numpy(), CANDIDATES * most / rows)
+        return cls(table[candidates], most).cut()
+
+    def cut(self) -> Sample:
+        """Return the sample without rows that are too many."""
+        table = self.table.sort_values(KEY, kind="stable", ignore_index=True)
+        return Sample(table.iloc[: self.most], self.most)
+
+    def __add__(self, other: Sample) -> Sample:
+        return Sample(pd.concat([self.table, other.table]), self.most).cut()
+
+
+@dataclass(frozen=True, eq=False)
+class SampledCells:
+    """Cells along an attribute, by a sample of the rows, and the place of each stratum among those
+    of the sample; rows of other strata count as the last of them.
+    """
+
+    cells: Cells
+    places: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        s: np.ndarray,
+        rows: int,
+        weights: np.ndarray | None = None,
+        strata: np.ndarray | None = None,
+        n_strata: int = 1,
+    ) -> SampledCells:
+        """Return the cells of rows of which there are so many in all."""
+        if strata is None:
+            return cls(_cells(s, rows, weights, 1))
+        present, own = np.unique(strata, return_inverse=True)
+        places = np.full(n_strata, len(present) - 1)
+        places[present] = np.arange(len(present))
+        parts = []
+        for number in range(len(present)):
+            x = own == number
+            size = round(rows * x.mean())
+            some = None if weights is None else weights[x]
+            parts.append(_cells(s[x], size, some, len(present)))
+        return cls(_cells(s, rows, weights, 1).with_strata(parts), places)
+
+    def strata(self, codes: np.ndarray | None) -> np.ndarray | None:
+        """Return the places of the strata of rows."""
+        return None if codes is None or self.places is None else self.places[codes]
+
+
+def _cells(s: np.ndarray, rows: int, weights: np.ndarray | None, strata: int) -> Cells:
+    values, place = np.unique(s, return_inverse=True)
+    mass = np.bincount(place, weights).astype(np.float64)
+    return Cells.from_values(values, np.bincount(place), rows, mass, None, strata)

@@ -1,0 +1,233 @@
+"""Features that give the target away: a column, one of its values, or two columns together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from frhsic.formatting import percent
+from frhsic.tables.columns import MOST_ENCODED_LEVELS, level_text
+
+# Share of the target's errors, or of its variance, that columns take away; and of the rows of a
+# class that lie on one side of a split.
+NEARLY_ALL = 0.99
+# By how much the shares of two classes on one side of a split then differ. Of the tables of
+# scikit-learn (tests/test_tables.py), none of two classes has such a feature.
+CLASSES_APART = 0.9
+# Rows that the rarer class needs, each value on average, and a value all of whose rows have one
+# class.
+LEAST_IN_CLASS = 10
+LEAST_OF_VALUE = 50
+# Of pairs of columns: numbers that are looked at, the share of the variance that two explain, and
+# what the better one leaves unexplained.
+MOST_PAIRED = 100
+PAIRED_ROWS = 1_000
+PAIR_EXPLAINS = 0.999
+LEAST_LEFT = 0.05
+# What of a typical distance counts as no distance: numbers are written with a few digits.
+WRITTEN_DIGITS = 1e-3
+
+OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "difference": np.subtract,
+    "sum": np.add,
+    "product": np.multiply,
+    "ratio": np.divide,
+}
+
+
+class Leak(NamedTuple):
+    """Columns that give the target away, the one to drop first, and how."""
+
+    columns: tuple[str, ...]
+    text: str
+
+
+def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterator[Leak]:
+    """Yield columns that give the target away, and the two that do so together most clearly.
+
+    - A column takes away 99 % of the errors of the constant prediction: with at most 64 different
+      values, their most frequent class is right; for a number, the squared rank correlation is at
+      least 0.99.
+    - Of two classes, all rows with a frequent value of a column, or without a value, have one
+      class, which at most half of the other rows have; or 99 % of a class, and hardly any row of
+      the other, have one value, or lie on one side of a number.
+    - Two numbers: their difference, sum, product or ratio is constant for one of two classes and
+      hardly ever in the other, or their order is that of the classes; or a sum of both, or of their
+      logarithms, explains 99.9 % of the variance of a number.
+
+    Parameters
+    ----------
+    columns
+        Numbers with NaN, or objects with None, for missing values.
+    y, classes
+        Codes 0, 1, ... of so many classes, or numbers if `classes` is 0.
+    """
+    rest = {}
+    for name, values in columns.items():
+        text = ""
+        if not classes:
+            text = _predicts_number(name, values, y)
+        elif np.bincount(y.astype(np.int64)).min() >= LEAST_IN_CLASS:
+            text = _predicts_class(name, values, y.astype(np.int64), classes)
+        if text:
+            yield Leak((name,), text)
+        elif values.dtype != object:
+            rest[name] = values
+    if classes <= 2 and 1 < len(rest) <= MOST_PAIRED:
+        yield from _find_pair(rest, y, classes)
+
+
+def rank_correlation(values: np.ndarray, other: np.ndarray, least_rows: int) -> float:
+    """Return the absolute rank correlation on the rows that have both; 0 for categories."""
+    if values.dtype == object:
+        return 0.0
+    table = pd.DataFrame({"values": values, "other": other})
+    correlations = table.corr("spearman", min_periods=least_rows).to_numpy()
+    return float(np.nan_to_num(abs(correlations[0, 1])))
+
+
+def _alone(name: str) -> str:
+    return f"{name!r} alone predicts the target nearly without error"
+
+
+def _predicts_number(name: str, values: np.ndarray, y: np.ndarray) -> str:
+    levels = np.asarray(pd.factorize(values, use_na_sentinel=False)[0])
+    if values.dtype != object or levels.max() >= len(y) / LEAST_IN_CLASS:
+        explained = rank_correlation(values, y, LEAST_OF_VALUE) ** 2
+    else:
+        means = np.bincount(levels, y) / np.bincount(levels)
+        explained = 1 - float(np.square(y - means[levels]).mean() / y.var())
+    return _alone(name) if explained >= NEARLY_ALL else ""
+
+
+def _predicts_class(name: str, values: np.ndarray, codes: np.ndarray, classes: int) -> str:
+    places, known = pd.factorize(values, sort=True)
+    cells = (places + 1) * classes + codes  # without a value: the first row of the table
+    counts = np.bincount(cells, minlength=(len(known) + 1) * classes).reshape(-1, classes)
+    sizes = counts.sum(axis=0)
+    if len(counts) <= min(MOST_ENCODED_LEVELS, len(codes) / LEAST_IN_CLASS):
+        errors = len(codes) - counts.max(axis=1).sum()
+        if errors <= (1 - NEARLY_ALL) * (len(codes) - sizes.max()):
+            return _alone(name)
+    if classes > 2:
+        return ""
+    written = map(level_text, known) if values.dtype != object else map(repr, known)
+    phrases = ["is missing", *(f"is {text}" for text in written)]
+    of_known = counts[1:].sum(axis=0)  # shares among rows with a value, where these are enough
+    shares = counts / np.where(of_known.min() < LEAST_IN_CLASS, np.inf, of_known)
+    shares[0] = counts[0] / sizes
+    if values.dtype != object and len(known) > 1:
+        phrases += [f"is at most {level_text(value)}" for value in known[:-1]]
+        shares = np.vstack([shares, np.cumsum(shares[1:-1], axis=0)])
+    split = _clearest_split(shares)
+    if split is not None:
+        if shares[split].max() >= NEARLY_ALL and shares[split].min() <= 1 - NEARLY_ALL:
+            return _alone(name)
+        return f"{name!r} {phrases[split]} {_shares_phrase(shares[split])}"
+    rows = counts.sum(axis=1)
+    rates = counts[:, 1] / np.maximum(rows, 1)
+    other_rates = (sizes[1] - counts[:, 1]) / np.maximum(len(codes) - rows, 1)
+    pure = ((rates == 0) | (rates == 1)) & (rows >= LEAST_OF_VALUE) & (rows < len(codes))
+    for level in np.flatnonzero(pure & (abs(rates - other_rates) > 1 / 2)):
+        return f"all {rows[level]:,} rows in which {name!r} {phrases[level]} have the same target"
+    return ""
+
+
+def _clearest_split(shares: np.ndarray) -> int | None:
+    """Return the split that nearly all rows of one class, and hardly any of the other, lie on one
+    side of; `shares` of shape (splits, 2) has the share of each class within.
+    """
+    apart = np.abs(shares[:, 0] - shares[:, 1])
+    nearly = (shares.max(axis=1) >= NEARLY_ALL) | (shares.min(axis=1) <= 1 - NEARLY_ALL)
+    apart = np.where(nearly, apart, 0.0)
+    best = int(np.argmax(apart))
+    return best if apart[best] >= CLASSES_APART else None
+
+
+def _shares_phrase(shares: np.ndarray) -> str:
+    most, least = (percent(round(float(share), 3)) for share in (shares.max(), shares.min()))
+    return f"in {most} of the rows of one class and in {least} of the other"
+
+
+def _find_pair(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterator[Leak]:
+    names = [*columns]
+    values = np.column_stack([*columns.values()])
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of pairs without rows
+        found = _paired_classes(values, y) if classes else _paired_numbers(values, y)
+    if found is not None:
+        i, j, text = found
+        pair = names[i], names[j]
+        yield Leak(pair, f"{pair[0]!r} and {pair[1]!r} together give the target away: {text}")
+
+
+def _paired_numbers(values: np.ndarray, y: np.ndarray) -> tuple[int, int, str] | None:
+    r"""Return the two columns that explain most of a number, the better one first, by
+    :math:`R^2 = (a^2 + b^2 - 2abc) / (1 - c^2)` with the correlations a and b with it, and c of the
+    two.
+    """
+    best = None
+    explains = PAIR_EXPLAINS
+    for phrase, transform in (("a sum", np.asarray), ("a product", np.log)):
+        numbers = transform(np.column_stack([values, y]))
+        numbers = np.where(np.isinf(numbers), np.nan, numbers)
+        correlations = pd.DataFrame(numbers).corr(min_periods=LEAST_OF_VALUE).to_numpy()
+        between = correlations[:-1, :-1]
+        with_y = correlations[-1, :-1]
+        squares = with_y[:, None] ** 2 + with_y**2 - 2 * np.outer(with_y, with_y) * between
+        explained = np.where(between**2 < NEARLY_ALL, squares / (1 - between**2), 0.0)
+        i, j = np.unravel_index(np.argmax(np.nan_to_num(explained)), explained.shape)
+        both = numbers[:, [i, j, -1]]
+        both = both[~np.isnan(both).any(axis=1)]  # the rows of each correlation may differ
+        if i == j or len(both) < LEAST_OF_VALUE:
+            continue
+        both = both - both.mean(axis=0)
+        weights = np.linalg.lstsq(both[:, :2], both[:, 2])[0]
+        left = np.square(both[:, 2] - both[:, :2] @ weights).mean() / both[:, 2].var()
+        alone = max(with_y[i] ** 2, with_y[j] ** 2)
+        if 1 - left >= explains and left <= LEAST_LEFT * (1 - alone):
+            explains = 1 - left
+            first, second = sorted((int(i), int(j)), key=lambda k: -abs(with_y[k]))
+            text = f"{phrase} of both explains {percent(round(explains, 4))} of its variance"
+            best = first, second, text
+    return best
+
+
+def _paired_classes(values: np.ndarray, codes: np.ndarray) -> tuple[int, int, str] | None:
+    """Return the two columns of which something is constant for one class, or whose order is that
+    of the classes, and how.
+    """
+    rows = np.concatenate(
+        [
+            own[np.linspace(0, len(own) - 1, min(len(own), PAIRED_ROWS)).astype(int)]
+            for own in (np.flatnonzero(codes == label) for label in (0, 1))
+        ]
+    )
+    values = values[rows]
+    sides = [codes[rows] == label for label in (0, 1)]
+    best = None
+    apart = 0.0
+    for i in range(values.shape[1] - 1):
+        one = values[:, [i]]
+        others = values[:, i + 1 :]
+        known = ~np.isnan(one + others)
+        counts = [np.maximum((known & side[:, None]).sum(axis=0), 1) for side in sides]
+        enough = np.minimum(*counts) >= LEAST_IN_CLASS
+        masks = {"the first is larger": one > others}
+        for name, operation in OPERATIONS.items():
+            results = operation(one, others)
+            for side in sides:
+                distances = np.abs(results - np.nanmedian(results[side], axis=0))
+                near = distances <= WRITTEN_DIGITS * np.nanmean(distances, axis=0)
+                masks[f"their {name} is the same"] = near
+        for phrase, mask in masks.items():
+            shares = np.column_stack([mask[side].sum(axis=0) for side in sides]).astype(float)
+            shares *= enough[:, None] / np.column_stack(counts)
+            place = _clearest_split(shares)
+            if place is not None and abs(np.diff(shares[place])[0]) > apart:
+                apart = abs(np.diff(shares[place])[0])
+                best = i, i + 1 + place, f"{phrase} {_shares_phrase(shares[place])}"
+    return best
