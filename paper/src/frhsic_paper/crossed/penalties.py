@@ -34,8 +34,8 @@ Table = Mapping[int, tuple[float, ...]]
 MOST_BINS = 20
 MOST_DEGREE = 5
 
-RIDGE = 1e-6
-"""What keeps the polynomial of a batch defined."""
+TINY = 1e-12
+"""Keeps quotients and roots defined where a batch does not vary."""
 
 
 def setting(place: int) -> Any:
@@ -164,16 +164,20 @@ class VariedGeDI(Varied):
     def _value(self, batch: Batch) -> Tensor:
         assert batch.scores is not None
         assert self.settings is not None
-        degrees = torch.arange(1, MOST_DEGREE + 1, device=batch.s.device)
-        used = (degrees <= self.settings[0]).to(batch.s)
-        s = batch.s[:, :1] - batch.s[:, :1].mean()
-        powers = s**degrees
-        powers = (powers - powers.mean(0)) / (powers.square().mean(0).sqrt() + 1e-12) * used
+        s = batch.s[:, 0] - batch.s[:, 0].mean()
+        s = s / (s.square().mean().sqrt() + TINY)
         f = batch.scores[:, 0] - batch.scores[:, 0].mean()
-        square = powers.mT @ powers / batch.rows + torch.diag(1 - used + RIDGE)
-        slope = powers.mT @ f / batch.rows
-        explained = slope @ torch.linalg.solve(square, slope)
-        gedi: Tensor = (explained + 1e-12).sqrt() / (s.square().mean().sqrt() + 1e-12)
+        explained = f.square().mean() * 0
+        basis: list[Tensor] = []  # a solver would wait for the GPU
+        for degree in range(1, MOST_DEGREE + 1):
+            power = s**degree
+            power = power - power.mean()
+            for one in basis:
+                power = power - (one * power).mean() * one
+            basis.append(power / (power.square().mean().sqrt() + TINY))
+            used = (degree <= self.settings[0]).to(f)
+            explained = explained + used * (basis[-1] * f).mean().square()
+        gedi: Tensor = (explained + TINY).sqrt() / (batch.s[:, 0].var(correction=0).sqrt() + TINY)
         return gedi
 
 
