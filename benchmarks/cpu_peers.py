@@ -82,21 +82,26 @@ def main() -> None:
             installed[peer] = version(peer)
         except PackageNotFoundError:
             print(f"{peer} is not installed and is left out; `make benchmark` brings it.")
-    old = json.loads(options.out.read_text())["records"] if options.out.exists() else []
-    records = [record for record in old if record["section"] not in sections]
+    old = json.loads(options.out.read_text()) if options.out.exists() else {"records": []}
+    records = [record for record in old["records"] if record["section"] not in sections]
     heads = f"{'ours s':>8}{'peer s':>8}{'ratio':>8}{'MB':>6}{'MB':>7}"
     print(f"{'task':<44}{'n':>7}{'d':>4}  {'peer':<13}{heads}  difference")
     content = {
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
-        "machine": hardware(torch.device("cpu")),
+        "machine": old.get("machine", hardware(torch.device("cpu"))),
+        "peers": old.get("peers", {}) | installed,
     }
     for comparison in comparisons(options.scale):
         if comparison.section in sections and comparison.peer in installed:
             records.append(measured(comparison, options.repeats))
             print(line(records[-1]), flush=True)
             options.out.write_text(
-                json.dumps({**content, "peers": installed, "records": records}, indent=1) + "\n"
+                json.dumps(
+                    {**content, "peers": old.get("peers", {}) | installed, "records": records},
+                    indent=1,
+                )
+                + "\n"
             )
 
 
@@ -304,6 +309,7 @@ def measured(comparison: Comparison, repeats: int) -> dict[str, Any]:
     described = {k: v for k, v in asdict(comparison).items() if k not in ("ours", "theirs")}
     return {
         **described,
+        "machine": hardware(torch.device("cpu")),
         "seconds": best,
         "ratio": best["peer"] / max(best["ours"], 1e-6),
         "megabytes": memory,

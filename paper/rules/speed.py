@@ -70,8 +70,13 @@ def beside_peers(peers: dict[str, Any]) -> Iterator[str]:
         )
     hyppo = max(r["megabytes"]["peer"] for r in peers["records"] if r["peer"] == "hyppo")
     yield f"{hyppo / 1000:.1f} GB for hyppo at 5,000 rows"
-    dense = [r["ratio"] for r in peers["records"] if r["peer"] == "numpy"]
-    yield f"dense matrices in NumPy take {two(min(dense))} to {two(max(dense))} times as long"
+    dense = [record for record in peers["records"] if record["peer"] == "numpy"]
+    if dense:
+        ratios = [record["ratio"] for record in dense]
+        yield (
+            f"dense matrices in NumPy take {two(min(ratios))} to {two(max(ratios))} times as long"
+            f" (on {machine(dense[0])})"
+        )
 
 
 def on_gpu() -> Iterator[str]:
