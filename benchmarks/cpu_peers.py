@@ -39,12 +39,12 @@ import torch  # noqa: E402
 from frhsic import audit  # noqa: E402
 from frhsic.dependence import distance_correlation, hsic  # noqa: E402
 from frhsic.independence import gamma_test  # noqa: E402
-from frhsic.kernels import Gaussian  # noqa: E402
+from frhsic.kernels import Gaussian, Laplacian  # noqa: E402
 from frhsic_paper.records import hardware  # noqa: E402
 from frhsic_paper.statistics.published import gamma_test_two_moments  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "cpu_peers.json"
-PEERS = "hyppo", "dcor", "causal-learn", "pykeops"
+PEERS = "hyppo", "dcor", "causal-learn", "pykeops", "numpy"
 Rows = np.ndarray
 Call = Callable[[Rows, Rows], float]
 
@@ -69,7 +69,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--only", default="hsic,distance,gamma,audit", help="sections, separated by commas"
+        "--only", default="hsic,dense,distance,gamma,audit", help="sections, separated by commas"
     )
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies all numbers of rows")
     parser.add_argument("--repeats", type=int, default=3)
@@ -82,21 +82,26 @@ def main() -> None:
             installed[peer] = version(peer)
         except PackageNotFoundError:
             print(f"{peer} is not installed and is left out; `make benchmark` brings it.")
-    old = json.loads(options.out.read_text())["records"] if options.out.exists() else []
-    records = [record for record in old if record["section"] not in sections]
+    old = json.loads(options.out.read_text()) if options.out.exists() else {"records": []}
+    records = [record for record in old["records"] if record["section"] not in sections]
     heads = f"{'ours s':>8}{'peer s':>8}{'ratio':>8}{'MB':>6}{'MB':>7}"
     print(f"{'task':<44}{'n':>7}{'d':>4}  {'peer':<13}{heads}  difference")
     content = {
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
-        "machine": hardware(torch.device("cpu")),
+        "machine": old.get("machine", hardware(torch.device("cpu"))),
+        "peers": old.get("peers", {}) | installed,
     }
     for comparison in comparisons(options.scale):
         if comparison.section in sections and comparison.peer in installed:
             records.append(measured(comparison, options.repeats))
             print(line(records[-1]), flush=True)
             options.out.write_text(
-                json.dumps({**content, "peers": installed, "records": records}, indent=1) + "\n"
+                json.dumps(
+                    {**content, "peers": old.get("peers", {}) | installed, "records": records},
+                    indent=1,
+                )
+                + "\n"
             )
 
 
@@ -136,6 +141,17 @@ def comparisons(scale: float) -> Iterator[Comparison]:
         )
         test = partial(causal_learn_test, w)
         yield Comparison("gamma", "gamma test", "causal-learn", many, d, ours_gamma(w), test, limit)
+    for name, d, kernel, share, tails in (
+        ("HSIC", 1, Gaussian, 1.0, 0.0),
+        ("HSIC", 50, Gaussian, 1.0, 0.0),
+        ("HSIC, Laplacian", 1, Laplacian, 1.0, 0.0),
+        ("HSIC, heavy tails", 1, Gaussian, 1.0, 2.0),
+        ("HSIC, bandwidth of .01", 1, Gaussian, 0.01, 0.0),
+    ):
+        kernels = kernel(share * math.sqrt(d)), kernel(share)
+        ours = partial(stretched, tails, partial(ours_with, kernels))
+        theirs = partial(partial, stretched, tails, partial(numpy_hsic, kernels))
+        yield Comparison("dense", name, "numpy", some, d, ours, theirs)
     yield Comparison(
         "audit",
         "audit of a score",
@@ -155,6 +171,15 @@ def comparisons(scale: float) -> Iterator[Comparison]:
 
 def ours_hsic(width: float) -> Call:
     return lambda z, s: float(hsic(z, s, Gaussian(width), Gaussian(1.0)))
+
+
+def ours_with(kernels: Any, z: Rows, s: Rows) -> float:
+    return float(hsic(z, s, *kernels))
+
+
+def stretched(tails: float, call: Call, z: Rows, s: Rows) -> float:
+    """Call with columns of heavy tails, if these are asked for."""
+    return call(np.sinh(tails * z) if tails else z, np.sinh(tails * s) if tails else s)
 
 
 def ours_effect(width: float) -> Call:
@@ -224,6 +249,21 @@ def keops_hsic(width: float) -> Call:
     return call
 
 
+def numpy_hsic(kernels: Any, z: Rows, s: Rows) -> float:
+    """HSIC of two dense matrices, as anybody would write it."""
+
+    def gram(x: Rows, kernel: Any) -> Rows:
+        squares = (x**2).sum(1)
+        away = np.maximum(squares[:, None] + squares - 2 * x @ x.T, 0)
+        if isinstance(kernel, Laplacian):
+            return np.exp(-np.sqrt(away) / kernel.bandwidth)
+        return np.exp(-away / (2 * kernel.bandwidth**2))
+
+    k, l = (gram(x, kernel) for x, kernel in zip((z, s), kernels))
+    a, b = k.mean(1), l.mean(1)
+    return float((k * l).mean() - 2 * (a * b).mean() + a.mean() * b.mean())
+
+
 def dcor_distance() -> Call:
     from dcor import distance_correlation as peer
 
@@ -269,6 +309,7 @@ def measured(comparison: Comparison, repeats: int) -> dict[str, Any]:
     described = {k: v for k, v in asdict(comparison).items() if k not in ("ours", "theirs")}
     return {
         **described,
+        "machine": hardware(torch.device("cpu")),
         "seconds": best,
         "ratio": best["peer"] / max(best["ours"], 1e-6),
         "megabytes": memory,

@@ -47,7 +47,7 @@ def agreement() -> tuple[str, ...]:
             scale = math.hypot(values.std(), row[spread])
             apart = abs(values.mean() - row[mean])
             within += apart <= 2 * max(scale, floor)
-            near += apart <= 2 * max(scale / math.sqrt(len(values)), floor)
+            near += apart <= 2 * max(scale / math.sqrt(len(values)), 1e-9)
             total += 1
     table = in_our_names(published["paper"]["matched_performance"])
     return f"{within} of {total}", f"{near}", *beside_print(ours, theirs, table)

@@ -53,7 +53,11 @@ def phrases() -> Iterator[str]:
 
 def beside_peers(peers: dict[str, Any]) -> Iterator[str]:
     """Yield the table of other libraries."""
-    names = {"HSIC divided by its norms": "HSIC, normalised", "pykeops": "KeOps"}
+    names = {
+        "HSIC divided by its norms": "HSIC, normalised",
+        "pykeops": "KeOps",
+        "numpy": "NumPy, dense",
+    }
     apart = max(r["difference"] for r in peers["records"] if r["task"] == "gamma test")
     yield f"(`benchmarks/cpu_peers.py`, {machine(peers)})"
     yield f"p-values of the gamma test differ by up to {short(apart, 3)}"
@@ -66,6 +70,13 @@ def beside_peers(peers: dict[str, Any]) -> Iterator[str]:
         )
     hyppo = max(r["megabytes"]["peer"] for r in peers["records"] if r["peer"] == "hyppo")
     yield f"{hyppo / 1000:.1f} GB for hyppo at 5,000 rows"
+    dense = [record for record in peers["records"] if record["peer"] == "numpy"]
+    if dense:
+        ratios = [record["ratio"] for record in dense]
+        yield (
+            f"dense matrices in NumPy take {two(min(ratios))} to {two(max(ratios))} times as long"
+            f" (on {machine(dense[0])})"
+        )
 
 
 def on_gpu() -> Iterator[str]:

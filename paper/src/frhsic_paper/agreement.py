@@ -24,6 +24,9 @@ PERFORMANCE_FLOOR = 0.002
 GDP_FLOOR = 0.01
 """Least standard deviation of a GDP, as a share of the unpenalized model's."""
 
+SMALLEST_ERROR = 1e-9
+"""Of a cell whose repeats do not differ."""
+
 LISTED = ("acs_income",)
 """Datasets whose rows are another draw than the published ones: listed, not counted."""
 
@@ -59,7 +62,7 @@ def agreement(records: Sequence[Record]) -> list[Agreement]:
 
     The distance is :math:`|m_1 - m_2| / \max(\sqrt{s_1^2 + s_2^2}, \text{floor})` with standard
     deviations over the repeats of each; the floor is .002 for a performance and 1 % of the
-    published unpenalized GDP for a GDP.
+    published unpenalized GDP for a GDP. In standard errors there is none.
     """
     ours: dict[Key, list[Record]] = {}
     for record in finite_records(records, "performance", PUBLISHED.gdp):
@@ -82,7 +85,7 @@ def agreement(records: Sequence[Record]) -> list[Agreement]:
             spread, apart = float(np.hypot(values.std(), row[deviation])), abs(mean - published)
             distance, errors = (
                 apart / max(spread, floor),
-                apart / max(spread / len(values) ** 0.5, floor),
+                apart / max(spread / len(values) ** 0.5, SMALLEST_ERROR),
             )
             cells.append(
                 Agreement(dataset, method, weight, quantity, mean, published, distance, errors)

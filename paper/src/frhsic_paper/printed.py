@@ -25,6 +25,10 @@ METHOD_NAMES = {
 VARIANT_NAMES = {"head Joint": "Joint, head in the kernel", "head EO": "EO, head in the kernel"} | {
     "contracted": "contracted, no penalty",
     "prototypes": "ParityEncoder",
+    "hgr-kde": "HGR, kernel densities",
+    "hgr-networks": "HGR, two networks",
+    "gedi": "GeDI",
+    "cosines": "cosines of S (a penalty)",
 }
 """Names of variants that a reader sees under another name than their own."""
 

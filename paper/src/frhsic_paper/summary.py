@@ -44,7 +44,7 @@ PLURAL: dict[Verdict, str] = {
 COUNTED: dict[About, str] = {
     "results": "claims about results",
     "reporting": "about reporting (what the paper says of its own set-up and tables)",
-    "theory": "theorems",
+    "theory": "formulas of theorems, checked on small laws (where uniform bounds are vacuous)",
 }
 
 

@@ -34,8 +34,8 @@ Table = Mapping[int, tuple[float, ...]]
 MOST_BINS = 20
 MOST_DEGREE = 5
 
-RIDGE = 1e-6
-"""What keeps the polynomial of a batch defined."""
+TINY = 1e-12
+"""Keeps quotients and roots defined where a batch does not vary."""
 
 
 def setting(place: int) -> Any:
@@ -146,6 +146,7 @@ class VariedFairret(VariedMMD):
 
     def _value(self, batch: Batch) -> Tensor:
         assert batch.scores is not None
+        assert self.edges is not None
         p = torch.sigmoid(batch.scores[:, 0])
         bands = bin_membership(batch.s[:, 0], self.edges[0].to(batch.s))
         sizes = bands.sum(0)
@@ -154,8 +155,8 @@ class VariedFairret(VariedMMD):
 
 
 class VariedGeDI(Varied):
-    r"""Generalized disparate impact (Giuliani, Misino and Lombardi 2023): the sum of absolute
-    coefficients of the least-squares polynomial of the scores in S, up to some degree.
+    """Generalized disparate impact (Giuliani, Misino and Lombardi 2023): the standard deviation of
+    the least-squares polynomial of the scores in S, up to some degree, over that of S.
     """
 
     needs_scores = True
@@ -163,13 +164,21 @@ class VariedGeDI(Varied):
     def _value(self, batch: Batch) -> Tensor:
         assert batch.scores is not None
         assert self.settings is not None
-        degrees = torch.arange(1, MOST_DEGREE + 1, device=batch.s.device)
-        used = (degrees <= self.settings[0]).to(batch.s)
-        powers = batch.s[:, :1] ** degrees
-        powers = (powers - powers.mean(0)) * used
+        s = batch.s[:, 0] - batch.s[:, 0].mean()
+        s = s / (s.square().mean().sqrt() + TINY)
         f = batch.scores[:, 0] - batch.scores[:, 0].mean()
-        square = powers.mT @ powers / batch.rows + torch.diag(1 - used + RIDGE)
-        return torch.linalg.solve(square, powers.mT @ f / batch.rows).abs().sum()
+        explained = f.square().mean() * 0
+        basis: list[Tensor] = []  # a solver would wait for the GPU
+        for degree in range(1, MOST_DEGREE + 1):
+            power = s**degree
+            power = power - power.mean()
+            for one in basis:
+                power = power - (one * power).mean() * one
+            basis.append(power / (power.square().mean().sqrt() + TINY))
+            used = (degree <= self.settings[0]).to(f)
+            explained = explained + used * (basis[-1] * f).mean().square()
+        gedi: Tensor = (explained + TINY).sqrt() / (batch.s[:, 0].var(correction=0).sqrt() + TINY)
+        return gedi
 
 
 class VariedKernelHGR(Varied):
@@ -193,7 +202,7 @@ def chi_squared(f: Tensor, s: Tensor, factor: float | Tensor = 1.0) -> Tensor:
     places = torch.linspace(-2.5, 2.5, min(50, int(5 / width)), device=f.device, dtype=f.dtype)
 
     def bumps(x: Tensor) -> Tensor:
-        x = (x - x.mean()) / (x.var(correction=0) + 1e-12).sqrt()
+        x = (x - x.mean()) / (x.var() + 1e-12).sqrt()
         return torch.exp(-((places[:, None] - x) ** 2) / (2 * (factor * width) ** 2))
 
     joint = bumps(f) @ bumps(s).mT / len(f) + 1e-10
@@ -209,6 +218,8 @@ class VariedNetworkHGR(VariedAdversary):
     bins = 2
     apart_in: Tensor
     apart_out: Tensor
+    weight_in: Tensor
+    weight_out: Tensor
 
     def __init__(self, table: Table, **options: Any) -> None:
         super().__init__(table, **options)

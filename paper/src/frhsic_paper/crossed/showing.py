@@ -155,6 +155,28 @@ def base_table(results: Results) -> Table:
     return Table.from_rows(["base", *map(dataset_name, names)], rows if names else [])
 
 
+def seconds_table(results: Results) -> Table:
+    """Methods by bases: median seconds of a unit, with all its trade-offs and folds."""
+    frame: Frame = pd.DataFrame(
+        [
+            {"way": path["unit"], "base": path["base"], "seconds": path["seconds"]}
+            for path in results.records("crossed/final", "corrected")
+            if "seconds" in path
+        ]
+    )
+    if not len(frame):
+        return Table.from_rows(["method"], [])
+    medians = frame.pivot_table("seconds", "way", "base", "median").reindex(columns=list(BASES))
+    rows: list[list[Cell]] = [
+        [
+            method_name(str(way)).replace("plain", "closed form and contraction"),
+            *(None if np.isnan(one) else float(one) for one in own),
+        ]
+        for way, own in zip(medians.index, medians.to_numpy())
+    ]
+    return Table.from_rows(["method", *(Column(base, 1) for base in BASES)], rows)
+
+
 def sentences(results: Results) -> list[str]:
     """Return in how many cells the closed form is ahead, level and behind, by quantity."""
     cells = all_costs(results)
@@ -187,6 +209,8 @@ def tables(results: Results) -> list[Listed]:
             for quantity, title in YARDSTICKS.items():
                 heading = f"{title[0].upper()}{title[1:]}, {who}: {words}"
                 found.append(Listed(heading, make(cells, quantity, with_s), folded=folded))
+    heading = "Median seconds of a method on a table: all folds and trade-offs, in one process"
+    found.append(Listed(heading, seconds_table(results), folded=True))
     heading = "Loss of the bases without constraint, over that of a constant"
     found.append(Listed(heading, base_table(results), folded=True))
     return [one for one in found if one.table.rows]
@@ -230,6 +254,6 @@ def draw_standings(cells: Cells, with_s: bool) -> Figure | None:
         name_rows(ax, [f"{method_name(str(way))} ({sizes[way]})" for way in shares.index])
         ax.set_title(YARDSTICKS[quantity])
     axes[-1].set_xlim(0, 100)
-    axes[-1].set_xlabel("cells in which the method is best or level, %; in brackets: of how many")
+    axes[-1].set_xlabel("best or level, % of the cells (their number in brackets)")
     finish(figure, axes)
     return figure

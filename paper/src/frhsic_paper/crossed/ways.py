@@ -104,6 +104,9 @@ DECIDES = (LINEAR_POST, GRADIENT, OPTIMIZER, ERROR_PARITY)
 WEIGHTED = (*PENALTIES, COSINES)
 """Ways whose dial is a weight, which is refined for the chosen trial."""
 
+SHARES_OF_GRADIENT = (0.0, 1 / 3, 2 / 3, 1.0)
+"""Dials of ExponentiatedGradient, which fits the base up to a hundred times for each."""
+
 ITERATIONS = 50
 """Iterations of ExponentiatedGradient at most; each fits up to two models."""
 
@@ -310,16 +313,42 @@ def bag(task: Task) -> Iterator[Point]:
 
 def leace(task: Task) -> Iterator[Point]:
     """Yield the base on columns from which LEACE erased all that is linear in functions of S."""
+    encoded = encoded_columns(task.table)
+
+    def erase(train: np.ndarray, share: float) -> np.ndarray:
+        functions = SensitiveBasis.fit(task.table.s[train])(task.table.s[train])
+        return encoded - share * erased_part(encoded, encoded[train], functions)
+
+    return on_columns(task, LEACE, erase)
+
+
+def on_columns(
+    task: Task, way: str, change: Callable[[np.ndarray, float], np.ndarray]
+) -> Iterator[Point]:
+    """Yield the base on changed columns: `change` gets the training rows and a share of the change,
+    and returns the columns of all rows.
+    """
     table = task.table
-    encoded = encoded_columns(table)
+    fits: list[Fit] = []
+    about = []
+    columns = []
+    rows: list[np.ndarray] = []
+    start = 0
     for split, (train, others) in enumerate(task.sets):
-        functions = SensitiveBasis.fit(table.s[train])(table.s[train])
-        erased = encoded - erased_part(encoded, encoded[train], functions)
         for share in SHARES:
-            X = pd.DataFrame((1 - share) * encoded + share * erased).add_prefix("x")
-            rows = table._replace(X=X, nominal=())
-            (scores,) = task.outputs(rows, [task.fit(train, others)], task.of_y)
-            yield Point(LEACE, 0, float(share), split, scores)
+            both = np.concatenate([train, others])
+            columns.append(change(train, float(share))[both])
+            rows.append(both)
+            first, second = np.split(start + np.arange(len(both)), [len(train)])
+            fits.append(Fit(first, second, table.y, table.binary))
+            about.append((float(share), split))
+            start += len(both)
+    every = np.concatenate(rows)
+    X = pd.DataFrame(np.concatenate(columns)).add_prefix("x")
+    changed = Rows(X, table.y[every], table.s[every], table.binary)
+    found = task.outputs(changed, [one._replace(target=changed.y) for one in fits], task.of_y)
+    for (share, split), scores in zip(about, found):
+        yield Point(way, 0, share, split, scores)
 
 
 def encoded_columns(table: Rows) -> np.ndarray:
@@ -775,16 +804,14 @@ def correlation_remover(task: Task) -> Iterator[Point]:
     """Yield the base on the columns of fairlearn's CorrelationRemover, which takes S as it is."""
     from fairlearn.preprocessing import CorrelationRemover
 
-    table = task.table
-    encoded = pd.DataFrame(encoded_columns(table)).add_prefix("x").assign(s=table.s)
-    for split, (train, others) in enumerate(task.sets):
-        for share in SHARES:
-            remover = CorrelationRemover(sensitive_feature_ids=["s"], alpha=float(share))
-            remover.fit(encoded.iloc[train])
-            moved = pd.DataFrame(remover.transform(encoded)).add_prefix("x")
-            rows = table._replace(X=moved, nominal=())
-            (scores,) = task.outputs(rows, [task.fit(train, others)], task.of_y)
-            yield Point(REMOVER, 0, float(share), split, scores)
+    columns = encoded_columns(task.table)
+    encoded = pd.DataFrame(columns).add_prefix("x").assign(s=task.table.s)
+
+    def remove(train: np.ndarray, share: float) -> np.ndarray:
+        remover = CorrelationRemover(sensitive_feature_ids=["s"], alpha=share)
+        return np.asarray(remover.fit(encoded.iloc[train]).transform(encoded))
+
+    return on_columns(task, REMOVER, remove)
 
 
 def base_ways(base: Base, binary: bool) -> list[str]:

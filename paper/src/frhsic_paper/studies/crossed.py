@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from frhsic._files import write_whole
 from frhsic_paper import records
+from frhsic_paper.code import code_hash
 from frhsic_paper.crossed.bases import BASES
 from frhsic_paper.crossed.reading import CONSTANT, LEVELS, costs, pool_points
 from frhsic_paper.crossed.rows import (
@@ -39,6 +45,7 @@ from frhsic_paper.crossed.ways import (
     NONE,
     OWN_SETTINGS,
     SHARES,
+    SHARES_OF_GRADIENT,
     WEIGHTED,
     WEIGHTS,
     Point,
@@ -60,6 +67,7 @@ BUDGET = (
     TRIALS,
     POINTS,
     WEIGHTS,
+    SHARES_OF_GRADIENT,
     ITERATIONS,
     FAIRGBM_SLACK,
     MODELS,
@@ -70,11 +78,6 @@ BUDGET = (
     MOST_OTHERS,
 )
 """What all ways share: the budget of the search, and the rows."""
-
-FEWER = (0.0, 0.5, 1.0)
-"""Shares of the trials of ExponentiatedGradient, which fits the base up to a hundred times for
-each.
-"""
 
 Chosen = dict[Quantity, tuple[int, tuple[float, ...]]]
 """The trial of a way that is tested, with its dials, by what it was chosen for."""
@@ -99,10 +102,10 @@ def tuned(protocol: Protocol, options: Options) -> dict[Unit, int]:
 
 
 def _searched_on(base: str, way: str) -> str:
-    """Return the base on which a way is searched: LinearPost, which fits a model for each band,
-    takes the number of bands that was best on splines.
+    """Return the base on which a way is searched: LinearPost, which fits a model for each band, and
+    ExponentiatedGradient take the number of bands that was best on splines.
     """
-    return "splines" if way == LINEAR_POST else base
+    return "splines" if way in (LINEAR_POST, GRADIENT) else base
 
 
 def tested(protocol: Protocol, options: Options) -> dict[Unit, int]:
@@ -126,7 +129,7 @@ def tune(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Itera
     losses = _read(options, protocol, "bases")
     work = []
     for name, base, way in missing:
-        points = WEIGHTS if way in WEIGHTED else FEWER if way == GRADIENT else tuple(SHARES)
+        points = WEIGHTS if way in WEIGHTED else shares_of(way)
         trials = options.limit_repeats(TRIALS) if OWN_SETTINGS.get(way) else 1
         chosen = chosen_bases(losses, name, base)
         work.append((name, base, way, chosen, dict.fromkeys(range(trials), points), None))
@@ -154,6 +157,11 @@ def test(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Itera
     return _run(_paths, work, options)
 
 
+def shares_of(way: str) -> tuple[float, ...]:
+    """Return the dials of a way that has a natural range."""
+    return SHARES_OF_GRADIENT if way == GRADIENT else tuple(SHARES)
+
+
 def quantities(name: str) -> tuple[Quantity, ...]:
     """Return what is judged on a table."""
     return ("scores",) if name in NUMBERS else get_args(Quantity)
@@ -166,10 +174,29 @@ def _read(options: Options, protocol: Protocol, part: str) -> list[Record]:
 def _run(function: Any, work: Sequence[Any], options: Options) -> Iterator[list[Record]]:
     # on a GPU, so many small fleets train side by side
     quiet = replace(options, watch=None)  # what watches stays in this process
-    tasks = (delayed(function)(*one, quiet) for one in work)
+    tasks = (delayed(_done_once)(function, one, quiet) for one in work)
     yield from Parallel(
         n_jobs=min(options.workers, len(work)), return_as="generator", pre_dispatch="n_jobs"
     )(tasks)
+    shutil.rmtree(_early(options), ignore_errors=True)
+
+
+def _early(options: Options) -> Path:
+    """Return the folder of units that were done before those in front of them, so that a run which
+    is cut off keeps them.
+    """
+    return options.out / "crossed-early"
+
+
+def _done_once(function: Any, one: Any, options: Options) -> list[Record]:
+    name = records.digest(function, one, BUDGET, code_hash(function))
+    path = _early(options) / f"{name}.json"
+    if not path.exists():
+        found = function(*one, options)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(found).encode())
+    done: list[Record] = json.loads(path.read_bytes())
+    return done
 
 
 def _search(name: str, base: str, options: Options) -> list[Record]:
@@ -222,7 +249,9 @@ def _paths(
     rate = mean if table.binary else None
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        started = time.perf_counter()
         points = list(path(task, way, trials))
+        seconds = time.perf_counter() - started
         if chosen:
             points = [
                 one._replace(quantity=quantity)
@@ -238,7 +267,8 @@ def _paths(
                 Point(CONSTANT, -1, 0.0, split, np.full(len(others), mean))
                 for split, (_, others) in enumerate(task.sets)
             ]
-    return pool_points(points, table, task.sets, rate, role == "test")
+    found = pool_points(points, table, task.sets, rate, role == "test")
+    return [{"seconds": seconds, **one} for one in found]
 
 
 def chosen_trial(trials: Sequence[Record], way: str) -> tuple[int, tuple[float, ...]]:
@@ -250,7 +280,7 @@ def chosen_trial(trials: Sequence[Record], way: str) -> tuple[int, tuple[float, 
     found = {trial: costs([*shared, one]).get(way) for trial, one in own.items()}
     trial = min(own, key=lambda one: np.inf if (cost := found[one]) is None else cost.value)
     if way not in WEIGHTED:
-        return trial, tuple(SHARES)
+        return trial, shares_of(way)
     gaps = [gap for (gap,) in own[trial]["gaps"]]
     ((base,),) = next(one["gaps"] for one in shared if one["way"] == NONE)
     return trial, refined(own[trial]["dials"], gaps, base)
@@ -283,16 +313,16 @@ STUDY = Study(
         Four bases: the paper's network, a tuned network, boosted trees (LightGBM) and additive
         splines. Each is combined with the methods that run on it: shrinking the scores
         (contraction), of one model or of the mean of nine; the closed form with that base for y and
-        for functions of S; the paper's seven penalties, this library's, two of the
-        Hirschfeld-Gebelein-Rényi correlation, GeDI and fairret (networks); a convex penalty on
-        covariances with cosines of S (splines); FairGBM (trees); LEACE; reweighing, LinearPost and
-        fairlearn's ExponentiatedGradient on bands of S, whose number is a setting.
-        ExponentiatedGradient fits up to a hundred models for a trade-off and runs on trees and
-        splines alone; randomised decisions count by their probabilities. Every method is tuned for
-        what it is judged by, with eight trials, and has eight trade-offs. One half of each table is
-        for tuning, the other for tests in ten folds. A cell is the cost of parity: the mean loss at
-        75, 50 and 25 % of the base's own gap, less the loss of the base without constraint, in % of
-        what the base gains over a constant. A method that does not reach a gap is mixed with a
+        for functions of S; the paper's seven penalties, this library's, two of the Hirschfeld-
+        Gebelein-Rényi correlation, GeDI and fairret (networks); a convex penalty on covariances
+        with cosines of S (splines); FairGBM (trees); LEACE; reweighing, LinearPost and fairlearn's
+        ExponentiatedGradient on bands of S, whose number is a setting. ExponentiatedGradient fits
+        up to a hundred models for a trade-off and runs on trees and splines alone; randomised
+        decisions count by their probabilities. Every method is tuned for what it is judged by, with
+        eight trials, and has eight trade-offs, ExponentiatedGradient four. One half of each table
+        is for tuning, the other for tests in ten folds. A cell is the cost of parity: the mean loss
+        at 75, 50 and 25 % of the base's own gap, less the loss of the base without constraint, in %
+        of what the base gains over a constant. A method that does not reach a gap is mixed with a
         constant, and a cell is left out if the gap of its base is below three of its errors. Errors
         are those of a jackknife over folds, widened for training rows that folds share. Methods
         that need S to predict are compared separately: CorrelationRemover and the Wasserstein
