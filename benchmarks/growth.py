@@ -100,8 +100,10 @@ def cell(kind: str, n: int, d: int, repeats: int, most: float) -> dict[str, Any]
                 if fitted is not None:
                     clock.measure(name, lambda m=fitted: m.predict_proba(X), expected[name])
                 continue
-            arguments = {"limit": None, "n_jobs": 1, "random_state": 0}
-            model = ParityClassifier(**arguments) if name in AIMS else ParityEncoder(**arguments)
+            arguments: dict[str, Any] = {"limit": None, "n_jobs": 1, "random_state": 0}
+            model: Any = (
+                ParityClassifier(**arguments) if name in AIMS else ParityEncoder(**arguments)
+            )
             if name in AIMS:
                 model.set_params(aim=name)
             clock.measure(name, lambda m=model: m.fit(X, y, sensitive_features=s), expected[name])

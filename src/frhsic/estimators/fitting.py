@@ -312,7 +312,7 @@ class ParityModel(BaseEstimator):
         """Return the columns that models see beside the table: which stratum each row is in, if the
         table does not tell it, and the attributes, (n, q), if they may be used.
         """
-        columns = {}
+        columns: dict[str, np.ndarray] = {}
         if strata is not None and self.strata_ is not None and not self.controls_among(X):
             for code, name in zip(range(self.strata_.other), self.strata_.names):
                 columns[f"stratum {name}"] = (strata == code).astype(np.float64)

@@ -230,7 +230,7 @@ def days(column: pd.Series[Any], name: str) -> np.ndarray:
     try:
         if values in DURATIONS:
             column = column.map(str, na_action="ignore") if values == "time" else column
-            return (pd.to_timedelta(column) / day).to_numpy(dtype=np.float64)
+            return np.asarray((pd.to_timedelta(column) / day).to_numpy(dtype=np.float64))
         if values == "period":
             column = pd.Series(pd.PeriodIndex(column).to_timestamp())
         dates = pd.to_datetime(column, utc=True)
@@ -238,7 +238,8 @@ def days(column: pd.Series[Any], name: str) -> np.ndarray:
         raise ValueError(
             f"{name} holds dates that cannot be read: {error}. Turn them into numbers."
         ) from error
-    return ((dates - pd.Timestamp(0, tz="UTC")) / day).to_numpy(dtype=np.float64)
+    since = dates - pd.Timestamp(0, tz="UTC")
+    return np.asarray((since / day).to_numpy(dtype=np.float64))
 
 
 def numbers(column: pd.Series[Any], name: str) -> np.ndarray:

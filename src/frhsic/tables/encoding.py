@@ -96,8 +96,9 @@ class Scale:
             return np.zeros(len(values))
         knots = np.array(self.knots)
         places = np.array(self.places)
-        ends = (knots[0], knots[-1]) if self.clipped else (-LARGEST_FEATURE, LARGEST_FEATURE)
-        inside = np.clip(values, *ends)
+        least = knots[0] if self.clipped else -LARGEST_FEATURE
+        most = knots[-1] if self.clipped else LARGEST_FEATURE
+        inside = np.clip(values, least, most)
         right = np.clip(np.searchsorted(knots, inside, side="right"), 1, len(knots) - 1)
         low = places[right - 1]
         high = places[right]
