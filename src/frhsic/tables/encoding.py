@@ -181,6 +181,7 @@ class TableEncoding:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from frhsic.tables.schema import Schema
     >>> table = pd.DataFrame({"age": [20, 60], "job": ["cook", "clerk"]})
     >>> schema = Schema.learn(table)
