@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier
 
 from frhsic import _progress
 from frhsic._threads import limit_threads
-from frhsic.distributed.engine import ClusterRows, Responses
+from frhsic.distributed.engine import ClusterRows
 from frhsic.distributed.frames import dask_module, require_frame_columns
 from frhsic.distributed.measuring import FrontierPass
 from frhsic.distributed.parts import KEY, Parts
@@ -50,9 +50,10 @@ def fit(
     r"""Fit a ParityClassifier or a ParityRegressor to the rows of a Dask data frame.
 
     The result is fitted as by ``estimator.fit`` on one machine, and is saved, loaded and served
-    like any other. All rows make the additive part of the models (from sums of Gram matrices) and
-    the trees (by ``lightgbm.dask``), and measure every trade-off with its gap. A random sample of
-    the rows, which alone travels, decides about types and bins of columns, functions of the
+    like any other. All rows make the additive part of the models, from sums of Gram matrices, and
+    measure every trade-off with its gap. Trees are trained on a random sample of at most 10 million
+    cells, half a million rows of 20 columns: each on one worker, all at once. A smaller sample,
+    which alone travels to the client, decides about types and bins of columns, functions of the
     attributes, rounds, and the coefficients of the trade-offs.
 
     Parameters
@@ -91,11 +92,11 @@ def fit(
 
     Notes
     -----
-    The rows as numbers have to fit into the memory of all workers together, about three times while
-    trees are trained. Borders of bins come from the sample: a share of q of all rows is off by a
-    standard error of :math:`\sqrt{q(1 - q) / m}` with m rows of the sample, at most 0.2 % by
-    default. Deciles and AUC are those of scores in 1,024 ranges. The models do not depend on the
-    partitions but through the trees, whose sums LightGBM adds by worker.
+    The rows as numbers have to fit into the memory of all workers together. Borders of bins come
+    from the sample: a share of q of all rows is off by a standard error of
+    :math:`\sqrt{q(1 - q) / m}` with m rows of the sample, at most 0.2 % by default; so are the
+    deciles of ranks. AUC is that of scores in 1,024 ranges. Up to rounding, the model does not
+    depend on workers and partitions, and a worker that is lost changes nothing.
 
     Examples
     --------
@@ -205,11 +206,11 @@ def _fit(
     constraints = model._constraints(sample)
     mean_weight = sketch.weight / sketch.rows
     rows = ClusterRows.of(
+        model,
+        constraints,
         sample,
-        model.schema_.categorical,
         client,
         blocks,
-        Responses(model, constraints),
         sketch.rows,
         mean_weight,
         lambda share: progress(PREPARED + share * (GROWN - PREPARED)),

@@ -196,13 +196,13 @@ class BlockPlan:
 
 
 def join_blocks(blocks: list[LabelledRows]) -> LabelledRows:
-    """Return the rows of several blocks."""
+    """Return the rows of several blocks by their keys, whatever the order of the blocks."""
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(block, name) for block in blocks])
         for name, values in vars(blocks[0]).items()
         if isinstance(values, np.ndarray)
     }
-    return replace(blocks[0], **arrays)
+    return replace(blocks[0], **arrays).at(np.argsort(arrays["groups"], kind="stable"))
 
 
 def with_codes(
