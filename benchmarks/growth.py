@@ -1,6 +1,7 @@
 """What fits and predictions cost beside one LightGBM model of the same table, by rows and columns.
 
     python benchmarks/growth.py --jobs 16 --out growth.jsonl [--rows 1000 3000] [--columns 40]
+        [--seconds 240]
 
 Tables are made up: numbers alone, or every other column text with 4 to 40 levels. A cell is a
 table; its record has the processor seconds of each operation, the median of `--repeats`, on one
@@ -9,6 +10,10 @@ its fit, predictions of all rows to its prediction. `one row` is in milliseconds
 array or of a frame through `predict_proba`. Cells that the file already has are skipped; at the
 end, and with `--show`, the table is printed, with the falls of the time of a fit from one number of
 rows to the next.
+
+Each cell has `--seconds` of processor time. An operation is expected to take as many fits of
+LightGBM as `EXPECTED` says; it is repeated as often as the time that is left allows, and if that is
+not even once, it is skipped: the record has no number for it, and the table a dash.
 """
 
 from __future__ import annotations
@@ -34,6 +39,8 @@ ROWS = [300, 1_000, 3_000, 12_000, 13_000, 30_000, 300_000]
 COLUMNS = [5, 40, 300]
 KINDS = ["numbers", "categories"]
 AIMS = ["score", "decision", "rank"]
+# Fits of LightGBM that an operation is expected to take, generously; in this order they run.
+EXPECTED = {"score": 15, "predict": 15, "decision": 20, "encoder": 15, "rank": 30}
 
 
 def made_up(kind: str, n: int, d: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
@@ -53,38 +60,58 @@ def made_up(kind: str, n: int, d: int) -> tuple[pd.DataFrame, np.ndarray, np.nda
     return frame, y, s
 
 
-def seconds(action: Callable[[], Any], repeats: int) -> float:
-    """Return the median processor time of an action."""
-    times = []
-    for _ in range(repeats):
-        started = time.process_time()
-        action()
-        times.append(time.process_time() - started)
-    return float(np.median(times))
+class Clock:
+    """The processor time of a cell, and its record."""
+
+    def __init__(self, record: dict[str, Any], most: float, repeats: int) -> None:
+        self.record = record
+        self.end = time.process_time() + most
+        self.repeats = repeats
+
+    def measure(self, name: str, action: Callable[[], Any], expected: float) -> None:
+        """Record the median time of an action that takes so long, of as many as fit in; None where
+        not even one does.
+        """
+        times: list[float] = []
+        while len(times) < self.repeats and time.process_time() + expected < self.end:
+            started = time.process_time()
+            action()
+            times.append(time.process_time() - started)
+            expected = times[-1]
+        self.record[name] = float(np.median(times)) if times else None
 
 
-def cell(kind: str, n: int, d: int, repeats: int) -> dict[str, Any]:
+def cell(kind: str, n: int, d: int, repeats: int, most: float) -> dict[str, Any]:
     """Return the record of one table."""
+    record: dict[str, Any] = {"kind": kind, "rows": n, "columns": d, "repeats": repeats}
+    clock = Clock(record, most, repeats)
     frame, y, s = made_up(kind, n, d)
     plain = frame.astype(dict.fromkeys(frame.select_dtypes(exclude="number"), "category"))
     X = frame.to_numpy() if kind == "numbers" else frame
-    record: dict[str, Any] = {"kind": kind, "rows": n, "columns": d, "repeats": repeats}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         reference = LGBMClassifier(n_jobs=1, verbose=-1)
-        record["LightGBM fit"] = seconds(lambda: reference.fit(plain, y), repeats)
-        record["LightGBM predict"] = seconds(lambda: reference.predict_proba(plain), repeats)
-        for aim in AIMS:
-            model = ParityClassifier(aim=aim, limit=None, n_jobs=1, random_state=0)
-            record[aim] = seconds(lambda m=model: m.fit(X, y, sensitive_features=s), repeats)
-        encoder = ParityEncoder(limit=None, n_jobs=1, random_state=0)
-        record["encoder"] = seconds(lambda: encoder.fit(X, y, sensitive_features=s), repeats)
-        model = ParityClassifier(limit=None, n_jobs=1, random_state=0)
-        model.fit(X, y, sensitive_features=s)
-        record["predict"] = seconds(lambda: model.predict_proba(X), repeats)
-        one = X[:1]
-        calls = seconds(lambda: [model.predict_proba(one) for _ in range(100)], 3)
-        record["one row"] = 10 * calls
+        clock.measure("LightGBM fit", lambda: reference.fit(plain, y), 0.0)
+        clock.measure("LightGBM predict", lambda: reference.predict_proba(plain), 0.0)
+        expected = {name: fits * record["LightGBM fit"] for name, fits in EXPECTED.items()}
+        fitted: Any = None
+        for name in EXPECTED:
+            if name == "predict":
+                if fitted is not None:
+                    clock.measure(name, lambda m=fitted: m.predict_proba(X), expected[name])
+                continue
+            arguments = {"limit": None, "n_jobs": 1, "random_state": 0}
+            model = ParityClassifier(**arguments) if name in AIMS else ParityEncoder(**arguments)
+            if name in AIMS:
+                model.set_params(aim=name)
+            clock.measure(name, lambda m=model: m.fit(X, y, sensitive_features=s), expected[name])
+            if name == "score" and record[name] is not None:
+                fitted = model
+        if fitted is not None:
+            one = X[:1]
+            clock.measure("one row", lambda: [fitted.predict_proba(one) for _ in range(100)], 1.0)
+            if record["one row"] is not None:
+                record["one row"] *= 10  # milliseconds a row
     return record
 
 
@@ -94,14 +121,17 @@ def show(records: list[dict[str, Any]]) -> None:
     print("|---|---|---|---|---|---|---|---|")
     order = sorted(records, key=lambda one: (one["kind"], one["columns"], one["rows"]))
     for one in order:
-        fits = [one[name] / one["LightGBM fit"] for name in (*AIMS, "encoder")]
-        ratios = [*fits, one["predict"] / one["LightGBM predict"], one["one row"]]
-        cells = " | ".join(f"{ratio:.1f}" for ratio in ratios)
+        units = dict.fromkeys((*AIMS, "encoder"), one["LightGBM fit"])
+        units |= {"predict": one["LightGBM predict"], "one row": 1.0}
+        times = [(one.get(name), unit) for name, unit in units.items()]
+        cells = " | ".join("–" if taken is None else f"{taken / unit:.1f}" for taken, unit in times)
         print(f"| {one['kind']} | {one['rows']:,} × {one['columns']} | {cells} |")
     for before, after in pairwise(order):
         same = before["kind"] == after["kind"] and before["columns"] == after["columns"]
+        if not same or before["score"] is None or after["score"] is None:
+            continue
         fall = 1 - after["score"] / before["score"]
-        if same and fall > 0:
+        if fall > 0:
             print(
                 f"{after['kind']}, {after['columns']} columns: {after['rows']:,} rows take"
                 f" {fall:.0%} less than {before['rows']:,}"
@@ -117,6 +147,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, nargs="+", default=COLUMNS)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=240.0, help="of a cell, at most")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--show", action="store_true", help="print what the file has, run nothing")
     arguments = parser.parse_args()
@@ -132,7 +163,7 @@ def main() -> None:
         if (kind, n, d) not in done and not arguments.show
     ]
     work = Parallel(arguments.jobs, return_as="generator_unordered")
-    for record in work(delayed(cell)(*one, arguments.repeats) for one in cells):
+    for record in work(delayed(cell)(*one, arguments.repeats, arguments.seconds) for one in cells):
         records.append(record)
         with arguments.out.open("a") as file:
             file.write(json.dumps(record) + "\n")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,31 @@ from hypothesis import strategies as st
 
 from estimator_samples import saved_and_read
 from frhsic.tables.columns import MOST_ENCODED_LEVELS
-from frhsic.tables.encoding import (
-    SCALE_CLASSES,
-    Category,
-    Quantiles,
-    RangeScale,
-    TableEncoding,
-)
+from frhsic.tables.encoding import Category, Scale, Scaling, TableEncoding
+from frhsic.tables.schema import Schema
 
-SCALINGS = tuple(SCALE_CLASSES)
+SCALINGS: tuple[Scaling, ...] = ("quantile", "range")
+
+
+@dataclass
+class FrameEncoding:
+    """The encoding of a frame with its schema."""
+
+    schema: Schema
+    encoding: TableEncoding
+
+    @classmethod
+    def fit(cls, frame: pd.DataFrame, scaling: Scaling = "quantile") -> FrameEncoding:
+        schema = Schema.learn(frame)
+        return cls(schema, TableEncoding.fit(schema.codes(frame), schema.columns, scaling))
+
+    def __call__(self, frame: pd.DataFrame) -> np.ndarray:
+        return self.encoding(self.schema.codes(frame))
+
+
+def quantiles(values: Any) -> Scale:
+    return Scale.fit("x", np.array(values), "quantile")
+
 
 anything = st.floats(allow_nan=True, allow_infinity=False)
 columns = st.lists(
@@ -38,9 +55,9 @@ columns = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(columns, columns)
 def test_every_scale_is_finite_and_monotone_for_any_numbers(
-    scaling: str, training: list[float], new: list[float]
+    scaling: Scaling, training: list[float], new: list[float]
 ):
-    scale = SCALE_CLASSES[scaling].fit("x", np.array(training))
+    scale = Scale.fit("x", np.array(training), scaling)
     values = np.array(training + new)
     encoded = scale(values)
     assert np.isfinite(encoded).all()
@@ -56,7 +73,7 @@ def test_every_scale_is_finite_and_monotone_for_any_numbers(
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6).map(lambda x: round(x, 3)), min_size=2, max_size=200))
 def test_quantiles_keep_the_order_of_distinct_training_values(values: list[float]):
-    scale = Quantiles.fit("x", np.array(values))
+    scale = quantiles(values)
     distinct = np.unique(values)
     places = scale.scale_values(distinct)
     assert (np.diff(places) > 0).all()
@@ -67,16 +84,16 @@ def test_quantiles_keep_the_order_of_distinct_training_values(values: list[float
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(SCALINGS), columns, columns)
 def test_an_encoding_survives_json_and_encodes_the_same(
-    scaling: str, training: list[float], new: list[float]
+    scaling: Scaling, training: list[float], new: list[float]
 ):
     frame = pd.DataFrame(
         {"x": training, "job": [["cook", "clerk", None][i % 3] for i in range(len(training))]}
     )
-    encoding = TableEncoding.fit(frame, scaling=scaling)
-    again = saved_and_read(encoding)
-    assert again == encoding
-    rows = pd.DataFrame({"x": new, "job": "nurse"})
-    np.testing.assert_array_equal(again(rows), encoding(rows))
+    own = FrameEncoding.fit(frame, scaling)
+    again = saved_and_read(own.encoding)
+    assert again == own.encoding
+    codes = own.schema.codes(pd.DataFrame({"x": new, "job": "nurse"}))
+    np.testing.assert_array_equal(again(codes), own.encoding(codes))
 
 
 def test_places_are_mid_ranks_by_definition():
@@ -85,39 +102,36 @@ def test_places_are_mid_ranks_by_definition():
     column = rng.integers(0, 30, 500).astype(float)
     ranks = np.array([((column < x).mean() + (column <= x).mean()) / 2 for x in column])
     expected = (ranks - ranks.min()) / (ranks.max() - ranks.min())
-    np.testing.assert_allclose(
-        Quantiles.fit("x", column).scale_values(column), expected, atol=1e-12
-    )
+    np.testing.assert_allclose(quantiles(column).scale_values(column), expected, atol=1e-12)
 
 
 def test_uniform_numbers_keep_their_places_and_an_outlier_does_not_move_the_others():
     column = np.linspace(0, 1, 5000)
-    np.testing.assert_allclose(Quantiles.fit("x", column).scale_values(column), column, atol=0.01)
-    for scaling, moved in (("quantile", 0.01), ("range", 0.5)):
-        scale = SCALE_CLASSES[scaling]
-        before = scale.fit("x", column).scale_values(column)
-        after = scale.fit("x", np.append(column, 1e300)).scale_values(column)
+    np.testing.assert_allclose(quantiles(column).scale_values(column), column, atol=0.01)
+    for scaling, moved in zip(SCALINGS, (0.01, 0.5)):
+        before = Scale.fit("x", column, scaling).scale_values(column)
+        after = Scale.fit("x", np.append(column, 1e300), scaling).scale_values(column)
         assert (np.abs(after - before).max() < moved) == (scaling != "range")
     with_outliers = np.concatenate([[-1e100], column, [1e90, 1e100]])
-    assert (np.diff(Quantiles.fit("x", with_outliers).scale_values(with_outliers)) > 0).all()
+    assert (np.diff(quantiles(with_outliers).scale_values(with_outliers)) > 0).all()
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
 def test_a_zero_inflated_column_leaves_room_for_what_is_not_zero(share: float):
     rng = np.random.default_rng(0)
     column = np.where(rng.random(4000) < share, 0.0, rng.lognormal(size=4000))
-    places = Quantiles.fit("x", column).scale_values(column)
+    places = quantiles(column).scale_values(column)
     assert places[column == 0].max() == 0.0
     assert np.ptp(places[column > 0]) > 0.7
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
-def test_a_missing_number_takes_the_place_of_the_median_and_has_an_indicator(scaling: str):
+def test_a_missing_number_takes_the_place_of_the_median_and_has_an_indicator(scaling: Scaling):
     frame = pd.DataFrame(
         {"x": [5.0, np.nan, 1.0, 3.0], "never": [1.0, 2.0, 3.0, 4.0], "all": [np.nan] * 4}
     )
-    encoding = TableEncoding.fit(frame, scaling=scaling)
-    assert encoding.names == ("x", "x=missing", "never", "all", "all=missing")
+    encoding = FrameEncoding.fit(frame, scaling)
+    assert encoding.encoding.names == ("x", "x=missing", "never", "all", "all=missing")
     matrix = encoding(frame)
     assert matrix[1, 0] == matrix[3, 0]
     assert matrix[:, 1].tolist() == [0, 1, 0, 0]
@@ -128,17 +142,15 @@ def test_a_missing_number_takes_the_place_of_the_median_and_has_an_indicator(sca
     assert new[0, 2] in matrix[:, 2]
 
 
-def test_missing_is_a_level_of_its_own_and_unseen_levels_are_no_error():
-    encoding = TableEncoding.fit(
-        pd.DataFrame({"job": ["cook", None, "clerk"], "team": ["a", "b", "a"]})
-    )
-    assert encoding.names == ("job=clerk", "job=cook", "job=missing", "team=a", "team=b")
+def test_missing_is_a_level_of_its_own_and_an_unseen_level_counts_as_missing():
+    frame = pd.DataFrame({"job": ["cook", None, "clerk"], "team": ["a", "b", "a"]})
+    encoding = FrameEncoding.fit(frame)
+    assert encoding.encoding.names == ("job=clerk", "job=cook", "job=missing", "team=a", "team=b")
     new = pd.DataFrame({"job": ["pilot", np.nan], "team": [None, "a"]})
-    np.testing.assert_array_equal(encoding(new), [[0, 0, 0, 0, 0], [0, 0, 1, 1, 0]])
-    with pytest.raises(
-        ValueError, match=r"'team' has a missing value \(row 0\), which no training row has"
-    ):
-        encoding(new.assign(job="cook"), "error")
+    np.testing.assert_array_equal(encoding(new), [[0, 0, 1, 0, 0], [0, 0, 1, 1, 0]])
+    encoding.schema.require_levels(new.assign(job="cook"))
+    with pytest.raises(ValueError, match="'job' has 'pilot', which no training row has"):
+        encoding.schema.require_levels(new)
 
 
 def test_of_many_levels_the_most_frequent_keep_a_column():
@@ -146,29 +158,30 @@ def test_of_many_levels_the_most_frequent_keep_a_column():
     codes = (rng.pareto(0.5, 60_000) * 20).clip(max=20_000).astype(int)
     values = pd.Series([f"c{i:05d}" for i in codes])
     assert values.nunique() > 5000
-    encoding = TableEncoding.fit(values.to_frame("code"))
-    (encoder,) = encoding.columns
+    encoding = FrameEncoding.fit(values.to_frame("code"))
+    (encoder,) = encoding.encoding.columns
     assert isinstance(encoder, Category)
-    assert encoding.width == MOST_ENCODED_LEVELS
+    assert encoding.encoding.width == MOST_ENCODED_LEVELS
     counts = values.value_counts()
     least = counts[list(encoder.levels)].min()
     assert least >= counts.drop(list(encoder.levels)).max()
     matrix = encoding(values.to_frame("code"))
     assert (matrix.sum(axis=1) == 1).all()
     assert matrix[:, -1].sum() == counts.drop(list(encoder.levels)).sum()
-    new = encoding(pd.DataFrame({"code": ["never seen", counts.index[0]]}), "error")
+    new = encoding(pd.DataFrame({"code": ["never seen", counts.index[0]]}))
     assert new[0, -1] == new[1].sum() == 1
 
 
 def test_text_that_identifies_rows_is_refused_by_name():
     frame = pd.DataFrame({"who": [f"person {i}" for i in range(300)]})
     with pytest.raises(
-        ValueError, match=r"column 'who' of X holds text with 300 different values.*identifies rows"
+        ValueError, match=r"column 'who' holds text of which nearly every value.*identifies rows"
     ):
-        TableEncoding.fit(frame)
+        FrameEncoding.fit(frame)
     with pytest.raises(ValueError, match="'who'"):
-        TableEncoding.fit(frame.assign(who=frame["who"].where(frame.index % 20 > 0)))
-    assert TableEncoding.fit(frame.head(MOST_ENCODED_LEVELS)).width == MOST_ENCODED_LEVELS
+        FrameEncoding.fit(frame.assign(who=frame["who"].where(frame.index % 20 > 0)))
+    few = FrameEncoding.fit(frame.head(MOST_ENCODED_LEVELS))
+    assert few.encoding.width == MOST_ENCODED_LEVELS
 
 
 @pytest.mark.parametrize(
@@ -184,22 +197,23 @@ def test_text_that_identifies_rows_is_refused_by_name():
 )
 def test_dates_and_durations_count_days(values: Any, days: list[float | None]):
     frame = pd.DataFrame({"when": pd.Series(values)})
-    encoding = TableEncoding.fit(frame, scaling="range")
-    (column,) = encoding.columns
+    encoding = FrameEncoding.fit(frame, "range")
+    (column,) = encoding.encoding.columns
     known = [day for day in days if day is not None]
-    assert isinstance(column, RangeScale)
-    assert (column.low, column.high, column.missing) == (min(known), max(known), None in days)
-    assert column.unit == ("duration" if known[0] < 2 else "date")
+    assert isinstance(column, Scale)
+    assert {*column.knots} == {min(known), max(known)}
+    assert column.missing == (None in days)
+    assert encoding.schema.kinds["when"] == ("duration" if known[0] < 2 else "date")
     assert np.isfinite(encoding(frame)).all()
     with pytest.raises(
-        ValueError, match="column 'when' of X holds numbers; in the training rows it was d"
+        ValueError, match="column 'when' holds numbers; in the training rows it held dates or"
     ):
         encoding(pd.DataFrame({"when": [1.0, 2.0]}))
 
 
 def test_dates_are_the_same_in_any_resolution_and_a_column_of_nothing_is_taken():
     frame = pd.DataFrame({"when": pd.date_range("2020", periods=5)})
-    encoding = TableEncoding.fit(frame)
+    encoding = FrameEncoding.fit(frame)
     for unit in ("s", "ms", "us", "ns"):
         np.testing.assert_array_equal(
             encoding(frame.astype(f"datetime64[{unit}]")), encoding(frame)

@@ -291,7 +291,7 @@ def test_settings_change_slowly_with_rows_and_columns():
     bins = [table_settings(d)["max_bin"] for d in range(1, 5000)]
     assert np.diff(bins).max() <= 0
     assert np.diff(bins).min() >= -1
-    assert (bins[0], bins[-1]) == (255, 63)
+    assert (bins[0], bins[-1]) == (127, 63)
     x = np.random.default_rng(0).normal(size=(450, 500))
     widths = [Basis.fit(x[:, :d], [], np.ones(450)).count for d in (5, 40, 300, 400, 401, 500)]
     assert widths == [45, 360, 300, 400, 400, 400]
@@ -446,8 +446,8 @@ def test_few_rows_of_a_smooth_sum_are_followed_better_than_by_trees_alone(classe
         predicted = fit.engine.predict(x[600:]).mean(axis=0)[:, 0]
         errors.append(np.mean((predicted - truth[600:]) ** 2))
     # least squares on four splines of eight columns has an error of about 32/600 of the noise
-    assert errors[0] < 0.9 * errors[1]
-    assert errors[0] < (0.016 if classes else 0.1)
+    assert errors[0] < (0.95 if classes else 0.9) * errors[1]
+    assert errors[0] < (0.015 if classes else 0.1)
 
 
 def test_a_missing_level_is_nan_where_every_column_is_a_category():

@@ -449,9 +449,7 @@ def test_a_row_counts_if_it_has_every_attribute_and_what_the_others_hold_does_no
     with pytest.warns(UnlabelledRowsWarning, match="100 of 200 rows") as caught:
         model = FRHSICClassifier(**quick(epochs=3)).fit(X, y, sensitive_features=frame)
     assert caught[0].filename == __file__
-    scales = {
-        column.name: (column.low, column.high) for column in model.sensitive_encoding_.columns
-    }
+    scales = {column.name: column.knots for column in model.sensitive_encoding_.columns}
     assert scales["age"] == (s[~missing].min(), s[~missing].max())
     with pytest.warns(UnlabelledRowsWarning):
         again = clone(model).fit(

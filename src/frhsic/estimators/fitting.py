@@ -229,11 +229,9 @@ class ParityModel(BaseEstimator):
         if self.attribute_estimator is None:
             own.extend(functions)
         self.engine_ = None
-        self.models_, eta = self._fit_models(
-            rows, self.estimator, self._with_sensitive(rows.X, rows.s, rows.strata), outcomes
-        )
+        self.models_, eta = self._fit_models(rows, self.estimator, rows.s, outcomes)
         self.attribute_models_, means = self._fit_models(
-            rows, self.attribute_estimator, self._with_strata(rows.X, rows.strata), functions
+            rows, self.attribute_estimator, None, functions
         )
         directions = tuple(np.eye(target.values.shape[1]) for target in functions)
         parts = [eta, means]
@@ -254,7 +252,7 @@ class ParityModel(BaseEstimator):
         return np.column_stack(parts), directions
 
     def _fit_models(
-        self, rows: FitRows, model: Any, X: Any, targets: Sequence[Response]
+        self, rows: FitRows, model: Any, s: np.ndarray | None, targets: Sequence[Response]
     ) -> tuple[list[list[Any]], np.ndarray]:
         """Return clones of a model for each fold, one for each target, or the model itself if it is
         used as it is, and what they predict of rows that they have not seen, (n, outputs).
@@ -266,7 +264,8 @@ class ParityModel(BaseEstimator):
                 raise ValueError(
                     f"estimator is a fitted model, which predicts one column; y has {len(targets)}."
                 )
-            return [[model]], predict_models([model], X, [targets[0].classes])
+            return [[model]], predict_models([model], rows.X, [targets[0].classes])
+        X = self._with_columns(rows.X, s, rows.strata)
         return cross_fit(model, X, targets, rows, self.n_jobs)
 
     def _fit_without_attributes(self, rows: FitRows, outcome: Response) -> None:
@@ -307,40 +306,37 @@ class ParityModel(BaseEstimator):
             return False
         return {one.name for one in self.strata_.columns} <= {str(name) for name in X.columns}
 
-    def _stratum_columns(self, X: Any, strata: np.ndarray | None) -> np.ndarray:
-        """Return which stratum each row is in, (n, S), if the table does not tell it."""
-        if strata is None or self.strata_ is None or self.controls_among(X):
-            return np.zeros((_num_samples(X), 0))
-        return np.asarray(strata[:, None] == np.arange(self.strata_.other), dtype=np.float64)
-
-    def _with_strata(self, X: Any, strata: np.ndarray | None) -> Any:
-        """Return the columns that models see which are fitted here."""
-        columns = self._stratum_columns(X, strata)
-        names = () if self.strata_ is None else self.strata_.names
-        return with_columns(X, {f"stratum {name}": own for name, own in zip(names, columns.T)})
-
-    def _with_sensitive(self, X: Any, s: np.ndarray | None, strata: np.ndarray | None) -> Any:
-        """Return the columns that the models of y see: with strata, and with the attributes,
-        (n, q), if they may be used and the models are fitted here.
+    def _further_columns(
+        self, X: Any, s: np.ndarray | None, strata: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        """Return the columns that models see beside the table: which stratum each row is in, if the
+        table does not tell it, and the attributes, (n, q), if they may be used.
         """
-        if is_prefit(self.estimator):
+        columns = {}
+        if strata is not None and self.strata_ is not None and not self.controls_among(X):
+            for code, name in zip(range(self.strata_.other), self.strata_.names):
+                columns[f"stratum {name}"] = (strata == code).astype(np.float64)
+        if self.uses_sensitive and s is not None:
+            for name, values in zip(self.sensitive_names_in_, s.T):
+                columns[f"sensitive {name}"] = values
+        return columns
+
+    def _with_columns(self, X: Any, s: np.ndarray | None, strata: np.ndarray | None) -> Any:
+        """Return the table that models see which are passed and fitted here."""
+        columns = self._further_columns(X, s, strata)
+        if not columns:
             return X
-        X = self._with_strata(X, strata)
-        if not self.uses_sensitive or s is None:
-            return X
-        names = [f"sensitive {name}" for name in self.sensitive_names_in_]
-        return with_columns(X, dict(zip(names, s.T)))
+        if is_frame(X):
+            return to_pandas(X).assign(**columns)
+        return np.column_stack([X, *columns.values()])
 
     def _coded(self, X: Any, s: np.ndarray | None, strata: np.ndarray | None = None) -> np.ndarray:
-        """Return the table as numbers, with strata, and with the attributes if they may be used."""
+        """Return the table that the engine sees, as numbers."""
         if is_frame(X):
             codes = self.schema_.codes(to_pandas(X))
         else:
             codes = np.clip(np.asarray(X, dtype=np.float64), -LARGEST_FEATURE, LARGEST_FEATURE)
-        parts = [codes, self._stratum_columns(X, strata)]
-        if self.uses_sensitive and s is not None:
-            parts.append(s)
-        return np.column_stack(parts)
+        return np.column_stack([codes, *self._further_columns(X, s, strata).values()])
 
     def _predictions(
         self,
@@ -356,14 +352,14 @@ class ParityModel(BaseEstimator):
         """
         parts = []
         if self.models_:
-            table = self._with_sensitive(X, s, strata)
+            table = X if is_prefit(self.estimator) else self._with_columns(X, s, strata)
             parts.append(np.stack([predict_models(own, table, classes) for own in self.models_]))
         if self.engine_ is not None:
             codes = self._coded(X, s, strata) if codes is None else codes
             parts.append(self.engine_.predict(codes, self.n_jobs))
         if self.attribute_models_:
             table = typed_table(self, X) if self.estimator is None else X
-            table = self._with_strata(table, strata)
+            table = self._with_columns(table, None, strata)
             each = [predict_models(own, table, [None] * len(own)) for own in self.attribute_models_]
             parts.append(np.stack(each))
         folds = max(map(len, parts))  # a model that was given serves all
@@ -383,15 +379,6 @@ class ParityModel(BaseEstimator):
             warn(str(self.choice_), IndistinctGapWarning)
         if not self.choice_.met:
             warn(str(self.choice_), UnmetLimitWarning)
-
-
-def with_columns(X: Any, columns: dict[str, np.ndarray]) -> Any:
-    """Return a table with further columns of numbers."""
-    if not columns:
-        return X
-    if is_frame(X):
-        return to_pandas(X).assign(**columns)
-    return np.column_stack([X, *columns.values()])
 
 
 def weighted_rows(

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -41,14 +41,15 @@ from frhsic.estimators.inputs import (
     require_variation,
     sensitive_values,
     target_column,
-    typed_table,
     warn_of_suspicions,
     warn_of_unlabelled,
     warn_without_attributes,
 )
 from frhsic.penalties import Adversary, BinnedAdversary, NoPenalty, Penalty, make_penalty
 from frhsic.splits import take_rows
-from frhsic.tables.encoding import Quantiles, RangeScale, Scaling, TableEncoding, Unknown
+from frhsic.tables.columns import is_frame, to_pandas
+from frhsic.tables.encoding import Scale, Scaling, TableEncoding
+from frhsic.tables.schema import Schema
 from frhsic.training import MLP, Fleet, Member, Recipe, Training, TrainingData, train
 from frhsic.training.data import Purpose, fork_generators, stream_seed
 from frhsic.training.recipe import output_width
@@ -125,6 +126,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         "device": [str, torch.device],
     }
 
+    schema_: Schema
+    feature_encoding_: TableEncoding
     encoder_: nn.Module
     head_: Any
     penalty_: Penalty
@@ -141,7 +144,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         encoder: nn.Module | Callable[[int], nn.Module] | None = None,
         training: Training | None = None,
         scaling: Scaling = "range",
-        handle_unknown: Unknown = "ignore",
+        handle_unknown: Literal["error", "ignore"] = "ignore",
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
@@ -354,10 +357,12 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._validate_params()
         first = not hasattr(self, "feature_encoding_")
         others = {name: value for name, value in vars(given).items() if name != "X"}
-        X = typed_table(self, known_table(self, given.X, first=first, **others))
+        X = known_table(self, given.X, first=first, **others)
+        codes = self._codes(X)
         if first:
-            self.feature_encoding_ = TableEncoding.fit(X, scaling=self.scaling)
-        x = self.feature_encoding_(X, self.handle_unknown)
+            columns = self.schema_.columns if is_frame(X) else None
+            self.feature_encoding_ = TableEncoding.fit(codes, columns, self.scaling)
+        x = self.feature_encoding_(codes)
         weights = given.sample_weight
         if weights is not None:
             weights = _check_sample_weight(weights, x, ensure_non_negative=True)
@@ -379,6 +384,15 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         data = chosen(slice(None)) if held_out is None else chosen(~held_out, chosen(held_out))
         return EncodedRows(data, task, attributes is not None)
 
+    def _codes(self, X: Any) -> np.ndarray:
+        """Return a checked table as numbers, (n, d)."""
+        if not is_frame(X):
+            return np.asarray(X, dtype=np.float64)
+        frame = to_pandas(X)
+        if self.handle_unknown == "error":
+            self.schema_.require_levels(frame)
+        return self.schema_.codes(frame)
+
     def _attributes(self, values: Any, rows: int) -> np.ndarray | None:
         """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train
         with.
@@ -397,13 +411,12 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         known = ~np.isnan(s).any(axis=1)
         if not hasattr(self, "sensitive_names_in_"):
             require_variation(s[known], names)
-            scale = RangeScale if self.scaling == "range" else Quantiles
             self.sensitive_encoding_ = TableEncoding(
-                tuple(scale.fit(n, c) for n, c in zip(names, s[known].T))
+                tuple(Scale.fit(n, c, self.scaling) for n, c in zip(names, s[known].T))
             )
             self.sensitive_names_in_ = np.array(names, dtype=object)
         scaled = np.full(s.shape, np.nan)
-        scaled[known] = self.sensitive_encoding_(s[known], name="sensitive_features")
+        scaled[known] = self.sensitive_encoding_(s[known])
         if off:
             return None
         warn_of_unlabelled(
@@ -481,14 +494,14 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         size.
         """
         check_is_fitted(self)
-        X = typed_table(self, known_table(self, X, first=False))
+        X = known_table(self, X, first=False)
         block_bytes = 8 * PREDICTION_ROWS * self.feature_encoding_.width
         rows = PREDICTION_ROWS * max(1, ENCODED_BYTES // block_bytes)
         parts = []
         with torch.no_grad():
             for start in range(0, _num_samples(X), rows):
                 part = _safe_indexing(X, slice(start, start + rows))
-                x = torch.from_numpy(self.feature_encoding_(part, self.handle_unknown))
+                x = torch.from_numpy(self.feature_encoding_(self._codes(part)))
                 for block in torch.split(x.to(self.head_.weight.dtype), PREDICTION_ROWS):
                     missing = PREDICTION_ROWS - len(block)
                     values = self.encoder_(functional.pad(block, (0, 0, 0, missing)))
@@ -528,7 +541,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     scaling : {"quantile", "range"}
         Numbers and attributes are scaled by ranks, or by minimum and maximum as in the paper.
     handle_unknown : {"ignore", "error"}
-        Unseen category at predict: encode as zeros (or with the rare levels), or raise.
+        Unseen category at predict: encode as a missing one, or raise.
     device, random_state
         Where to train ("auto" uses a GPU if there is one); seed of initial weights, batches and
         held-out rows.

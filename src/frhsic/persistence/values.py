@@ -30,7 +30,7 @@ DATA = {
     name: module
     for module, names in {
         "frhsic.tables.schema": "ColumnType Schema",
-        "frhsic.tables.encoding": "Category Quantiles RangeScale TableEncoding",
+        "frhsic.tables.encoding": "Category Scale TableEncoding",
         "frhsic.estimators.additive": "Bins",
         "frhsic.estimators.basis": "SensitiveBasis",
         "frhsic.estimators.constraints": "Constraint",

@@ -15,8 +15,6 @@ import pandas as pd
 from frhsic import _arrays
 from frhsic.formatting import did_you_mean
 
-Unit = Literal["number", "date", "duration"]
-
 # Columns of a table, and of what a step of a model makes of it: a row takes a number for each.
 MOST_TABLE_COLUMNS = 2**17
 # 0/1 columns that a column of text becomes at most: levels with fewer rows are grouped as "other".
@@ -203,35 +201,36 @@ def identifies_rows(levels: int, rows: int) -> bool:
     return levels > MOST_ENCODED_LEVELS and levels >= 0.9 * rows
 
 
-def feature(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Unit | Literal["category"]]:
-    """Return the values of a column of features, and what they are.
+def feature(column: pd.Series[Any], name: str) -> np.ndarray:
+    """Return the values of a column of features.
 
     Numbers, dates and durations become float64 with NaN for missing values, categories objects with
-    None for them. Dates count days since 1970 (in UTC if they have a time zone), durations and
-    times of day count days.
+    None for them.
 
     Examples
     --------
-    >>> feature(pd.Series(pd.to_datetime(["1970-01-03", None])), "since")
-    (array([ 2., nan]), 'date')
+    >>> feature(pd.Series(pd.to_datetime(["1970-01-03", None])), "since").tolist()
+    [2.0, nan]
     """
     kind = column_kind(column)
     if kind == "category":
         codes, levels = pd.factorize(column)
-        return np.array([*map(plain_level, levels), None], dtype=object)[codes], "category"
-    return days(column, name) if kind == "date" else (numbers(column, name), "number")
+        return np.array([*map(plain_level, levels), None], dtype=object)[codes]
+    return days(column, name) if kind == "date" else numbers(column, name)
 
 
-def days(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Literal["date", "duration"]]:
-    """Return dates as days since 1970, or durations and times of day as days; NaN for missing
-    values.
+def days(column: pd.Series[Any], name: str) -> np.ndarray:
+    """Return dates as days since 1970 (in UTC if they have a time zone), or durations and times of
+    day as days; NaN for missing values.
     """
     values = pd.api.types.infer_dtype(column, skipna=True)
     day = pd.Timedelta(days=1)
+    if pd.api.types.is_numeric_dtype(column) and column.notna().any():
+        raise ValueError(f"{name} holds numbers; in the training rows it held dates or durations.")
     try:
         if values in DURATIONS:
             column = column.map(str, na_action="ignore") if values == "time" else column
-            return (pd.to_timedelta(column) / day).to_numpy(dtype=np.float64), "duration"
+            return (pd.to_timedelta(column) / day).to_numpy(dtype=np.float64)
         if values == "period":
             column = pd.Series(pd.PeriodIndex(column).to_timestamp())
         dates = pd.to_datetime(column, utc=True)
@@ -239,7 +238,7 @@ def days(column: pd.Series[Any], name: str) -> tuple[np.ndarray, Literal["date",
         raise ValueError(
             f"{name} holds dates that cannot be read: {error}. Turn them into numbers."
         ) from error
-    return ((dates - pd.Timestamp(0, tz="UTC")) / day).to_numpy(dtype=np.float64), "date"
+    return ((dates - pd.Timestamp(0, tz="UTC")) / day).to_numpy(dtype=np.float64)
 
 
 def numbers(column: pd.Series[Any], name: str) -> np.ndarray:

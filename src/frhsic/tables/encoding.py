@@ -1,90 +1,35 @@
-"""Encode a table as a matrix: numbers and dates by a scale, categories as one 0/1 column for each
-level.
+"""Encode the codes of a table as a matrix: numbers and dates by a scale, categories as one 0/1
+column for each level.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-import pandas as pd
 
-from frhsic import _arrays
-from frhsic.tables.columns import (
-    LARGEST_FEATURE,
-    MOST_ENCODED_LEVELS,
-    Unit,
-    check_distinct,
-    feature,
-    identifies_rows,
-    is_frame,
-    to_pandas,
-)
+from frhsic.tables.columns import LARGEST_FEATURE, MOST_ENCODED_LEVELS
+from frhsic.tables.schema import ColumnType
 
 # Values of a column that its quantile scale remembers at even distances of rank; the tails add a
 # few.
 MOST_KNOTS = 64
 
 Scaling = Literal["quantile", "range"]
-Unknown = Literal["error", "ignore"]
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What the scales of numbers share.
+    r"""Piecewise linear map of the numbers of a column, through knots.
 
-    `middle` is the median, whose place a missing value takes. `missing` tells whether training rows
-    lacked the value; then a second column is 1 where it is missing.
-    """
-
-    name: str
-    unit: Unit
-    missing: bool
-    middle: float
-
-    @classmethod
-    def fit(cls, name: str, values: np.ndarray, unit: Unit = "number") -> Self:
-        """Fit the scale to a column; NaN is missing."""
-        absent = np.isnan(values)
-        present = np.zeros(1)
-        if not absent.all():
-            present = np.clip(values[~absent], -LARGEST_FEATURE, LARGEST_FEATURE)
-        middle = float(np.quantile(present, 0.5, method="inverted_cdf"))
-        return cls(name, unit, bool(absent.any()), middle, *cls._fit_fields(present))
-
-    @staticmethod
-    def _fit_fields(present: np.ndarray) -> tuple[Any, ...]:
-        """Return the further fields."""
-        raise NotImplementedError
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns of the matrix."""
-        return (self.name, f"{self.name}=missing") if self.missing else (self.name,)
-
-    def scale_values(self, values: np.ndarray) -> np.ndarray:
-        """Return the place of each value, without missing values."""
-        raise NotImplementedError
-
-    def __call__(self, values: np.ndarray, unknown: Unknown = "ignore") -> np.ndarray:
-        """Return one column, or two with the indicator of missing values."""
-        absent = np.isnan(values)
-        with np.errstate(over="ignore"):
-            column = self.scale_values(
-                np.clip(np.where(absent, self.middle, values), -LARGEST_FEATURE, LARGEST_FEATURE)
-            )
-        return np.column_stack([column, absent]) if self.missing else column[:, None]
-
-
-@dataclass(frozen=True)
-class Quantiles(Scale):
-    r"""Piecewise linear map from the training values to their mid-ranks, scaled to [0, 1].
-
-    Heavy tails lose their weight, order and ties stay, and values beyond the training range are put
-    at its ends. Each knot :math:`k_j` is a value that stands for :math:`n_j` training rows, and
+    By the range, as in the paper, the least and the largest training value become 0 and 1, and new
+    values go on along the line. By quantiles, training values go to their mid-ranks, scaled to
+    [0, 1]: heavy tails lose their weight, order and ties stay, and values beyond the training range
+    are put at its ends. Each knot :math:`k_j` is then a value that stands for :math:`n_j` training
+    rows, and
 
     .. math:: k_j \mapsto \frac{r_j - r_1}{r_m - r_1}, \qquad r_j = w_1 + \dots + w_{j-1} + \tfrac12
         w_j,
@@ -93,106 +38,116 @@ class Quantiles(Scale):
     value. That bound keeps room for the other values where most rows are zero. With at most
     :data:`MOST_KNOTS` distinct values, each of them is a knot. A constant column becomes 0.
 
+    Attributes
+    ----------
+    missing
+        Whether training rows lacked the value; then a second column is 1 where it is missing.
+    middle
+        The median, whose place a missing value takes.
+    clipped
+        Whether values beyond the knots are put at their ends.
+
     Examples
     --------
-    >>> scale = Quantiles.fit("income", np.array([10.0, 20.0, 30.0, 1e6]))
-    >>> [
-    ...     round(float(place), 3)
-    ...     for place in scale.scale_values(np.array([10.0, 15.0, 30.0, 1e6, 2e6]))
-    ... ]
+    >>> scale = Scale.fit("income", np.array([10.0, 20.0, 30.0, 1e6]), "quantile")
+    >>> scale(np.array([10.0, 15.0, 30.0, 1e6, 2e6])).ravel().round(3).tolist()
     [0.0, 0.167, 0.667, 1.0, 1.0]
+    >>> Scale.fit("age", np.array([20.0, 60.0]), "range")(np.array([20.0, 30.0, 70.0])).tolist()
+    [[0.0], [0.25], [1.25]]
     """
 
+    name: str
+    missing: bool
+    middle: float
     knots: tuple[float, ...]
     places: tuple[float, ...]
+    clipped: bool
 
-    @staticmethod
-    def _fit_fields(present: np.ndarray) -> tuple[Any, ...]:
-        values, counts = np.unique(present, return_counts=True)
-        if len(values) > MOST_KNOTS:
-            # values at even distances of rank and, before the first and the last distance, those 1,
-            # 2, 4, ... rows from each end, each with the number of rows nearest to it: one far-off
-            # row takes no order from the others
-            places = _places(counts)
-            row = 1 / len(present)
-            tail = row * 2.0 ** np.arange(max(0, math.ceil(-math.log2(MOST_KNOTS * row))))
-            levels = np.concatenate([np.linspace(0.0, 1.0, MOST_KNOTS), tail, 1 - tail])
-            at = np.unique(np.searchsorted(places, levels - row / 2))
-            nearest = np.searchsorted((places[at[1:]] + places[at[:-1]]) / 2, places)
-            values = values[at]
-            counts = np.bincount(nearest, weights=counts, minlength=len(at))
-        return tuple(values.tolist()), tuple(_places(counts).tolist())
+    @classmethod
+    def fit(cls, name: str, values: np.ndarray, scaling: Scaling) -> Self:
+        """Fit the scale to a column; NaN is missing."""
+        absent = np.isnan(values)
+        present = np.zeros(1)
+        if not absent.all():
+            present = np.clip(values[~absent], -LARGEST_FEATURE, LARGEST_FEATURE)
+        middle = float(np.quantile(present, 0.5, method="inverted_cdf"))
+        if scaling == "range":
+            knots = np.unique([present.min(), present.max()])
+            places = np.arange(len(knots), dtype=np.float64)
+        else:
+            knots, places = _quantile_knots(present)
+        return cls(
+            name,
+            bool(absent.any()),
+            middle,
+            tuple(knots.tolist()),
+            tuple(places.tolist()),
+            scaling == "quantile",
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of the matrix."""
+        return (self.name, f"{self.name}=missing") if self.missing else (self.name,)
 
     def scale_values(self, values: np.ndarray) -> np.ndarray:
+        """Return the place of each value, without missing values."""
         if len(self.knots) < 2:
             return np.zeros(len(values))
         knots = np.array(self.knots)
         places = np.array(self.places)
-        inside = np.clip(values, knots[0], knots[-1])
+        ends = (knots[0], knots[-1]) if self.clipped else (-LARGEST_FEATURE, LARGEST_FEATURE)
+        inside = np.clip(values, *ends)
         right = np.clip(np.searchsorted(knots, inside, side="right"), 1, len(knots) - 1)
         low = places[right - 1]
         high = places[right]
-        share = (inside - knots[right - 1]) / (knots[right] - knots[right - 1])
+        with np.errstate(over="ignore"):
+            share = (inside - knots[right - 1]) / (knots[right] - knots[right - 1])
+        place = low + np.clip(share, -1e15, 1e15) * (high - low)
         # rounding must not pass the next knot
-        return np.asarray(np.minimum(low + share * (high - low), high))
+        return np.asarray(np.minimum(place, high) if self.clipped else place)
 
-
-@dataclass(frozen=True)
-class RangeScale(Scale):
-    r"""Scale by the range, :math:`x \mapsto (x - \text{low}) / (\text{high} - \text{low})`, the
-    paper's choice.
-
-    A constant column becomes 0.
-
-    Examples
-    --------
-    >>> RangeScale.fit("age", np.array([20.0, 60.0]))(np.array([20.0, 30.0, 70.0])).tolist()
-    [[0.0], [0.25], [1.25]]
-    """
-
-    low: float
-    high: float
-
-    @staticmethod
-    def _fit_fields(present: np.ndarray) -> tuple[Any, ...]:
-        return float(present.min()), float(present.max())
-
-    def scale_values(self, values: np.ndarray) -> np.ndarray:
-        return np.clip((values - self.low) / ((self.high - self.low) or 1.0), -1e15, 1e15)
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Return one column, or two with the indicator of missing values."""
+        absent = np.isnan(values)
+        column = self.scale_values(np.where(absent, self.middle, values))
+        return np.column_stack([column, absent]) if self.missing else column[:, None]
 
 
 @dataclass(frozen=True)
 class Category:
-    """Encoder of a categorical column: the 0/1 indicator of each level that the training rows have.
+    """Encoder of a column of levels: the 0/1 indicator of each level that the training rows have,
+    by its code.
 
     `other` adds a column for all other levels, unseen ones among them; without it they are all
-    zeros. `missing` adds a column for rows without a value; without it they count as an unseen
-    level.
+    zeros. `missing` adds a column for rows without a code, whose level is missing or unseen.
 
     Examples
     --------
-    >>> Category("job", ("clerk", "cook"))(np.array(["cook", "clerk"], dtype=object)).tolist()
+    >>> Category("job", ("clerk", "cook"), (0, 1))(np.array([1.0, 0.0])).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
 
     name: str
     levels: tuple[Any, ...]
+    codes: tuple[int, ...]
     other: bool = False
     missing: bool = False
-    unit = "category"
 
     @classmethod
-    def fit(cls, name: str, values: np.ndarray) -> Category:
-        """Fit the levels to a column; None is missing. Above 64 levels, the 63 with the most rows
-        keep a column.
+    def fit(cls, name: str, values: np.ndarray, levels: Sequence[Any]) -> Self:
+        """Fit to codes of levels; NaN is missing. Above 64 levels, the 63 with the most rows keep a
+        column.
         """
-        counts = Counter(value for value in values.tolist() if value is not None)
-        missing = bool(pd.isna(values).any())
-        levels = _sort_levels(set(counts))
-        if len(levels) <= MOST_ENCODED_LEVELS:
-            return cls(name, levels, missing=missing)
-        common = sorted(levels, key=lambda level: -counts[level])[: MOST_ENCODED_LEVELS - 1]
-        return cls(name, _sort_levels(set(common)), other=True, missing=missing)
+        absent = np.isnan(values)
+        counts = np.bincount(values[~absent].astype(np.int64), minlength=len(levels))
+        present = np.flatnonzero(counts)
+        other = len(present) > MOST_ENCODED_LEVELS
+        if other:
+            order = np.argsort(-counts[present], kind="stable")
+            present = np.sort(present[order[: MOST_ENCODED_LEVELS - 1]])
+        kept = tuple(levels[code] for code in present)
+        return cls(name, kept, tuple(present.tolist()), other, bool(absent.any()))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -204,85 +159,72 @@ class Category:
             levels.append("missing")
         return tuple(f"{self.name}={level}" for level in levels)
 
-    def __call__(self, values: np.ndarray, unknown: Unknown = "ignore") -> np.ndarray:
+    def __call__(self, values: np.ndarray) -> np.ndarray:
         """Return one column for each name."""
-        absent = np.asarray(pd.isna(values))
-        position = pd.Index(np.array(self.levels, dtype=object)).get_indexer(
-            pd.Index(values, dtype=object)
-        )
-        position[absent] = len(self.levels) + self.other if self.missing else -1
-        unseen = position < 0
+        blocks = [values[:, None] == np.array(self.codes)]
+        absent = np.isnan(values) if self.missing else np.full(len(values), False)
         if self.other:
-            position[unseen] = len(self.levels)
-            unseen &= absent
-        if unseen.any() and unknown == "error":
-            row = int(unseen.argmax())
-            value = "a missing value" if absent[row] else repr(values[row])
-            shown = ", ".join(map(repr, self.levels[:8]))
-            if len(self.levels) > 8:
-                shown += ", ..."
-            raise ValueError(
-                f"column {self.name!r} has {value} (row {row}), which no training row has; its"
-                f" levels are {shown}. Map it to one of them, or pass handle_unknown='ignore' to"
-                " give such rows no level."
-            )
-        return np.asarray(position[:, None] == np.arange(len(self.names)), dtype=np.float64)
-
-
-Encoder = Scale | Category
-SCALE_CLASSES: dict[str, type[Scale]] = {
-    "quantile": Quantiles,
-    "range": RangeScale,
-}
+            blocks.append(~blocks[0].any(axis=1, keepdims=True) & ~absent[:, None])
+        if self.missing:
+            blocks.append(absent[:, None])
+        return np.hstack(blocks).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class TableEncoding:
-    """How a table becomes a matrix: one encoder for each column, fitted on the training rows.
+    """How the codes of a table become a matrix: one encoder for each column, fitted on the training
+    rows.
 
-    Numbers, booleans and dates are scaled (see `scaling` of :meth:`fit`); text and categories of a
-    DataFrame become one 0/1 column for each level.
+    Numbers, booleans, dates and durations are scaled, see :class:`Scale`; a column of levels
+    becomes one 0/1 column for each level.
 
     Examples
     --------
-    >>> encoding = TableEncoding.fit(pd.DataFrame({"age": [20, 60], "job": ["cook", "clerk"]}))
+    >>> from frhsic.tables.schema import Schema
+    >>> table = pd.DataFrame({"age": [20, 60], "job": ["cook", "clerk"]})
+    >>> schema = Schema.learn(table)
+    >>> encoding = TableEncoding.fit(schema.codes(table), schema.columns)
     >>> encoding.names
     ('age', 'job=clerk', 'job=cook')
-    >>> encoding(pd.DataFrame({"age": [30], "job": ["cook"]})).tolist()
+    >>> encoding(schema.codes(pd.DataFrame({"age": [30], "job": ["cook"]}))).tolist()
     [[0.25, 0.0, 1.0]]
     """
 
-    columns: tuple[Encoder, ...]
+    columns: tuple[Scale | Category, ...]
 
     @classmethod
-    def fit(cls, table: Any, name: str = "X", *, scaling: Scaling = "quantile") -> TableEncoding:
-        """Fit one encoder to each column of a DataFrame or of an array of numbers.
+    def fit(
+        cls,
+        codes: np.ndarray,
+        columns: Sequence[ColumnType] | None = None,
+        scaling: Scaling = "quantile",
+    ) -> Self:
+        """Fit one encoder to each column of the codes of a table, (n, d).
 
         Parameters
         ----------
-        table
-            Training rows. Missing values are taken: a number at the place of the median, with an
-            indicator column; a category as a level of its own.
-        name
-            How messages call the table.
+        codes
+            Training rows, as :meth:`Schema.codes` gives them. NaN is missing: a number takes the
+            place of the median, with an indicator column; a level is one of its own.
+        columns
+            What the columns hold; None for numbers.
         scaling : "quantile" or "range"
-            How numbers and dates are scaled: :class:`Quantiles` by ranks, or :class:`RangeScale` by
-            minimum and maximum, as in the paper.
+            How numbers and dates are scaled.
         """
-        encoders: list[Encoder] = []
-        for label, values, unit in _table_columns(table, name):
-            if unit != "category":
-                encoders.append(SCALE_CLASSES[scaling].fit(label, values, unit))
-                continue
-            if identifies_rows(
-                len({*values.tolist()} - {None}), sum(value is not None for value in values)
-            ):
+        if columns is None:
+            columns = [ColumnType(f"x{j}", "number") for j in range(codes.shape[1])]
+        encoders: list[Scale | Category] = []
+        for column, values in zip(columns, codes.T, strict=True):
+            if column.kind == "identifier":
                 raise ValueError(
-                    f"column {label!r} of {name} holds text with {len(set(values.tolist())):,}"
-                    f" different values in {len(values):,} rows, so it identifies rows. Drop it, or"
-                    " encode it first."
+                    f"column {column.name!r} holds text of which nearly every value is different,"
+                    " so it identifies rows. Drop it, or encode it first."
                 )
-            encoders.append(Category.fit(label, values))
+            encoders.append(
+                Category.fit(column.name, values, column.levels)
+                if column.levels
+                else Scale.fit(column.name, values, scaling)
+            )
         return cls(tuple(encoders))
 
     @property
@@ -295,56 +237,33 @@ class TableEncoding:
         """Number of columns of the matrix."""
         return len(self.names)
 
-    def __call__(self, table: Any, unknown: Unknown = "ignore", name: str = "X") -> np.ndarray:
-        """Return the matrix, float64, of a table with the columns that the encoding was fitted on,
-        in their order.
+    def __call__(self, codes: np.ndarray) -> np.ndarray:
+        """Return the matrix, float64, of the codes of a table with the columns that the encoding
+        was fitted on.
 
         A missing number in a column that had none in training takes the place of the median.
         """
-        columns = _table_columns(table, name)
-        if len(columns) != len(self.columns):
-            raise ValueError(
-                f"{name} has {len(columns)} columns; the training rows had {len(self.columns)}."
-            )
-        blocks = []
-        for encoder, (label, values, unit) in zip(self.columns, columns):
-            if unit != encoder.unit and encoder.unit != "category":
-                if not pd.isna(values).all():
-                    raise ValueError(
-                        f"column {label!r} of {name} holds {HELD[unit]}; in the training rows it"
-                        f" was {HELD[encoder.unit]}."
-                    )
-                values = np.full(len(values), np.nan)
-            blocks.append(encoder(values, unknown))
-        return np.concatenate(blocks, axis=1)
+        return np.concatenate(
+            [encoder(values) for encoder, values in zip(self.columns, codes.T, strict=True)], axis=1
+        )
 
 
-HELD = {
-    "number": "numbers",
-    "date": "dates",
-    "duration": "durations",
-    "category": "text or categories",
-}
-
-
-def _table_columns(table: Any, name: str) -> list[tuple[str, np.ndarray, Any]]:
-    """Return name, values and unit of each column: float64 for numbers and dates, objects for
-    categories.
-    """
-    if not is_frame(table):
-        array = _arrays.matrix(table, name, allow_missing=True).astype(np.float64)
-        return [(f"x{j}", array[:, j], "number") for j in range(array.shape[1])]
-    table = to_pandas(table, name)
-    if len(table) == 0:
-        raise ValueError(f"{name} has no rows.")
-    check_distinct(table.columns, name)
-    return [
-        (label, *feature(table[label], f"column {label!r} of {name}")) for label in table.columns
-    ]
-
-
-def _sort_levels(levels: set[Any]) -> tuple[Any, ...]:
-    return tuple(sorted(levels, key=lambda level: (type(level).__name__, level)))
+def _quantile_knots(present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the knots of the quantile scale of numbers, and their places."""
+    values, counts = np.unique(present, return_counts=True)
+    if len(values) > MOST_KNOTS:
+        # values at even distances of rank and, before the first and the last distance, those 1, 2,
+        # 4, ... rows from each end, each with the number of rows nearest to it: one far-off row
+        # takes no order from the others
+        places = _places(counts)
+        row = 1 / len(present)
+        tail = row * 2.0 ** np.arange(max(0, math.ceil(-math.log2(MOST_KNOTS * row))))
+        levels = np.concatenate([np.linspace(0.0, 1.0, MOST_KNOTS), tail, 1 - tail])
+        at = np.unique(np.searchsorted(places, levels - row / 2))
+        nearest = np.searchsorted((places[at[1:]] + places[at[:-1]]) / 2, places)
+        values = values[at]
+        counts = np.bincount(nearest, weights=counts, minlength=len(at))
+    return values, _places(counts)
 
 
 def _places(counts: np.ndarray) -> np.ndarray:

@@ -194,7 +194,7 @@ def feature_problems(
     ["'born' repeats the sensitive attribute 'age', which the prediction must not depend on; ..."]
     """
     rows = _examined_rows(X)
-    columns = {str(name): feature(X[name].iloc[rows], str(name))[0] for name in X}
+    columns = {str(name): feature(X[name].iloc[rows], str(name)) for name in X}
     if empty := [str(name) for name in X if X[name].isna().all()]:
         text = f"{quote_names(empty)} has no value in any row; drop it."
         yield Problem("empty", text, tuple(empty))
@@ -612,7 +612,7 @@ def _identifies(name: str, column: pd.Series[Any]) -> bool:
     named = NAMED_ID.fullmatch(name) and column.nunique() > MOST_ENCODED_LEVELS
     if not pd.api.types.is_numeric_dtype(column):
         return bool(named) and column_kind(column) == "category"
-    values = feature(column, name)[0]
+    values = feature(column, name)
     values = values[~np.isnan(values)]
     if not np.array_equal(values, np.round(values)):
         return False

@@ -205,7 +205,7 @@ class ColumnType:
             places = [self._position(level_text(value)) for value in values]
             return np.asarray(np.array([*places, None], dtype=np.float64)[rows])
         if self.kind in ("date", "duration"):
-            return days(self(column), name)[0]
+            return days(self(column), name)
         if self.kind == "empty" or is_text(column):
             column = self(column)
         return numbers(column, name)
@@ -372,6 +372,16 @@ class Schema:
 
     def _cells(self, table: pd.DataFrame, name: str) -> pd.Series[Any]:
         return mask_codes(table[name], self.missing.get(name, ()))
+
+    def require_levels(self, table: pd.DataFrame) -> None:
+        """Raise if a column has values that are no level of training."""
+        for name, counts in self.count_unseen(table).items():
+            if counts:
+                shown = ", ".join(map(repr, [*counts][:3]))
+                raise ValueError(
+                    f"column {name!r} has {shown}, which no training row has. Map it to a level of"
+                    " training, or pass handle_unknown='ignore' to give such rows no level."
+                )
 
     def count_unseen(self, table: pd.DataFrame) -> dict[str, Counter[str]]:
         """Count the values of each column that are no level of training."""

@@ -17,6 +17,7 @@ from sklearn.preprocessing import SplineTransformer
 from torch import Tensor
 
 from frhsic.tables.encoding import Scaling, TableEncoding
+from frhsic.tables.schema import ColumnType, Schema
 from frhsic.training import MLP, Member, Recipe, TrainingData, train
 from frhsic.training.data import Purpose, stream_seed
 from frhsic_paper.crossed.penalties import PENALTIES
@@ -97,11 +98,13 @@ class Splines(Base):
         self, table: Rows, fits: Sequence[Fit], values: Values, device: str
     ) -> list[np.ndarray]:
         X = categorical(table)
+        schema = Schema.learn(X)
+        codes = schema.codes(X)
         found: list[Any] = [None] * len(fits)
         for among in grouped((fit.train.tobytes(), fit.others.tobytes()) for fit in fits):
             own = [fits[i] for i in among]
-            design = SplineDesign(X.iloc[own[0].train], int(values[0]))
-            new = design(X.iloc[own[0].others])
+            design = SplineDesign(codes[own[0].train], schema.columns, int(values[0]))
+            new = design(codes[own[0].others])
             for i, fit in zip(among, own):
                 y = fit.target[fit.train]
                 f = new @ ridge_fit(design.training, y, fit.binary, values[1], fit.weights)
@@ -110,11 +113,13 @@ class Splines(Base):
 
 
 class SplineDesign:
-    """The columns of additive splines, fitted to a table; the first column is constant."""
+    """The columns of additive splines, fitted to the codes of a table; the first column is
+    constant.
+    """
 
-    def __init__(self, X: pd.DataFrame, knots: int) -> None:
-        self.encoding = TableEncoding.fit(X)
-        encoded = self.encoding(X)
+    def __init__(self, codes: np.ndarray, columns: Sequence[ColumnType], knots: int) -> None:
+        self.encoding = TableEncoding.fit(codes, columns)
+        encoded = self.encoding(codes)
         self.smooth = [j for j in range(encoded.shape[1]) if len(np.unique(encoded[:, j])) > 2]
         self.plain = [j for j in range(encoded.shape[1]) if j not in self.smooth]
         self.splines = SplineTransformer(
@@ -125,7 +130,7 @@ class SplineDesign:
         self.center = np.zeros(1)
         self.center = self._columns(encoded).mean(axis=0)
         self.center[0] = 0.0
-        self.training = self(X)
+        self.training = self(codes)
 
     def _columns(self, encoded: np.ndarray) -> np.ndarray:
         parts = [np.ones((len(encoded), 1)), encoded[:, self.plain]]
@@ -133,9 +138,9 @@ class SplineDesign:
             parts.append(self.splines.transform(encoded[:, self.smooth]))
         return np.column_stack(parts) - self.center
 
-    def __call__(self, X: pd.DataFrame) -> np.ndarray:
+    def __call__(self, codes: np.ndarray) -> np.ndarray:
         """Return the columns of some rows."""
-        return self._columns(self.encoding(X))
+        return self._columns(self.encoding(codes))
 
 
 def ridge_fit(
@@ -293,23 +298,24 @@ class Encoded:
 
     def __init__(self, table: Rows, scaling: Scaling) -> None:
         self.table = table
-        self.X = categorical(table)
+        X = categorical(table)
+        self.schema = Schema.learn(X)
+        self.codes = self.schema.codes(X)
         self.scaling = scaling
         self.known: dict[bytes, tuple[TableEncoding, TableEncoding]] = {}
 
     def _encodings(self, train: np.ndarray) -> tuple[TableEncoding, TableEncoding]:
         key = train.tobytes()
         if key not in self.known:
-            attribute = pd.DataFrame({"s": self.table.s[train]})
             self.known[key] = (
-                TableEncoding.fit(self.X.iloc[train], scaling=self.scaling),
-                TableEncoding.fit(attribute, scaling="range"),
+                TableEncoding.fit(self.codes[train], self.schema.columns, self.scaling),
+                TableEncoding.fit(self.table.s[train][:, None], scaling="range"),
             )
         return self.known[key]
 
     def __call__(self, train: np.ndarray, rows: np.ndarray) -> Tensor:
         """Return rows in the scale of training rows."""
-        return torch.as_tensor(self._encodings(train)[0](self.X.iloc[rows]), dtype=torch.float32)
+        return torch.as_tensor(self._encodings(train)[0](self.codes[rows]), dtype=torch.float32)
 
     def width(self, train: np.ndarray) -> int:
         """Return the number of columns; a category may be missing from some rows."""
@@ -326,7 +332,7 @@ class Encoded:
             return TrainingData.of(
                 self(fit.train, rows),
                 (fit.target[rows] - center) / spread,
-                attribute(pd.DataFrame({"s": self.table.s[rows]})),
+                attribute(self.table.s[rows][:, None]),
                 sample_weight=weights,
                 held_out=held,
             )
