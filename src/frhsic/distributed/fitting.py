@@ -16,7 +16,7 @@ from frhsic._threads import limit_threads
 from frhsic.distributed.engine import ClusterRows
 from frhsic.distributed.frames import dask_module, require_frame_columns
 from frhsic.distributed.measuring import FrontierPass
-from frhsic.distributed.parts import KEY, Parts
+from frhsic.distributed.parts import KEY_COLUMN, Parts
 from frhsic.distributed.rows import BlockPlan, FitColumns, FitSketch
 from frhsic.estimators.constraints import LabelledRows
 from frhsic.estimators.engine import fit_parts
@@ -241,7 +241,7 @@ def _learn(model: Any, sketch: FitSketch, columns: FitColumns) -> tuple[BlockPla
     sketch.check(columns.target)
     table, weights = columns.usable(sketch.sample.table)
     X = table[[*columns.features]]
-    groups = None if columns.groups is None else table[KEY]
+    groups = None if columns.groups is None else table[KEY_COLUMN]
     X, weights, _ = model._check_fit(
         X, table[columns.target], table[[*columns.sensitive]], weights, groups
     )

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from frhsic.distributed.frames import column_hashes, dask_module, hash_numbers, in_share
+from frhsic.distributed.frames import column_hashes, dask_module, hash_numbers, sampled_keys
 from frhsic.parity.sums import Cells, ScoreSums
 
 # The column of keys in tables of partitions.
-KEY = "frhsic key"
+KEY_COLUMN = "frhsic key"
 
 FAN_IN = 8  # results that one task adds up
 
@@ -121,7 +121,7 @@ def keyed_table(
         )
     else:
         numbers = column_hashes(part[key])
-    return part.reset_index(drop=True).assign(**{KEY: hash_numbers(numbers, seed)})
+    return part.reset_index(drop=True).assign(**{KEY_COLUMN: hash_numbers(numbers, seed)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,12 +136,12 @@ class Sample:
     @classmethod
     def of(cls, table: pd.DataFrame, most: int, rows: int) -> Sample:
         """Return what a partition adds to the sample of a frame of so many rows."""
-        candidates = in_share(table[KEY].to_numpy(), CANDIDATES * most / rows)
+        candidates = sampled_keys(table[KEY_COLUMN].to_numpy(), CANDIDATES * most / rows)
         return cls(table[candidates], most).cut()
 
     def cut(self) -> Sample:
         """Return the sample without rows that are too many."""
-        table = self.table.sort_values(KEY, kind="stable", ignore_index=True)
+        table = self.table.sort_values(KEY_COLUMN, kind="stable", ignore_index=True)
         return Sample(table.iloc[: self.most], self.most)
 
     def __add__(self, other: Sample) -> Sample:
