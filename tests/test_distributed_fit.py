@@ -600,7 +600,7 @@ def test_a_client_that_goes_away_leaves_nothing_behind(scheduler, tmp_path):
     with dask_cluster.Client(scheduler) as client:
         process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
         for _ in range(3000):
-            if any(client.processing().values()) and len(client.who_has()) > 3:
+            if any(client.processing().values()) and len(client.who_has()) > 2:
                 break
             time.sleep(0.1)
         process.kill()
