@@ -12,7 +12,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from frhsic.distributed.frames import dask_module, drawn
+from frhsic.distributed.frames import dask_module, sampled_keys
 from frhsic.distributed.parts import Parts
 from frhsic.distributed.rows import join_blocks
 from frhsic.estimators.additive import Basis, Design, Grams, LogisticSums, logistic_sums
@@ -32,36 +32,28 @@ from frhsic.estimators.engine import (
 
 # Cells of the table that trees are trained on, at most: half a million rows of 20 columns, which
 # one worker holds. More rows hardly help the 50 trees of 31 leaves that a booster has at most: on
-# the law of `benchmarks/scale.py` trees of 60,000, 250,000, 500,000 and a million rows have an
-# excess log loss of .0103, .0031, .0016 and .0013.
+# the law of `benchmarks/scale.py` trees of 60,000, 250,000, 500,000 and a million rows, in 255
+# bins, have an excess log loss of .0103, .0031, .0016 and .0013.
 TREE_CELLS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Responses:
-    """What is predicted of the rows of a block."""
+class BlockSteps:
+    """What is computed of the rows of a block, which are of weight 1 on average once their weights
+    are multiplied by `scale`.
+    """
 
     model: Any
     constraints: tuple[Constraint, ...]
-
-    def __call__(self, block: LabelledRows, target: FitTarget) -> Response:
-        """Return the values of a target."""
-        response: Response = self.model._responses(block, self.constraints)[target.place]
-        return response
-
-
-@dataclass(frozen=True, eq=False)
-class BlockSums:
-    """Sums of the additive part over one block."""
-
-    responses: Responses
     basis: Basis
     scale: float
     folds: int
+    categorical: Sequence[int]
 
     def grams(self, block: LabelledRows, target: FitTarget, means: np.ndarray) -> Grams:
         """Return the Gram matrices of a target."""
-        rows, response = self._known(block, target)
+        response = self._response(block, target)
+        rows = np.flatnonzero(response.rows)
         design = self._design(block, rows)
         return Grams.about(design, target.columns(response)[rows], means, self.folds)
 
@@ -73,13 +65,33 @@ class BlockSums:
         intercepts: np.ndarray,
     ) -> LogisticSums:
         """Return the sums of a step of a logistic regression."""
-        rows, response = self._known(block, target)
+        response = self._response(block, target)
+        rows = np.flatnonzero(response.rows)
         labels = target.labels(response)[rows]
         return logistic_sums(self._design(block, rows), labels, coefficients, intercepts)
 
-    def _known(self, block: LabelledRows, target: FitTarget) -> tuple[np.ndarray, Response]:
-        response = self.responses(block, target)
-        return np.flatnonzero(response.rows), response
+    def trees(
+        self,
+        block: LabelledRows,
+        target: FitTarget,
+        fold: int,
+        settings: dict[str, Any],
+        rounds: int,
+    ) -> str:
+        """Return the text of a booster of the rows outside of a fold."""
+        response = self._response(block, target)
+        rows = np.flatnonzero(response.rows & (block.fold != fold))
+        data = lightgbm.Dataset(
+            block.codes[rows],
+            target.labels(response)[rows].reshape(len(rows), -1)[:, 0],
+            weight=block.mass[rows] * self.scale,
+            categorical_feature=list(self.categorical),
+        )
+        return str(lightgbm.train(settings, data, rounds).model_to_string())
+
+    def _response(self, block: LabelledRows, target: FitTarget) -> Response:
+        response: Response = self.model._responses(block, self.constraints)[target.place]
+        return response
 
     def _design(self, block: LabelledRows, rows: np.ndarray) -> Design:
         incidence = self.basis.bins.incidence(block.codes[rows])
@@ -92,25 +104,25 @@ class ClusterRows(EngineRows):
 
     client: Any
     blocks: Parts
-    sums: BlockSums
+    steps: BlockSteps
     total: int
-    sample_codes: np.ndarray
-    categorical: Sequence[int]
+    codes: np.ndarray
     watch: Callable[[float], None]
 
     @classmethod
     def of(
         cls,
+        model: Any,
+        constraints: tuple[Constraint, ...],
         sample: LabelledRows,
-        categorical: Sequence[int],
         client: Any,
         blocks: Parts,
-        responses: Responses,
         total: int,
         mean_weight: float,
         watch: Callable[[float], None],
     ) -> ClusterRows:
         """Learn bins and functions from the sample."""
+        categorical = model.schema_.categorical
         settings = table_settings(sample.codes.shape[1]) | {"num_threads": 1}
         data = lightgbm.Dataset(
             sample.codes,
@@ -118,20 +130,11 @@ class ClusterRows(EngineRows):
             params=settings,
             categorical_feature=list(categorical),
         ).construct()
-        design = Design.fit(sample.codes, categorical, sample.fold, sample.mass / mean_weight)
-        return cls(
-            design,
-            data,
-            settings,
-            sample.seed,
-            client,
-            blocks,
-            BlockSums(responses, design.basis, 1 / mean_weight, design.folds),
-            total,
-            sample.codes,
-            categorical,
-            watch,
-        )
+        scale = 1 / mean_weight
+        design = Design.fit(sample.codes, categorical, sample.fold, sample.mass * scale)
+        steps = BlockSteps(model, constraints, design.basis, scale, design.folds, categorical)
+        seed = sample.seed
+        return cls(design, data, settings, seed, client, blocks, steps, total, sample.codes, watch)
 
     @property
     def count(self) -> int:
@@ -140,7 +143,7 @@ class ClusterRows(EngineRows):
     def grams(self, target: FitTarget, response: Response) -> Grams:
         known = np.flatnonzero(response.rows)
         means = self.design.at(known).means(target.columns(response)[known])
-        grams: Grams = self.blocks.sum(partial(self.sums.grams, target=target, means=means))
+        grams: Grams = self.blocks.sum(partial(self.steps.grams, target=target, means=means))
         return grams
 
     def logistic_sums(
@@ -151,7 +154,7 @@ class ClusterRows(EngineRows):
         intercepts: np.ndarray,
     ) -> LogisticSums:
         step = partial(
-            self.sums.logistic_sums,
+            self.steps.logistic_sums,
             target=target,
             coefficients=coefficients,
             intercepts=intercepts,
@@ -165,8 +168,10 @@ class ClusterRows(EngineRows):
         """
         dask = dask_module()
         rounds = most_looks(self.total) * STRIDE
-        some = self.blocks.map(partial(_drawn_rows, share=self._tree_share))
-        rows = dask.delayed(join_blocks, pure=False)(list(some.blocks.values()))
+        rows, width = self.codes.shape
+        share = max(TREE_CELLS / width, rows) / self.total
+        drawn_blocks = self.blocks.map(partial(_drawn_rows, share=share)).blocks.values()
+        block = dask.delayed(join_blocks, pure=False)(list(drawn_blocks))
         futures = []
         for number, column in enumerate(columns):
             settings = self.settings | {
@@ -175,57 +180,24 @@ class ClusterRows(EngineRows):
                 "objective": column.objective,
                 "num_class": column.outputs,
             }
-            trees = TreeTask(self.sums.responses, column.target, self.categorical, settings, rounds)
-            shared = dask.delayed(trees, traverse=False)
+            step = dask.delayed(partial(self.steps.trees, target=column.target), traverse=False)
             tasks = [
-                dask.delayed(TreeTask.grow, pure=False)(shared, rows, fold, seed)
+                step(block, fold=fold, settings=settings | {"seed": seed}, rounds=rounds)
                 for fold, seed in enumerate(self.booster_seeds(number))
             ]
             futures.append(self.client.compute(tasks) if rounds else [])
         for column, own in zip(columns, futures):
             texts = self.client.gather(own)
-            yield _SampleBoosting(texts, column.outputs, self.design.fold, self.sample_codes)
-
-    @property
-    def _tree_share(self) -> float:
-        """Share of the rows that trees are trained on, at least those of the sample."""
-        rows, columns = self.sample_codes.shape
-        return max(TREE_CELLS / columns, rows) / self.total
+            yield _SampleBoosting(texts, column.outputs, self.design.fold, self.codes)
 
     def tell(self, done: int, total: int) -> None:
         """Tell it as a share of the whole fit."""
         self.watch(done / total)
 
 
-@dataclass(frozen=True, eq=False)
-class TreeTask:
-    """How trees of one column are trained."""
-
-    responses: Responses
-    target: FitTarget | None
-    categorical: Sequence[int]
-    settings: dict[str, Any]
-    rounds: int
-
-    def grow(self, rows: LabelledRows, fold: int, seed: int) -> str:
-        """Return the text of a booster of the rows outside of a fold."""
-        assert self.target is not None
-        response = self.responses(rows, self.target)
-        train = np.flatnonzero(response.rows & (rows.fold != fold))
-        labels = self.target.labels(response)[train].reshape(len(train), -1)[:, 0]
-        data = lightgbm.Dataset(
-            rows.codes[train],
-            labels,
-            weight=rows.mass[train] / rows.mass.mean(),
-            categorical_feature=list(self.categorical),
-        )
-        booster = lightgbm.train(self.settings | {"seed": seed}, data, self.rounds)
-        return str(booster.model_to_string())
-
-
 def _drawn_rows(block: LabelledRows, share: float) -> LabelledRows:
     assert block.groups is not None
-    return block.at(drawn(block.groups, share))
+    return block.at(sampled_keys(block.groups, share))
 
 
 @dataclass(eq=False)

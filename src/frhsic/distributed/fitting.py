@@ -13,10 +13,10 @@ from sklearn.base import clone, is_classifier
 
 from frhsic import _progress
 from frhsic._threads import limit_threads
-from frhsic.distributed.engine import ClusterRows, Responses
+from frhsic.distributed.engine import ClusterRows
 from frhsic.distributed.frames import dask_module, require_frame_columns
 from frhsic.distributed.measuring import FrontierPass
-from frhsic.distributed.parts import KEY, Parts
+from frhsic.distributed.parts import KEY_COLUMN, Parts
 from frhsic.distributed.rows import BlockPlan, FitColumns, FitSketch
 from frhsic.estimators.constraints import LabelledRows
 from frhsic.estimators.engine import fit_parts
@@ -49,12 +49,12 @@ def fit(
 ) -> FittedModel:
     r"""Fit a ParityClassifier or a ParityRegressor to the rows of a Dask data frame.
 
-    The result is like that of ``estimator.fit`` on one machine, and is saved, loaded and served
-    like any other model. All rows are used for the additive part of the models (from sums of Gram
-    matrices), for the trees (by ``lightgbm.dask``), and to measure every trade-off with its gap. A
-    random sample of the rows, the only rows that leave the workers, decides the types and bins of
-    columns, the functions of the attributes, the number of rounds, and the coefficients of the
-    trade-offs.
+    The result is fitted as by ``estimator.fit`` on one machine, and is saved, loaded and served
+    like any other. All rows make the additive part of the models, from sums of Gram matrices, and
+    measure every trade-off with its gap. Trees are trained on a random sample of at most 10 million
+    cells, half a million rows of 20 columns: each on one worker, all at once. A smaller sample,
+    which alone travels to the client, decides about types and bins of columns, functions of the
+    attributes, rounds, and the coefficients of the trade-offs.
 
     Parameters
     ----------
@@ -92,11 +92,11 @@ def fit(
 
     Notes
     -----
-    The rows as numbers have to fit into the memory of all workers together, about three times while
-    trees are trained. Borders of bins come from the sample: a share of q of all rows is off by a
-    standard error of :math:`\sqrt{q(1 - q) / m}` with m rows of the sample, at most 0.2 % by
-    default. Deciles and AUC are those of scores in 1,024 ranges. The models do not depend on the
-    partitions but through the trees, whose sums LightGBM adds by worker.
+    The rows as numbers have to fit into the memory of all workers together. Borders of bins come
+    from the sample: a share of q of all rows is off by a standard error of
+    :math:`\sqrt{q(1 - q) / m}` with m rows of the sample, at most 0.2 % by default; so are the
+    deciles of ranks. AUC is that of scores in 1,024 ranges. Up to rounding, the model does not
+    depend on workers and partitions, and a worker that is lost changes nothing.
 
     Examples
     --------
@@ -208,11 +208,11 @@ def _fit(
     constraints = model._constraints(sample)
     mean_weight = sketch.weight / sketch.rows
     rows = ClusterRows.of(
+        model,
+        constraints,
         sample,
-        model.schema_.categorical,
         client,
         blocks,
-        Responses(model, constraints),
         sketch.rows,
         mean_weight,
         lambda share: progress(PREPARED + share * (GROWN - PREPARED)),
@@ -243,7 +243,7 @@ def _learn(model: Any, sketch: FitSketch, columns: FitColumns) -> tuple[BlockPla
     sketch.check(columns.target)
     table, weights = columns.usable(sketch.sample.table)
     X = table[[*columns.features]]
-    groups = None if columns.groups is None else table[KEY]
+    groups = None if columns.groups is None else table[KEY_COLUMN]
     X, weights, _ = model._check_fit(
         X, table[columns.target], table[[*columns.sensitive]], weights, groups
     )

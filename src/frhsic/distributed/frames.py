@@ -174,7 +174,7 @@ def split_frame(frame: Any, share: float, groups: str | None, seed: int) -> tupl
 
 def _drawn(part: pd.DataFrame, groups: str, share: float, seed: int, inside: bool) -> Any:
     keys = hash_numbers(column_hashes(part[groups]), seed + 1)  # those of a fit have another seed
-    return part.loc[drawn(keys, share) == inside]
+    return part.loc[sampled_keys(keys, share) == inside]
 
 
 def hash_numbers(numbers: Keys, seed: int) -> Keys:
@@ -204,6 +204,6 @@ def column_hashes(column: pd.Series[Any]) -> Keys:
     return np.asarray(pd.util.hash_array(values, categorize=False))
 
 
-def drawn(keys: Keys, share: float) -> NDArray[np.bool_]:
+def sampled_keys(keys: Keys, share: float) -> NDArray[np.bool_]:
     """Return which keys belong to a random share of all keys."""
     return np.asarray(keys / 2.0**64 <= share)

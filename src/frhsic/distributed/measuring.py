@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 
-from frhsic.distributed.parts import Parts, SampledCells
+from frhsic.distributed.parts import ColumnEnds, Parts, SampledCells
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.engine import Engine
 from frhsic.estimators.frontier import (
@@ -25,7 +25,6 @@ from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import Windows
 from frhsic.parity.ranks import TENTHS, RankGap, RankSums
 from frhsic.parity.sums import ScoreSums, summed_effective_rows
-from frhsic.scoring import auc_and_influence
 
 # Ranges of equal mass in the sample that scores are counted in, for AUC, which is off by the mass
 # of a range at most.
@@ -59,15 +58,13 @@ class FrontierSums(NamedTuple):
     gaps: tuple[tuple[Any, ...], ...]
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreRanges:
-    """What the sample tells of the scores of one trade-off: ends of ranges, and for each column a
-    center near its mean and its extremes.
+class SampledScores(NamedTuple):
+    """What the sample tells of the scores of one trade-off: ends of ranges of the score, and what
+    is known of each column whose gap is measured.
     """
 
-    ends: np.ndarray
-    centers: list[float]
-    extremes: list[tuple[float, float]]
+    ranges: np.ndarray
+    columns: list[ColumnEnds]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +140,7 @@ class FrontierPass:
     model: Any
     engines: tuple[Engine, ...]
     constraints: tuple[ConstraintCells, ...]
-    trade_offs: list[ScoreRanges]
+    trade_offs: list[SampledScores]
     scale: float
 
     @classmethod
@@ -165,13 +162,13 @@ class FrontierPass:
         count = len(model.solution_.parameters)
         scores = [draft.scores(at, sample, eta[served], means[served]) for at in range(count)]
         shares = np.linspace(0, 1, RANGES + 1)[1:-1]
-        trade_offs = []
-        for own in scores:
-            columns = draft.columns(own).T
-            ends = np.quantile(own, shares, method="inverted_cdf") if own.ndim == 1 else shares
-            centers = columns.mean(axis=1).tolist()
-            extremes = zip(columns.min(axis=1).tolist(), columns.max(axis=1).tolist())
-            trade_offs.append(ScoreRanges(ends, centers, list(extremes)))
+        trade_offs = [
+            SampledScores(
+                np.quantile(own, shares, method="inverted_cdf"),
+                [ColumnEnds.of(column) for column in draft.columns(own).T],
+            )
+            for own in scores
+        ]
         ranked = scores if model.aim == "rank" else []
         cells = [ConstraintCells.of(one, sample, ranked, total) for one in constraints]
         return replace(draft, constraints=tuple(cells), trade_offs=trade_offs)
@@ -239,7 +236,7 @@ class FrontierPass:
                 each = [weights, weights * (predicted == rows.y)]
                 right.append([np.bincount(codes, one, minlength=classes) for one in each])
             if classes == 2:
-                at = codes * RANGES + np.searchsorted(known.ends, scores)
+                at = codes * RANGES + np.searchsorted(known.ranges, scores)
                 ranges.append(np.bincount(at, weights, minlength=2 * RANGES).reshape(2, RANGES))
             columns = self.columns(scores)
             gaps.append(
@@ -266,17 +263,14 @@ class FrontierPass:
         columns: np.ndarray,
     ) -> tuple[Any, ...]:
         """Return the sums of each column at a trade-off, over the rows that a constraint keeps."""
-        cells = one.sampled.cells
         s = rows.s[kept, one.constraint.attribute]
         weights = None if rows.weights is None else rows.weights[kept] * self.scale
-        strata = one.sampled.strata(rows.row_strata(kept))
+        strata = rows.row_strata(kept)
         if one.edges:
-            return (RankSums.of(columns[:, 0], s, weights, one.edges[place], cells, strata),)
-        known = self.trade_offs[place]
-        each = zip(columns.T, known.centers, known.extremes)
-        return tuple(
-            cells.sums(column, s, center, ends, weights, strata) for column, center, ends in each
-        )
+            places = one.sampled.own_strata(strata)
+            ranks = columns[:, 0], s, weights, one.edges[place], one.sampled.cells, places
+            return (RankSums.of(*ranks),)
+        return one.sampled.sums(columns.T, self.trade_offs[place].columns, s, weights, strata)
 
     def performance(self, sums: FrontierSums) -> dict[str, np.ndarray]:
         """Return the performance of each trade-off by name."""
@@ -325,7 +319,6 @@ def auc_of_ranges(weights: np.ndarray) -> float:
     """Return the AUC of rows whose scores are known by their range, (2, ranges); rows of one range
     count as ties.
     """
-    places = np.tile(np.arange(weights.shape[1], dtype=np.float64), 2)
-    y = np.repeat([0.0, 1.0], weights.shape[1])
-    filled = weights.ravel() > 0
-    return auc_and_influence(places[filled], y[filled], weights.ravel()[filled])[0]
+    negative, positive = weights
+    below = np.cumsum(negative) - negative / 2
+    return float(positive @ below / (positive.sum() * negative.sum()))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from frhsic.distributed.frames import column_hashes, dask_module, drawn, hash_numbers
-from frhsic.parity.sums import Cells
+from frhsic.distributed.frames import column_hashes, dask_module, hash_numbers, sampled_keys
+from frhsic.parity.sums import Cells, ScoreSums
 
 # The column of keys in tables of partitions.
-KEY = "frhsic key"
+KEY_COLUMN = "frhsic key"
 
 FAN_IN = 8  # results that one task adds up
 
@@ -121,7 +121,7 @@ def keyed_table(
         )
     else:
         numbers = column_hashes(part[key])
-    return part.reset_index(drop=True).assign(**{KEY: hash_numbers(numbers, seed)})
+    return part.reset_index(drop=True).assign(**{KEY_COLUMN: hash_numbers(numbers, seed)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,12 +136,12 @@ class Sample:
     @classmethod
     def of(cls, table: pd.DataFrame, most: int, rows: int) -> Sample:
         """Return what a partition adds to the sample of a frame of so many rows."""
-        candidates = drawn(table[KEY].to_numpy(), CANDIDATES * most / rows)
+        candidates = sampled_keys(table[KEY_COLUMN].to_numpy(), CANDIDATES * most / rows)
         return cls(table[candidates], most).cut()
 
     def cut(self) -> Sample:
         """Return the sample without rows that are too many."""
-        table = self.table.sort_values(KEY, kind="stable", ignore_index=True)
+        table = self.table.sort_values(KEY_COLUMN, kind="stable", ignore_index=True)
         return Sample(table.iloc[: self.most], self.most)
 
     def __add__(self, other: Sample) -> Sample:
@@ -180,9 +180,36 @@ class SampledCells:
             parts.append(_cells(s[x], size, some, len(present)))
         return cls(_cells(s, rows, weights, 1).with_strata(parts), places)
 
-    def strata(self, codes: np.ndarray | None) -> np.ndarray | None:
+    def own_strata(self, codes: np.ndarray | None) -> np.ndarray | None:
         """Return the places of the strata of rows."""
         return None if codes is None or self.places is None else self.places[codes]
+
+    def sums(
+        self,
+        columns: Sequence[np.ndarray],
+        known: Sequence[ColumnEnds],
+        s: np.ndarray,
+        weights: np.ndarray | None,
+        strata: np.ndarray | None,
+    ) -> tuple[ScoreSums, ...]:
+        """Return the sums of each column over some rows."""
+        places = self.own_strata(strata)
+        return tuple(
+            self.cells.sums(column, s, own.center, own.ends, weights, places)
+            for column, own in zip(columns, known)
+        )
+
+
+class ColumnEnds(NamedTuple):
+    """The mean of a column of a sample, and its extremes."""
+
+    center: float
+    ends: tuple[float, float]
+
+    @classmethod
+    def of(cls, column: np.ndarray) -> ColumnEnds:
+        """Return those of the rows of a sample."""
+        return cls(float(column.mean()), (float(column.min()), float(column.max())))
 
 
 def _cells(s: np.ndarray, rows: int, weights: np.ndarray | None, strata: int) -> Cells:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from frhsic.distributed.parts import KEY, Sample
+from frhsic.distributed.parts import KEY_COLUMN, Sample
 from frhsic.estimators.constraints import LabelledRows
 from frhsic.tables.columns import column_kind, level_text, numbers, plain_level
 from frhsic.tables.schema import Schema
@@ -160,7 +160,7 @@ class BlockPlan:
         columns = self.columns
         model = self.model
         table, weights = columns.usable(table)
-        keys = table[KEY].to_numpy()
+        keys = table[KEY_COLUMN].to_numpy()
         s = np.column_stack(
             [numbers(table[name], f"column {name!r}") for name in columns.sensitive]
         )
@@ -196,13 +196,13 @@ class BlockPlan:
 
 
 def join_blocks(blocks: list[LabelledRows]) -> LabelledRows:
-    """Return the rows of several blocks."""
+    """Return the rows of several blocks by their keys, whatever the order of the blocks."""
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(block, name) for block in blocks])
         for name, values in vars(blocks[0]).items()
         if isinstance(values, np.ndarray)
     }
-    return replace(blocks[0], **arrays)
+    return replace(blocks[0], **arrays).at(np.argsort(arrays["groups"], kind="stable"))
 
 
 def with_codes(

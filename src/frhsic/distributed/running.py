@@ -46,7 +46,7 @@ from frhsic.auditing.running import (
     with_threshold,
 )
 from frhsic.distributed.frames import require_frame_columns
-from frhsic.distributed.parts import Parts, Sample, SampledCells, add_results
+from frhsic.distributed.parts import ColumnEnds, Parts, Sample, SampledCells, add_results
 from frhsic.parity.limits import LimitLike
 from frhsic.parity.strata import Strata
 from frhsic.parity.sums import ScoreSums
@@ -155,8 +155,8 @@ def audit(
         require_enough_rows(0, parts.rows, {}, roles.columns)
     assert first is not None
     if named:
-        roles = replace(roles, strata=Strata.fit(first.sample.table[list(named)]))
-    _, block = roles.complete(first.sample.table)
+        roles = replace(roles, strata=Strata.fit(first.everyone.sample.table[list(named)]))
+    _, block = roles.complete(first.everyone.sample.table)
     _check_rows(first, block, parts.rows, roles)
     about_target = None
     if target is not None and block.y is not None and block.favoured is not None:
@@ -166,10 +166,10 @@ def audit(
             first = first._replace(favoured=None)
     name = common_name(columns) if embedding else columns[0]
     notes = () if roles.strata is None else roles.strata.notes
-    if block.count < first.rows:
+    if block.count < first.everyone.rows:
         notes = tuple(f"In the random sample: {note}" for note in notes)
     inputs = Inputs(block, attributes, name, score or "score", about_target, notes=notes)
-    dropped = parts.rows - first.rows
+    dropped = parts.rows - first.everyone.rows
     about = replace(context or Context(), given=parts.rows, dropped=dropped)
     sampled = audit_inputs(inputs, threshold, settings.about("sample"), about)
     subject = _subject(sampled.subject, first, threshold)
@@ -177,10 +177,10 @@ def audit(
     settings.tell(f"second pass over {parts.rows:,} rows")
     sums: AuditSums = parts.sum(plan.sums)
     every = [
-        _on_all_rows(attribute, i, plan, sums, first, settings)
+        _on_all_rows(attribute, i, plan, sums, settings)
         for i, attribute in enumerate(sampled.attributes)
     ]
-    counts = replace(sampled.rows, used=first.rows, sample=block.count)
+    counts = replace(sampled.rows, used=first.everyone.rows, sample=block.count)
     how = sampled.settings | {"features": FEATURES}
     return finish_audit(
         replace(sampled, subject=subject, rows=counts, attributes=tuple(every), settings=how),
@@ -246,16 +246,14 @@ class Roles:
             return None
         favoured = None
         if rows.favoured is not None:
-            favoured = FavouredSketch(
-                int(rows.favoured.sum()), Sample.of(table[rows.favoured], most, total)
-            )
+            own = Sample.of(table[rows.favoured], most, total)
+            favoured = PopulationSketch(int(rows.favoured.sum()), own)
         return AuditSketch(
-            rows.count,
-            Sample.of(table, most, total),
+            PopulationSketch(rows.count, Sample.of(table, most, total)),
+            favoured,
             tuple(map(ColumnSummary.of, rows.s.T)),
             None if rows.scores is None else ColumnSummary.of(rows.scores),
             None if rows.y is None else ColumnSummary.of(rows.y),
-            favoured,
         )
 
 
@@ -295,68 +293,91 @@ class ColumnSummary:
         )
 
 
-class FavouredSketch(NamedTuple):
-    """Number of favoured rows, with a sample of their own."""
+class PopulationSketch(NamedTuple):
+    """Number of rows of a population, with a sample of them."""
 
     rows: int
     sample: Sample
 
 
 class AuditSketch(NamedTuple):
-    """What the first pass learns: the number of complete rows with a sample of them, attributes,
-    scores and target, and favoured rows.
+    """What the first pass learns of all complete rows, of those that are favoured, and of their
+    attributes, scores and target.
     """
 
-    rows: int
-    sample: Sample
+    everyone: PopulationSketch
+    favoured: PopulationSketch | None
     attributes: tuple[ColumnSummary, ...]
     scores: ColumnSummary | None
     target: ColumnSummary
-    favoured: FavouredSketch | None
 
 
 @dataclass(frozen=True, eq=False)
-class GapPlan:
-    """What the sums of one population need: cells along each attribute, None for a constant one;
-    center and extremes of each gap's column.
+class PopulationPlan:
+    """How the gaps of one population are summed: by a sample of its rows the cells along each
+    attribute, None for a constant one, and what is known of each gap's column.
     """
 
+    rows: int
+    sample: Rows
     cells: tuple[SampledCells | None, ...]
-    columns: dict[str, tuple[float, tuple[float, float]]]
-    threshold: float | None
+    columns: dict[str, ColumnEnds]
+
+    @classmethod
+    def of(cls, rows: int, sample: Rows, *, binary: bool | None, chances: bool) -> PopulationPlan:
+        """Return the plan of a sample; `binary` and `chances` as in :func:`gap_keys`."""
+        n_strata = 1 if sample.controls is None else sample.controls.other + 1
+        columns = {}
+        if sample.scores is not None:
+            keys = gap_keys(binary=binary, chances=chances, threshold=sample.threshold)
+            columns = {key: ColumnEnds.of(_gap_column(key, sample)) for key in keys}
+        cells = tuple(
+            None if np.ptp(s) == 0 else SampledCells.of(s, rows, None, sample.strata, n_strata)
+            for s in sample.s.T
+        )
+        return cls(rows, sample, cells, columns)
 
     def sums(self, rows: Rows) -> GapSums | None:
         """Return the sums of some rows: for each attribute one for each gap."""
         if not rows.count:
             return None
-        assert rows.scores is not None
-        each = [
-            (gap_column(key, rows.scores, rows.y, self.threshold), *known)
-            for key, known in self.columns.items()
-        ]
+        rows = replace(rows, threshold=self.sample.threshold)
+        columns = [_gap_column(key, rows) for key in self.columns]
+        known = [*self.columns.values()]
         return tuple(
-            None
-            if sampled is None
-            else tuple(
-                sampled.cells.sums(column, s, center, ends, strata=sampled.strata(rows.strata))
-                for column, center, ends in each
-            )
-            for sampled, s in zip(self.cells, rows.s.T)
+            None if cells is None else cells.sums(columns, known, s, None, rows.strata)
+            for cells, s in zip(self.cells, rows.s.T)
         )
 
-    def population(
-        self, i: int, sums: GapSums | None, sample: Rows, settings: Settings
-    ) -> Population | None:
-        """Return the gaps along an attribute, and their curves; None if it is constant."""
-        sampled = self.cells[i]
+    def replaced(
+        self,
+        population: Population,
+        i: int,
+        sums: GapSums | None,
+        numbers: Sequence[Number],
+        settings: Settings,
+    ) -> Population:
+        """Return the population of an attribute, which the sample gave, with numbers, curves and
+        count of all rows.
+        """
+        cells = self.cells[i]
         own = None if sums is None else sums[i]
-        if own is None or sampled is None:
-            return None
-        names = ()
-        if sample.controls is not None:
-            names = tuple(sample.controls.names[code] for code in np.unique(sample.strata))
-        keyed = dict(zip(self.columns, own))
-        return gaps_from_sums(keyed, sampled.cells, settings, sample.controls, names)
+        if own and cells is not None:
+            controls = self.sample.controls
+            strata = () if controls is None else np.unique(self.sample.strata)
+            names = [controls.names[code] for code in strata]
+            keyed = dict(zip(self.columns, own))
+            summed = gaps_from_sums(keyed, cells.cells, settings, controls, names)
+            numbers = [*numbers, *summed.numbers]
+            population = replace(summed, numbers=population.numbers)
+        new = {number.key: number for number in numbers}
+        kept = tuple(new.pop(number.key, number) for number in population.numbers)
+        return replace(population, rows=self.rows, numbers=(*kept, *new.values()))
+
+
+def _gap_column(key: str, rows: Rows) -> np.ndarray:
+    assert rows.scores is not None
+    return gap_column(key, rows.scores, rows.y, rows.threshold)
 
 
 class AuditSums(NamedTuple):
@@ -372,73 +393,43 @@ class AuditSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AuditPass:
-    """What the second pass needs to know; None for what is not summed.
-
-    `features` and `edges` are by attribute.
-    """
+    """What the second pass needs to know; `features` and `edges` are by attribute."""
 
     roles: Roles
-    sample: Rows
-    favoured_sample: Rows | None
-    everyone: GapPlan | None
-    favoured: GapPlan | None
+    everyone: PopulationPlan
+    favoured: PopulationPlan | None
     features: tuple[FeaturePlan | None, ...]
     edges: tuple[np.ndarray, ...]
-    threshold: float | None
 
     @classmethod
     def of(
-        cls, roles: Roles, first: AuditSketch, block: Rows, subject: Subject, settings: Settings
+        cls, roles: Roles, first: AuditSketch, sample: Rows, subject: Subject, settings: Settings
     ) -> AuditPass:
         """Learn from the first pass and its sample."""
-
-        def gaps(rows: Rows, count: int, y: ColumnSummary | None) -> GapPlan | None:
-            if first.scores is None or rows.scores is None:
-                return None
-            binary = None if y is None else y.binary
-            columns = {}
-            for key in gap_keys(
-                binary=binary, chances=subject.chances, threshold=subject.threshold
-            ):
-                column = gap_column(key, rows.scores, rows.y, subject.threshold)
-                ends = (first.scores.low, first.scores.high)
-                if key in ("decision_gdp", "error_gdp"):
-                    ends = (0.0, 1.0)
-                elif key == "calibration_gdp" and y is not None:
-                    ends = (y.low - first.scores.high, y.high - first.scores.low)
-                columns[key] = (float(column.mean()), ends)
-            cells = tuple(
-                None if np.ptp(s) == 0 else SampledCells.of(s, count, None, rows.strata, strata)
-                for s in rows.s.T
-            )
-            return GapPlan(cells, columns, subject.threshold)
-
-        strata = 1 if roles.strata is None else roles.strata.other + 1
+        sample = replace(sample, threshold=subject.threshold)
+        binary = None if first.target is None else first.target.binary
+        chances = subject.chances
         favoured = None
         if first.favoured is not None and first.favoured.rows:
-            _, favoured = roles.complete(first.favoured.sample.table)
-        features: tuple[FeaturePlan | None, ...] = (None,) * block.s.shape[1]
+            _, own = roles.complete(first.favoured.sample.table)
+            own = replace(own, threshold=subject.threshold)
+            count = first.favoured.rows
+            favoured = PopulationPlan.of(count, own, binary=None, chances=chances)
+        features: tuple[FeaturePlan | None, ...] = (None,) * sample.s.shape[1]
         if _lazy.has_torch():
             from frhsic.distributed.features import feature_plan
 
-            chosen = subsample(block.count, settings.max_rows, settings.generator(1))
+            chosen = subsample(sample.count, settings.max_rows, settings.generator(1))
             features = tuple(
-                feature_plan(block.z[chosen], column[chosen, None], FEATURES, settings.seed)
-                for column in block.s.T
+                feature_plan(sample.z[chosen], column[chosen, None], FEATURES, settings.seed)
+                for column in sample.s.T
             )
         return cls(
             roles=roles,
-            sample=block,
-            favoured_sample=favoured,
-            everyone=gaps(block, first.rows, first.target),
-            favoured=(
-                None
-                if favoured is None or first.favoured is None
-                else gaps(favoured, first.favoured.rows, None)
-            ),
+            everyone=PopulationPlan.of(first.everyone.rows, sample, binary=binary, chances=chances),
+            favoured=favoured,
             features=features,
             edges=tuple(histogram_edges(s.low, s.high, s.whole) for s in first.attributes),
-            threshold=subject.threshold,
         )
 
     def sums(self, table: pd.DataFrame) -> AuditSums:
@@ -449,8 +440,8 @@ class AuditPass:
             favoured = self.favoured.sums(rows.keep(rows.favoured))
         moments: list[FeatureMoments | None] = [None] * len(self.features)
         # a shift keeps more digits, and HSIC under a Gaussian does not notice it
-        z = rows.z - self.sample.z.mean(axis=0)
-        s = rows.s - self.sample.s.mean(axis=0)
+        z = rows.z - self.everyone.sample.z.mean(axis=0)
+        s = rows.s - self.everyone.sample.s.mean(axis=0)
         for start in range(0, rows.count, SLICE):
             some = slice(start, start + SLICE)
             for i, features in enumerate(self.features):
@@ -458,7 +449,7 @@ class AuditPass:
                     own = features.moments(z[some], s[some, i : i + 1])
                     moments[i] = add_results(moments[i], own)
         return AuditSums(
-            None if self.everyone is None else self.everyone.sums(rows),
+            self.everyone.sums(rows),
             favoured,
             tuple(moments),
             tuple(np.histogram(x, bins=edges)[0] for x, edges in zip(rows.s.T, self.edges)),
@@ -468,12 +459,12 @@ class AuditPass:
 def _check_rows(first: AuditSketch, block: Rows, given: int, roles: Roles) -> None:
     """Raise if there are too few complete rows, an attribute is constant, or a class is missing."""
     ranges = {name: (column.low, column.high) for name, column in zip(roles.s, first.attributes)}
-    require_enough_rows(first.rows, given, ranges, roles.columns)
+    require_enough_rows(first.everyone.rows, given, ranges, roles.columns)
     named = roles.positive if roles.favourable is None else roles.favourable
     if named is not None and (block.favoured is None or not block.favoured.any()):
+        count = 0 if first.favoured is None else first.favoured.rows
         raise ValueError(
-            f"{named!r} is the {roles.target} of"
-            f" {0 if first.favoured is None else first.favoured.rows} of {first.rows:,} rows and of"
+            f"{named!r} is the {roles.target} of {count:,} of {first.everyone.rows:,} rows and of"
             " none in the sample; check its spelling, or raise sample_rows."
         )
 
@@ -482,7 +473,7 @@ def _subject(sampled: Subject, first: AuditSketch, threshold: float | None) -> S
     """Return the subject of the sample with ranges, base rate and threshold of all rows."""
     rated = first.target or first.scores
     rate = None
-    rows = first.rows
+    rows = first.everyone.rows
     if rated is not None:
         mean = rated.total / rows
         error = math.sqrt(max(rated.squares / rows - mean**2, 0.0) / max(rows - 1, 1))
@@ -496,12 +487,7 @@ def _subject(sampled: Subject, first: AuditSketch, threshold: float | None) -> S
 
 
 def _on_all_rows(
-    attribute: AttributeAudit,
-    i: int,
-    plan: AuditPass,
-    sums: AuditSums,
-    first: AuditSketch,
-    settings: Settings,
+    attribute: AttributeAudit, i: int, plan: AuditPass, sums: AuditSums, settings: Settings
 ) -> AttributeAudit:
     """Return the audit of an attribute with the numbers of all rows in place of those of the
     sample.
@@ -512,35 +498,16 @@ def _on_all_rows(
     dependence = []
     if features is not None and moments is not None and sampled is not None:
         dependence.append(features.number(sampled, moments, settings.confidence))
-    everyone = None
-    if plan.everyone is not None:
-        everyone = plan.everyone.population(i, sums.everyone, plan.sample, settings)
+    all_rows = plan.everyone.replaced(attribute.all_rows, i, sums.everyone, dependence, settings)
     positives = attribute.positives
-    favoured = plan.favoured_sample
-    if favoured is not None and first.favoured is not None:
+    if plan.favoured is not None:
         if positives is None:  # the sample of all rows has too few of them
-            rows = replace(favoured.select_attribute(i), threshold=plan.threshold)
-            positives = favoured_rows(rows, settings)
+            positives = favoured_rows(plan.favoured.sample.select_attribute(i), settings)
         if positives is not None:
-            gaps = None
-            if plan.favoured is not None:
-                gaps = plan.favoured.population(i, sums.favoured, favoured, settings)
-            positives = _replaced(positives, first.favoured.rows, [], gaps)
+            positives = plan.favoured.replaced(positives, i, sums.favoured, (), settings)
     return replace(
         attribute,
         histogram=Histogram(tuple(plan.edges[i].tolist()), tuple(sums.histograms[i].tolist())),
-        all_rows=_replaced(attribute.all_rows, first.rows, dependence, everyone),
+        all_rows=all_rows,
         positives=positives,
     )
-
-
-def _replaced(
-    population: Population, rows: int, numbers: list[Number], gaps: Population | None
-) -> Population:
-    """Return a population of the sample with numbers, curves and count of all rows."""
-    if gaps is not None:
-        numbers = [*numbers, *gaps.numbers]
-        population = replace(gaps, numbers=population.numbers)
-    new = {number.key: number for number in numbers}
-    kept = tuple(new.pop(number.key, number) for number in population.numbers)
-    return replace(population, rows=rows, numbers=(*kept, *new.values()))
