@@ -17,6 +17,7 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,8 @@ PATIENCE = 200
 BYTES = 2**30
 OUTCOMES = ("refused", "raises", "predicts", "takes memory")
 Entries = dict[str, bytes]
-Case = tuple[str, Entries, Callable[[Any], Any]]
+Samples = dict[str, tuple[Any, Callable[[Any], Any]]]
+Case = tuple[str, Callable[[], Entries], Callable[[Any], Any]]
 
 rng = np.random.default_rng(0)
 S = rng.uniform(20, 60, 120)
@@ -72,11 +74,11 @@ def archived(entries: Entries) -> bytes:
     return buffer.getvalue()
 
 
-def samples() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
+def samples() -> Samples:
     """Return models of every kind, and what is asked of them."""
     settings: dict[str, Any] = {"cv": 2, "random_state": 0}
     small = {"encoder": MLP(hidden=(4,), size=3), "training": Training(epochs=1)}
-    models: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    models: Samples = {
         "scores": (ParityClassifier(**settings), lambda model: model.predict_proba(X)),
         "ranks with S": (
             ParityRegressor(aim="rank", uses_sensitive=True, **settings),
@@ -144,6 +146,11 @@ def with_value(entries: Entries, path: tuple[Any, ...], value: Any) -> Entries:
     return entries | {HEADER_ENTRY: json.dumps(header).encode()}
 
 
+def with_arrays(entries: Entries, arrays: dict[str, np.ndarray]) -> Entries:
+    """Return a file with other arrays."""
+    return entries | {ARRAYS_ENTRY: safetensors.numpy.save(arrays)}
+
+
 def changed_arrays(values: np.ndarray) -> Iterator[np.ndarray]:
     """Yield arrays of other numbers, types and shapes."""
     flat = values.ravel()
@@ -173,21 +180,22 @@ def changed_texts(text: str) -> Iterator[str]:
         yield "\n".join([*lines[: place + 1], f"{name}=0", "machines=a", *lines[place + 1 :]])
 
 
-def cases() -> Iterator[Case]:
-    """Yield forged files: what is forged, the entries, and what is asked of the model."""
-    for sample, (model, ask) in samples().items():
+def cases(models: Samples) -> Iterator[Case]:
+    """Yield forged files: what is forged, what makes the entries, what is asked of the model."""
+    for sample, (model, ask) in models.items():
         entries = entries_of(file_bytes(model))
         for path in paths(json.loads(entries[HEADER_ENTRY])):
             for wrong in WRONG:
-                yield f"{sample} {path}: {wrong}", with_value(entries, path, wrong), ask
+                yield f"{sample} {path}: {wrong}", partial(with_value, entries, path, wrong), ask
         arrays = safetensors.numpy.load(entries[ARRAYS_ENTRY])
         for place, values in arrays.items():
             for number, other in enumerate(changed_arrays(values)):
-                forged = safetensors.numpy.save(arrays | {place: other})
-                yield f"{sample} array {place}: {number}", entries | {ARRAYS_ENTRY: forged}, ask
+                make = partial(with_arrays, entries, arrays | {place: other})
+                yield f"{sample} array {place}: {number}", make, ask
         for name in entries.keys() - {HEADER_ENTRY, ARRAYS_ENTRY}:
             for number, text in enumerate(changed_texts(entries[name].decode())):
-                yield f"{sample} {name}: {number}", entries | {name: text.encode()}, ask
+                make = partial(entries.__or__, {name: text.encode()})
+                yield f"{sample} {name}: {number}", make, ask
 
 
 def outcome(entries: Entries, ask: Callable[[Any], Any]) -> str:
@@ -240,9 +248,9 @@ def children_seconds() -> float:
 def main(step: int) -> None:
     counts: dict[str, int] = {}
     slowest = 0.0
-    for what, entries, ask in islice(cases(), 0, None, step):
+    for what, make, ask in islice(cases(samples()), 0, None, step):
         start = children_seconds()
-        result = in_a_process(entries, ask)
+        result = in_a_process(make(), ask)
         slowest = max(slowest, children_seconds() - start)
         counts[result] = counts.get(result, 0) + 1
         if result not in OUTCOMES[:3]:

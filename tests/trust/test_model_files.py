@@ -37,7 +37,7 @@ from sklearn.utils._testing import assert_run_python_script_without_output as ru
 from frhsic import load
 from frhsic.persistence import ARRAYS_ENTRY, HEADER_ENTRY, file_bytes
 from frhsic.persistence.boosters import checked_text
-from trust.forging import OUTCOMES, Entries, archived, cases, entries_of, outcome, samples
+from trust.forging import OUTCOMES, Entries, Samples, archived, cases, entries_of, outcome, samples
 from trust.forging import with_value as with_path
 
 Files = dict[str, Entries]
@@ -48,12 +48,12 @@ NETWORK = ("model", "FRHSICClassifier")
 
 
 @pytest.fixture(scope="module")
-def models() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
+def models() -> Samples:
     return samples()
 
 
 @pytest.fixture(scope="module")
-def files(models: Any) -> Files:
+def files(models: Samples) -> Files:
     return {name: entries_of(file_bytes(model)) for name, (model, _) in models.items()}
 
 
@@ -446,11 +446,11 @@ def test_a_number_that_leads_nowhere_is_refused(old: str, new: str):
 # Every value in turn, and single bits
 
 
-def test_a_sample_of_forged_values_is_refused_or_predicts():
+def test_a_sample_of_forged_values_is_refused_or_predicts(models: Samples):
     """The slow test does it for more of them, each in a process."""
     counts = dict.fromkeys(OUTCOMES, 0)
-    for _, *forged in islice(cases(), 11, None, 400):
-        counts[outcome(*forged)] += 1
+    for _, make, ask in islice(cases(models), 11, None, 400):
+        counts[outcome(make(), ask)] += 1
     assert counts["takes memory"] == 0
     assert counts["refused"] > 50
     assert counts["refused"] > 10 * counts["raises"]
@@ -491,7 +491,7 @@ KINDS = ["scores", "ranks with S", "encoder", "coupling", "network"]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_with_another_bit_is_refused_or_predicts_the_same(
-    kind: str, models: Any, tmp_path: Path
+    kind: str, models: Samples, tmp_path: Path
 ):
     flipped(models[kind], 50, tmp_path)
 
@@ -499,6 +499,6 @@ def test_a_file_with_another_bit_is_refused_or_predicts_the_same(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_10_000_files_with_another_bit_are_refused_or_predict_the_same(
-    kind: str, models: Any, tmp_path: Path
+    kind: str, models: Samples, tmp_path: Path
 ):
     flipped(models[kind], 2_000, tmp_path)

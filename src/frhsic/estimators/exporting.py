@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import lightgbm
+import numpy as np
+import pandas as pd
 
 from frhsic._version import __version__
 from frhsic.tables.columns import level_text
@@ -169,68 +170,39 @@ class _Inputs:
         self._parts.append(name)
 
 
-@dataclass(frozen=True)
-class _TreeNode:
-    """One node: its number, the column that it looks at, the threshold, its two children and
-    whether a missing value goes to the first; of a leaf, the value.
-    """
-
-    number: int
-    column: int = 0
-    threshold: float = 0.0
-    below: int = 0
-    above: int = 0
-    missing_below: bool = False
-    leaf: float | None = None
-
-
 def _tree_attributes(
     onnx: Any, booster: lightgbm.Booster, places: dict[int, int]
 ) -> dict[str, Any]:
     """Return the attributes of the operator TreeEnsembleRegressor."""
-    nodes: list[tuple[int, _TreeNode]] = []
-    for tree, info in enumerate(booster.dump_model()["tree_info"]):
-        nodes.extend((tree, node) for node in _tree_nodes(info["tree_structure"]))
-    leaves = [(tree, node) for tree, node in nodes if node.leaf is not None]
+    nodes = booster.trees_to_dataframe()
+    number = dict(zip(nodes["node_index"], nodes.groupby("tree_index").cumcount().tolist()))
+    column = {name: places.get(j, 0) for j, name in enumerate(booster.feature_name())}
+    threshold = nodes["threshold"].astype(np.float64)
+    # where no row of training lacked the column, LightGBM takes 0 for a missing value
+    missing_below = (nodes["missing_direction"] == "left").where(
+        nodes["missing_type"] == "NaN", threshold >= 0
+    )
+    is_leaf = nodes["left_child"].isna()
+    leaves = nodes[is_leaf]
 
-    def doubles(values: list[float], name: str) -> Any:
-        return onnx.helper.make_tensor(name, onnx.TensorProto.DOUBLE, [len(values)], values)
+    def doubles(values: pd.Series[Any], name: str) -> Any:
+        numbers = values.fillna(0.0).tolist()
+        return onnx.helper.make_tensor(name, onnx.TensorProto.DOUBLE, [len(numbers)], numbers)
 
     return {
         "n_targets": 1,
         "aggregate_function": "SUM",
         "post_transform": "NONE",
-        "nodes_treeids": [tree for tree, _ in nodes],
-        "nodes_nodeids": [node.number for _, node in nodes],
-        "nodes_featureids": [places.get(node.column, 0) for _, node in nodes],
-        "nodes_modes": ["BRANCH_LEQ" if node.leaf is None else "LEAF" for _, node in nodes],
-        "nodes_values_as_tensor": doubles([node.threshold for _, node in nodes], "thresholds"),
-        "nodes_truenodeids": [node.below for _, node in nodes],
-        "nodes_falsenodeids": [node.above for _, node in nodes],
-        "nodes_missing_value_tracks_true": [int(node.missing_below) for _, node in nodes],
-        "target_treeids": [tree for tree, _ in leaves],
-        "target_nodeids": [node.number for _, node in leaves],
+        "nodes_treeids": nodes["tree_index"].tolist(),
+        "nodes_nodeids": list(number.values()),
+        "nodes_featureids": [column.get(name, 0) for name in nodes["split_feature"]],
+        "nodes_modes": is_leaf.map({False: "BRANCH_LEQ", True: "LEAF"}).tolist(),
+        "nodes_values_as_tensor": doubles(threshold, "thresholds"),
+        "nodes_truenodeids": [number.get(child, 0) for child in nodes["left_child"]],
+        "nodes_falsenodeids": [number.get(child, 0) for child in nodes["right_child"]],
+        "nodes_missing_value_tracks_true": missing_below.astype(int).tolist(),
+        "target_treeids": leaves["tree_index"].tolist(),
+        "target_nodeids": [number[node] for node in leaves["node_index"]],
         "target_ids": [0] * len(leaves),
-        "target_weights_as_tensor": doubles([node.leaf or 0.0 for _, node in leaves], "leaves"),
+        "target_weights_as_tensor": doubles(leaves["value"], "leaves"),
     }
-
-
-def _tree_nodes(root: dict[str, Any]) -> Iterator[_TreeNode]:
-    """Yield the nodes of a tree as LightGBM writes it, each numbered as it is found."""
-    found = [root]
-    for number, node in enumerate(found):
-        if "split_feature" not in node:
-            yield _TreeNode(number, leaf=float(node["leaf_value"]))
-            continue
-        found += [node["left_child"], node["right_child"]]
-        threshold = float(node["threshold"])
-        # where no row of training lacked the column, LightGBM takes 0 for a missing value
-        missing_below = node["default_left"] if node["missing_type"] == "NaN" else threshold >= 0
-        yield _TreeNode(
-            number,
-            int(node["split_feature"]),
-            threshold,
-            len(found) - 2,
-            len(found) - 1,
-            bool(missing_below),
-        )

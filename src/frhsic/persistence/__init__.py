@@ -154,13 +154,12 @@ def load(
     """
     file = Path(path)
     require_regular(file, "saved model")
-    passed = {"estimator": estimator, "encoder": encoder, "penalty": penalty}
-    given = {name: value for name, value in passed.items() if value is not None}
+    given = {"estimator": estimator, "encoder": encoder, "penalty": penalty}
     budget = Budget.of_file(file, MODEL_TIMES, max_bytes)
     saved = here = _versions()
     try:
-        content = io.BytesIO(file.read_bytes())  # read once: what is checked is what is used
-        with zipfile.ZipFile(content) as archive:
+        # read once: what is checked is what is used
+        with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as archive:
             for entry in archive.infolist():
                 require(entry.compress_type == zipfile.ZIP_STORED, "an entry is compressed")
                 budget.charge(entry.file_size)
@@ -178,7 +177,12 @@ def load(
             # the proof says more than a warning that versions differ
             with ignore_warnings(InconsistentVersionWarning):
                 model: Loaded = reader.value(header["model"])
-                reader.require_all_used()
+                for name, value in given.items():
+                    if value is not None and name not in reader.used:
+                        raise ValueError(
+                            f"{name} is {value!r}, but the file has all of the model. Call load"
+                            f" without {name}="
+                        )
                 found = difference(model, reader.value(header["proof"]))
                 if not found <= LARGEST_DIFFERENCE:
                     raise ValueError(

@@ -32,10 +32,13 @@ def complete(model: NetworkEstimator, weights: dict[str, dict[str, np.ndarray]])
     }
     size = model.representation_size_
     own = isinstance(model.encoder, MLP | None)
-    few = len(getattr(model.encoder, "hidden", ())) <= len(states["encoder"])
-    require(few, "it has fewer weights than layers")
-    # without memory: a file that declares more weights than it contains is rejected before
-    # allocation
+    require(
+        len(getattr(model.encoder, "hidden", ())) <= len(states["encoder"]),
+        "it has fewer weights than layers",
+    )
+    require(isinstance(model.has_bottleneck_, bool), "has_bottleneck_ is neither true nor false")
+    # without memory: a file that asks for more weights than it holds is refused before they are
+    # made
     with fork_generators(), torch.device("meta" if own else "cpu"):
         encoder = model._encoder_maker()(model.feature_encoding_.width)
         require(isinstance(encoder, nn.Module), "encoder must return a torch.nn.Module")
@@ -47,8 +50,8 @@ def complete(model: NetworkEstimator, weights: dict[str, dict[str, np.ndarray]])
     head.load_state_dict(states["head"], assign=True)
     model.encoder_ = encoder.eval()
     model.head_ = head.eval()
-    penalty = getattr(model, "penalty_", model.penalty)
-    model.penalty_ = copy.deepcopy(penalty)  # type: ignore[assignment]  # a name fails below
+    # a name fails below
+    model.penalty_ = copy.deepcopy(getattr(model, "penalty_", model.penalty))
     set_state(model.penalty_, states["penalty"])
     if not isinstance(model.penalty_, NoPenalty):
         model.penalty_.n_attributes = len(model.sensitive_encoding_.columns)

@@ -64,8 +64,7 @@ def scores_of_row(model: Any, proof: Mapping[str, Any], row: int) -> np.ndarray:
             return np.ravel(model._means(pd.DataFrame(X), np.full(1, row, np.uint64)))
         known: dict[str, Any] = {}
         if getattr(model, "uses_sensitive", False):
-            attributes = len(model.sensitive_names_in_)
-            known["sensitive_features"] = np.full((1, attributes), float(row))
+            known["sensitive_features"] = np.full((1, len(model.sensitive_names_in_)), float(row))
         if getattr(model, "strata_", None) is not None:
             known["control_features"] = _controls(model.strata_, row)
         methods = ("predict_proba", "predict", "transform")
@@ -88,10 +87,8 @@ def _controls(strata: Strata, row: int) -> pd.DataFrame:
     return pd.DataFrame(values)
 
 
-def _schema(model: Any) -> Schema:
-    name = "schema_" if hasattr(model, "schema_") else "_schema"
-    schema: Schema | None = getattr(model, name, None)
-    return schema or Schema(())
+def _schema(model: Any) -> Any:
+    return getattr(model, "schema_", None) or getattr(model, "_schema", None) or Schema(())
 
 
 def _columns(model: Any) -> dict[str, list[Any]]:
@@ -113,8 +110,7 @@ def _rounded(edges: np.ndarray) -> tuple[float, ...]:
 
 def _spread(values: Any) -> list[Any]:
     """Return four of some values: the least, the largest, and two in the middle."""
-    last = len(values) - 1
-    return [values[last * part // 3] for part in range(4)]
+    return [values[(len(values) - 1) * part // 3] for part in range(4)]
 
 
 def _values(column: ColumnType, numbers: tuple[float, ...]) -> list[Any]:

@@ -29,21 +29,13 @@ from frhsic._files import Budget
 from frhsic.persistence.boosters import checked_text, require
 from frhsic.tables.columns import column_of_parts, column_parts
 
-ESTIMATORS = (
-    "ParityClassifier",
-    "ParityRegressor",
-    "ParityEncoder",
-    "ParityCoupling",
-    "Distilled",
-    "DistilledClassifier",
-    "FRHSICClassifier",
-    "FRHSICRegressor",
-)
-"""Models that have files of their own."""
-
-DATA = dict.fromkeys(ESTIMATORS, "frhsic.estimators") | {
+DATA = {
     name: module
     for module, names in {
+        "frhsic.estimators": (
+            "ParityClassifier ParityRegressor ParityEncoder ParityCoupling FRHSICClassifier"
+            " FRHSICRegressor Distilled DistilledClassifier"
+        ),
         "frhsic.tables.schema": "ColumnType Schema",
         "frhsic.tables.encoding": "Category Scale TableEncoding",
         "frhsic.estimators.additive": "Bins",
@@ -76,6 +68,9 @@ DATA = dict.fromkeys(ESTIMATORS, "frhsic.estimators") | {
 """The library's own classes, each with its module. A penalty is made of its arguments, an estimator
 of parameters and what is fitted, any other of the fields of a dataclass.
 """
+
+ESTIMATORS = [name for name, module in DATA.items() if module == "frhsic.estimators"]
+"""Models that have files of their own."""
 
 FITTED = re.compile(
     r"n_features_in_|feature_names_in_|sensitive_names_in_|classes_|random_seed_|schema_"
@@ -122,9 +117,7 @@ class Writer:
         for name in USER_CODE:
             value = getattr(model, name, None)
             if callable(value) and not is_own(value) and not hasattr(value, "get_params"):
-                named = value if hasattr(value, "__qualname__") else type(value)
-                code = f"{named.__module__}.{named.__qualname__}"
-                self.custom[id(value)] = {"custom": [name, code]}
+                self.custom[id(value)] = {"custom": [name, code_name(value)]}
         self.arrays: dict[str, np.ndarray] = {}
         self.entries: dict[str, bytes] = {}
         self.untrusted: set[str] = set()
@@ -169,15 +162,13 @@ class Writer:
         if id(value) not in self._models:
             import skops.io
 
-            cls = value if hasattr(value, "__qualname__") else type(value)
             try:
                 data = skops.io.dumps(value)
                 self.untrusted |= untrusted_names(data, Budget(2**63))
             except Exception as error:  # of whatever its attributes are
                 raise TypeError(
-                    f"the model holds a {cls.__module__}.{cls.__qualname__}, which cannot be saved"
-                    f" ({error}). Save the model with joblib.dump, and load such files only from"
-                    " people you trust."
+                    f"the model holds a {code_name(value)}, which a file cannot hold ({error})."
+                    " Keep the model with joblib.dump, and load it only from people you trust."
                 ) from error
             self._models[id(value)] = value, {"model": self._entry("skops", data)}
         return self._models[id(value)][1]
@@ -213,17 +204,9 @@ class Reader:
         require(kind in KINDS, f"{kind!r} is not known to this version")
         return KINDS[kind](self, content)
 
-    def require_all_used(self) -> None:
-        """Raise if the user passed something that the file has."""
-        for name in self.given.keys() - self.used:
-            raise ValueError(
-                f"{name} is {self.given[name]!r}, but the file has all of the model. Call load"
-                f" without {name}="
-            )
-
     def _custom(self, content: Any) -> Any:
         name, code = content
-        if name not in self.given:
+        if self.given.get(name) is None:
             raise ValueError(
                 f"the code of its {name}, {code}, is not in the file. Pass it again:"
                 f" load(path, {name}=...)."
@@ -297,6 +280,12 @@ def trusting(names: Collection[str]) -> str:
     return f"If you trust its author, pass load(path, trusted=[{shown}]), or --trusted for each."
 
 
+def code_name(value: Any) -> str:
+    """Return the name of a function or class, or of the class of another object."""
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
 def own_class(name: str) -> Any:
     """Return one of the library's own classes."""
     return getattr(import_module(DATA[name]), name)
@@ -348,8 +337,10 @@ def build(cls: Any, state: dict[str, Any]) -> Any:
         return _build_estimator(cls, state)
     hints = class_hints(cls)
     for name, value in state.items():
-        sound = name in hints and is_of(value, hints[name])
-        require(sound, f"{name!r} of a {cls.__name__} is not as it should be")
+        require(
+            name in hints and is_of(value, hints[name]),
+            f"{name!r} of a {cls.__name__} is not as it should be",
+        )
     return cls(**state)
 
 
