@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
@@ -39,11 +39,10 @@ def check(
 
     0 the table can be used; 2 it cannot, or any other error.
     """
-    from frhsic.tables.checking import ColumnRoles
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import check_file
 
-    roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
+    roles = columns.roles
     file = TableFile.open(columns.table, **vars(reading))
     with _terminal.progress() as watch, file.name_in_errors():
         watch(f"reading {columns.table.name}")

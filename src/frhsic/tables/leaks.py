@@ -36,6 +36,7 @@ OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "sum": np.add,
     "product": np.multiply,
     "ratio": np.divide,
+    "inverse ratio": lambda a, b: b / a,
 }
 
 
@@ -56,8 +57,8 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
       class, which at most half of the other rows have; or 99 % of a class, and hardly any row of
       the other, have one value, or lie on one side of a number.
     - Two numbers: their difference, sum, product or ratio is constant for one of two classes and
-      hardly ever in the other, or their order is that of the classes; or a sum of both, or of their
-      logarithms, explains 99.9 % of the variance of a number.
+      hardly ever in the other, or explains 99.9 % of the variance of a number; or their order is
+      that of two classes.
 
     Parameters
     ----------
@@ -154,80 +155,82 @@ def _shares_phrase(shares: np.ndarray) -> str:
 
 
 def _find_pair(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterator[Leak]:
-    names = [*columns]
-    values = np.column_stack([*columns.values()])
-    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of pairs without rows
-        found = _paired_classes(values, y) if classes else _paired_numbers(values, y)
-    if found is not None:
-        i, j, text = found
-        pair = names[i], names[j]
-        yield Leak(pair, f"{pair[0]!r} and {pair[1]!r} together give the target away: {text}")
-
-
-def _paired_numbers(values: np.ndarray, y: np.ndarray) -> tuple[int, int, str] | None:
-    r"""Return the two columns that explain most of a number, the better one first, by
-    :math:`R^2 = (a^2 + b^2 - 2abc) / (1 - c^2)` with the correlations a and b with it, and c of the
-    two.
-    """
-    best = None
-    explains = PAIR_EXPLAINS
-    for phrase, transform in (("a sum", np.asarray), ("a product", np.log)):
-        numbers = transform(np.column_stack([values, y]))
-        numbers = np.where(np.isinf(numbers), np.nan, numbers)
-        correlations = pd.DataFrame(numbers).corr(min_periods=LEAST_OF_VALUE).to_numpy()
-        between = correlations[:-1, :-1]
-        with_y = correlations[-1, :-1]
-        squares = with_y[:, None] ** 2 + with_y**2 - 2 * np.outer(with_y, with_y) * between
-        explained = np.where(between**2 < NEARLY_ALL, squares / (1 - between**2), 0.0)
-        i, j = np.unravel_index(np.argmax(np.nan_to_num(explained)), explained.shape)
-        both = numbers[:, [i, j, -1]]
-        both = both[~np.isnan(both).any(axis=1)]  # the rows of each correlation may differ
-        if i == j or len(both) < LEAST_OF_VALUE:
-            continue
-        both = both - both.mean(axis=0)
-        weights = np.linalg.lstsq(both[:, :2], both[:, 2])[0]
-        left = np.square(both[:, 2] - both[:, :2] @ weights).mean() / both[:, 2].var()
-        alone = max(with_y[i] ** 2, with_y[j] ** 2)
-        if 1 - left >= explains and left <= LEAST_LEFT * (1 - alone):
-            explains = 1 - left
-            first, second = sorted((int(i), int(j)), key=lambda k: -abs(with_y[k]))
-            text = f"{phrase} of both explains {percent(round(explains, 4))} of its variance"
-            best = first, second, text
-    return best
-
-
-def _paired_classes(values: np.ndarray, codes: np.ndarray) -> tuple[int, int, str] | None:
-    """Return the two columns of which something is constant for one class, or whose order is that
-    of the classes, and how.
-    """
+    """Yield the two numbers that settle the target most clearly, first the one to drop."""
+    sides = [y == label for label in range(classes)] or [~np.isnan(y)]
     rows = np.concatenate(
         [
             own[np.linspace(0, len(own) - 1, min(len(own), PAIRED_ROWS)).astype(int)]
-            for own in (np.flatnonzero(codes == label) for label in (0, 1))
+            for own in map(np.flatnonzero, sides)
         ]
     )
-    values = values[rows]
-    sides = [codes[rows] == label for label in (0, 1)]
-    best = None
-    apart = 0.0
-    for i in range(values.shape[1] - 1):
-        one = values[:, [i]]
-        others = values[:, i + 1 :]
-        known = ~np.isnan(one + others)
-        counts = [np.maximum((known & side[:, None]).sum(axis=0), 1) for side in sides]
-        enough = np.minimum(*counts) >= LEAST_IN_CLASS
-        masks = {"the first is larger": one > others}
-        for name, operation in OPERATIONS.items():
-            results = operation(one, others)
-            for side in sides:
-                distances = np.abs(results - np.nanmedian(results[side], axis=0))
-                near = distances <= WRITTEN_DIGITS * np.nanmean(distances, axis=0)
-                masks[f"their {name} is the same"] = near
-        for phrase, mask in masks.items():
-            shares = np.column_stack([mask[side].sum(axis=0) for side in sides]).astype(float)
-            shares *= enough[:, None] / np.column_stack(counts)
-            place = _clearest_split(shares)
-            if place is not None and abs(np.diff(shares[place])[0]) > apart:
-                apart = abs(np.diff(shares[place])[0])
-                best = i, i + 1 + place, f"{phrase} {_shares_phrase(shares[place])}"
-    return best
+    values = np.column_stack([*columns.values()])[rows]
+    y = y[rows]
+    settled = _settled_classes if classes else _settled_numbers
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of pairs without rows
+        alone = _explained(values, y)
+        candidates = [
+            (round(clearness, 6), i, i + 1 + place, phrase)
+            for i in range(len(columns) - 1)
+            for clearness, place, phrase in settled(values[:, [i]], values[:, i + 1 :], y)
+        ]
+    if candidates:
+        _, i, j, phrase = max(candidates, key=lambda candidate: candidate[0])
+        names = [*columns]
+        pair = (names[i], names[j]) if alone[i] >= alone[j] else (names[j], names[i])
+        text = f"{names[i]!r} and {names[j]!r} together give the target away: {phrase}"
+        yield Leak(pair, text)
+
+
+def _settled_numbers(
+    one: np.ndarray, others: np.ndarray, y: np.ndarray
+) -> Iterator[tuple[float, int, str]]:
+    """Yield how much of the variance of a number a column and one of others explain together, if it
+    is nearly all of it and much more than either explains, with the place of the other.
+    """
+    alone = np.maximum(_explained(one, y), _explained(others, y))
+    for name, operation in OPERATIONS.items():
+        explained = _explained(operation(one, others), y)
+        enough = (explained >= PAIR_EXPLAINS) & (1 - explained <= LEAST_LEFT * (1 - alone))
+        place = int(np.argmax(np.where(enough, explained, 0.0)))
+        if enough[place]:
+            share = percent(round(float(explained[place]), 4))
+            yield float(explained[place]), place, f"their {name} explains {share} of its variance"
+
+
+def _explained(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the squared correlation of each column with y on the rows that have both; 0 where
+    these are few.
+    """
+    known = np.isfinite(values)
+    rows = known.sum(axis=0)
+    x = np.where(known, values, 0.0)
+    z = np.where(known, y[:, None], 0.0)
+    x = np.where(known, x - x.sum(axis=0) / rows, 0.0)
+    z = np.where(known, z - z.sum(axis=0) / rows, 0.0)
+    squares = (x * z).sum(axis=0) ** 2 / ((x**2).sum(axis=0) * (z**2).sum(axis=0))
+    return np.where(rows >= LEAST_OF_VALUE, np.nan_to_num(squares), 0.0)
+
+
+def _settled_classes(
+    one: np.ndarray, others: np.ndarray, y: np.ndarray
+) -> Iterator[tuple[float, int, str]]:
+    """Yield by how much the shares of two classes differ in which something of a column and one of
+    others is constant, or the column is larger, with the place of the other.
+    """
+    sides = [y == label for label in (0, 1)]
+    known = ~np.isnan(one + others)
+    counts = np.array([(known & side[:, None]).sum(axis=0) for side in sides])
+    masks = {("the first is larger", 0): one > others}
+    for name, operation in OPERATIONS.items():
+        results = operation(one, others)
+        for label, side in enumerate(sides):
+            distances = np.abs(results - np.nanmedian(results[side], axis=0))
+            near = distances <= WRITTEN_DIGITS * np.nanmean(distances, axis=0)
+            masks[f"their {name} is the same", label] = near
+    for (phrase, _), mask in masks.items():
+        shares = np.array([mask[side].sum(axis=0) for side in sides]) / counts
+        shares = np.where(counts.min(axis=0) >= LEAST_IN_CLASS, shares, 0.0).T
+        place = _clearest_split(shares)
+        if place is not None:
+            text = f"{phrase} {_shares_phrase(shares[place])}"
+            yield float(np.ptp(shares[place])), place, text
