@@ -25,7 +25,7 @@ LEAST_OF_VALUE = 50
 # Of pairs of columns: numbers that are looked at, the share of the variance that two explain, and
 # what the better one leaves unexplained.
 MOST_PAIRED = 100
-PAIRED_ROWS = 1_000
+PAIRED_ROWS = 300
 PAIR_EXPLAINS = 0.999
 LEAST_LEFT = 0.05
 # What of a typical distance counts as no distance: numbers are written with a few digits.
@@ -116,26 +116,36 @@ def _predicts_class(name: str, values: np.ndarray, codes: np.ndarray, classes: i
             return _alone(name)
     if classes > 2:
         return ""
-    written = map(level_text, known) if values.dtype != object else map(repr, known)
-    phrases = ["is missing", *(f"is {text}" for text in written)]
     of_known = counts[1:].sum(axis=0)  # shares among rows with a value, where these are enough
     shares = counts / np.where(of_known.min() < LEAST_IN_CLASS, np.inf, of_known)
     shares[0] = counts[0] / sizes
     if values.dtype != object and len(known) > 1:
-        phrases += [f"is at most {level_text(value)}" for value in known[:-1]]
         shares = np.vstack([shares, np.cumsum(shares[1:-1], axis=0)])
     split = _clearest_split(shares)
     if split is not None:
         if shares[split].max() >= NEARLY_ALL and shares[split].min() <= 1 - NEARLY_ALL:
             return _alone(name)
-        return f"{name!r} {phrases[split]} {_shares_phrase(shares[split])}"
+        return f"{name!r} {_split_phrase(split, known)} {_shares_phrase(shares[split])}"
     rows = counts.sum(axis=1)
     rates = counts[:, 1] / np.maximum(rows, 1)
     other_rates = (sizes[1] - counts[:, 1]) / np.maximum(len(codes) - rows, 1)
     pure = ((rates == 0) | (rates == 1)) & (rows >= LEAST_OF_VALUE) & (rows < len(codes))
     for level in np.flatnonzero(pure & (abs(rates - other_rates) > 1 / 2)):
-        return f"all {rows[level]:,} rows in which {name!r} {phrases[level]} have the same target"
+        side = _split_phrase(int(level), known)
+        return f"all {rows[level]:,} rows in which {name!r} {side} have the same target"
     return ""
+
+
+def _split_phrase(split: int, known: np.ndarray) -> str:
+    """Return which rows are in a split: those without a value, with one of the known ones, or at
+    most one of them.
+    """
+    if split == 0:
+        return "is missing"
+    if split > len(known):
+        return f"is at most {level_text(known[split - len(known) - 1])}"
+    value = known[split - 1]
+    return f"is {value!r}" if isinstance(value, str) else f"is {level_text(value)}"
 
 
 def _clearest_split(shares: np.ndarray) -> int | None:
@@ -224,7 +234,8 @@ def _settled_classes(
     for name, operation in OPERATIONS.items():
         results = operation(one, others)
         for label, side in enumerate(sides):
-            distances = np.abs(results - np.nanmedian(results[side], axis=0))
+            own = results[side]  # of a constant, a few rows have the median
+            distances = np.abs(results - np.nanmedian(own[:: len(own) // 15 + 1], axis=0))
             near = distances <= WRITTEN_DIGITS * np.nanmean(distances, axis=0)
             masks[f"their {name} is the same", label] = near
     for (phrase, _), mask in masks.items():
