@@ -177,7 +177,7 @@ def _find_pair(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> I
     y = y[rows]
     settled = _settled_classes if classes else _settled_numbers
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of pairs without rows
-        alone = _explained(values, y)
+        alone = _squared_correlations(values, y)
         candidates = [
             (round(clearness, 6), i, i + 1 + place, phrase)
             for i in range(len(columns) - 1)
@@ -197,9 +197,9 @@ def _settled_numbers(
     """Yield how much of the variance of a number a column and one of others explain together, if it
     is nearly all of it and much more than either explains, with the place of the other.
     """
-    alone = np.maximum(_explained(one, y), _explained(others, y))
+    alone = np.maximum(_squared_correlations(one, y), _squared_correlations(others, y))
     for name, operation in OPERATIONS.items():
-        explained = _explained(operation(one, others), y)
+        explained = _squared_correlations(operation(one, others), y)
         enough = (explained >= PAIR_EXPLAINS) & (1 - explained <= LEAST_LEFT * (1 - alone))
         place = int(np.argmax(np.where(enough, explained, 0.0)))
         if enough[place]:
@@ -207,7 +207,7 @@ def _settled_numbers(
             yield float(explained[place]), place, f"their {name} explains {share} of its variance"
 
 
-def _explained(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _squared_correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the squared correlation of each column with y on the rows that have both; 0 where
     these are few.
     """
