@@ -69,11 +69,10 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
     """
     rest = {}
     for name, values in columns.items():
-        text = ""
-        if not classes:
-            text = _predicts_number(name, values, y)
-        elif np.bincount(y.astype(np.int64)).min() >= LEAST_IN_CLASS:
+        if classes:
             text = _predicts_class(name, values, y.astype(np.int64), classes)
+        else:
+            text = _predicts_number(name, values, y)
         if text:
             yield Leak((name,), text)
         elif values.dtype != object:
@@ -110,9 +109,12 @@ def _predicts_class(name: str, values: np.ndarray, codes: np.ndarray, classes: i
     cells = (places + 1) * classes + codes  # without a value: the first row of the table
     counts = np.bincount(cells, minlength=(len(known) + 1) * classes).reshape(-1, classes)
     sizes = counts.sum(axis=0)
+    wrong = len(codes) - sizes.max()  # errors of the constant prediction
+    if wrong < LEAST_IN_CLASS:
+        return ""
     if len(counts) <= min(MOST_ENCODED_LEVELS, len(codes) / LEAST_IN_CLASS):
         errors = len(codes) - counts.max(axis=1).sum()
-        if errors <= (1 - NEARLY_ALL) * (len(codes) - sizes.max()):
+        if errors <= (1 - NEARLY_ALL) * wrong:
             return _alone(name)
     if classes > 2:
         return ""
