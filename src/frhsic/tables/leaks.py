@@ -220,7 +220,7 @@ def _squared_correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
     x = np.where(known, x - x.sum(axis=0) / rows, 0.0)
     z = np.where(known, z - z.sum(axis=0) / rows, 0.0)
     squares = (x * z).sum(axis=0) ** 2 / ((x**2).sum(axis=0) * (z**2).sum(axis=0))
-    return np.where(rows >= LEAST_OF_VALUE, np.nan_to_num(squares), 0.0)
+    return np.asarray(np.where(rows >= LEAST_OF_VALUE, np.nan_to_num(squares), 0.0))
 
 
 def _settled_classes(
