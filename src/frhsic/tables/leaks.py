@@ -219,8 +219,9 @@ def _squared_correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
     z = np.where(known, y[:, None], 0.0)
     x = np.where(known, x - x.sum(axis=0) / rows, 0.0)
     z = np.where(known, z - z.sum(axis=0) / rows, 0.0)
-    squares = (x * z).sum(axis=0) ** 2 / ((x**2).sum(axis=0) * (z**2).sum(axis=0))
-    return np.asarray(np.where(rows >= LEAST_OF_VALUE, np.nan_to_num(squares), 0.0))
+    squares: np.ndarray = (x * z).sum(axis=0) ** 2 / ((x**2).sum(axis=0) * (z**2).sum(axis=0))
+    squares[(rows < LEAST_OF_VALUE) | np.isnan(squares)] = 0.0
+    return squares
 
 
 def _settled_classes(
