@@ -22,7 +22,7 @@ CLASSES_APART = 0.9
 # class.
 LEAST_IN_CLASS = 10
 LEAST_OF_VALUE = 50
-# Of pairs of columns: numbers that are looked at, the share of the variance that two explain, and
+# Of pairs of columns: columns and rows of a class that are looked at, the share of the variance that two explain, and
 # what the better one leaves unexplained.
 MOST_PAIRED = 100
 PAIRED_ROWS = 300
@@ -77,7 +77,9 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
             yield Leak((name,), text)
         elif values.dtype != object:
             rest[name] = values
-    if classes <= 2 and 1 < len(rest) <= MOST_PAIRED:
+    # of numbers that are mostly alike, a few rows decide
+    enough = classes == 2 if classes else len(np.unique(y)) >= LEAST_OF_VALUE
+    if enough and 1 < len(rest) <= MOST_PAIRED:
         yield from _find_pair(rest, y, classes)
 
 
