@@ -22,8 +22,8 @@ CLASSES_APART = 0.9
 # class.
 LEAST_IN_CLASS = 10
 LEAST_OF_VALUE = 50
-# Of pairs of columns: columns and rows of a class that are looked at, the share of the variance that two explain, and
-# what the better one leaves unexplained.
+# Of pairs of columns: columns and rows of a class that are looked at, the share of the variance
+# that two explain, and how much less they leave unexplained than the better one alone.
 MOST_PAIRED = 100
 PAIRED_ROWS = 300
 PAIR_EXPLAINS = 0.999
