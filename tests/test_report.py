@@ -327,7 +327,9 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         assert shortfalls(report) == ([] if share < 1 else [verdict(report).sentence])
         unmet = replace(report, tradeoff=replace(report.tradeoff, met=False))
         more = set(verdict(unmet).remarks) - set(verdict(report).remarks)
-        assert [line.startswith("In the fit, no trade-off keeps") for line in more] == [True]
+        assert [line.startswith("In the fit, no trade-off certainly keeps") for line in more] == [
+            True
+        ]
     least = replace(tradeoff, limits=(0.0,))
     assert verdict(Report(result, tradeoff=least)).remarks[0].startswith("The limit of 0 asks")
     free = Report(result, tradeoff=replace(tradeoff, limits=(None,), changes=()))

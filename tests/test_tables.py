@@ -530,6 +530,9 @@ def test_a_column_that_gives_the_target_away_is_named():
     grade = rng.integers(0, 4, 400)
     [leak] = feature_problems(X.assign(grade=grade + 1), grade.astype(float), 4, s)
     assert (leak.kind, leak.option) == ("leak", "--drop grade")
+    rare = np.where(np.arange(400) < 4, 4, grade)  # a class of four rows
+    [leak] = feature_problems(X.assign(grade=rare + 1), rare.astype(float), 5, s)
+    assert leak.option == "--drop grade"
     assert not [*feature_problems(X, grade.astype(float), 4, s)]
 
 

@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from frhsic.auditing import Context
     from frhsic.parity.limits import LimitLike
     from frhsic.report import Report
+    from frhsic.tables.checking import ColumnRoles
 
 # Exit codes: 1 if a number is above its limit, and for nothing else; 2 for every error.
 ABOVE, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
@@ -424,6 +425,13 @@ class Columns:
         bool,
         Option("--drop-repeated", help="Keep only one of several identical rows."),
     ] = False
+
+    @property
+    def roles(self) -> ColumnRoles:
+        """What the columns of the table are."""
+        from frhsic.tables.checking import ColumnRoles
+
+        return ColumnRoles(**{role.name: getattr(self, role.name) for role in fields(ColumnRoles)})
 
 
 Control = Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
@@ -24,12 +24,12 @@ def check(
     seed: _terminal.Seed = 0,
     as_json: _terminal.AsJson = False,
 ) -> None:
-    """List every problem of a table that is to be trained on, and the command to run next.
+    """List all problems of a table before training, and the command to run next.
 
     Nothing is fitted. Each problem comes with the option that settles it: codes for missing values,
-    text among numbers, total rows, labels spelled in several ways, identifiers, people with several
-    rows, features that repeat the attribute or give the target away, outliers, weights, repeated
-    rows. `frhsic train` runs the same check first.
+    text among numbers, totals, labels spelled in several ways, identifiers, people with several
+    rows, features that repeat the attribute or give the target away (alone or in pairs), outliers,
+    weights, repeated rows. `frhsic train` runs the same check.
 
     [bold]Examples[/bold]
 
@@ -39,11 +39,10 @@ def check(
 
     0 the table can be used; 2 it cannot, or any other error.
     """
-    from frhsic.tables.checking import ColumnRoles
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import check_file
 
-    roles = ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
+    roles = columns.roles
     file = TableFile.open(columns.table, **vars(reading))
     with _terminal.progress() as watch, file.name_in_errors():
         watch(f"reading {columns.table.name}")
@@ -103,7 +102,7 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str) -> No
     else:
         terminal.print("No problems found.")
     if any(problem.certainty == "error" and not problem.option for problem in problems):
-        terminal.print("Correct the errors that no option settles, then check again.")
+        terminal.print("Correct the errors that have no option, then check again.")
         return
     terminal.print(Text("Run next:", style="bold"))
     terminal.print(Text(command), soft_wrap=True)

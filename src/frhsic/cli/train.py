@@ -8,7 +8,7 @@ import json
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from frhsic.estimators import Distilled
     from frhsic.parity.limits import LimitLike
     from frhsic.report import Report
-    from frhsic.tables.checking import ColumnRoles
     from frhsic.tables.training import TrainingTable
 
 DEFAULT_MODEL = Path("frhsic-model.frhsic")
@@ -345,13 +344,7 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
     file = TableFile.open(columns.table, **vars(reading))
     with _terminal.progress() as watch, file.name_in_errors():
         watch(f"reading {columns.table.name}")
-        return read_training_table(file, _roles(columns), seed=seed)
-
-
-def _roles(columns: _terminal.Columns) -> ColumnRoles:
-    from frhsic.tables.checking import ColumnRoles
-
-    return ColumnRoles(**{role.name: getattr(columns, role.name) for role in fields(ColumnRoles)})
+        return read_training_table(file, columns.roles, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -424,7 +417,7 @@ def scheduled(
             " used with --scheduler: it reads columns with types, such as those of Parquet."
         )
     paths = table_files(str(columns.table))
-    roles = _roles(columns)
+    roles = columns.roles
     names = file_columns(paths[0])
     features = roles.find_features(names, paths[0])
     with distributed.cluster(scheduler):

@@ -22,10 +22,10 @@ CLASSES_APART = 0.9
 # class.
 LEAST_IN_CLASS = 10
 LEAST_OF_VALUE = 50
-# Of pairs of columns: numbers that are looked at, the share of the variance that two explain, and
-# what the better one leaves unexplained.
+# Of pairs of columns: columns and rows of a class that are looked at, the share of the variance
+# that two explain, and how much less they leave unexplained than the better one alone.
 MOST_PAIRED = 100
-PAIRED_ROWS = 1_000
+PAIRED_ROWS = 300
 PAIR_EXPLAINS = 0.999
 LEAST_LEFT = 0.05
 # What of a typical distance counts as no distance: numbers are written with a few digits.
@@ -36,6 +36,7 @@ OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "sum": np.add,
     "product": np.multiply,
     "ratio": np.divide,
+    "inverse ratio": lambda a, b: b / a,
 }
 
 
@@ -56,8 +57,8 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
       class, which at most half of the other rows have; or 99 % of a class, and hardly any row of
       the other, have one value, or lie on one side of a number.
     - Two numbers: their difference, sum, product or ratio is constant for one of two classes and
-      hardly ever in the other, or their order is that of the classes; or a sum of both, or of their
-      logarithms, explains 99.9 % of the variance of a number.
+      hardly ever in the other, or explains 99.9 % of the variance of a number; or their order is
+      that of two classes.
 
     Parameters
     ----------
@@ -68,16 +69,17 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
     """
     rest = {}
     for name, values in columns.items():
-        text = ""
-        if not classes:
-            text = _predicts_number(name, values, y)
-        elif np.bincount(y.astype(np.int64)).min() >= LEAST_IN_CLASS:
+        if classes:
             text = _predicts_class(name, values, y.astype(np.int64), classes)
+        else:
+            text = _predicts_number(name, values, y)
         if text:
             yield Leak((name,), text)
         elif values.dtype != object:
             rest[name] = values
-    if classes <= 2 and 1 < len(rest) <= MOST_PAIRED:
+    # of numbers that are mostly alike, a few rows decide
+    enough = classes == 2 if classes else len(np.unique(y)) >= LEAST_OF_VALUE
+    if enough and 1 < len(rest) <= MOST_PAIRED:
         yield from _find_pair(rest, y, classes)
 
 
@@ -109,32 +111,45 @@ def _predicts_class(name: str, values: np.ndarray, codes: np.ndarray, classes: i
     cells = (places + 1) * classes + codes  # without a value: the first row of the table
     counts = np.bincount(cells, minlength=(len(known) + 1) * classes).reshape(-1, classes)
     sizes = counts.sum(axis=0)
+    wrong = len(codes) - sizes.max()  # errors of the constant prediction
+    if wrong < LEAST_IN_CLASS:
+        return ""
     if len(counts) <= min(MOST_ENCODED_LEVELS, len(codes) / LEAST_IN_CLASS):
         errors = len(codes) - counts.max(axis=1).sum()
-        if errors <= (1 - NEARLY_ALL) * (len(codes) - sizes.max()):
+        if errors <= (1 - NEARLY_ALL) * wrong:
             return _alone(name)
     if classes > 2:
         return ""
-    written = map(level_text, known) if values.dtype != object else map(repr, known)
-    phrases = ["is missing", *(f"is {text}" for text in written)]
     of_known = counts[1:].sum(axis=0)  # shares among rows with a value, where these are enough
     shares = counts / np.where(of_known.min() < LEAST_IN_CLASS, np.inf, of_known)
     shares[0] = counts[0] / sizes
     if values.dtype != object and len(known) > 1:
-        phrases += [f"is at most {level_text(value)}" for value in known[:-1]]
         shares = np.vstack([shares, np.cumsum(shares[1:-1], axis=0)])
     split = _clearest_split(shares)
     if split is not None:
         if shares[split].max() >= NEARLY_ALL and shares[split].min() <= 1 - NEARLY_ALL:
             return _alone(name)
-        return f"{name!r} {phrases[split]} {_shares_phrase(shares[split])}"
+        return f"{name!r} {_split_phrase(split, known)} {_shares_phrase(shares[split])}"
     rows = counts.sum(axis=1)
     rates = counts[:, 1] / np.maximum(rows, 1)
     other_rates = (sizes[1] - counts[:, 1]) / np.maximum(len(codes) - rows, 1)
     pure = ((rates == 0) | (rates == 1)) & (rows >= LEAST_OF_VALUE) & (rows < len(codes))
     for level in np.flatnonzero(pure & (abs(rates - other_rates) > 1 / 2)):
-        return f"all {rows[level]:,} rows in which {name!r} {phrases[level]} have the same target"
+        side = _split_phrase(int(level), known)
+        return f"all {rows[level]:,} rows in which {name!r} {side} have the same target"
     return ""
+
+
+def _split_phrase(split: int, known: np.ndarray) -> str:
+    """Return which rows are in a split: those without a value, with one of the known ones, or at
+    most one of them.
+    """
+    if split == 0:
+        return "is missing"
+    if split > len(known):
+        return f"is at most {level_text(known[split - len(known) - 1])}"
+    value = known[split - 1]
+    return f"is {value!r}" if isinstance(value, str) else f"is {level_text(value)}"
 
 
 def _clearest_split(shares: np.ndarray) -> int | None:
@@ -154,80 +169,84 @@ def _shares_phrase(shares: np.ndarray) -> str:
 
 
 def _find_pair(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterator[Leak]:
-    names = [*columns]
-    values = np.column_stack([*columns.values()])
-    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of pairs without rows
-        found = _paired_classes(values, y) if classes else _paired_numbers(values, y)
-    if found is not None:
-        i, j, text = found
-        pair = names[i], names[j]
-        yield Leak(pair, f"{pair[0]!r} and {pair[1]!r} together give the target away: {text}")
-
-
-def _paired_numbers(values: np.ndarray, y: np.ndarray) -> tuple[int, int, str] | None:
-    r"""Return the two columns that explain most of a number, the better one first, by
-    :math:`R^2 = (a^2 + b^2 - 2abc) / (1 - c^2)` with the correlations a and b with it, and c of the
-    two.
-    """
-    best = None
-    explains = PAIR_EXPLAINS
-    for phrase, transform in (("a sum", np.asarray), ("a product", np.log)):
-        numbers = transform(np.column_stack([values, y]))
-        numbers = np.where(np.isinf(numbers), np.nan, numbers)
-        correlations = pd.DataFrame(numbers).corr(min_periods=LEAST_OF_VALUE).to_numpy()
-        between = correlations[:-1, :-1]
-        with_y = correlations[-1, :-1]
-        squares = with_y[:, None] ** 2 + with_y**2 - 2 * np.outer(with_y, with_y) * between
-        explained = np.where(between**2 < NEARLY_ALL, squares / (1 - between**2), 0.0)
-        i, j = np.unravel_index(np.argmax(np.nan_to_num(explained)), explained.shape)
-        both = numbers[:, [i, j, -1]]
-        both = both[~np.isnan(both).any(axis=1)]  # the rows of each correlation may differ
-        if i == j or len(both) < LEAST_OF_VALUE:
-            continue
-        both = both - both.mean(axis=0)
-        weights = np.linalg.lstsq(both[:, :2], both[:, 2])[0]
-        left = np.square(both[:, 2] - both[:, :2] @ weights).mean() / both[:, 2].var()
-        alone = max(with_y[i] ** 2, with_y[j] ** 2)
-        if 1 - left >= explains and left <= LEAST_LEFT * (1 - alone):
-            explains = 1 - left
-            first, second = sorted((int(i), int(j)), key=lambda k: -abs(with_y[k]))
-            text = f"{phrase} of both explains {percent(round(explains, 4))} of its variance"
-            best = first, second, text
-    return best
-
-
-def _paired_classes(values: np.ndarray, codes: np.ndarray) -> tuple[int, int, str] | None:
-    """Return the two columns of which something is constant for one class, or whose order is that
-    of the classes, and how.
-    """
+    """Yield the two numbers that settle the target most clearly, first the one to drop."""
+    sides = [y == label for label in range(classes)] or [~np.isnan(y)]
     rows = np.concatenate(
         [
             own[np.linspace(0, len(own) - 1, min(len(own), PAIRED_ROWS)).astype(int)]
-            for own in (np.flatnonzero(codes == label) for label in (0, 1))
+            for own in map(np.flatnonzero, sides)
         ]
     )
-    values = values[rows]
-    sides = [codes[rows] == label for label in (0, 1)]
-    best = None
-    apart = 0.0
-    for i in range(values.shape[1] - 1):
-        one = values[:, [i]]
-        others = values[:, i + 1 :]
-        known = ~np.isnan(one + others)
-        counts = [np.maximum((known & side[:, None]).sum(axis=0), 1) for side in sides]
-        enough = np.minimum(*counts) >= LEAST_IN_CLASS
-        masks = {"the first is larger": one > others}
-        for name, operation in OPERATIONS.items():
-            results = operation(one, others)
-            for side in sides:
-                distances = np.abs(results - np.nanmedian(results[side], axis=0))
-                near = distances <= WRITTEN_DIGITS * np.nanmean(distances, axis=0)
-                masks[f"their {name} is the same"] = near
-        for phrase, mask in masks.items():
-            shares = np.column_stack([mask[side].sum(axis=0) for side in sides]).astype(float)
-            shares *= enough[:, None] / np.column_stack(counts)
-            place = _clearest_split(shares)
-            if place is not None and abs(np.diff(shares[place])[0]) > apart:
-                apart = abs(np.diff(shares[place])[0])
-                best = i, i + 1 + place, f"{phrase} {_shares_phrase(shares[place])}"
-    return best
+    values = np.column_stack([*columns.values()])[rows]
+    y = y[rows]
+    settled = _settled_classes if classes else _settled_numbers
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of pairs without rows
+        alone = _squared_correlations(values, y)
+        candidates = [
+            (round(clearness, 6), i, i + 1 + place, phrase)
+            for i in range(len(columns) - 1)
+            for clearness, place, phrase in settled(values[:, [i]], values[:, i + 1 :], y)
+        ]
+    if candidates:
+        _, i, j, phrase = max(candidates, key=lambda candidate: candidate[0])
+        names = [*columns]
+        pair = (names[i], names[j]) if alone[i] >= alone[j] else (names[j], names[i])
+        text = f"{names[i]!r} and {names[j]!r} together give the target away: {phrase}"
+        yield Leak(pair, text)
+
+
+def _settled_numbers(
+    one: np.ndarray, others: np.ndarray, y: np.ndarray
+) -> Iterator[tuple[float, int, str]]:
+    """Yield how much of the variance of a number a column and one of others explain together, if it
+    is nearly all of it and much more than either explains, with the place of the other.
+    """
+    alone = np.maximum(_squared_correlations(one, y), _squared_correlations(others, y))
+    for name, operation in OPERATIONS.items():
+        explained = _squared_correlations(operation(one, others), y)
+        enough = (explained >= PAIR_EXPLAINS) & (1 - explained <= LEAST_LEFT * (1 - alone))
+        place = int(np.argmax(np.where(enough, explained, 0.0)))
+        if enough[place]:
+            share = percent(round(float(explained[place]), 4))
+            yield float(explained[place]), place, f"their {name} explains {share} of its variance"
+
+
+def _squared_correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the squared correlation of each column with y on the rows that have both; 0 where
+    these are few.
+    """
+    known = np.isfinite(values)
+    rows = known.sum(axis=0)
+    x = np.where(known, values, 0.0)
+    z = np.where(known, y[:, None], 0.0)
+    x = np.where(known, x - x.sum(axis=0) / rows, 0.0)
+    z = np.where(known, z - z.sum(axis=0) / rows, 0.0)
+    squares: np.ndarray = (x * z).sum(axis=0) ** 2 / ((x**2).sum(axis=0) * (z**2).sum(axis=0))
+    squares[(rows < LEAST_OF_VALUE) | np.isnan(squares)] = 0.0
+    return squares
+
+
+def _settled_classes(
+    one: np.ndarray, others: np.ndarray, y: np.ndarray
+) -> Iterator[tuple[float, int, str]]:
+    """Yield by how much the shares of two classes differ in which something of a column and one of
+    others is constant, or the column is larger, with the place of the other.
+    """
+    sides = [y == label for label in (0, 1)]
+    known = ~np.isnan(one + others)
+    counts = np.array([(known & side[:, None]).sum(axis=0) for side in sides])
+    masks = {("the first is larger", 0): one > others}
+    for name, operation in OPERATIONS.items():
+        results = operation(one, others)
+        for label, side in enumerate(sides):
+            own = results[side]  # of a constant, a few rows have the median
+            distances = np.abs(results - np.nanmedian(own[:: len(own) // 15 + 1], axis=0))
+            near = distances <= WRITTEN_DIGITS * np.nanmean(distances, axis=0)
+            masks[f"their {name} is the same", label] = near
+    for (phrase, _), mask in masks.items():
+        shares = np.array([mask[side].sum(axis=0) for side in sides]) / counts
+        shares = np.where(counts.min(axis=0) >= LEAST_IN_CLASS, shares, 0.0).T
+        place = _clearest_split(shares)
+        if place is not None:
+            text = f"{phrase} {_shares_phrase(shares[place])}"
+            yield float(np.ptp(shares[place])), place, text
