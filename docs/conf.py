@@ -27,6 +27,7 @@ extensions = [
     "mathml",
     "recipe_output",
     "repository_links",
+    "table_cards",
 ]
 
 # Pages
@@ -57,7 +58,7 @@ GALLERY = (
     "grid_search",
     "equal_opportunity",
     "among_equals",
-    "table_handed_on",
+    "shared_table",
     "monitoring",
     "more_rows_than_memory",
 )
