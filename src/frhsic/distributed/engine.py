@@ -32,13 +32,13 @@ from frhsic.estimators.engine import (
     table_settings,
 )
 
-# Seconds that LightGBM has to notice that a worker was lost.
+# Seconds until LightGBM notices that a worker was lost.
 LOST_WORKER_WAIT = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """What is predicted of the rows of a block."""
+    """The responses of the rows of a block."""
 
     model: Any
     constraints: tuple[Constraint, ...]
@@ -154,7 +154,7 @@ class ClusterRows(EngineRows):
         return sums
 
     def boosting(self, column: TargetColumn, number: int) -> Boosting:
-        """Train as many trees as there may be: looks at their loss come after."""
+        """Train the largest number of trees; their loss is evaluated afterwards."""
         texts = []
         rounds = most_looks(self.total) * STRIDE
         for j, seed in enumerate(self.booster_seeds(number)):
@@ -170,7 +170,7 @@ class ClusterRows(EngineRows):
         return _SampleBoosting(texts, column.outputs, self.design.fold, self.sample_codes)
 
     def tell(self, done: int, total: int) -> None:
-        """Tell it as a share of the whole fit."""
+        """Report progress as a share of the whole fit."""
         self.watch(done / total)
 
     def _train(self, column: TargetColumn, fold: int, settings: dict[str, Any]) -> str:
@@ -197,7 +197,7 @@ class ClusterRows(EngineRows):
 
 @dataclass(eq=False)
 class _SampleBoosting(Boosting):
-    """Boosters with all of their trees, which grow on the sample."""
+    """Boosters with all of their trees, evaluated step by step on the sample."""
 
     boosters: list[str]
     outputs: int
@@ -229,9 +229,7 @@ class _SampleBoosting(Boosting):
 
 
 def fit_on_workers(client: Any, train: Callable[[], Any], name: str) -> None:
-    """Run a call of ``lightgbm.dask``; raise if a worker is lost meanwhile, which LightGBM may not
-    notice.
-    """
+    """Run a call of ``lightgbm.dask``; raise if a worker is lost, which LightGBM may not notice."""
 
     def workers() -> set[str]:
         return set(client.scheduler_info(n_workers=-1)["workers"])
@@ -245,7 +243,7 @@ def fit_on_workers(client: Any, train: Callable[[], Any], name: str) -> None:
         except BaseException as error:
             errors.append(error)
 
-    # what it says about ports is of no use to callers
+    # its messages about ports do not help callers
     with warnings.catch_warnings(action="ignore"), contextlib.redirect_stdout(io.StringIO()):
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
@@ -254,7 +252,7 @@ def fit_on_workers(client: Any, train: Callable[[], Any], name: str) -> None:
             thread.join(LOST_WORKER_WAIT if lost else 1.0)
             still_lost = lost - workers()
             lost = before - workers()
-            if still_lost:  # others are back: busy machines answer late
+            if still_lost:  # some workers return: busy machines answer late
                 break
     if not errors and not thread.is_alive():
         return
@@ -270,7 +268,7 @@ def fit_on_workers(client: Any, train: Callable[[], Any], name: str) -> None:
 
 
 def free_network() -> None:
-    """Close the connections of LightGBM in this process, which a failed training leaves open."""
+    """Close LightGBM's connections of this process, which a failed training leaves open."""
     data = lightgbm.Dataset(np.zeros((2, 1)), np.zeros(2), params={"verbose": -1})
     lightgbm.Booster({"verbose": -1}, data).free_network()
 
@@ -303,5 +301,5 @@ def _training_rows(
         if len(rows):
             labels = target.labels(response)[rows].reshape(len(rows), -1)[:, 0]
             return block.codes[rows], labels.astype(np.float64), block.mass[rows] * scale
-    # LightGBM takes no part without rows
+    # LightGBM rejects empty parts
     return np.full((1, block.codes.shape[1]), np.nan), np.zeros(1), np.zeros(1)

@@ -34,10 +34,11 @@ from frhsic.estimators.parity import ParityEstimator
 
 FittedModel = TypeVar("FittedModel", bound=ParityEstimator)
 
-# Rows that bins, directions, rounds and coefficients are learned on: as many as coefficients are
-# solved on without one of five folds.
+# Rows used to learn bins, directions, rounds and coefficients: as many as are used to solve for the
+# coefficients without one of five folds.
 FIT_SAMPLE_ROWS = 60_000
-# Shares of the time, for progress: up to the additive parts, up to the trees, and up to measuring.
+# Shares of the total time, for progress: up to the end of the additive parts, of the trees, and of
+# the measurements.
 PREPARED = 25
 GROWN = 85
 
@@ -199,13 +200,13 @@ def _client(client: Any) -> Any:
 
 
 class _Progress:
-    """Progress of a fit in hundredths of its time."""
+    """Progress of a fit in percent of its time."""
 
     def __init__(self) -> None:
         self.done = 0.0
 
     def __call__(self, done: float) -> None:
-        """Tell how much is done; it never gets less."""
+        """Report progress, which never decreases."""
         self.done = max(self.done, done)
         _progress.tell(int(self.done), 100, "percent")
 
@@ -280,8 +281,8 @@ def _fit(model: Any, frame: Any, columns: FitColumns, client: Any, sample_rows: 
 def _learn(
     model: Any, sketch: FitSketch, columns: FitColumns
 ) -> tuple[BlockPlan, LabelledRows, list[int]]:
-    """Learn the columns from the sample, with the levels of all rows; return what turns partitions
-    into rows of a fit, those of the sample, and which columns are categories.
+    """Learn the columns from the sample, with the levels of all rows; return the plan that turns
+    partitions into rows of a fit, the rows of the sample, and which columns are categories.
     """
     sketch.check(columns)
     table = sketch.sample

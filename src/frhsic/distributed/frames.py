@@ -24,11 +24,11 @@ from frhsic.tables.targets import is_positive
 Keys = NDArray[np.uint64]
 T = TypeVar("T")
 
-FAN_IN = 8  # results that one task adds up
+FAN_IN = 8  # number of results that one task adds
 
 TIMEOUT = 10  # seconds to wait for a scheduler
 
-# Bytes that one partition of Parquet files holds at most, unless a row group has more.
+# Largest partition of Parquet files in bytes, unless a row group is larger.
 PARTITION_BYTES = 2**27
 
 PARQUET = (".parquet", ".pq")
@@ -36,7 +36,7 @@ TEXT = (".csv", ".tsv")
 
 
 def dask_module() -> Any:
-    """Return the module dask, or raise with what to install."""
+    """Return the module dask, or raise with installation instructions."""
     try:
         import dask
         import dask.dataframe
@@ -50,7 +50,7 @@ def dask_module() -> Any:
 
 @contextlib.contextmanager
 def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
-    """Connect to a Dask cluster for the time of a ``with`` block, and yield the client.
+    """Connect to a Dask cluster for the duration of a ``with`` block, and yield the client.
 
     Within the block, :func:`frhsic.distributed.audit`, :func:`frhsic.select_weight` and everything
     else that uses Dask or joblib run on the cluster.
@@ -157,8 +157,8 @@ def read_files(paths: Sequence[str], columns: Sequence[str]) -> Any:
 
 @dataclass(frozen=True)
 class Roles:
-    """Columns of a frame by what they are for: Z (or the score alone), attributes, score, target
-    and controls.
+    """Columns of a frame by their role: Z (or only the score), attributes, score, target and
+    controls.
     """
 
     z: tuple[str, ...]
@@ -181,8 +181,8 @@ class Roles:
 class KeyedRows(Rows):
     """Rows without missing values; `key` is a hash of the number of each row in the whole frame.
 
-    So draws do not depend on the partitions. `values` are those of the controls, which may be
-    missing.
+    So random draws do not depend on the partitions. `values` are those of the controls, which may
+    be missing.
     """
 
     key: Keys = field(kw_only=True)
@@ -222,7 +222,7 @@ def hash_numbers(numbers: Keys, seed: int) -> Keys:
 def complete_block(
     part: pd.DataFrame, roles: Roles, number: int, first_row: int
 ) -> tuple[int, KeyedRows]:
-    """Return how many rows a partition has, and those without missing values.
+    """Return the number of rows of a partition, and its rows without missing values.
 
     `number` is that of the partition, for messages; `first_row` is the number of its first row in
     the frame.
@@ -276,9 +276,7 @@ def require_frame_columns(frame: Any, names: Sequence[str]) -> None:
 
 
 def split_frame(frame: Any, share: float, groups: str | None, seed: int) -> tuple[Any, Any]:
-    """Return a random share of the rows of a Dask data frame, and the others; rows of one group are
-    together.
-    """
+    """Split a Dask data frame at random; rows of one group stay together."""
     if groups is None:
         first, second = frame.random_split([share, 1 - share], random_state=seed)
         return first, second
@@ -292,9 +290,9 @@ def _drawn(part: pd.DataFrame, groups: str, share: float, seed: int, inside: boo
 
 
 def column_hashes(column: pd.Series[Any]) -> Keys:
-    """Return a hash of each value, which partitions of other types share."""
+    """Return a hash of each value that does not depend on the type of the partition."""
     if pd.api.types.is_numeric_dtype(column):
-        values = column.to_numpy(np.float64)  # integers have the hash of equal floats
+        values = column.to_numpy(np.float64)  # integers hash like equal floats
     else:
         values = column.astype(str).to_numpy(object)
     return np.asarray(pd.util.hash_array(values, categorize=False))
@@ -303,8 +301,8 @@ def column_hashes(column: pd.Series[Any]) -> Keys:
 def first_rows(parts: Sequence[Any]) -> list[int]:
     """Return the number of the first row of each delayed partition, and the number of rows.
 
-    Dask joins files of Parquet by the columns that are read, so other columns may have other
-    partitions.
+    Dask merges Parquet files depending on the columns that are read, so other columns may have
+    different partitions.
     """
     dask = dask_module()
     lengths = dask.compute(*(dask.delayed(len)(part) for part in parts))
@@ -335,7 +333,7 @@ def sum_delayed(results: Sequence[Any]) -> Any:
     """Return the sum of delayed results by :func:`add_results`, added where they are."""
     dask = dask_module()
     level = list(results)
-    while len(level) > 1:  # the same tree for the same partitions, whichever worker is first
+    while len(level) > 1:  # the same order of additions whichever worker finishes first
         level = [
             dask.delayed(reduce, pure=False)(add_results, level[i : i + FAN_IN])
             for i in range(0, len(level), FAN_IN)

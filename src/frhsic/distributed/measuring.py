@@ -1,4 +1,4 @@
-"""Every trade-off of a fit, measured over all rows by sums over their blocks."""
+"""Measure every trade-off of a fit on all rows, by sums over blocks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from frhsic.parity.ranks import TENTHS, RankGap, RankSums
 from frhsic.parity.sums import Cells, ScoreSums, summed_effective_rows
 from frhsic.scoring import auc_and_influence
 
-# Ranges of equal mass in the sample that scores are counted in, for AUC and deciles: these are off
-# by the mass of a range at most.
+# Scores are counted in ranges of equal mass in the sample, for AUC and deciles, whose error is at
+# most the mass of a range.
 RANGES = 1_024
 
 
@@ -115,8 +115,8 @@ class Outline(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """How rows are measured: the estimator with its solution, the constraints, and for each
-    trade-off the ends of the ranges of scores, (G, ranges - 1).
+    """What is needed to measure rows: the estimator with its solution, the constraints, and for
+    each trade-off the ends of the score ranges, (G, ranges - 1).
     """
 
     model: Any

@@ -17,9 +17,9 @@ from frhsic.estimators.constraints import LabelledRows
 from frhsic.tables.columns import column_kind, level_text, numbers, plain_level
 from frhsic.tables.schema import Schema
 
-# Different texts of a column that are counted; if there are more, levels are those of the sample.
+# Most distinct texts of a column that are counted; beyond that, levels come from the sample.
 MOST_COUNTED_LEVELS = 10_000
-# Rows that partitions send for each row of the sample: those whose hash is small.
+# Rows that partitions send for each row of the sample: those with the smallest hashes.
 CANDIDATE_SHARE = 2
 # Kinds of columns that may differ between partitions.
 MIXED_KINDS = {"number", "boolean"}
@@ -27,7 +27,7 @@ MIXED_KINDS = {"number", "boolean"}
 
 @dataclass(frozen=True)
 class FitColumns:
-    """Columns of a frame by what they are for, and the seed of its hashes."""
+    """Columns of a frame by their role, and the seed of the hashes."""
 
     features: tuple[str, ...]
     target: str
@@ -46,7 +46,9 @@ class FitColumns:
         return list(dict.fromkeys(name for name in named if name is not None))
 
     def identities(self, part: pd.DataFrame, place: Place) -> Keys:
-        """Return a number for each row, by its group, else its key, else its place in the frame."""
+        """Return an identity for each row: its group, or else its key, or else its position in the
+        frame.
+        """
         name = self.groups or self.key
         if name is None:
             return np.arange(place.first_row, place.first_row + len(part), dtype=np.uint64)
@@ -94,7 +96,7 @@ class Place:
 
     @contextmanager
     def named_in_errors(self) -> Iterator[None]:
-        """Name the partition in errors of its rows."""
+        """Add the number of the partition to errors about its rows."""
         try:
             yield
         except (ValueError, TypeError) as error:
@@ -103,7 +105,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class FitSketch:
-    """What one pass learns of the rows of a fit; ``+`` joins parts.
+    """What one pass over the rows of a fit learns; ``+`` joins parts.
 
     Attributes
     ----------
@@ -232,8 +234,8 @@ def sketch_part(part: pd.DataFrame, place: Place, shared: tuple[FitColumns, int,
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    """What turns rows of a frame into rows of a fit: the columns, an estimator that knows their
-    types, and the number of folds.
+    """The plan that turns rows of a frame into rows of a fit: the columns, an estimator that knows
+    their types, and the number of folds.
     """
 
     columns: FitColumns
@@ -297,7 +299,7 @@ def _coded(part: pd.DataFrame, target: str, table: dict[str, int], positive: boo
     labels = part[target].map(level_text)
     codes = labels.map(table)
     if positive:
-        codes = codes.fillna(0)  # of a label that is not the positive one
+        codes = codes.fillna(0)  # of labels other than the positive one
     if codes.isna().any():
         raise ValueError(
             f"{target!r} is {labels[codes.isna()].iloc[0]!r} in some row, a class that no row of"

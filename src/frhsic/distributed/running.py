@@ -64,12 +64,10 @@ if TYPE_CHECKING:  # which need torch
 
 FEATURES = 128
 SAMPLE_ROWS = 20_000
-# Distinct values of an attribute that are counted; if there are more, their ranks come from the
-# sample.
+# Most distinct values of an attribute that are counted; beyond that, ranks come from the sample.
 MOST_VALUES = 4096
 LOOK = 20_000
-# Rows that partitions send for each row of the sample: those whose hash is small. Others need not
-# be sent.
+# Rows that partitions send for each row of the sample: those with the smallest hashes.
 CANDIDATES = 16
 SLICE = 4096  # rows whose random features are in memory at once
 
@@ -290,7 +288,7 @@ class RowSample:
             return None
         candidates = block
         share = CANDIDATES * most / max(total, 1)
-        if share < 1:  # others cannot be in a sample of the whole frame
+        if share < 1:  # other rows cannot be in the sample of the whole frame
             candidates = block.keep(block.key < np.uint64(int(share * 2**64)))
         values = (ColumnSummary.from_values(column, counted=True) for column in block.s.T)
         return cls(block.count, tuple(filter(None, values)), candidates.first(most), most)
@@ -430,7 +428,7 @@ def second_pass(_: int, block: KeyedRows, plan: SecondPlan) -> Second:
         everyone = None if plan.everyone is None else plan.everyone.sums(block)
         if plan.favoured is not None and block.favoured is not None:
             favoured = plan.favoured.sums(block.keep(block.favoured))
-        # a shift keeps more digits, and HSIC under a Gaussian does not notice it
+        # a shift keeps more digits and does not change HSIC under a Gaussian
         s = block.s - plan.s_center
         for start in range(0, block.count, SLICE):
             rows = slice(start, start + SLICE)

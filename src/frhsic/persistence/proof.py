@@ -98,7 +98,7 @@ def _schema(model: Any) -> Schema:
 
 
 def _columns(model: Any) -> Any:
-    """Return the values of made-up rows: those of each column by its name, or an array."""
+    """Return the values of synthetic rows, by the names of their columns or as an array."""
     engine = getattr(model, "engine_", None)
     numbers = dict(enumerate(() if engine is None else map(_rounded, engine.bins.edges)))
     types = _schema(model).columns
