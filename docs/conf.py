@@ -25,7 +25,9 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "mathml",
+    "recipe_output",
     "repository_links",
+    "table_cards",
 ]
 
 # Pages
@@ -56,7 +58,7 @@ GALLERY = (
     "grid_search",
     "equal_opportunity",
     "among_equals",
-    "table_handed_on",
+    "shared_table",
     "monitoring",
     "more_rows_than_memory",
 )

@@ -379,7 +379,7 @@ def test_the_places_are_tried_in_their_order(places, monkeypatch):
         ),
         ("table.csv", b"", "got an empty file"),
         ("table.csv", PAGE, "got a web page of 56 bytes"),
-        ("table.csv.gz", gzip.compress(GOOD)[:-9], "is cut off"),
+        ("table.csv.gz", gzip.compress(GOOD)[:-9], "is truncated"),
         ("table.csv.gz", PAGE, "got a web page of 56 bytes instead of a gzip file"),
         ("table.csv.gz", gzip.compress(b"0" * 5000), "more than the 1000 bytes"),
     ],

@@ -87,8 +87,8 @@ def test_equal_opportunity(run):
 
 
 @pytest.mark.slow
-def test_a_table_that_is_handed_on(run):
-    names = run("table_handed_on")
+def test_a_shared_table(run):
+    names = run("shared_table")
     assert names["before"] > 0.7
     assert names["after"] < 0.02
     rows = [names[table].sort_values(list(names["X"]), ignore_index=True) for table in ("X", "Z")]

@@ -344,7 +344,7 @@ def test_a_function_is_passed_again(tmp_path: Path):
         load(tmp_path / "model")
     again = saved_and_loaded(model, tmp_path, estimator=probability)
     assert again.models_ == [[probability]]
-    with pytest.raises(ValueError, match="scores of its made-up rows differ"):
+    with pytest.raises(ValueError, match="scores of its synthetic rows differ"):
         load(tmp_path / "model", estimator=lambda rows: probability(rows) / 2)
 
 

@@ -153,7 +153,7 @@ def test_a_date_format_is_for_the_columns_that_it_fits_and_goes_before_numbers()
     assert read["day"].tolist() == read["iso"].tolist() == [*pd.to_datetime(table["iso"])]
     other = table.assign(day=["31/05/2024", "01/06/2024"])
     assert schema(other, date_format="%d/%m/%Y")["day"].tolist() == read["day"].tolist()
-    with pytest.raises(ValueError, match=r"'31/05/2024', .*, first in row 1, which .* as %Y%m%d"):
+    with pytest.raises(ValueError, match=r"'31/05/2024', .*, first in row 1, .* match %Y%m%d"):
         schema(other)
 
 
@@ -188,7 +188,7 @@ def test_a_date_format_of_train_is_that_of_predict_and_audit(tmp_path):
         if stated:
             refused = run(app, train)
             assert refused.exit_code == 2
-            assert "column 'when' holds dates" in refused.output
+            assert "column 'when' is a date column" in refused.output
             assert "--date-format" in refused.output
         result = run(app, [*train, *stated])
         assert result.exit_code in (0, 1), result.output

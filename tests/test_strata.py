@@ -95,7 +95,7 @@ def test_errors_say_what_is_wrong():
         strata.codes(pd.DataFrame({"a": [0], "c": [1]}))
     with pytest.raises(ValueError, match="more than one column named a"):
         Strata.fit(pd.DataFrame([[1, 2]], columns=["a", "a"]))
-    with pytest.raises(TypeError, match="holds dates"):
+    with pytest.raises(TypeError, match="contains dates"):
         Strata.fit(pd.Series(pd.date_range("2020", periods=9), name="since"))
     with pytest.raises(ValueError, match="shape"):
         Strata.fit(np.zeros((2, 2, 2)))

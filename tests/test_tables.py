@@ -233,7 +233,7 @@ def test_compressed_files_are_read_and_damaged_ones_are_value_errors(ending, tmp
         ("a,b,a\n1,2,3\n", "more than one column named a"),
         ("a,b,a \n1,2,3\n", "more than one column named a"),
         ("a,b\n1,2,\n3,4\n", "needs quotes; CSV parse error: Row #2: Expected 2"),
-        ("a,b\n1,\0\n", "has a NUL"),
+        ("a,b\n1,\0\n", "contains a NUL"),
         ("\n  \n\n", "it is empty, without even a header"),
         ("a,b\n", "a header and no rows"),
         ("\na,b", "a header and no rows"),
@@ -342,7 +342,7 @@ def test_bands_are_taken_at_their_mid_points(levels, points):
     read = read_sensitive(column, allow_missing=True)
     np.testing.assert_allclose(read.values.ravel(), [*points, np.nan, points[0]])
     assert (read.names, len(read.notes)) == (("age",), 1)
-    assert "'age' holds bands" in read.notes[0]
+    assert "'age' contains bands" in read.notes[0]
     with pytest.raises(ValueError, match="1 values that are NaN"):
         read_sensitive(column)
     for held in (np.array(levels), levels, [*levels, None]):
@@ -367,9 +367,9 @@ def test_intervals_and_ordered_levels_are_numbers():
     "values", [["a", "b"], ["1,000", "1,234"], ["2020-01", "2020-02"], ["20-29", "old"]]
 )
 def test_other_text_is_no_sensitive_attribute(values):
-    with pytest.raises(TypeError, match="is not numeric: it holds"):
+    with pytest.raises(TypeError, match="is not numeric: it contains"):
         read_sensitive(pd.Series(values, name="age"))
-    with pytest.raises(TypeError, match="is not numeric: it holds"):
+    with pytest.raises(TypeError, match="is not numeric: it contains"):
         read_sensitive(np.array(values))
 
 
@@ -714,7 +714,7 @@ def test_a_band_without_an_end_is_refused_and_numbers_as_text_are_no_bands():
             "age has infinite values: it contains 'inf', first in row 102",
         ),
         ([1 + 1j], ValueError, "Complex data not supported"),
-        (pd.to_datetime(["2020-01-01"]), TypeError, "age holds dates"),
+        (pd.to_datetime(["2020-01-01"]), TypeError, "age contains dates"),
     ],
 )
 def test_a_column_that_is_no_number_says_why(values: Any, error: type[Exception], message: str):
@@ -763,7 +763,7 @@ def test_lists_and_records_are_named(cell, tmp_path):
 def test_lists_and_records_in_the_place_of_a_value_are_named(kind, cell):
     values = {"text": ["a", "b"], "number": ["1", "2"]}
     schema = Schema.learn(pd.DataFrame({"x": values[kind]}), decimal=".")
-    with pytest.raises((TypeError, ValueError), match=r"'x' .*holds"):
+    with pytest.raises((TypeError, ValueError), match=r"'x' .*contains"):
         schema(pd.DataFrame({"x": [cell, cell]}))
 
 
@@ -836,7 +836,7 @@ def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
     [
         (["cook", "clerk", "nurse"], "coock", "Did you mean 'cook'"),
         (["no", "yes"], "default", "^'default' is not a value of 'y'. Available: no, yes.$"),
-        (["cook", "clerk"], None, "which of them counts as 1"),
+        (["cook", "clerk"], None, "which one counts as 1"),
         ([f"job {i}" for i in range(21)], None, "--positive VALUE"),
         ([1, 2], "high", "holds numbers"),
         ([0.0, np.inf], None, "target 'y' has infinite values"),

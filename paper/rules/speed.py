@@ -10,7 +10,8 @@ import pandas as pd
 from rules.records import benchmark, machine, study
 from rules.writing import power, seconds, short, two
 
-GIVEN = ()
+GIVEN = ("100,000 rows",)
+KINDS = ("default", "frozen", "distilled", "onnx", "lightgbm")
 
 
 def phrases() -> Iterator[str]:
@@ -49,6 +50,7 @@ def phrases() -> Iterator[str]:
     )
     yield from beside_peers(peers)
     yield from on_gpu()
+    yield from serving()
 
 
 def beside_peers(peers: dict[str, Any]) -> Iterator[str]:
@@ -112,3 +114,23 @@ def on_gpu() -> Iterator[str]:
     exact = {r["n"]: r["seconds"] for r in gpu["hsic"]}
     faster = min(n for n, r in features.items() if r["seconds"] < exact[n])
     yield f"`hsic_features` from {faster:,} rows on"
+
+
+def serving() -> Iterator[str]:
+    """Yield latency and size of served models."""
+    record = benchmark("serving.json")
+    yield f"{machine(record)}, one thread"
+    models: dict[tuple[int, int], dict[str, dict[str, float]]] = {}
+    for model in record["models"]:
+        models.setdefault((model["trained on"], model["columns"]), {})[model["model"]] = model
+    for (rows, columns), each in models.items():
+        if not {*KINDS} <= {*each}:
+            continue
+        for key in ("one row", "all rows"):
+            times = " | ".join(seconds(each[kind][key]) for kind in KINDS)
+            yield f"| {rows:,} | {columns} | {times} |"
+        sizes = (
+            f"{each[kind]['kibibytes']:,.0f} KiB, {seconds(each[kind]['load'])}"
+            for kind in ("default", "distilled")
+        )
+        yield f"| {rows:,} | {columns} | {' | '.join(sizes)} |"

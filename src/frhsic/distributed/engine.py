@@ -191,7 +191,7 @@ class ClusterRows(EngineRows):
             yield _SampleBoosting(texts, column.outputs, self.design.fold, self.codes)
 
     def tell(self, done: int, total: int) -> None:
-        """Tell it as a share of the whole fit."""
+        """Report progress as a share of the whole fit."""
         self.watch(done / total)
 
 
@@ -202,7 +202,7 @@ def _drawn_rows(block: LabelledRows, share: float) -> LabelledRows:
 
 @dataclass(eq=False)
 class _SampleBoosting(Boosting):
-    """Boosters with all of their trees, which grow on the sample."""
+    """Boosters with all of their trees, evaluated step by step on the sample."""
 
     boosters: list[str]
     outputs: int

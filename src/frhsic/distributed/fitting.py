@@ -25,8 +25,8 @@ from frhsic.estimators.parity import ParityEstimator
 
 FittedModel = TypeVar("FittedModel", bound=ParityEstimator)
 
-# Rows that bins, directions, rounds and coefficients are learned on: as many as coefficients are
-# solved on without one of five folds.
+# Rows used to learn bins, directions, rounds and coefficients: as many as are used to solve for the
+# coefficients without one of five folds.
 FIT_SAMPLE_ROWS = 60_000
 # Shares of the time, for progress: up to the additive parts, the trees and the coefficients.
 PREPARED = 25

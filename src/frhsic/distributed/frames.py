@@ -27,7 +27,7 @@ TEXT = (".csv", ".tsv")
 
 
 def dask_module() -> Any:
-    """Return the module dask, or raise with what to install."""
+    """Return the module dask, or raise with installation instructions."""
     try:
         import dask
         import dask.dataframe
@@ -41,7 +41,7 @@ def dask_module() -> Any:
 
 @contextlib.contextmanager
 def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
-    """Connect to a Dask cluster for the time of a ``with`` block, and yield the client.
+    """Connect to a Dask cluster for the duration of a ``with`` block, and yield the client.
 
     Within the block, :func:`frhsic.distributed.audit`, :func:`frhsic.select_weight` and everything
     else that uses Dask or joblib run on the cluster.
@@ -162,9 +162,7 @@ def require_frame_columns(frame: Any, names: Sequence[str]) -> None:
 
 
 def split_frame(frame: Any, share: float, groups: str | None, seed: int) -> tuple[Any, Any]:
-    """Return a random share of the rows of a Dask data frame, and the others; rows of one group are
-    together.
-    """
+    """Split a Dask data frame at random; rows of one group stay together."""
     if groups is None:
         first, second = frame.random_split([share, 1 - share], random_state=seed)
         return first, second
@@ -196,9 +194,9 @@ def hash_numbers(numbers: Keys, seed: int) -> Keys:
 
 
 def column_hashes(column: pd.Series[Any]) -> Keys:
-    """Return a hash of each value, which partitions of other types share."""
+    """Return a hash of each value that does not depend on the type of the partition."""
     if pd.api.types.is_numeric_dtype(column):
-        values = column.to_numpy(np.float64)  # integers have the hash of equal floats
+        values = column.to_numpy(np.float64)  # integers hash like equal floats
     else:
         values = column.astype(str).to_numpy(object)
     return np.asarray(pd.util.hash_array(values, categorize=False))

@@ -1,4 +1,4 @@
-"""Every trade-off of a fit, measured over all rows by sums over their blocks."""
+"""Measure every trade-off of a fit on all rows, by sums over blocks."""
 
 from __future__ import annotations
 

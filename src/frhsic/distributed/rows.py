@@ -15,7 +15,7 @@ from frhsic.estimators.constraints import LabelledRows
 from frhsic.tables.columns import column_kind, level_text, numbers, plain_level
 from frhsic.tables.schema import Schema
 
-# Different texts of a column that are counted; if there are more, levels are those of the sample.
+# Most distinct texts of a column that are counted; beyond that, levels come from the sample.
 MOST_COUNTED_LEVELS = 10_000
 # Kinds of columns that may differ between partitions.
 MIXED_KINDS = {"number", "boolean"}
@@ -147,8 +147,8 @@ class FitColumns:
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    """What turns rows of a frame into rows of a fit: the columns, an estimator that knows their
-    types, and the number of folds.
+    """The plan that turns rows of a frame into rows of a fit: the columns, an estimator that knows
+    their types, and the number of folds.
     """
 
     columns: FitColumns
@@ -220,7 +220,7 @@ def _coded(part: pd.DataFrame, target: str, table: dict[str, int], positive: boo
     labels = part[target].map(level_text)
     codes = labels.map(table)
     if positive:
-        codes = codes.fillna(0)  # of a label that is not the positive one
+        codes = codes.fillna(0)  # of labels other than the positive one
     if codes.isna().any():
         raise ValueError(
             f"{target!r} is {labels[codes.isna()].iloc[0]!r} in some row, a class that no row of"

@@ -24,22 +24,22 @@ from sklearn.utils.extmath import randomized_svd
 
 from frhsic._trees import MOST_BINS, bins_of_a_column
 
-# Indicators of a column of levels, at most.
+# Most indicators of a column of levels.
 MOST_INDICATORS = 32
-# A level with a smaller share of the weight shares the indicator of all such levels.
+# Levels with a smaller share of the weight share one indicator.
 SMALLEST_LEVEL = 0.003
 # A column with at most so many different numbers has an indicator of each; splines of a column with
 # more, at most.
 MOST_NUMBER_LEVELS = 6
 MOST_SPLINES = 8
-# Functions of all columns, at most: the more columns, the fewer splines each of them has, and of
-# more columns the leading principal components stay. Rows that these are learned from, at most.
+# Most functions of all columns: the more columns, the fewer splines each of them has; beyond that,
+# the leading principal components are used. Most rows that these are learned from.
 MOST_FUNCTIONS = 400
 COMPONENT_ROWS = 4_096
-# Rows that the Gram matrices are made of, at most, and rows that are coded at once.
+# Most rows in the Gram matrices, and rows that are coded at once.
 GRAM_ROWS = 30_000
 ROWS_OF_A_BLOCK = 4_096
-# A function with a smaller variance has no coefficient.
+# Functions with a smaller variance get no coefficient.
 SMALLEST_VARIANCE = 1e-9
 # Ridges, for rows of mean weight 1.
 RIDGE_GRID = np.logspace(-4, 1, 11)
@@ -117,7 +117,7 @@ def _level_functions(levels: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, 
     frequent = np.zeros(len(levels), dtype=bool)
     frequent[order[: MOST_INDICATORS - 1]] = True
     frequent &= mass >= SMALLEST_LEVEL
-    # neighbouring levels that are rare share a bin
+    # rare neighbouring levels share a bin
     begins = np.r_[True, frequent[1:] | frequent[:-1]][: len(levels)]
     starts = levels[begins]
     own = frequent[begins]
@@ -271,7 +271,7 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class AdditivePart:
-    """What each bin adds, (bins, folds, outputs), and constants, (folds, outputs)."""
+    """The contribution of each bin, (bins, folds, outputs), and constants, (folds, outputs)."""
 
     table: np.ndarray
     constants: np.ndarray

@@ -52,24 +52,24 @@ MOST_TREE_BINS = 127
 # Trees of an output at the shortest step, at most.
 MOST_ROUNDS = 120
 SHORTEST_STEP = 0.1
-# Rows that ridge, rounds and share are chosen on, at most.
+# Most rows used to choose ridge, rounds and share.
 CHOICE_ROWS = 30_000
 # Rows and trees that find the directions of an attribute which X predicts.
 PILOT_ROWS = 10_000
 PILOT_ROUNDS = 20
 PILOT_SETTINGS = {"objective": "regression", "num_leaves": 15, "learning_rate": 0.15}
-# Rows, and rounds of all outputs, that are predicted at once.
+# Rows, and rounds of all outputs, predicted at once.
 ROWS_AT_ONCE = 65_536
 ROUNDS_AT_ONCE = 5
-# Rounds and shares of even folds are chosen by odd ones, those of odd folds by even ones, and those
-# of new rows by all: the place of the last among the three.
+# Rounds and shares of even folds are chosen on odd ones, those of odd folds on even ones, and those
+# of new rows on all folds: the index of the last of the three.
 NEW_ROWS = 2
 # The text of a tree whose output is always 0.
 NO_TREE = "num_leaves=1\nnum_cat=0\nleaf_value=0\nis_linear=0\nshrinkage=1"
 
 
 def table_settings(columns: int) -> dict[str, Any]:
-    """Return settings of LightGBM that a table of so many columns has for all targets.
+    """Return the settings of LightGBM for a table of this width, shared by all targets.
 
     Each tree sees half of the columns, but four at least: fewer hide interactions.
     """
@@ -80,8 +80,8 @@ def table_settings(columns: int) -> dict[str, Any]:
 
 
 def leaf_count(rows: int) -> int:
-    """Return the leaves of a tree of so many training rows: they grow with the square root, from 8
-    to 31.
+    """Return the number of leaves for this many training rows: it grows with the square root, from
+    8 to 31.
     """
     return int(np.clip(8 * np.sqrt(rows / 2_000), 8, 31))
 
@@ -94,7 +94,7 @@ def step_length(rows: int) -> float:
 
 
 def most_looks(rows: int) -> int:
-    """Return how often the loss of a table of so many rows is looked at, at most."""
+    """Return the largest number of evaluations of the loss for a table of this size."""
     return round(MOST_ROUNDS * SHORTEST_STEP / step_length(rows) / STRIDE)
 
 
@@ -340,7 +340,7 @@ def fit_engine(
 
 @dataclass(frozen=True, eq=False)
 class FittedParts:
-    """The regressions before they are put together: columns, additive parts, and trees, with the
+    """The regressions before they are combined: columns, additive parts, and trees, with the
     directions of each target that they model, (K, R).
     """
 
@@ -421,8 +421,7 @@ class Boosting(ABC):
 @dataclass(frozen=True, eq=False)
 class EngineRows(ABC):
     """The rows that directions, rounds and shares are chosen on, for the additive part and for
-    LightGBM. What all rows of a fit decide is up to subclasses: sums of the additive part, and
-    trees.
+    LightGBM. Subclasses compute what depends on all rows: sums of the additive part, and trees.
     """
 
     design: Design
@@ -454,7 +453,7 @@ class EngineRows(ABC):
         """Yield boosters without trees for each column, which grow before the next ones come."""
 
     def tell(self, done: int, total: int) -> None:
-        """Tell how many of the regressions are done."""
+        """Report how many regressions are done."""
         _progress.tell(done, total, "regressions")
 
     def booster_seeds(self, number: int) -> list[int]:
@@ -570,7 +569,7 @@ def _fit_additive(
         path = path.along(along)
         target = target.along(along)
     values = target.labels(response)
-    # numbers that are combined have no units of their own
+    # combined numbers have no common unit
     own_units = not response.reduced
     columns = [
         TargetColumn(
@@ -641,7 +640,7 @@ def _boost(
     looks = np.zeros(3, dtype=np.int64)
     margins = [trees] * 3
     least_alone = np.inf
-    # where the additive part is good, trees have to improve for a while before they help it
+    # if the additive part is good, trees have to improve for a while before they help
     progress = 0
     for look in range(1 + most_looks(rows.count)):
         if look:

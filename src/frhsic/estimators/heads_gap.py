@@ -12,7 +12,7 @@ from scipy.special import chdtrc, chndtr, chndtrinc
 from frhsic.estimators.basis import ranges
 from frhsic.estimators.frontier import Gap
 
-# Windows of S at most, and rows of each at least.
+# Most windows of S, and fewest rows of each.
 MOST_WINDOWS = 20
 WINDOW_ROWS = 100
 
@@ -37,7 +37,7 @@ class HeadsTest:
     degrees
         K(L − 1), the mean of the statistic at independence.
     rows
-        Number of rows that count: fewer, where weights differ or rows belong together.
+        Effective number of rows: fewer if weights differ or rows belong together.
     cells
         Number of prototypes L that rows have.
     """
@@ -118,7 +118,7 @@ class HeadsTest:
 
 def window_indicators(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return indicators of windows of S with equal shares of the rows, (n, B), in which frequent
-    values stay apart; at most 16 levels have a window each.
+    values have their own window; up to 16 levels have one each.
     """
     level = np.unique(s, return_inverse=True)[1]
     mass = np.bincount(level, weights) / weights.sum()

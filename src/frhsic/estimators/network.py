@@ -92,7 +92,7 @@ class FitArguments:
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Rows as training takes them, the task, and whether there is a penalty to train with."""
+    """Rows encoded for training, the task, and whether there is a penalty."""
 
     data: TrainingData
     task: Task
@@ -102,7 +102,7 @@ class EncodedRows:
 @dataclass(frozen=True)
 class Trained:
     """Trained models, and whether their encoder ends in the bottleneck of an earlier call, because
-    there were too few rows for a new one.
+    a new one needs more rows.
     """
 
     fleet: Fleet
@@ -291,7 +291,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             recipe = self._from_scratch(recipe)
         else:
             seed_sequence = np.random.SeedSequence([self.random_seed_, self.n_fits_])
-            seed = int(seed_sequence.generate_state(1)[0])  # other batches
+            seed = int(seed_sequence.generate_state(1)[0])  # different batches
             through_bottleneck = (
                 self.has_bottleneck_
                 and rows.penalized

@@ -52,7 +52,7 @@ class SearchSettings:
     # scaled gradient of G that ends Newton's method: along the way, and for the solution
     rough: float = 1e-3
     exact: float = 1e-8
-    # its iterations, at most; it takes far fewer unless it fails
+    # most iterations; far fewer are needed unless it fails
     iterations: int = 200
     # share of the scale that is added to the Hessian at first, and at least
     damping: float = 1e-2
@@ -65,7 +65,7 @@ class SearchSettings:
     # share of a bound on the Hessian that is added to its scale: where choices are certain the
     # Hessian nearly vanishes, and the first step would be far too long
     caution: float = 0.1
-    # a row of which one prototype has all but this adds nothing to the Hessian
+    # a row whose largest probability is within this of 1 is left out of the Hessian
     undecided: float = 1e-3
 
     # logarithm of probabilities that rounding hides beside 1; much smaller ones are slow
@@ -84,7 +84,7 @@ class SearchSettings:
 
     # share of what one prototype loses that twice as many prototypes have to win back
     worth: float = 0.01
-    # differences that may be rounding, as a share of what is compared
+    # relative differences that may be rounding errors
     rounding: float = 1e-9
 
 
@@ -239,7 +239,7 @@ class Prototypes:
     def choice(self, distances: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return P(l | x), (L, n), and log Σ_l q_l exp(−a_l/ε), (n,)."""
         P = self.costs(distances, means)
-        P /= -self.epsilon  # in place: this is where the time goes
+        P /= -self.epsilon  # in place, since most of the time is spent here
         P += np.log(self.mass)[:, None]
         top = P.max(axis=0)
         P -= top
@@ -538,7 +538,7 @@ class Moves:
         self.slack = SEARCH.rounding * float(np.ptp(self.costs, axis=0) @ self.weights)
 
     def sweep(self, factor: float) -> bool:
-        """Move rows, those that gain most first; return whether any was moved."""
+        """Move rows, largest gains first; return whether any was moved."""
         gains = -self.changes(self.movable, factor).min(axis=0)
         candidates = np.flatnonzero(gains > self.slack)
         # gains that differ by rounding count as equal, and keep the order of the rows

@@ -1,4 +1,4 @@
-"""What all tests share: the result, and the sums over two centred Gram matrices."""
+"""Shared by all tests: the result, and the sums over two centred Gram matrices."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class OwnDependence(NamedTuple):
 
 
 class Pair(ABC):
-    """Two centred Gram matrices on the same rows: what tests and intervals need to know of them."""
+    """Two centred Gram matrices on the same rows, with the sums that tests and intervals need."""
 
     rules: tuple[str, str]
 
@@ -180,7 +180,7 @@ class Pair(ABC):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What every result says of the data: number of rows, kernels and rules of bandwidths."""
+        """Facts about the data in every result: number of rows, kernels and bandwidth rules."""
         return {"n": self.n, "kernels": self.kernels, "bandwidth_rules": self.rules}
 
     def result(

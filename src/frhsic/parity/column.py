@@ -20,7 +20,7 @@ from frhsic.parity.rows import Array, ScoreRows
 from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums
 
 ENOUGH = 199
-"""Draws that the variance of a gap uses at most; more serve its p-value."""
+"""Most draws used for the variance of a gap; the p-value uses more."""
 
 SOFTNESS = 0.5
 """The c of the soft sign: a mean c standard errors away from the overall mean has the sign 0.68.

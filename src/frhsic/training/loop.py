@@ -65,7 +65,8 @@ ADAM: Any = {
     "eps": 1e-8,
 }
 
-# Bytes of the models trained at once on a CPU: what stays in cache, since more is slower per model.
+# Bytes of the models trained at once on a CPU: they should fit into the cache, since more are
+# slower per model.
 CPU_BUDGET = 64 * 2**20
 
 # Share of the free GPU memory that a fleet may take.
@@ -74,7 +75,7 @@ CUDA_SHARE = 0.8
 # Fewest rows with S in a whole batch: with fewer, an unbiased HSIC is not defined.
 LEAST_LABELLED = 4
 
-# Epochs that the host launches before it waits for a GPU.
+# Epochs that the host launches before it waits for the GPU.
 EPOCHS_AHEAD = 4
 
 
@@ -223,7 +224,7 @@ class Trainer:
         """Train for all epochs, or until no model is left running; return the models with their
         history.
 
-        `report` hears of the share of the epochs that is done.
+        `report` is called with the share of epochs done.
         """
         objective = None if self.held_out is None else self.held_out_objective
         course = Course(self.state, self.epochs, self.recipe.patience, objective)

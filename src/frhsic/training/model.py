@@ -297,7 +297,7 @@ def _viewed(stacked: Stacked, *lead: int) -> Stacked:
 
 
 class Trial(NamedTuple):
-    """What one batch tells of a model."""
+    """What running one batch shows about a model."""
 
     draws: bool  # whether a step draws from torch's global generators
     bytes: int  # memory of one model in a step

@@ -33,9 +33,9 @@ X, age = applicants(6000, seed=0)
 X_new, age_new = applicants(3000, seed=1)
 
 # %%
-# Making the table requires age. The more typical a row is of its age, the less likely it stays in
-# place; the other rows change places. So the table has the same rows in another order, and most
-# stay in place.
+# Making the table requires age. The more typical a row is of its age, the more likely it is swapped
+# with another one. So the table has the same rows in a different order, and most of them stay in
+# place.
 
 coupling = ParityCoupling(random_state=0, n_jobs=1)
 Z = coupling.fit_transform(X, sensitive_features=age)
@@ -59,7 +59,7 @@ print(f"R² of age from the table before: {before:.2f}, after: {after:.2f}")
 # Experience has the same distribution at every age now.
 
 fig, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), sharey=True, layout="constrained")
-for ax, table, title in zip(axes, (X, Z), ("before", "handed on")):
+for ax, table, title in zip(axes, (X, Z), ("original", "shared")):
     ax.scatter(age, table["experience"], s=3, alpha=0.3)
     means = table["experience"].groupby(pd.cut(age, np.arange(20, 70, 5))).mean()
     ax.plot(np.arange(22.5, 65, 5), means, color="black", label="mean")
