@@ -336,7 +336,8 @@ def test_an_error_of_the_model_names_the_model():
 def unseen(levels: int = 2, **counts: int) -> Served:
     """A model of one column, and the values that no training row of it has."""
     column = ColumnType("job", "text", tuple(f"level {i}" for i in range(levels)))
-    return Served(Path("model"), None, Schema((column,)), [], {"job": Counter(counts)})
+    rows = Counter(job=sum(counts.values()))
+    return Served(Path("model"), None, Schema((column,)), [], {"job": Counter(counts)}, rows)
 
 
 @pytest.mark.parametrize(

@@ -242,8 +242,8 @@ class Served:
 
         for name, counts in self.schema.count_unseen(rows).items():
             self.unseen_rows[name] += counts.total()
-            known = self.unseen.get(name, Counter()) + counts
-            self.unseen[name] = Counter(dict(known.most_common(MOST_UNSEEN)))
+            counts = self.unseen.get(name, Counter()) + counts
+            self.unseen[name] = Counter(dict(counts.most_common(MOST_UNSEEN)))
         schema = getattr(self.model, "sensitive_schema_", None)
         known = {} if schema is None else {column.name: column for column in schema.columns}
         attributes = {}

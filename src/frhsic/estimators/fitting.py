@@ -46,7 +46,6 @@ from frhsic.estimators.inputs import (
 )
 from frhsic.formatting import printable
 from frhsic.parity.limits import LimitLike, parse_limits
-from frhsic.parity.strata import Strata
 from frhsic.tables.columns import LARGEST_FEATURE, is_frame, to_pandas
 from frhsic.tables.schema import Schema
 
@@ -73,7 +72,8 @@ class ParityModel(BaseEstimator):
     random_state: Any
     schema_: Schema
     engine_: Engine | None = None
-    strata_: Strata | None = None
+    # Any, since only fits without controls or attributes have None here
+    strata_: Any = None
     models_: list[list[Any]]
     attribute_models_: list[list[Any]]
     frontier_: Any

@@ -132,7 +132,6 @@ class ParityEstimator(ParityModel, ABC):
 
     folds_: HashedFolds | None
     solution_: Solution | None
-    frontier_: Frontier | None
     choice_: Choice | None
 
     def __init__(
@@ -437,7 +436,7 @@ class ParityEstimator(ParityModel, ABC):
                 f"this model compares people of equal {self.strata_.label}, which X lacks: pass"
                 f" control_features.{ROUTING}"
             )
-        codes = self.strata_.codes(
+        codes: np.ndarray = self.strata_.codes(
             self._controls(X) if control_features is None else control_features
         )
         check_consistent_length(X, codes)

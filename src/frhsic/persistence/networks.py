@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ def weights_of(model: NetworkEstimator) -> dict[str, dict[str, np.ndarray]]:
     }
 
 
-def complete(model: NetworkEstimator, weights: dict[str, dict[str, np.ndarray]]) -> None:
+def complete(model: Any, weights: dict[str, dict[str, np.ndarray]]) -> None:
     """Build the modules for the weights of a file."""
     states = {
         part: {name: torch.from_numpy(values.copy()) for name, values in own.items()}

@@ -129,7 +129,7 @@ class Writer:
             return self.custom[id(value)]
         if isinstance(value, np.generic) or (hasattr(value, "detach") and value.numel() == 1):
             value = value.item()  # of NumPy, or of a tensor
-        if value is None or isinstance(value, (bool, int, float, str)):
+        if isinstance(value, int | float | str | None):
             return value
         if isinstance(value, list):
             return [self.value(item) for item in value]
