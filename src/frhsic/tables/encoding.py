@@ -146,8 +146,9 @@ class Category:
         if other:
             order = np.argsort(-counts[present], kind="stable")
             present = np.sort(present[order[: MOST_ENCODED_LEVELS - 1]])
-        kept = tuple(levels[code] for code in present)
-        return cls(name, kept, tuple(present.tolist()), other, bool(absent.any()))
+        places = present.tolist()
+        kept = tuple(levels[place] for place in places)
+        return cls(name, kept, tuple(places), other, bool(absent.any()))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from sklearn.preprocessing import SplineTransformer
 from torch import Tensor
 
 from frhsic.tables.encoding import Scaling, TableEncoding
-from frhsic.tables.schema import ColumnType, Schema
+from frhsic.tables.schema import Schema
 from frhsic.training import MLP, Member, Recipe, TrainingData, train
 from frhsic.training.data import Purpose, stream_seed
 from frhsic_paper.crossed.penalties import PENALTIES
@@ -97,14 +97,11 @@ class Splines(Base):
     def outputs(
         self, table: Rows, fits: Sequence[Fit], values: Values, device: str
     ) -> list[np.ndarray]:
-        X = categorical(table)
-        schema = Schema.learn(X)
-        codes = schema.codes(X)
         found: list[Any] = [None] * len(fits)
         for among in grouped((fit.train.tobytes(), fit.others.tobytes()) for fit in fits):
             own = [fits[i] for i in among]
-            design = SplineDesign(codes[own[0].train], schema.columns, int(values[0]))
-            new = design(codes[own[0].others])
+            design = SplineDesign(table, own[0].train, int(values[0]))
+            new = design(own[0].others)
             for i, fit in zip(among, own):
                 y = fit.target[fit.train]
                 f = new @ ridge_fit(design.training, y, fit.binary, values[1], fit.weights)
@@ -113,13 +110,16 @@ class Splines(Base):
 
 
 class SplineDesign:
-    """The columns of additive splines, fitted to the codes of a table; the first column is
+    """The columns of additive splines, fitted to some rows of a table; the first column is
     constant.
     """
 
-    def __init__(self, codes: np.ndarray, columns: Sequence[ColumnType], knots: int) -> None:
-        self.encoding = TableEncoding.fit(codes, columns)
-        encoded = self.encoding(codes)
+    def __init__(self, table: Rows, train: np.ndarray, knots: int) -> None:
+        X = categorical(table)
+        schema = Schema.learn(X)
+        self.codes = schema.codes(X)
+        self.encoding = TableEncoding.fit(self.codes[train], schema.columns)
+        encoded = self.encoding(self.codes[train])
         self.smooth = [j for j in range(encoded.shape[1]) if len(np.unique(encoded[:, j])) > 2]
         self.plain = [j for j in range(encoded.shape[1]) if j not in self.smooth]
         self.splines = SplineTransformer(
@@ -130,7 +130,7 @@ class SplineDesign:
         self.center = np.zeros(1)
         self.center = self._columns(encoded).mean(axis=0)
         self.center[0] = 0.0
-        self.training = self(codes)
+        self.training = self(train)
 
     def _columns(self, encoded: np.ndarray) -> np.ndarray:
         parts = [np.ones((len(encoded), 1)), encoded[:, self.plain]]
@@ -138,9 +138,9 @@ class SplineDesign:
             parts.append(self.splines.transform(encoded[:, self.smooth]))
         return np.column_stack(parts) - self.center
 
-    def __call__(self, codes: np.ndarray) -> np.ndarray:
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Return the columns of some rows."""
-        return self._columns(self.encoding(codes))
+        return self._columns(self.encoding(self.codes[rows]))
 
 
 def ridge_fit(

@@ -394,10 +394,9 @@ def cosines(task: Task, trials: Trials) -> Iterator[Point]:
     the spirit of Pérez-Suay and others (2017); the problem is convex.
     """
     table = task.table
-    X = categorical(table)
     for split, (train, others) in enumerate(task.sets):
-        design = SplineDesign(X.iloc[train], int(task.of_y[0]))
-        new = design(X.iloc[others])
+        design = SplineDesign(table, train, int(task.of_y[0]))
+        new = design(others)
         order = np.argsort(np.argsort(table.s[train], kind="stable"), kind="stable")
         rank = (order + 0.5) / len(train)
         center, spread = (0.0, 1.0) if table.binary else (0.0, table.y[train].std())
@@ -608,10 +607,9 @@ def _gradient_on(task: Task, trials: Trials, split: int) -> list[Point]:
 
     train, others = task.sets[split]
     if isinstance(task.base, Splines):
-        X = categorical(task.table)
-        design = SplineDesign(X.iloc[train], int(task.of_y[0]))
+        design = SplineDesign(task.table, train, int(task.of_y[0]))
         rows = design.training
-        new = design(X.iloc[others])
+        new = design(others)
         model: Any = RidgeDecision(task.of_y[1])
     else:
         assert isinstance(task.base, Trees)
