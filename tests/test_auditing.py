@@ -780,13 +780,13 @@ def test_bands_are_audited_and_remarked():
     result = audit(data["risk"], bands, settings=SMALL)
     expected = gdp(data["risk"], data["age"] // 10 * 10, resamples=0).value
     assert gap(result) == pytest.approx(expected, rel=1e-12)
-    assert "'age' holds bands" in result.context.remarks[0]
+    assert "'age' contains bands" in result.context.remarks[0]
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"z": np.r_[np.nan, np.ones(399)]}, ValueError, "scores holds 1 values that are NaN"),
+        ({"z": np.r_[np.nan, np.ones(399)]}, ValueError, "scores contains 1 values that are NaN"),
         (
             {"z": np.array(["a"] * 400, dtype=object)},
             TypeError,

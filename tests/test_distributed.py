@@ -285,7 +285,7 @@ def test_faulty_partitions_give_the_right_result_or_a_clear_error():
         (
             frame.assign(age="old"),
             TypeError,
-            "partition 1: column 'age' is not numeric: it holds 'old'",
+            "partition 1: column 'age' is not numeric: it contains 'old'",
         ),
         (frame.assign(score=np.inf), ValueError, "partition 1: column 'score'"),
         (frame.drop(columns="age"), (ValueError, KeyError), "age"),
@@ -300,7 +300,7 @@ def test_faulty_partitions_give_the_right_result_or_a_clear_error():
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({}, {"score": None}, "say what to audit"),
+        ({}, {"score": None}, "nothing to audit"),
         ({}, {"score": "points"}, "no column 'points'"),
         ({"age": 3.0}, {}, "age is constant"),
         ({"age": np.nan}, {}, "0 of 3000 have a value in each of score, age"),
@@ -543,7 +543,7 @@ def test_bad_parts_are_named():
     with pytest.raises(ValueError, match="no parts"):
         distributed.hsic_of_parts([], *KERNELS)
     z, s = quadratic(10)
-    with pytest.raises(ValueError, match="z of part 1 holds 1 values that are NaN"):
+    with pytest.raises(ValueError, match="z of part 1 contains 1 values that are NaN"):
         distributed.hsic_of_parts(
             [(z, s), (np.full((1, 3), 1.0) * [[np.nan, 1, 1]], s[:1])], *KERNELS
         )

@@ -116,7 +116,7 @@ def test_numbers_weights_groups_and_several_attributes_and_conditions():
     groups = np.arange(len(Y)) // 2
     model = ParityRegressor(LinearRegression(), **QUICK).fit(
         X=NUMBERS,
-        y=X["skill"] + X["other"],
+        y=X["skill"] + X["other"] + X["other"] ** 2 / 4,
         sensitive_features=both,
         control_features=JOB,
         sample_weight=weights,

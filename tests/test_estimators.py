@@ -464,7 +464,7 @@ X40, Y40, S40 = biased(40)
 ERRORS: list[tuple[dict[str, Any], dict[str, Any], type[Exception], str]] = [
     ({}, {"y": Y40[:-1]}, ValueError, "inconsistent"),
     ({}, {"s": np.where(np.arange(40) < 3, S40, np.nan)}, ValueError, "4 are needed"),
-    ({}, {"s": np.array(["young", "old"] * 20)}, TypeError, "is not numeric: it holds"),
+    ({}, {"s": np.array(["young", "old"] * 20)}, TypeError, "is not numeric: it contains"),
     ({}, {"sample_weight": np.ones(3)}, ValueError, "sample_weight"),
     ({"penalty": "fair"}, {}, ValueError, "'fair' is not known"),
     ({"penalty": 3}, {}, TypeError, "penalty"),

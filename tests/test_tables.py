@@ -348,7 +348,7 @@ def test_bands_are_taken_at_their_mid_points(levels, points):
     for held in (np.array(levels), levels, [*levels, None]):
         read = read_sensitive(held, allow_missing=True)
         np.testing.assert_allclose(read.values.ravel()[: len(points)], points)
-        assert "'sensitive' holds bands" in read.notes[0]
+        assert "'sensitive' contains bands" in read.notes[0]
 
 
 def test_intervals_and_ordered_levels_are_numbers():

@@ -313,7 +313,7 @@ class ParityModel(BaseEstimator):
         table does not tell it, and the attributes, (n, q), if they may be used.
         """
         columns: dict[str, np.ndarray] = {}
-        if strata is not None and self.strata_ is not None and not self.controls_among(X):
+        if strata is not None and self.strata_ is not None and not self._controls_among(X):
             for code, name in zip(range(self.strata_.other), self.strata_.names):
                 columns[f"stratum {name}"] = (strata == code).astype(np.float64)
         if self.uses_sensitive and s is not None:

@@ -92,7 +92,7 @@ def _schema(model: Any) -> Any:
 
 
 def _columns(model: Any) -> dict[str, list[Any]]:
-    """Return the values of made-up rows in each column, by its name."""
+    """Return the values of synthetic rows in each column, by its name."""
     engine = getattr(model, "engine_", None)
     numbers = dict(enumerate(() if engine is None else map(_rounded, engine.bins.edges)))
     types = _schema(model).columns or [

@@ -93,7 +93,7 @@ def rank_correlation(values: np.ndarray, other: np.ndarray, least_rows: int) -> 
 
 
 def _alone(name: str) -> str:
-    return f"{name!r} alone predicts the target nearly without error"
+    return f"{name!r} alone predicts the target almost perfectly"
 
 
 def _predicts_number(name: str, values: np.ndarray, y: np.ndarray) -> str:

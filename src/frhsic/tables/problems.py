@@ -578,8 +578,8 @@ def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         if longer and len(start) >= LEAST_LETTERS:
             yield Problem(
                 "labels",
-                f"{label!r} may be short for {longer[0]!r} in {name!r}, but is a label of its own."
-                " If it is, use one spelling.",
+                f"{label!r} may be an abbreviation of {longer[0]!r} in {name!r}, but counts as a"
+                " separate label. If it is, spell both alike.",
                 (name,),
                 int((column.astype(str) == label).sum()),
             )
