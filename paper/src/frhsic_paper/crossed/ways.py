@@ -19,6 +19,7 @@ from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.deciding import Decisions
 from frhsic.estimators.families import BinaryScores, Family, NumberScores, ScoreRanks
 from frhsic.estimators.solution import Solution
+from frhsic.parity import gdp, rank_gap
 from frhsic_paper.crossed.bases import (
     Base,
     Fit,
@@ -288,12 +289,29 @@ def solved(
     for quantity, family in families.items():
         f = eta.train[:, 0]
         solution = Solution.fit(family, rows, (constraint,), f, means.train, {"s": ()})
+        gaps = gaps_of_training(solution, rows, f, means.train, quantity)
         mean = replace(solution, parameters=solution.parameters.mean(axis=1, keepdims=True))
-        for place in np.linspace(0, len(solution.parameters) - 1, POINTS).round().astype(int):
+        for share in SHARES:
+            # the first trade-off within this share of the gap, or the one with the least
+            place = int(np.argmax(gaps <= max((1 - share) * gaps[0], gaps.min())))
             scores = mean.scores(place, 0, eta.others[:, 0], means.others)
             if family.decides:
                 scores = (scores > solution.units.threshold).astype(float)
-            yield Point(way, 0, float(place), split, scores, quantity, family.decides)
+            yield Point(way, 0, share, split, scores, quantity, family.decides)
+
+
+def gaps_of_training(
+    solution: Solution, rows: LabelledRows, eta: np.ndarray, means: np.ndarray, quantity: Quantity
+) -> np.ndarray:
+    """Return the gap of each trade-off on the training rows, out of fold."""
+    gaps = []
+    for place in range(len(solution.parameters)):
+        scores = solution.out_of_fold(place, rows.fold, eta, means)
+        if quantity == "decisions":
+            scores = (scores > solution.units.threshold).astype(float)
+        measure = rank_gap if quantity == "ranks" else gdp
+        gaps.append(float(measure(scores, rows.s[:, 0], resamples=0)))
+    return np.array(gaps)
 
 
 def bag(task: Task) -> Iterator[Point]:
