@@ -186,8 +186,8 @@ def load(
                 found = difference(model, reader.value(header["proof"]))
                 if not found <= LARGEST_DIFFERENCE:
                     raise ValueError(
-                        f"the scores of its synthetic rows differ by {found:.2g} of the largest from"
-                        " those that the model had when it was saved"
+                        f"the scores of its synthetic rows differ by {found:.2g} of the largest"
+                        " from those that the model had when it was saved"
                     )
                 return model
     except Exception as error:
