@@ -169,7 +169,7 @@ def load(
             saved = dict(header["versions"])
             (name,) = header["model"]
             require(name in ESTIMATORS, f"this version knows no {name!r}")
-            if kind is not None and name != kind.__name__:
+            if kind and name != kind.__name__:
                 raise ValueError(f"it holds a {name}, and {kind.__name__} was asked for")
             data = archive.read(ARRAYS_ENTRY)
             budget.charge_text(data[8 : 8 + int.from_bytes(data[:8], "little")], HEADER_MARKS)
@@ -186,8 +186,8 @@ def load(
                 found = difference(model, reader.value(header["proof"]))
                 if not found <= LARGEST_DIFFERENCE:
                     raise ValueError(
-                        f"the scores of its synthetic rows differ by {found:.2g} of the largest from"
-                        " those that the model had when it was saved"
+                        f"the scores of its synthetic rows differ by {found:.2g} of the largest"
+                        " from those that the model had when it was saved"
                     )
                 return model
     except Exception as error:
