@@ -347,6 +347,7 @@ def unseen(levels: int = 2, **counts: int) -> Served:
         ({"c": 1}, ["1 row has a value of 'job' that no training row has: 'c' (1)."]),
         ({"c": 1, "d": 1200, "e": 7}, ["1,208 rows have {}: 'd' (1,200), 'e' (7), 'c' (1)."]),
         ({"c": 1, "d": 4, "e": 3, "f": 2}, ["10 rows have {}: 'd' (4), 'e' (3), 'f' (2), ...."]),
+        ({"c" * 1000: 2}, [f"2 rows have {{}}: '{'c' * 60}… (1,000 characters)' (2)."]),
     ],
 )
 def test_new_values_are_counted_the_most_frequent_ones_first(

@@ -959,6 +959,21 @@ def test_a_parquet_file_that_stands_for_gigabytes_is_refused(kind, tmp_path, unp
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
 
 
+def test_a_row_of_parquet_has_at_most_as_much_text_as_a_line(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"a": ["a" * 2**24, "b"]}).to_parquet(path)
+    with pytest.raises(ValueError, match="a row of more than 16,777,216 bytes of text"):
+        list(TableFile.open(path).pieces(["a"]))
+
+
+def test_short_row_groups_are_read_together(tmp_path):
+    frame = pd.DataFrame({"a": range(1000), "b": ["x", None] * 500})
+    path = tmp_path / "t.parquet"
+    frame.to_parquet(path, row_group_size=1)
+    (piece,) = TableFile.open(path).pieces(["a", "b"])
+    pd.testing.assert_frame_equal(piece, frame, check_dtype=False)
+
+
 def test_text_of_a_parquet_file_that_is_no_utf_8_is_refused(tmp_path):
     import pyarrow as pa
     from pyarrow import parquet

@@ -211,10 +211,10 @@ def printable(text: str, most: int | None = None) -> str:
     >>> printable("a\x1b[2Jb")
     'a�[2Jb'
     """
-    clean = "".join(character if _is_shown(character) else "�" for character in text)
-    if most is None or len(clean) <= most:
+    clean = "".join(character if _is_shown(character) else "�" for character in text[:most])
+    if len(clean) == len(text):
         return clean
-    return f"{clean[:most]}… ({len(clean):,} characters)"
+    return f"{clean}… ({len(text):,} characters)"
 
 
 def _is_shown(character: str) -> bool:

@@ -232,6 +232,20 @@ def test_help_into_a_closed_pipe_is_silent():
         assert process.communicate()[1] == b""
 
 
+def test_a_pipe_that_closes_in_the_middle_is_silent():
+    """`frhsic train --help | head` closes it between two lines, or between two writes."""
+
+    def closed() -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    other = typer.Typer(cls=_terminal.Commands)
+    other.command("closed")(closed)
+    other.command("other")(lambda: None)
+    result = CliRunner().invoke(other, ["closed"])
+    assert result.exit_code == 2
+    assert result.stderr == ""
+
+
 @pytest.mark.slow
 def test_a_closed_pipe_is_2_not_1(csv: str):
     command = [sys.executable, "-m", "frhsic.cli", "audit", csv, *ASKED]

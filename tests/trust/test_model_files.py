@@ -135,6 +135,40 @@ def test_what_can_be_called_is_always_refused(name: str, files: Files, tmp_path:
     refused(path, "a function, which is never saved", trusted=names)
 
 
+# The function of splines, the only one that a file may hold.
+ASARRAY = {
+    "__loader__": "FunctionNode",
+    "__module__": "scipy.a.numpy._aliases",
+    "__class__": "asarray",
+}
+METHOD = {"__loader__": "MethodNode", "content": {"func": "__call__", "obj": ASARRAY}}
+SYSTEM = {"content": {"module_path": "os", "function": "system"}}
+TEXT = {"__loader__": "JsonNode", "__module__": "builtins", "__class__": "str", "__id__": 5}
+CRAFTED: dict[str, tuple[Any, str, int]] = {
+    "a method of that name": (ASARRAY | METHOD, "a function", 2),
+    "an old function of that name": (ASARRAY | SYSTEM, "a function", 0),
+    "a name of two lines": (ASARRAY | SYSTEM | {"__module__": "a\nb"}, "a function", 0),
+    "a cache folder by its number": (TEXT | {"content": '"/tmp/c"'}, "a cache folder", 2),
+}
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_what_skops_reads_and_never_writes_is_refused(name: str, files: Files, tmp_path: Path):
+    """Names that a node does not use, and two nodes of one number, which are one object."""
+    node, match, protocol = CRAFTED[name]
+    entries = with_model(files, make_pipeline(LogisticRegression()))
+    inner = entries_of(entries["9.skops"])
+    schema = json.loads(inner["schema.json"]) | {"protocol": protocol}
+    attributes = schema["content"]["content"]
+    # its number comes first
+    nothing = {"memory": TEXT | {"content": "null"}}
+    schema["content"]["content"] = {"verbose": node} | attributes | {"verbose": node} | nothing
+    entries["9.skops"] = archived(inner | {"schema.json": json.dumps(schema).encode()})
+    name = "scipy.a.numpy._aliases.asarray"
+    trusted = [name, f"{name}.__call__", "os.system"]
+    refused(written(tmp_path / "model", entries), match, trusted=trusted)
+
+
 NAMES = SimpleImputer(strategy="constant", fill_value="/etc/passwd").fit([["a"]])
 NAMED: dict[str, tuple[Any, str]] = {
     "a class of pathlib": (FunctionTransformer(Path), "pathlib.Path"),

@@ -139,6 +139,8 @@ class Commands(TyperGroup):
             said, code = str(interrupt) or "interrupted.", INTERRUPTED
         except (typer.Abort, typer.Exit):
             raise
+        except BrokenPipeError:  # the reader, such as head, has enough
+            raise typer.Exit(BAD_INPUT) from None
         except Exception as error:
             if os.environ.get("FRHSIC_TRACEBACK"):
                 traceback.print_exc()

@@ -18,6 +18,7 @@ import frhsic
 from frhsic import _progress
 from frhsic._files import open_whole, require_regular, require_writable
 from frhsic.cli import _terminal
+from frhsic.formatting import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +33,8 @@ BLOCK = 1024
 LEAST_REFUSED = 20
 # Levels of a column that no training row has, which are kept to show the most frequent.
 MOST_UNSEEN = 1000
+# Characters of such a level that a message shows at most.
+LONGEST_LEVEL = 60
 
 
 @_terminal.with_fields
@@ -370,7 +373,10 @@ class Served:
         known = {column.name: column.levels for column in self.schema.columns}
         for name, counts in self.unseen.items():
             if total := self.unseen_rows[name]:
-                shown = ", ".join(f"{level!r} ({n:,})" for level, n in counts.most_common(3))
+                shown = ", ".join(
+                    f"{printable(str(level), LONGEST_LEVEL)!r} ({n:,})"
+                    for level, n in counts.most_common(3)
+                )
                 more = ", ..." if len(counts) > 3 else ""
                 have = "row has" if total == 1 else "rows have"
                 note = f"{have} a value of {name!r} that no training row has: {shown}{more}."

@@ -169,7 +169,7 @@ def load(
             saved = dict(header["versions"])
             (name,) = header["model"]
             require(name in ESTIMATORS, f"this version knows no {name!r}")
-            if kind is not None and name != kind.__name__:
+            if kind and name != kind.__name__:
                 raise ValueError(f"it holds a {name}, and {kind.__name__} was asked for")
             data = archive.read(ARRAYS_ENTRY)
             budget.charge_text(data[8 : 8 + int.from_bytes(data[:8], "little")], HEADER_MARKS)

@@ -40,13 +40,8 @@ def checked_text(text: str) -> str:
     require(0 < columns <= 1 + head.count(" "), "a booster with the wrong number of columns")
     names = " ".join(f"c{j}" for j in range(columns))
     lines = [
-        "tree",
-        "version=v4",
-        f"num_class={classes}",
-        f"num_tree_per_iteration={classes}",
-        "label_index=0",
-        f"max_feature_idx={columns - 1}",
-        f"feature_names={names}",
+        f"tree\nversion=v4\nnum_class={classes}\nnum_tree_per_iteration={classes}\nlabel_index=0",
+        f"max_feature_idx={columns - 1}\nfeature_names={names}",
         f"feature_infos={' '.join(['none'] * columns)}",
     ]
     for place, tree in enumerate(trees):
@@ -68,8 +63,7 @@ def _tree_lines(tree: dict[str, str], columns: int) -> list[str]:
     leaves = int(tree["num_leaves"])
     sets = int(tree["num_cat"])
     names = ["num_leaves", "num_cat", "leaf_value"]
-    values = _numbers(tree["leaf_value"], REAL, leaves)
-    require(np.isfinite(values).all(), "a leaf without a value")
+    require(np.isfinite(_numbers(tree["leaf_value"], REAL, leaves)).all(), "a leaf without a value")
     if leaves > 1:
         own = {name: _numbers(tree[name], form, leaves - 1) for name, form in SPLITS.items()}
         nodes = np.arange(leaves - 1)

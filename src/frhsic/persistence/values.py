@@ -100,8 +100,8 @@ HEADER_MARKS = {b",": 100, b"{": 3000}
 # Nodes of a skops file that can be called: functions, and what is no type of numbers or text.
 # SciPy's splines hold a function that makes an array of an array, and does nothing else.
 CALLABLE = re.compile(
-    r"(Function|Method|Partial|OperatorFunc)Node (?!scipy\.[\w.]+\.numpy\._aliases\.asarray$).*"
-    r"|TypeNode builtins\.(?!(bool|int|float|str|object)$).*"
+    r"(?s)(Method|Partial|OperatorFunc)Node.*|TypeNode builtins\.(?!(bool|int|float|str|object)$).*"
+    r"|FunctionNode (?!scipy\.[\w.]+\.numpy\._aliases\.asarray$).*"
 )
 # Classes of scikit-learn that read files or call methods by their names.
 NAMED = re.compile(r"sklearn\..*(Stacking|Vectorizer|Chain|Threshold)\w*")
@@ -331,16 +331,15 @@ def build(cls: Any, state: dict[str, Any]) -> Any:
     """Return an object of the library's own, whose attributes are as their annotations say;
     penalties and estimators check their arguments themselves.
     """
-    if hasattr(cls, "arguments"):
-        return cls(**state)
     if hasattr(cls, "get_params"):
         return _build_estimator(cls, state)
-    hints = class_hints(cls)
-    for name, value in state.items():
-        require(
-            name in hints and is_of(value, hints[name]),
-            f"{name!r} of a {cls.__name__} is not as it should be",
-        )
+    if not hasattr(cls, "arguments"):
+        hints = class_hints(cls)
+        for name, value in state.items():
+            require(
+                name in hints and is_of(value, hints[name]),
+                f"{name!r} of a {cls.__name__} is not as it should be",
+            )
     return cls(**state)
 
 
@@ -375,11 +374,11 @@ def is_of(value: Any, hint: Any) -> bool:
     if kind is Any:
         return True
     if kind is Literal:
-        return isinstance(value, (str, int)) and value in parts
+        return isinstance(value, str | int) and value in parts
     if kind in (Union, UnionType):
         return any(is_of(value, part) for part in parts)
     if kind is float:
-        return isinstance(value, (int, float))
+        kind = int | float
     if not isinstance(value, kind) or not parts:
         return isinstance(value, kind)
     if kind is dict:
@@ -408,14 +407,17 @@ def untrusted_names(data: bytes, budget: Budget) -> set[str]:
         json.loads(schema, object_hook=keep)
         sizes = {name: unpacked_size(archive, name) for name in archive.namelist()}
     for node in nodes:  # each has its own copies of an array
-        budget.charge(3 * sizes.get(node.get("file"), 0))
+        budget.charge(3 * sizes.get(str(node.get("file")), 0))
     names = set(skops.io.get_untrusted_types(data=data))
+    # nodes of one number are one object
+    others = {node.get("__id__") for node in nodes if node.get("content") != "null"}
     for node in nodes:
         name = f"{node.get('__module__')}.{node.get('__class__')}"
-        if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}"):
+        # of old functions, `content` has the name
+        if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}{node.get('content', '')}"):
             raise ValueError(f"it holds {name}, a function, which is never saved")
         folder = node.get("memory")
-        if isinstance(folder, dict) and folder["content"] != "null":
+        if folder and folder["__id__"] in others:
             raise ValueError("it contains a cache folder; set memory=None")
         if NAMED.fullmatch(name):
             names.add(name)

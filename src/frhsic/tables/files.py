@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from frhsic.tables.columns import (
     missing_codes,
     quote_names,
 )
-from frhsic.tables.parquet import ParquetReader
+from frhsic.tables.parquet import PIECE_BYTES, ParquetReader
 from frhsic.tables.text import COMPRESSED, TextReader
 
 # Cells and rows of a piece at most. However short its text is, a model makes hundreds of numbers of
@@ -188,7 +188,7 @@ class TableFile:
         size = min(PIECE_ROWS, max(1, PIECE_CELLS // max(1, len(columns))))
         place = 0
         with _readable(self.path):
-            for batch in self.reader.batches(columns):
+            for batch in _joined(self.reader.batches(columns), size):
                 for start in range(0, batch.num_rows, size):
                     # floats would round long identifiers
                     piece = batch.slice(start, size).to_pandas(
@@ -239,6 +239,28 @@ class FileRows:
             f"The table has {self.given:,} rows; {len(self.frame):,} of them, drawn at random, were"
             f" {what}."
         ]
+
+
+def _joined(batches: Iterable[Any], size: int) -> Iterator[Any]:
+    """Yield tables of several batches each, since a Parquet file may have thousands of row groups
+    of a few rows.
+    """
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    rows = 0
+    text = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        text += batch.nbytes
+        if rows >= size or text >= PIECE_BYTES:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+            rows = 0
+            text = 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def read_rows(

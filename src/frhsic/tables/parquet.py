@@ -12,7 +12,7 @@ import numpy as np
 
 from frhsic._files import TABLE_TIMES, Budget
 
-# Text of a piece at most, unless one row has more.
+# Text of a row, and of a piece unless its last row adds more, at most.
 PIECE_BYTES = 2**24
 
 
@@ -82,6 +82,8 @@ class ParquetReader:
                     own = compute.binary_length(cells.dictionary).take(cells.indices)
                     lengths += own.fill_null(0).to_numpy(zero_copy_only=False)
                 budget.charge(int(lengths.sum()))
+                if lengths.max(initial=0) > PIECE_BYTES:
+                    raise ValueError(f"it has a row of more than {PIECE_BYTES:,} bytes of text")
                 blocks = np.diff(lengths.cumsum() // PIECE_BYTES, prepend=-1)
                 for start, end in pairwise([*np.flatnonzero(blocks), len(batch)]):
                     piece = dict(zip(columns, batch.select(columns).slice(start, end - start)))

@@ -222,7 +222,7 @@ def _separator(lines: list[str], usual: str, *, whole: bool) -> str:
 def _splits_evenly(lines: list[str], separator: str, *, whole: bool) -> bool:
     """Return whether all rows have as many fields as the header, and more than one."""
     try:
-        header, *rows = _split_lines(lines, separator, whole=whole)
+        header, *rows = _split_lines(lines, separator, whole=whole) or [[]]
     except csv.Error:  # a line that it does not split is longer than a field may be
         return False
     return len(header) > 1 and all(len(row) == len(header) for row in rows)
