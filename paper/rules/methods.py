@@ -65,27 +65,22 @@ def phrases() -> Iterator[str]:
                 f"| {quantity}, {'with' if with_s else 'without'} S | {' / '.join(map(str, one))} |"
                 f" {one.ahead + one.level} of {sum(one)} | {two.behind} |"
             )
-        yield from standing_rows(cells, bool(with_s))
+        yield from cost_rows(cells, bool(with_s))
     yield from without_the_column_of_s()
 
 
-def standing_rows(cells: Cells, with_s: bool) -> Iterator[str]:
-    """Yield a row for each way: ahead, level and behind by one error, for each quantity, and the
-    median cost of parity of scores, of decisions where there are none.
-    """
+def cost_rows(cells: Cells, with_s: bool) -> Iterator[str]:
+    """Yield a row for each way: its median cost of parity for each quantity."""
     for way in dict.fromkeys(way for cell in cells.values() for way in rivals(cell, with_s)):
-        shown = []
         medians = []
         for quantity in QUANTITIES:
-            own = standing_of(way, cells, quantity, with_s)
-            shown.append(" / ".join(map(str, own)) if sum(own) else "–")
             costs = [
                 cell[way].value
                 for (title, *_), cell in cells.items()
                 if title == quantity and way in rivals(cell, with_s)
             ]
             medians.append(f"{100 * np.median(costs):.1f}".replace("-", "−") if costs else "–")
-        yield f"| {METHODS.get(way, way)} | {' | '.join(shown)} | {' | '.join(medians)} |"
+        yield f"| {METHODS.get(way, way)} | {' | '.join(medians)} |"
 
 
 def without_the_column_of_s() -> Iterator[str]:
