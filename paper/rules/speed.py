@@ -18,8 +18,8 @@ GIVEN = (
     "under 1 cent",
     "| 10⁶ | `fit`, or `distributed.fit` on 2, 4, 8, 16 workers",
     "| 10⁷ | `distributed.fit` on 8, 16 workers",
-    "| 10⁹, extrapolated | `distributed.fit` on 128 workers | 15 to 20 minutes | 2 to 3 GB a worker |"
-    " about 2 dollars",
+    "| 10⁹, extrapolated | `distributed.fit` on 128 workers | 15 to 20 minutes | 2 to 3 GB a"
+    " worker | about 2 dollars",
     "It assumes 70 µs of a core per row",
 )
 KINDS = ("default", "frozen", "distilled", "onnx", "lightgbm")
