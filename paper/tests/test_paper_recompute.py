@@ -210,7 +210,7 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
                 own = comparison.standing_of(way, ours, quantity, with_s, errors)
                 assert " / ".join(map(str, own)) == showing.counted(every[every.way == way])
     assert list(reproduction.sentences(ours)) == showing.sentences(results)
-    rows = list(methods.standing_rows(ours, False))
+    rows = list(methods.cost_rows(ours, False))
     assert [row.split(" | ")[0] for row in rows] == [
         "| **closed form**",
         "| contraction (shrinking)",
