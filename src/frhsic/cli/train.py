@@ -464,8 +464,8 @@ def fit_and_report(
     lost = [name for name in recipe.control or () if name not in data.X]
     if lost:
         raise ValueError(
-            f"--control {lost[0]!r} is no feature of the model: people are compared among equals in"
-            " columns that the model sees. Name it in --features, and not in --sensitive or --drop."
+            f"--control {lost[0]!r} is not a feature of the model, and controls must be. Name it in"
+            " --features, and not in --sensitive or --drop."
         )
     train, test = data.split(held_out, recipe.seed)
     groups = None if data.groups is None else data.groups[train]
