@@ -219,7 +219,8 @@ def test_what_is_measured_on_a_row_was_chosen_on_folds_of_the_other_half(monkeyp
     y = x[:, 5] - x[:, 5].mean()
     rows = engine._Rows.of(x, [2], fold, weights, 0, 1)
     additive_part = np.where(fold % 2 == 0, y, -y)[:, None]
-    target = engine.TargetColumn(Response(y[:, None]), y)
+    response = Response(y[:, None])
+    target = engine.TargetColumn(response, y, engine.FitTarget.of(0, response))
     trees = engine._boost(rows, target, additive_part, 0)
     even = fold % 2 == 0
     assert trees.out_of_fold[~even, 0] == approx(-y[~even])

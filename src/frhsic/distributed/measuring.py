@@ -270,7 +270,7 @@ class FrontierPass:
             places = one.sampled.own_strata(strata)
             ranks = columns[:, 0], s, weights, one.edges[place], one.sampled.cells, places
             return (RankSums.of(*ranks),)
-        return one.sampled.sums(columns.T, self.trade_offs[place].columns, s, weights, strata)
+        return one.sampled.sums([*columns.T], self.trade_offs[place].columns, s, weights, strata)
 
     def performance(self, sums: FrontierSums) -> dict[str, np.ndarray]:
         """Return the performance of each trade-off by name."""

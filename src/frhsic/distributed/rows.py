@@ -45,7 +45,7 @@ class ColumnFacts:
         kinds.
         """
         filled = column.dropna()
-        kinds = {column_kind(filled): filled.iloc[0]} if len(filled) else {}
+        kinds: dict[str, Any] = {column_kind(filled): filled.iloc[0]} if len(filled) else {}
         values = filled.unique() if counted or "category" in kinds else ()
         return cls(len(column) - len(filled), kinds, _few(frozenset(values)))
 

@@ -160,7 +160,7 @@ def audit(
     about_target = None
     if target is not None and block.y is not None and block.favoured is not None:
         about_target = named_target(target, positive, favourable, block.y, block.favoured)
-        if favourable is None and not first.target.binary:
+        if favourable is None and not (first.target and first.target.binary):
             block = replace(block, favoured=None)
             first = first._replace(favoured=None)
     name = common_name(columns) if embedding else columns[0]
@@ -308,7 +308,7 @@ class AuditSketch(NamedTuple):
     favoured: PopulationSketch | None
     attributes: tuple[ColumnSummary, ...]
     scores: ColumnSummary | None
-    target: ColumnSummary
+    target: ColumnSummary | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,8 +363,8 @@ class PopulationPlan:
         own = None if sums is None else sums[i]
         if own and cells is not None:
             controls = self.sample.controls
-            strata = () if controls is None else np.unique(self.sample.strata)
-            names = [controls.names[code] for code in strata]
+            strata = () if self.sample.strata is None else np.unique(self.sample.strata)
+            names = [] if controls is None else [controls.names[code] for code in strata]
             keyed = dict(zip(self.columns, own))
             summed = gaps_from_sums(keyed, cells.cells, settings, controls, names)
             numbers = [*numbers, *summed.numbers]

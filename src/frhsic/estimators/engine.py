@@ -172,17 +172,16 @@ class FitTarget:
 
 @dataclass(frozen=True, eq=False)
 class TargetColumn:
-    """One column to predict: codes of classes or numbers, (n,), the number of classes, 0 for
-    numbers, with what was subtracted from these and what they were divided by, and the target that
-    it is.
+    """One column to predict: codes of classes or numbers, (n,), the target that it is, the number
+    of classes, 0 for numbers, and what was subtracted from these and what they were divided by.
     """
 
     response: Response
     values: np.ndarray
+    target: FitTarget
     classes: int = 0
     center: float = 0.0
     scale: float = 1.0
-    target: FitTarget | None = None
 
     @property
     def outputs(self) -> int:
@@ -554,7 +553,7 @@ def _fit_additive(
             path.grams, target.outputs, ridge, partial(rows.logistic_sums, target, response)
         )
         codes = target.labels(response)
-        column = TargetColumn(response, codes, len(response.classes), target=target)
+        column = TargetColumn(response, codes, target, len(response.classes))
         return [column], AdditivePart.of(basis, *solved), np.eye(1)
     along = target.directions
     if not response.reduced:
