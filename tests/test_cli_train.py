@@ -78,7 +78,7 @@ def test_a_control_is_a_column_of_the_model_whose_equals_are_compared(folder):
     assert not changes or "within" in changes
     assert "job" in held_out.read_text().splitlines()[0].split(",")
     message = one_line_and_2([*asked, "--control", "age", "-o", str(model)])
-    assert "--control 'age' is no feature of the model" in message
+    assert "--control 'age' is not a feature of the model" in message
 
 
 def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained):

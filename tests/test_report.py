@@ -342,9 +342,9 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         (0.5, 0.6, "Cut by half: the gap along age is 50 % less (50 % to 60 %)."),
         (0.42, 0.6, "Cut by half: the gap along age is 51 % less (42 % to 60 %)."),
         (0.505, 0.6, "Cut by more than half: the gap along age is 51 % less (50 % to 60 %)."),
-        (-0.1, 0.6, "Not certain: the gap along age is 50 % less (−10 % to 60 %); the aim"),
+        (-0.1, 0.6, "Not certain: the gap along age is 50 % less (−10 % to 60 %); the target"),
         (0.2, 0.6, "Reduced, perhaps by less than half: the gap along age is 40 % less (20 % to"),
-        (0.3, 0.49, "The aim was missed: the gap along age is 40 % less (30 % to 49 %); the aim"),
+        (0.3, 0.49, "The target was missed: the gap along age is 40 % less (30 % to 49 %);"),
         (None, None, "Not judged: the gap along age goes from 0.0880 to 0.0440; the first is"),
     ],
 )
@@ -365,7 +365,7 @@ def test_a_share_is_an_aim_that_the_estimate_reaches_and_an_interval_misses(low,
     assert closing_lines(report)["verdict"] == line
     kind = {"Cut": "kept", "The": "not kept"}.get(start.split()[0], "unclear")
     assert verdict(report).kind == kind
-    unsure = "The estimate reaches the aim; the true reduction may be as small as 42 %."
+    unsure = "The estimate reaches the target; the true reduction may be as small as 42 %."
     assert (unsure in verdict(report).remarks) == (low == 0.42)
     assert bool(shortfalls(report)) == (kind == "not kept")  # an aim is missed only for certain
     (check,) = checks(report)
@@ -427,7 +427,7 @@ def test_drift_is_the_verdict_where_there_is_no_limit():
         assert verdict(Report(replace(result, drift=(gap, chance)))).others == ()
     same = replace(change, pvalue=0.5, adjusted=1.0, interval=Interval(-0.01, 0.15, 0.95, ""))
     shown = verdict(Report(replace(result, drift=(same,))))
-    assert "; no significant change of the gap along age since the last audit" in shown.sentence
+    assert "; no significant change in the gap along age since the last audit" in shown.sentence
     assert shown.kind == "none"
 
 
@@ -637,7 +637,7 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
     strict = replace(usual, subject=replace(usual.subject, confidence=0.99))
     assert "moves with age" in text(usual)
     assert "are dependent" in text(usual)
-    assert "No significant change of the mean score with age" in text(strict)
+    assert "No significant change in the mean score with age" in text(strict)
     assert "finds no dependence" in text(strict)
     for key in ("gdp", "hsic"):
         assert "It is significant" in words.sentence(attribute.all_rows[key], usual.subject, "age")

@@ -64,10 +64,7 @@ def phrases() -> Iterator[str]:
         f" of them have a significant gap (`{without}` has none), and"
         f" {WORDS[len({table for title, _, table in gain if title == decisions})]} have decisions"
     )
-    for way, medians in median_costs(gain, scores).items():
-        yield f"| {METHODS.get(way, way)} | {' | '.join(medians)} |"
-    for title in YARDSTICKS:
-        yield from standing_rows(gain, title)
+    yield from standing_rows(gain, scores)
     good, total = map(sum, zip(*(counts(cells, title, False) for title in YARDSTICKS)))
     met = "met" if good >= ASKED * total else "missed"
     yield f"best or level in nine of ten cells: it is in {good} of {total}, so the goal was {met}"

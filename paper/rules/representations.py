@@ -54,7 +54,7 @@ def coupling() -> Iterator[str]:
     yield f"{percents(shares['coupling'])} of the R² with which X predicts other columns"
     yield f"with {percents(shares['named'])} of the R² from X"
     stay = records[records["method"] == "coupling"].groupby("table")["untouched"].mean()
-    yield f"{percents(stay)}, fewest where X nearly determines S"
+    yield f"{percents(stay)} of the rows stay unchanged, fewest where X nearly determines S"
 
 
 def probes_of_s(records: pd.DataFrame) -> pd.DataFrame:
@@ -84,15 +84,15 @@ def encoder() -> Iterator[str]:
     yield f"new rows of {WORDS[len(means)]} tables"
     yield f"with {fewest} to {most} rows to fit"
     yield (
-        f"from 3,000 rows on, R² of at most {short(leak[many]['best'].max(), 3)} (raw columns"
-        f" {span(means['from raw'], 2)})"
+        "from 3,000 rows on, the best of five probes predicts S with an R² of at most"
+        f" {short(leak[many]['best'].max(), 3)} (raw columns {span(means['from raw'], 2)})"
     )
     large = means["rows"] >= 3000
     bound = benchmark("encoder/bound.jsonl")
     over = int((bound["upper end"] < bound[["bound", "worst head"]].max(axis=1)).sum())
     yield (
-        f"at most {short(means[large]['chi2 0'].max(), 3)} from 3,000 rows on,"
-        f" {short(means[~large]['chi2 0'].max(), 3)} on {fewest} rows; its upper end was"
+        f"at most {short(means[large]['chi2 0'].max(), 3)} from 3,000 rows on, and"
+        f" {short(means[~large]['chi2 0'].max(), 3)} on {fewest} rows. Its upper end was"
         f" {f'exceeded in {over} of' if over else 'never exceeded in'} {len(bound)} fits on"
         f" {WORDS[bound['law'].nunique()]} known distributions"
     )
@@ -102,19 +102,19 @@ def encoder() -> Iterator[str]:
         f"AUC falls from {short(free['adult'], 2)} to {short(solved['adult'], 2)} on Adult, and"
         f" from {short(free['credit'], 3)} to {short(solved['credit'], 3)} on Credit"
     )
-    yield f"heads of Z cost {excess():.1f} % of the gain over a constant"
+    yield f"Heads of Z cost {excess():.1f} % of the gain over a constant"
     found = heads()
     own = found[[name.startswith("encoder") for name in found.index.get_level_values("method")]]
     yield (
         f"{percents(own['beyond'])} on {WORDS[found.index.get_level_values('table').nunique()]}"
-        f" tables (after `ParityCoupling` {percents(found.loc['coupling', 'beyond'])}); the median"
-        f" gap is {span(own['gap'], 3)} standard deviations (raw columns"
-        f" {span(found.loc['raw', 'gap'], 2)})"
+        " tables have a significant gap (after `ParityCoupling`"
+        f" {percents(found.loc['coupling', 'beyond'])}); the median gap is {span(own['gap'], 3)}"
+        f" standard deviations (raw columns {span(found.loc['raw', 'gap'], 2)})"
     )
     less, more, total, level = beside_rivals()
     yield (
-        f"in {less} of {total} comparisons, and better in"
-        f" {more or 'none'}; our own penalty `hsic` does as well on {WORDS[level]} tables"
+        f"in {less} of {total} comparisons, and worse in {more or 'none'}. The penalty `hsic` does"
+        f" as well as the encoder on {WORDS[level]} tables"
     )
     releases = benchmark("encoder/releases.jsonl")
     adult = releases[releases["table"] == "adult"]

@@ -66,7 +66,7 @@ def distill(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> Distilled:
-    """Imitate a predictor under parity by one plain model.
+    """Imitate a predictor under parity with one plain model.
 
     The predictor is refitted on four fifths of the rows, and the plain model is fitted to its
     out-of-fold scores. A tenth of the rows decides when boosting stops and how much the limit must

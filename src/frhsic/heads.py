@@ -95,7 +95,7 @@ class AttributeProbes:
         R² of a ridge regression that predicts the attribute from Z, fitted on the training rows; 0,
         or below, where it recovers nothing.
     trees_r2
-        The same of boosted trees.
+        The same for boosted trees.
     mutual_information
         In nats, by nearest neighbours (:func:`frhsic.dependence.mutual_information`); about 0 where
         nothing is left.

@@ -373,7 +373,7 @@ class InverseMultiquadric(_Radial):
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    r"""Linear kernel, :math:`k(x, y) = x^\top y`. Unbounded; sees differences of means only.
+    r"""Linear kernel, :math:`k(x, y) = x^\top y`. Unbounded; detects only differences of means.
 
     Examples
     --------
@@ -395,7 +395,7 @@ class HalfDistance(Kernel):
     r"""Half-distance kernel, :math:`k(x, y) = (\|x\| + \|y\| - \|x - y\|) / 2`.
 
     HSIC under it is a quarter of the squared distance covariance. Unbounded; characteristic for
-    laws with a mean.
+    distributions with a mean.
 
     Examples
     --------

@@ -21,15 +21,15 @@ WATCHED = ("auc", "root_squared_error", "mean_error")
 def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     r"""Compare two audits of independent rows.
 
-    For each attribute that both hold: its distribution, the gap, what the change of the gap is made
-    of, and the gap among people of equal controls. For both together: the distribution of the
-    score, the base rate, the performance (AUC, or the squared error) and the mean error of the
-    score. The numbers are those that the two audits hold.
+    For each attribute in both: its distribution, the gap, the parts of the change of the gap, and
+    the gap among people with equal controls. For both together: the distribution of the score, the
+    base rate, the performance (AUC, or the squared error) and the mean error of the score. Only
+    numbers stored in the two audits are used.
 
     Parameters
     ----------
     audit, earlier
-        Audits of different rows; the same rows are refused.
+        Audits of different rows; the same rows raise an error.
 
     Returns
     -------

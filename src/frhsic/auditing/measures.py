@@ -181,7 +181,7 @@ class Settings:
             self.watch(step)
 
     def about(self, part: str) -> Settings:
-        """Return settings whose steps are told as those of a part of the audit."""
+        """Return settings that report their steps as part of an audit."""
         return replace(self, watch=lambda step: self.tell(f"{part}: {step}"))
 
     def generator(self, *keys: int) -> np.random.Generator:

@@ -73,13 +73,12 @@ def audit(
     r"""Audit scores or a representation against continuous sensitive attributes.
 
     For each attribute it measures :math:`E|E[f \mid S] - E f|` (GDP) and the mean score in groups
-    along S with a simultaneous band; the same of decisions at the threshold, of wrong decisions and
-    of the target less the score; the rank gap, and the share of the variance of f that S explains;
+    along S with a simultaneous band; the same for decisions at the threshold, wrong decisions and
+    the target minus the score; the rank gap, and the share of the variance of f that S explains;
     HSIC, its normalised size and its test, and distance correlation; how much of the attribute a
     linear and a tree probe recover; and the same on the rows with the favourable outcome. In the
-    population all are zero when Z and S are independent, except
-    that errors may depend on S anyway; the value of each estimate on independent data is given
-    beside it.
+    population all are zero when Z and S are independent, except that errors may depend on S anyway;
+    the value of each estimate on independent data is given beside it.
 
     Parameters
     ----------
@@ -110,15 +109,15 @@ def audit(
         performance count groups; measures of dependence and probes use one row of each, drawn at
         random.
     control_features
-        One or several columns, such as the occupation. Gaps are measured among people who are equal
-        in them, too, beside those of all people and with the difference of both. Numbers are cut
-        into fifths and small strata joined, as in :func:`frhsic.gdp`; remarks say so.
+        One or several columns, such as the occupation. Gaps are also measured among people with
+        equal values of these, with the difference from the gaps among all people. Numbers are
+        binned into fifths and small strata are merged, as in :func:`frhsic.gdp`; remarks say so.
     limit
         Limits on numbers that have an interval: 0.05 or ``"gdp <= 0.05"``, ``"gdp <= 10% of base
         rate"`` (the mean of y or, without y, of the scores), a list of these, or a dictionary by
         attribute. ``eo`` is GDP among the rows with the favourable outcome (Equal Opportunity),
         ``eo.hsic`` HSIC among them; ``within`` is GDP among people of equal `control_features`.
-        ``decision_ratio >= 0.8`` is a least value: the lowest share of decisions along the
+        ``decision_ratio >= 0.8`` is a lower limit: the lowest share of decisions along the
         attribute over the highest (four-fifths rule); ``error_gdp`` limits wrong decisions. The
         interval decides whether a limit is kept.
     threshold

@@ -442,7 +442,7 @@ Control = Annotated[
         "--control",
         help=(
             "Column that may explain differences in scores, such as education: the gap is also"
-            " measured among people with the same value. Numbers are cut into fifths. May be"
+            " measured among people with the same value. Numbers are binned into fifths. May be"
             " repeated; several columns are crossed."
         ),
     ),

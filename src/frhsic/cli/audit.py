@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 class _Options:
     """What is audited, and how."""
 
-    table: Annotated[
-        Path, Argument(help="CSV, TSV or Parquet. Only the columns that are named are read.")
-    ]
+    table: Annotated[Path, Argument(help="CSV, TSV or Parquet. Only named columns are read.")]
     sensitive: Annotated[
         list[str],
         Option(
@@ -83,9 +81,9 @@ class _Options:
         Option(
             help=(
                 'Limit, such as gdp=0.05 or "gdp=10% of base rate"; eo=0.05 among rows with the'
-                " favourable outcome; within=0.05 among people of equal --control; age=0.05 for one"
-                " of several attributes; 50% of the gap of --against. The report says whether it is"
-                " kept, and the exit code is 1 if it is not. May be repeated."
+                " favourable outcome; within=0.05 among people with equal --control; age=0.05 for"
+                " one of several attributes; 50% of the gap of --against. The report says whether"
+                " it is kept, and the exit code is 1 if it is not. May be repeated."
             )
         ),
     ] = None
@@ -163,7 +161,7 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
     [cyan]frhsic audit scores.csv -s age --score p --control education --limit within=0.05[/cyan]
 
-    Also among people of equal education: the gap there, group by group, and a limit on it.
+    Also among people with equal education: the gap there, group by group, and a limit on it.
 
     [cyan]frhsic audit z.parquet -s age --embedding "z_*" --target income --positive ">50K"[/cyan]
 

@@ -39,7 +39,7 @@ LONGEST_LEVEL = 60
 
 @_terminal.with_fields
 def predict(
-    model: Annotated[Path, Argument(help="Model that `frhsic train` or `frhsic.save` wrote.")],
+    model: Annotated[Path, Argument(help="Model written by `frhsic train` or `frhsic.save`.")],
     table: Annotated[
         Path,
         Argument(
@@ -74,8 +74,8 @@ def predict(
     """Write the score and the prediction of a saved model for each row of a table.
 
     Columns are read as in training, and a row's score depends on that row only. Values that did not
-    occur in training are counted; a table in which most rows have one is refused. Only a model that
-    was trained with --uses-sensitive needs the sensitive attribute. Other columns are ignored.
+    occur in training are counted; if most rows have one, the command fails. Only a model that was
+    trained with --uses-sensitive needs the sensitive attribute. Other columns are ignored.
 
     [bold]Examples[/bold]
 
@@ -193,7 +193,7 @@ class Served:
         require_regular(path, "saved model")
         if not zipfile.is_zipfile(path):
             raise ValueError(
-                f"{path.name} is not a saved model; pass the file that frhsic train wrote by --out."
+                f"{path.name} is not a saved model; pass the file that frhsic train --out wrote."
             )
         model = frhsic.load(path, trusted=trusted or (), max_bytes=max_bytes)
         if getattr(model, "schema_", None) is None:

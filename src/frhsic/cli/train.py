@@ -77,8 +77,8 @@ class TrainOptions:
         str,
         Option(
             help=(
-                "Confidence with which a --limit that is a number is kept, by the upper end of the"
-                " interval of the gap; none: the estimate keeps it."
+                "Confidence of the interval of the gap whose upper end must keep a --limit that is"
+                " a number; none: only the estimate must keep it."
             )
         ),
     ] = "0.95"
@@ -176,7 +176,7 @@ def train(
 
     The model is fitted once, for all limits, and audited with and without the limit on held-out
     rows. Run [cyan]frhsic check[/cyan] first: it lists the problems of a table with the options
-    that settle them.
+    that resolve them.
 
     [bold]Examples[/bold]
 
@@ -192,7 +192,7 @@ def train(
 
     [cyan]frhsic train people.csv -t approved -s age --control education[/cyan]
 
-    Half of the gap along age among people of equal education.
+    Half of the gap along age among people with equal education.
 
     [cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.99 --aim decision
     --json[/cyan]
@@ -207,7 +207,7 @@ def train(
     [cyan]frhsic train "part-*.parquet" -t approved -s age --scheduler tcp://10.0.0.1:8786[/cyan]
 
     More rows than fit into memory, on a Dask cluster; --scheduler local uses the cores of this
-    machine. The report is made on 20,000 rows at most.
+    machine. The report uses at most 20,000 rows.
 
     [bold]Exit codes[/bold]
 
@@ -464,8 +464,8 @@ def fit_and_report(
     lost = [name for name in recipe.control or () if name not in data.X]
     if lost:
         raise ValueError(
-            f"--control {lost[0]!r} is no feature of the model: people are compared among equals in"
-            " columns that the model sees. Name it in --features, and not in --sensitive or --drop."
+            f"--control {lost[0]!r} is not a feature of the model, and controls must be. Name it in"
+            " --features, and not in --sensitive or --drop."
         )
     train, test = data.split(held_out, recipe.seed)
     groups = None if data.groups is None else data.groups[train]

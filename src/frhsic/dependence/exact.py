@@ -62,9 +62,9 @@ def hsic(
     -------
     float or Tensor
         A float; of tensors, a 0-d tensor in the wider dtype of the inputs. Sums are in float64;
-        those of float32 inputs and Gaussian kernels on a GPU with Triton are computed by kernels of
-        its own, with relative errors below 1e-5. Differentiable once, with respect to z and s, but
-        not to the kernels' bandwidths.
+        those of float32 inputs and Gaussian kernels on a GPU with Triton are computed by the
+        library's own kernels, with relative errors below 1e-5. Differentiable once, with respect to
+        z and s, but not to the kernels' bandwidths.
 
     References
     ----------

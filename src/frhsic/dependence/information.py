@@ -59,7 +59,7 @@ def mutual_information(
     Parameters
     ----------
     z, s
-        One row per observation. Every column is scaled to unit variance, far-off rows aside, which
+        One row per observation. Every column is scaled to unit variance, ignoring outliers, which
         changes the maximum norm but not the mutual information; constant columns are dropped. Of
         more than five columns of z, the fewest principal components with 95 % of the variance of
         the scaled columns are kept, at most five, since nearest neighbours are uninformative in

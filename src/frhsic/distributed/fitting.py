@@ -50,11 +50,11 @@ def fit(
     r"""Fit a ParityClassifier or a ParityRegressor to the rows of a Dask data frame.
 
     The result is fitted as by ``estimator.fit`` on one machine, and is saved, loaded and served
-    like any other. All rows make the additive part of the models, from sums of Gram matrices, and
-    measure every trade-off with its gap. Trees are trained on a random sample of at most 10 million
-    cells, half a million rows of 20 columns: each on one worker, all at once. A smaller sample,
-    which alone travels to the client, decides about types and bins of columns, functions of the
-    attributes, rounds, and the coefficients of the trade-offs.
+    like any other. All rows are used for the additive part of the models, from sums of Gram
+    matrices, and to measure every trade-off and its gap. Trees are trained on a random sample of at
+    most 10 million cells, half a million rows of 20 columns: in parallel, each on one worker. A
+    smaller sample, the only rows sent to the client, determines types and bins of columns,
+    functions of the attributes, rounds, and the coefficients of the trade-offs.
 
     Parameters
     ----------
@@ -77,9 +77,9 @@ def fit(
     sample_weight : str, optional
         Column of weights of the rows.
     key : str, optional
-        Column that identifies rows, such as a number. Its hash decides on folds and sample;
-        without it (and without groups) the number of the row in the frame does, so that rows in
-        another order give other folds.
+        Column that identifies rows, such as a number. Its hash determines folds and sample; without
+        it (and without groups) the row's number in the frame does, so that the folds depend on the
+        order of the rows.
     client : distributed.Client, optional
         The cluster; by default that of :func:`frhsic.distributed.cluster` or of the last client.
     sample_rows : int
@@ -92,11 +92,11 @@ def fit(
 
     Notes
     -----
-    The rows as numbers have to fit into the memory of all workers together. Borders of bins come
-    from the sample: a share of q of all rows is off by a standard error of
-    :math:`\sqrt{q(1 - q) / m}` with m rows of the sample, at most 0.2 % by default; so are the
-    deciles of ranks. AUC is that of scores in 1,024 ranges. Up to rounding, the model does not
-    depend on workers and partitions, and a worker that is lost changes nothing.
+    The rows as numbers must fit into the memory of all workers together. Borders of bins come from
+    the sample: a share of q of all rows is off by a standard error of :math:`\sqrt{q(1 - q) / m}`
+    with m rows of the sample, at most 0.2 % by default; so are the deciles of ranks. AUC is that of
+    scores in 1,024 ranges. Up to rounding, the model does not depend on workers and partitions,
+    even if a worker is lost.
 
     Examples
     --------

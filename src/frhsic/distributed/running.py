@@ -94,7 +94,7 @@ def audit(
     Parameters
     ----------
     frame : dask.dataframe.DataFrame
-        Rows with a missing value in one of the columns that are named are left out and counted.
+        Rows with a missing value in a named column are left out and counted.
     sensitive : str or list of str
         Columns of the sensitive attributes, as numbers.
     score : str, optional
@@ -114,8 +114,7 @@ def audit(
     Returns
     -------
     Audit
-        As of :func:`frhsic.audit`. The number of rows that it was computed from stands beside each
-        number.
+        As of :func:`frhsic.audit`. Each number states how many rows it was computed from.
 
     Notes
     -----

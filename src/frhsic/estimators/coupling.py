@@ -312,10 +312,10 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         \text{else } Z \sim p(x') \bigl(1 - r(x', s)\bigr)_+, \qquad r(x, s) = \frac{p(x \mid
         s)}{p(x)}.
 
-    Z given S = s then has the pooled law p(x) for every s, and no other way to this law leaves more
-    rows untouched. The ratio is estimated by boosted trees. S is needed to transform, too. Removed
+    Z then has the same distribution p(x) for every s, and no other way to achieve this leaves more
+    rows unchanged. The ratio is estimated by boosted trees. S is needed to transform, too. Removed
     rows of a table are exchanged among themselves, so a new table needs at least 200 rows;
-    :class:`ParityEncoder` takes rows one by one.
+    :class:`ParityEncoder` encodes rows one by one.
 
     Use Z to share tables or embeddings and to train on them. A replaced row is another person's
     row, so do not use it to decide about a person. Z is not anonymous. Share only one release, and
@@ -404,8 +404,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             information in X about y. Z depends on y in no other way.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
             Attributes that Z must be independent of, jointly, (n,) or (n, q). Named columns are
-            removed from Z. A missing value counts as a level below all others. Without attributes
-            nothing is changed, and there is a warning.
+            removed from Z. A missing value counts as a level below all others. Without attributes,
+            rows are left unchanged, with a warning.
         sample_weight : array of shape (n,), optional
             Weights of the rows when the ratio is fitted. If Z is to be used with weights, make them
             a column of X: then Z and weights are independent of S together.

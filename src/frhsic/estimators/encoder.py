@@ -217,14 +217,14 @@ class ParityEncoder(TransformerMixin, ParityModel):
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Columns of any kind, missing values too, without the sensitive attributes.
+            Columns of any kind, also with missing values, without the sensitive attributes.
         y : array or DataFrame of shape (n,) or (n, t)
             What Z should keep: labels or numbers. To share a whole table, use
             :class:`ParityCoupling`.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
             Attributes, (n,) or (n, q). Named columns are removed from the features. Rows with NaN
-            are used only for the models of y. Without attributes there is no constraint, and a
-            warning.
+            are used only for the models of y. Without attributes there is no constraint, and `fit`
+            warns.
         sample_weight : array of shape (n,), optional
             Weights of the rows, in all regressions and sums.
         groups : array of shape (n,) or the name of a column of X, optional

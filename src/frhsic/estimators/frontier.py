@@ -175,12 +175,12 @@ class Frontier:
     Performance and gaps are measured out of fold: each row by models and coefficients that were
     fitted on the rows of the other folds. All rows decide a few things that the folds share: the
     functions of the attributes, the units and the ridge of the coefficients, and where the path
-    ends; and coefficients fit predictions of models that saw the fold. Ranks
-    and decisions with folds of the user's own are measured on the first fold alone.
-    :meth:`choose` compares these same gaps, and their lower ends are those of the interval alone,
-    without the test of no gap. `benchmarks/promise.py` measures all of this together: of the limits
-    that upper ends of 95 % intervals kept, the population exceeded 10 of 852 for scores, 9 of
-    837 for ranks and 23 of 852 for decisions.
+    ends; and coefficients fit predictions of models that saw the fold. Ranks and decisions with
+    custom folds are measured on the first fold alone. :meth:`choose` compares these same gaps, and
+    their lower ends are those of the interval alone, without the test of no gap.
+    `benchmarks/promise.py` measures all of this together: of the limits that upper ends of 95 %
+    intervals kept, the population exceeded 10 of 852 for scores, 9 of 837 for ranks and 23 of 852
+    for decisions.
 
     Attributes
     ----------
@@ -399,7 +399,7 @@ class Frontier:
 
 @dataclass(frozen=True)
 class Choice:
-    """A place among the trade-offs.
+    """The chosen trade-off.
 
     Attributes
     ----------

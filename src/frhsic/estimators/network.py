@@ -198,9 +198,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
 
-        The first call fixes scales, levels, classes and what the penalty fits in advance. Adam's
-        moments start anew in each call, so pass parts of many batches. It does not stop early and
-        holds out no rows. The parameters are those of :meth:`fit`.
+        The first call fixes scales, levels, classes and what the penalty fits in advance. Each call
+        restarts Adam's moments, so pass parts of many batches. It does not stop early and holds out
+        no rows. The parameters are those of :meth:`fit`.
         """
         return self._fit(FitArguments(X, y, sensitive_features, sample_weight))
 
@@ -536,15 +536,15 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     penalty_weight : float
         λ, zero or more.
     encoder : module, callable or None
-        A module, which is copied, or a function of the number of encoded columns that makes one,
+        A module, which is copied, or a function that returns one for a number of encoded columns,
         such as ``frhsic.training.MLP(hidden=(64,))``. None is ``MLP()``, as in the paper.
     training : Training, optional
-        Epochs, batches, optimizer, early stopping: :class:`frhsic.training.Training`. None is the
+        Epochs, batches, optimizer, early stopping: :class:`frhsic.training.Training`. None uses the
         paper's.
     scaling : {"quantile", "range"}
         Numbers and attributes are scaled by ranks, or by minimum and maximum as in the paper.
     handle_unknown : {"ignore", "error"}
-        Unseen category at predict: encode as a missing one, or raise.
+        Whether `predict` encodes unseen categories as missing or raises an error.
     device, random_state
         Where to train ("auto" uses a GPU if there is one); seed of initial weights, batches and
         held-out rows.
@@ -599,9 +599,9 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     ) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
 
-        The first call fixes scales, levels, classes and what the penalty fits in advance. Adam's
-        moments start anew in each call, so pass parts of many batches. The other parameters are
-        those of :meth:`fit`.
+        The first call fixes scales, levels, classes and what the penalty fits in advance. Each call
+        restarts Adam's moments, so pass parts of many batches. The other parameters are those of
+        :meth:`fit`.
 
         Parameters
         ----------

@@ -182,8 +182,8 @@ class ParityEstimator(ParityModel, ABC):
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
             Attributes, (n,) or (n, q). Columns named by a string or a list of strings are removed
             from the features; pass the column itself, such as ``X["age"]``, to keep it. Rows with
-            NaN are used for the model of y only. Without attributes there is no constraint, and a
-            warning.
+            NaN are used for the model of y only. Without attributes there is no constraint, and
+            `fit` warns.
         control_features : array, Series, DataFrame or names of columns of X, optional
             Columns such as the occupation: in all gaps and limits, people are compared only with
             people who have the same values. Several columns are crossed, numbers with more than
@@ -611,9 +611,9 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         with the estimate if None. If no upper end keeps it, the closest trade-off among those whose
         estimates keep it is chosen, and a warning says how many rows would settle it.
     attribute_estimator : regressor, optional
-        Model of the :math:`m_k`. None is as for y with fewer trees, and only for combinations of
-        the functions that a first small model can predict from x; a model that you pass gets all of
-        them.
+        Model of the :math:`m_k`. None uses the model of y with fewer trees, and only for
+        combinations of the functions that a small first model can predict from x; your own model is
+        fitted to all of them.
     cv : int, splitter or list
         Number of folds, or custom folds as in scikit-learn: a splitter such as ``GroupKFold()``, or
         pairs (train, test). Each row must be in exactly one test set.
@@ -656,7 +656,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
     ) -> np.ndarray:
         """Return the probability of each class, (n, C). Columns that the model does not use are
-        ignored; `control_features` are needed if they are no columns of X.
+        ignored; `control_features` are needed unless they are columns of X.
         """
         scores = self._scores(X, sensitive_features, control_features)
         scores = require_scores(scores, probabilities=True)
@@ -757,7 +757,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
         self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
     ) -> np.ndarray:
         """Return predictions, (n,). Columns that the model does not use are ignored;
-        `control_features` are needed if they are no columns of X.
+        `control_features` are needed unless they are columns of X.
         """
         scores = self._scores(X, sensitive_features, control_features)
         return require_scores(scores, probabilities=False)

@@ -23,7 +23,7 @@ def hsic_interval(
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> Effect:
-    r"""Unbiased HSIC with an interval, from its approximate law at each population value.
+    r"""Unbiased HSIC with an interval, from its approximate distribution at each population value.
 
     The interval holds each :math:`\theta \ge 0` with :math:`P_\theta(\hat\theta \ge v)` and
     :math:`P_\theta(\hat\theta \le v)` at least :math:`\alpha/2`, where v is the observed value. It

@@ -83,7 +83,7 @@ def permutation_test(
     resamples
         Number B of permutations. At level .05 a test with fewer than 19 never rejects.
     random_state
-        Seed, NumPy or torch generator; None draws a seed, which the result holds.
+        Seed, NumPy or torch generator; None draws a seed, which the result stores.
     level
         Level of the test, for the threshold and for :attr:`IndependenceResult.rejected`.
     where
@@ -91,7 +91,7 @@ def permutation_test(
     groups
         Labels of rows that belong together, such as several rows of one person. Clusters of equal
         size exchange their rows of s as a whole, in the order in which they come; the level is
-        exact if clusters are independent. A cluster whose size no other has keeps its rows.
+        exact if clusters are independent. A cluster of unique size keeps its rows.
     device
         Device to compute on; by default that of the data.
 

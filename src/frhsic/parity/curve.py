@@ -32,7 +32,7 @@ class ParityCurve:
     mean
         Mean score of each bin.
     lower
-        Lower end of the *simultaneous* band: with the stated confidence the band holds the means
+        Lower end of the *simultaneous* band: with the stated confidence the band covers the means
         :math:`E[f | start \le S \le end]` of all bins at once.
     upper
         Its upper end.
@@ -92,7 +92,7 @@ def gdp_curve(
     groups: Any = None,
     confidence: float = 0.95,
 ) -> ParityCurve:
-    r"""Mean score in bins along s, with a band that holds all of them at once.
+    r"""Mean score in bins along s, with a band that covers all of them at once.
 
     The means are equal, up to noise, when the mean score does not depend on s. Use them to see at
     which values of s scores are too high or too low; :func:`gdp` summarizes them in one number.
@@ -111,9 +111,8 @@ def gdp_curve(
     -----
     The ends are those of Student's t with a correction for the skewness of the scores in all bins
     together (Johnson, 1978; Hall, 1992), or those of Clopper and Pearson (1934) for 0/1 decisions,
-    at the confidence :math:`(1 - \alpha)^{1/G}` for G bins (Šidák). Where scores have heavy
-    tails, a bin borrows from the variance of all bins. Means of bins have no bias of
-    smoothing.
+    at the confidence :math:`(1 - \alpha)^{1/G}` for G bins (Šidák). Where scores have heavy tails,
+    a bin borrows from the variance of all bins. Means of bins have no smoothing bias.
 
     Examples
     --------

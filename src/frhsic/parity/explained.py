@@ -66,8 +66,8 @@ def correlation_ratio(
 
     Zero exactly when the mean score does not depend on s, one when the score is a function of s. It
     is the square of the largest correlation of the score with any function of s. It needs no
-    bandwidth and sees a mean that oscillates with s, which :func:`gdp` at its resolution does not;
-    its standard error is larger, about :math:`1 / \sqrt n`.
+    bandwidth and detects a mean that oscillates with s, which :func:`gdp` at its resolution does
+    not; its standard error is larger, about :math:`1 / \sqrt n`.
 
     Parameters
     ----------

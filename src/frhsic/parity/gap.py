@@ -157,8 +157,8 @@ def gdp(
         One or several columns W, such as the occupation: people are compared only with people who
         have the same W. The gap is :math:`\sum_w P(w) E[|g_w(S)| \mid w]` with
         :math:`g_w(s) = E[f | S = s, w] - E[f | w]`. Several columns are crossed. Numbers with more
-        than five values are cut into fifths; strata with fewer than 50 rows, and rows with missing
-        values, are merged into "other". `controls` of the result describes the strata.
+        than five values are binned into fifths; strata with fewer than 50 rows, and rows with
+        missing values, are merged into "other". `controls` of the result describes the strata.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     sample_weight
@@ -188,16 +188,16 @@ def gdp(
     The sign is estimated by the soft sign :math:`g = 2\Phi(2x) - 1`, where x is the mean over the
     people nearby, less the overall mean, in standard errors. These are four times as many people,
     as far as their means do not differ from the local ones by more than noise (James and Stein).
-    Each local mean m adds :math:`g m` less the covariance of the two by noise, so that its
+    Each local mean m adds :math:`g m` minus the covariance of the two due to noise, so that its
     expectation is :math:`m\,E g` (Stein's identity): zero where the mean does not depend on s, and
-    never more than the gap. The upper end is the higher of two, of these signs and of those of the
-    local means themselves.
+    never more than the gap. The upper end is the higher of two: one with these signs, one with the
+    signs of the local means.
 
-    The interval is that of Student's t, with few degrees of freedom where few rows carry the
-    weight, with corrections (`frhsic.parity.interval.CORRECTIONS`): skewness (Hall, 1992); what
-    uncertain signs take away from the estimate; and, where one of two decisions is rare, the
-    largest gap :math:`2\mu(1 - \mu)` that its rate allows (Clopper and Pearson, 1934). With several
-    columns the error probability is divided among them (Bonferroni).
+    The interval is that of Student's t, with few degrees of freedom if a few rows dominate, with
+    corrections (`frhsic.parity.interval.CORRECTIONS`): skewness (Hall, 1992); what uncertain signs
+    take away from the estimate; and, where one of two decisions is rare, the largest gap
+    :math:`2\mu(1 - \mu)` that its rate allows (Clopper and Pearson, 1934). With several columns the
+    error probability is divided among them (Bonferroni).
 
     The p-value is based on random draws whose mean does not vary with s and whose sums over the
     values of s have the spread and skewness of the scores nearby (with clusters, random multiples
@@ -359,13 +359,13 @@ def rank_gap(
     groups
         Labels of rows that belong together, as in :func:`gdp`.
     s, where, sample_weight, confidence, resamples, random_state
-        As in :func:`gdp`. With ``resamples=0`` the value alone is computed.
+        As in :func:`gdp`. With ``resamples=0`` only the value is computed.
 
     Notes
     -----
     Each of the nine gaps is estimated as in :func:`gdp`; `per_column` of the result holds them. The
-    standard error counts that the deciles are estimated: moving a decile moves the gap by the mean
-    sign of the rows near it. The interval is corrected as there, but not for rare decisions.
+    standard error allows for estimated deciles: moving a decile moves the gap by the mean sign of
+    the rows near it. The interval is corrected as there, but not for rare decisions.
 
     Examples
     --------

@@ -88,15 +88,15 @@ class Penalty(nn.Module, ABC):
     Call it as ``penalty(z, s, *, scores=None, y=None)`` with z (m, d), s (m,) or (m, q), scores
     (m,), (m, 1) or (m, c) and y (m,) or (m, 1). It returns a 0-d tensor.
 
-    To write a penalty of your own, implement ``_value(batch)``, which returns a scalar. `batch` has
-    the matrices ``batch.z`` (m, d), ``batch.s`` (m, q) and, with ``needs_scores = True``,
+    To write your own penalty, implement ``_value(batch)``, which returns a scalar. `batch` has the
+    matrices ``batch.z`` (m, d), ``batch.s`` (m, q) and, with ``needs_scores = True``,
     ``batch.scores`` (m, c). Average over rows with ``batch.shares`` (m,), which sums to one: rows
     that do not count (Equal Opportunity) have share 0. If needed, implement ``_prepare(s,
     generator)`` (fit to the training rows of S) and ``adapts(epoch)`` with ``_adapt(z, s)`` (refit
     to a batch). Declare state in ``__init__`` with ``self.register_buffer(name, None)`` and assign
-    it in ``_prepare``, so that fleets can stack it and saved models can hold it. What ``_adapt``
-    changes, it changes in place, and ``adapted`` names it. List every argument in ``__init__``,
-    `condition` too, and keep it under its own name.
+    it in ``_prepare``, so that fleets can stack it and saved models can store it. ``_adapt``
+    changes state in place; name it in ``adapted``. List every argument in ``__init__``, including
+    `condition`, and store it under its own name.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ class HSIC(Penalty):
     **Which options to choose.** The defaults suit a classifier, a regressor or an encoder whose Z
     may be shared. If only the scores of this head are used, ``HSIC(0 * Linear())`` can cost less
     accuracy, but leaves S readable in Z. If there is no head, pass no scores. For the method of the
-    paper take :meth:`published`.
+    paper use :meth:`published`.
 
     Parameters
     ----------

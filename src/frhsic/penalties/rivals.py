@@ -102,7 +102,7 @@ class EIPM(Penalty):
 
     The anchors i are the first a rows of the batch, which come in random order, and ε is 1e-10.
     Zero, up to :math:`\sqrt\varepsilon`, when every smoothed conditional mean embedding is the
-    marginal one; positive by chance on a batch. With a fixed γ it does not see dependence on a
+    marginal one; positive by chance on a batch. With a fixed γ it does not detect dependence on a
     finer scale than γ.
 
     Parameters
@@ -186,8 +186,8 @@ class BinnedMMD(Penalty):
     r"""Differences between the means of Z in bins of S, :math:`\sum_b \|\bar z_b - \bar z\|^2`.
 
     Bins with fewer than two rows of the batch are left out. Zero when the mean of Z is the same in
-    all bins; dependence inside a bin is not seen. Several attributes: the sum over them. The
-    published numbers of "MMD" are those of the defaults.
+    all bins; dependence inside a bin is not detected. Several attributes: the sum over them. The
+    published numbers of "MMD" use the defaults.
 
     Parameters
     ----------
@@ -342,8 +342,8 @@ class GDP(Penalty):
         2b^2)},
 
     on the head's raw output f; z is not used. Zero when the smoothed conditional mean is constant
-    in s. It sees conditional means only, and can be lowered by shrinking the scores. With several
-    attributes or several columns of scores it is the sum over all of them.
+    in s. It measures only conditional means, and can be lowered by shrinking the scores. With
+    several attributes or several columns of scores it is the sum over all of them.
 
     Parameters
     ----------

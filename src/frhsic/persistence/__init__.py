@@ -120,16 +120,16 @@ def load(
     trusted: Collection[str] = (),
     max_bytes: int | None = None,
 ) -> Loaded:
-    """Return the fitted model of a file.
+    """Load a fitted model from a file.
 
-    It predicts what the saved one did: the synthetic rows in the file get the same scores, up to
-    1e-6 of the largest. Otherwise, or if the file is damaged or contains anything that `save` never
-    writes, a ValueError gives the reason and the versions that wrote the file.
+    It predicts the same as the saved model: the synthetic rows in the file get the same scores, up
+    to 1e-6 of the largest. Otherwise, or if the file is damaged or contains anything that `save`
+    never writes, a ValueError gives the reason and the versions that wrote the file.
 
     Parameters
     ----------
     path
-        File that :func:`save` has written.
+        File written by :func:`save`.
     kind
         The expected class, such as ``ParityClassifier``; any other class is an error. Type checkers
         then know the class of the model.

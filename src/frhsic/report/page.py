@@ -23,10 +23,11 @@ SCRIPTS = ("tables.js", "page.js")
 
 
 def render(report: Report | Audit) -> str:
-    """Return the page as text. Styles, scripts and data are inside it; it refers to no other host.
+    """Return the page as text. Styles, scripts and data are inside it; nothing is loaded from other
+    hosts.
 
-    Every text is escaped, the data is JSON with ``<``, ``>`` and ``&`` escaped, and the content
-    policy of the page admits no script but its own.
+    Every text is escaped, the data is JSON with ``<``, ``>`` and ``&`` escaped, and its content
+    security policy allows no script but its own.
 
     Examples
     --------

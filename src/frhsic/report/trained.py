@@ -58,7 +58,7 @@ def trained_report(
     settings: Settings | None = None,
     context: Context | None = None,
 ) -> Report:
-    r"""Report on a model of classes or of numbers that was fitted under a limit.
+    r"""Report on a classifier or regressor that was fitted under a limit.
 
     Of several classes, the most frequent one is reported on, and a remark gives the gaps of the
     others: a limit holds for each of them.
@@ -72,15 +72,15 @@ def trained_report(
     model
         Fitted :class:`~frhsic.ParityClassifier` or :class:`~frhsic.ParityRegressor`.
     X, y, sensitive_features, control_features
-        Rows that had no part in the fit; those without an attribute are left out and counted. A
-        model that compares people of equal controls needs these, unless X has their columns.
+        Rows that were not used in the fit; those without an attribute are left out and counted. A
+        model that compares people with equal controls needs these, unless X has their columns.
     favourable
         Label of y that is good for a person; by default the second class.
     sample_weight, groups
         Weights of the rows, and rows that belong together.
     limit, threshold, settings, context
-        As in :func:`frhsic.audit`; `limit` is checked on these rows, and is not that of the model.
-        A share is one of the gap of ``model.at(None)`` on these rows.
+        As in :func:`frhsic.audit`; `limit` is checked on these rows, and need not be that of the
+        model. A share refers to the gap of ``model.at(None)`` on these rows.
 
     Examples
     --------

@@ -158,10 +158,10 @@ class Selection:
         Parameters
         ----------
         X, y, sensitive_features
-            Rows that neither trained nor chose the model. Those without an attribute are left out.
+            Rows used neither to train nor to choose the model. Those without an attribute are left
+            out.
         groups
-            Group of each row, such as a person: intervals take groups, not rows, as independent of
-            each other.
+            Group of each row, such as a person: intervals treat groups, not rows, as independent.
         """
         rows = HeldOutRows.from_arrays(X, y, sensitive_features, groups, 0)
         scores = model_scores(self.estimator, rows.X)
@@ -350,14 +350,14 @@ def select_weight(
     gives a :class:`LowGainWarning`. On the validation rows the chosen model is the best of many, so
     its numbers there are too good. Report :meth:`Selection.evaluate` on test rows.
 
-    **What a limit on GDP promises.** The upper end of the interval of an admitted model, on the
+    **What a limit on GDP guarantees.** The upper end of the interval of an admitted model, on the
     validation rows, keeps the limit. For validation rows that are drawn independently from the
     population (or whose `groups` are), the GDP of the chosen model in that population exceeds the
     limit with a probability of at most about (1 − confidence) / 2, for means over the people who
     are neighbours along the attribute: an oscillation that is finer than the resolution of
     :func:`frhsic.parity.gdp` is not covered. A limit on HSIC is compared with the upper end of
     :func:`frhsic.independence.hsic_interval` on at most 2,000 rows, whose coverage was measured for
-    normal variables alone. Shares, and limits on the gain and on the test, promise nothing about
+    normal variables alone. Shares, and limits on the gain and on the test, guarantee nothing for
     other rows.
 
     Parameters
@@ -378,17 +378,17 @@ def select_weight(
     confidence : float, optional
         A number is kept by GDP or HSIC if the upper end of the interval keeps it, searched from the
         largest weight down; the first that misses it ends the search (fixed-sequence testing). None
-        compares the estimates. Shares and 0 are aims for the estimates.
+        compares the estimates. Shares and 0 are targets for the estimates.
     penalty_weights : sequence of float
         The grid; 0 is added as the reference.
     validation : float or (X, y, sensitive_features)
         Share of the rows to choose on instead of training, drawn at random; or such rows
         themselves, for example the latest, with their groups as a fourth part if they have any.
     groups : array of shape (n,), optional
-        Group of each row, such as a person. A group is either trained on or chosen on, and
-        intervals of GDP take groups, not rows, as independent of each other. A ``fit`` that takes
-        `groups` is given those of its rows. If `validation` holds rows, these are the groups of the
-        rows to train on.
+        Group of each row, such as a person. A group is used either for training or for validation,
+        and intervals of GDP treat groups, not rows, as independent. They are passed on to a ``fit``
+        that takes `groups`. If `validation` holds rows, these are the groups of the rows to train
+        on.
     scoring : str or callable, optional
         Name of a scikit-learn scorer, a scorer, or a function of (model, X, y) that is better when
         larger. None is a proper score: minus log loss, or minus the mean squared error of a

@@ -224,7 +224,7 @@ class TrainingData:
 
     @property
     def widths(self) -> tuple[int, int, int, int]:
-        """Columns of x, s, y and the sample weight in :meth:`table`; 0 for what is not there."""
+        """Columns of x, s, y and the sample weight in :meth:`table`; 0 if absent."""
         weights = 0 if self.sample_weight is None else 1
         return self.columns, self.s.shape[-1], 1, weights
 

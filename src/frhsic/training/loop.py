@@ -91,9 +91,9 @@ def train(
 
     Initial weights and batch order are functions of a member's seed and split alone
     (:mod:`frhsic.training.data`). The same call on the same device gives the same numbers, bit for
-    bit. In a fleet of another size a model agrees up to the rounding of sums in another order.
-    Models that fail together are trained in two halves: those that do not fit into memory, and, one
-    by one in the end, those whose modules `vmap` does not admit, such as dropout.
+    bit. In a fleet of another size a model agrees up to the rounding of sums in another order. If
+    models fail together, because they do not fit into memory or `vmap` does not support their
+    modules (such as dropout), the fleet is split into halves, down to single models.
 
     Parameters
     ----------

@@ -131,8 +131,8 @@ class Training:
     early_stopping : bool or "auto"
         Whether an estimator holds out a tenth of its rows; ``frhsic.training.train`` takes held-out
         rows with its data. A model keeps the weights of the epoch with the least task loss + λ ·
-        penalty on them. The task loss alone would choose early epochs, in which the penalty has not
-        yet worked. "auto" does so from 500 to 10,000 rows, and not for the penalties "adv" and
+        penalty on them. The task loss alone would choose early epochs, before the penalty has had
+        an effect. "auto" does so from 500 to 10,000 rows, and not for the penalties "adv" and
         "laftr", which learn during training and look small at first.
     patience : int
         A model stops after so many epochs without a smaller objective on the held-out rows, if
@@ -181,12 +181,12 @@ class Recipe(Training):
     task : {"binary", "multiclass", "regression"}
         Task, which sets the loss ℓ; see :mod:`frhsic.training.recipe`.
     penalty : Penalty, callable or None
-        Penalty, copied for every (seed, split), or a function that makes one. None trains without a
-        penalty.
+        Penalty, copied for every (seed, split), or a function that returns one. None trains without
+        a penalty.
     encoder : callable
-        Function of the number of columns that makes the encoder.
+        Function that returns the encoder for a number of columns.
     head : callable
-        Function of the width of Z and the number of outputs that makes the head.
+        Function that returns the head for a width of Z and a number of outputs.
 
     Examples
     --------

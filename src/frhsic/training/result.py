@@ -131,7 +131,7 @@ class Fleet:
     Attributes
     ----------
     members : tuple of Member
-        One for each model, in the order that was asked for.
+        One for each model, in the requested order.
     parameters : dict of str to Tensor
         Stacked along the first axis and named as in the modules: ``encoder.0.weight`` is (M, ...).
     buffers : dict of str to Tensor
@@ -182,7 +182,7 @@ class Fleet:
 
     @property
     def device(self) -> torch.device:
-        """Where the parameters lie."""
+        """Device of the parameters."""
         return next(iter(self.parameters.values())).device
 
     def transform(self, x: Tensor) -> Tensor:
@@ -204,8 +204,8 @@ class Fleet:
         """Return one model as plain modules (encoder, head), in evaluation mode, sharing no memory
         with the fleet.
 
-        If directions of Z were cut (:meth:`cuts`), the encoder is a sequence of two modules: the
-        one that was trained, and the :class:`Bottleneck`.
+        If directions of Z were dropped (:meth:`cuts`), the encoder is a sequence of two modules:
+        the one that was trained, and the :class:`Bottleneck`.
         """
         network = copy.deepcopy(self.network)
         network.load_state_dict(
@@ -217,7 +217,7 @@ class Fleet:
         return encoder, network.head
 
     def cuts(self, index: int) -> bool:
-        """Return whether directions of a model's Z were cut: it was penalized, and there were
+        """Return whether directions of a model's Z were dropped: it was penalized, and there were
         enough rows.
         """
         return (

@@ -316,7 +316,7 @@ STUDY = Study(
         samples of 24 rows; statements about encoders on 400 rows of such a law and 20 linear
         encoders. A statement that is proved cannot fail; a formula that is printed or programmed
         wrongly can. The median of left over right side says how tight a bound is. [What each
-        assumes and means](../theory.md#theorems).
+        assumes](../theory.md#theorems).
     """,
     measure=(Computation("theorems", "draws", ("name",), units, draws, {"corrected": DRAWS}),),
     claims=tuple(
