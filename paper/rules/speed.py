@@ -10,17 +10,6 @@ import pandas as pd
 from rules.records import benchmark, machine, study
 from rules.writing import power, seconds, short, two
 
-GIVEN = (
-    "rows of 20 columns",
-    "at 5 cents per core and hour",
-    "| 10⁵ | `fit` on one machine",
-    "under 1 cent",
-    "| 10⁶ | `fit`, or `distributed.fit` on 2, 4, 8, 16 workers",
-    "| 10⁷ | `distributed.fit` on 8, 16 workers",
-    "| 10⁹, extrapolated | `distributed.fit` on 128 workers | 15 to 20 minutes | 2 to 3 GB a"
-    " worker | about 2 dollars",
-    "It assumes 70 µs of a core per row",
-)
 KINDS = ("default", "frozen", "distilled", "onnx", "lightgbm")
 
 
@@ -37,6 +26,13 @@ def phrases() -> Iterator[str]:
                 f"| {run['rows']:,} | {run['columns']} | {run['workers']} | {speed:,.0f} |"
                 f" {run['peak_memory_mb']:.0f} |"
             )
+    for run in benchmark("scale_fit.jsonl").to_dict("records"):
+        yield (
+            f"`distributed.fit` of {run['rows']:,} rows of 20 columns took {run['seconds']:.0f} s on"
+            f" {run['workers']} workers with a core each; a worker held"
+            f" {max(run['peak_memory_mb']):.0f} MB at most, the client"
+            f" {run['client_peak_memory_mb']:.0f} MB"
+        )
     peers = benchmark("cpu_peers.json")
     large = benchmark("large_audit.json")
     ways = pd.DataFrame(large["ways"]).max(axis=1)
