@@ -10,6 +10,7 @@ import pandas as pd
 from rules.records import benchmark, machine, study
 from rules.writing import power, seconds, short, two
 
+GIVEN = ()
 KINDS = ("default", "frozen", "distilled", "onnx", "lightgbm")
 
 
