@@ -29,8 +29,8 @@ def phrases() -> Iterator[str]:
             )
     for run in benchmark("scale_fit.jsonl").to_dict("records"):
         yield (
-            f"`distributed.fit` of {run['rows']:,} rows of 20 columns took {run['seconds']:.0f} s on"
-            f" {run['workers']} workers with a core each; a worker held"
+            f"`distributed.fit` of {run['rows']:,} rows of 20 columns took {run['seconds']:.0f} s"
+            f" on {run['workers']} workers with a core each; a worker held"
             f" {max(run['peak_memory_mb']):.0f} MB at most, the client"
             f" {run['client_peak_memory_mb']:.0f} MB"
         )
