@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -593,11 +593,15 @@ def test_a_mean_of_numbers_has_the_interval_of_student():
 # --------------------------------------------------------------------------------------------------
 
 
+BELOW_ZERO = asdict(Number("base_rate", -0.817, 300))
+
+
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
         (("quality", 0, "value"), -0.817, "the document has the auc -0.817"),
         (("quality", 0, "value"), 1.01, "the document has the auc 1.01"),
+        (("subject", "base_rate"), BELOW_ZERO, "the document has the base_rate -0.817"),
         (("quality", 0, "constant"), float("nan"), "the document has the number nan"),
         (("rows", "used"), -1, "the document has the used -1"),
         (("attributes", 0, "all_rows", "numbers", 0, "interval", "low"), 2.0, "interval from 2"),

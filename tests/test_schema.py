@@ -163,7 +163,9 @@ def test_a_model_of_typed_dates_is_served_from_text_in_a_format():
     assert schema(cells, date_format="%m.%d.%Y %H:%M:%S")["d"].tolist() == DAYS.tolist()
 
 
-@pytest.mark.parametrize("form", ["%Q", "%s", "%d %d", "mixed", "ISO8601", "31/05/2024", "%"])
+@pytest.mark.parametrize(
+    "form", ["%Q", "%s", "%d %d", "mixed", "ISO8601", "31/05/2024", "%", "%d" * 99]
+)
 def test_a_text_that_is_no_date_format_is_refused(form):
     table = pd.DataFrame({"d": ["31/05/2024"]})
     with pytest.raises(ValueError, match=r"the date format .* cannot be used: .* as %d/%m/%Y"):

@@ -417,7 +417,7 @@ def require_dense(x: Any, name: str) -> None:
         raise TypeError(
             f"{name} is sparse ({type(x).__name__}); pass a dense array, such as {name}.toarray()."
         )
-    if np.ma.is_masked(x):
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise ValueError(
             f"{name} is a masked array with missing values; pass {name}.filled(np.nan), or drop"
             " those rows."

@@ -17,7 +17,14 @@ from frhsic.intervals import Interval
 # Fields between 0 and 1 or not negative, and measures of which this holds.
 CHANCE_FIELDS = {"pvalue", "adjusted", "confidence"}
 COUNT_FIELDS = {"rows", "given", "dropped", "used", "independent", "standard_error"}
-SHARE_KEYS = {"accuracy", "true_positive_rate", "false_positive_rate", "auc", "decision_ratio"}
+SHARE_KEYS = {
+    "accuracy",
+    "true_positive_rate",
+    "false_positive_rate",
+    "auc",
+    "decision_ratio",
+    "base_rate",
+}
 SIZE_KEYS = {"log_loss", "root_squared_error"}
 
 

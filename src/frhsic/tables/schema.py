@@ -58,6 +58,8 @@ CODE = r"^[-+]?(?:0[0-9]|[0-9]{16,}$)"
 # A column contains dates if at least this share of its distinct values look like dates.
 MOST_DATES = 0.5
 LEVELLED = ("text", "category", "identifier")
+# Characters of a date format at most.
+LONGEST_FORMAT = 100
 # Up to this many rows, levels are looked up cell by cell, which is faster than pandas' factorize.
 FEW_ROWS = 8
 _DAY = "(0?[1-9]|[12][0-9]|3[01])"
@@ -500,6 +502,9 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
     try:
         if "%" not in date_format:
             raise ValueError("it contains no %")
+        if len(date_format) > LONGEST_FORMAT:  # which pandas would compile for minutes
+            date_format = f"{date_format[:LONGEST_FORMAT]}..."
+            raise ValueError(f"it has more than {LONGEST_FORMAT} characters")
         return pd.to_datetime(cells, format=date_format, errors="coerce", utc=True)
     except (ValueError, re.error) as error:
         raise ValueError(
