@@ -4,6 +4,7 @@ file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from frhsic.tables.targets import is_positive
 
 # Fewest rows for an audit.
 LEAST_HELD_OUT = 20
+# Features that are listed by name.
+SHOWN_FEATURES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +129,24 @@ def check_file(
         separator=file.separator,
         date_format=file.date_format,
         missing=file.missing,
+        repeats=rows.repeats,
     )
     if rows.totals:
         text = totals_sentence(rows.totals)
         check.problems.append(Problem("totals", text, (), len(rows.totals), "certain"))
     return rows, check, check.examine(roles, names)
+
+
+def features_sentence(names: Sequence[str]) -> str:
+    """Return which columns are features.
+
+    Examples
+    --------
+    >>> features_sentence(["hours", "town"])
+    'Features (2): hours, town.'
+    """
+    more = f", and {len(names) - SHOWN_FEATURES:,} more" if len(names) > SHOWN_FEATURES else ""
+    return f"Features ({len(names):,}): {', '.join(names[:SHOWN_FEATURES])}{more}."
 
 
 def read_training_table(
