@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from frhsic.cli import _terminal
+from frhsic.formatting import features_sentence
 
 if TYPE_CHECKING:
     from frhsic.tables.problems import Problem
@@ -40,7 +42,7 @@ def check(
     0 the table can be used; 2 it cannot, or any other error.
     """
     from frhsic.tables.files import TableFile
-    from frhsic.tables.training import check_file, features_sentence
+    from frhsic.tables.training import check_file
 
     roles = columns.roles
     file = TableFile.open(columns.table, **vars(reading))
@@ -98,7 +100,7 @@ def settled_columns(problems: Sequence[Problem]) -> set[str]:
     """Return the columns that are no features with these options."""
     words = shlex.split(" ".join(settling_options(problems)))
     roles = ("--drop", "--groups", "--row-weights")
-    return {column for option, column in zip(words, words[1:]) if option in roles}
+    return {column for option, column in itertools.pairwise(words) if option in roles}
 
 
 def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, features: str) -> None:

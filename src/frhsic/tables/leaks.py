@@ -127,7 +127,7 @@ def is_banded(values: np.ndarray, s: np.ndarray) -> bool:
     bands = np.argsort(order)[codes]
     along = bands[np.lexsort((bands, s))]
     wrong = int((along != np.sort(bands)).sum())
-    return wrong <= (1 - NEARLY_ALL) * (len(codes) - sizes.max())
+    return wrong <= (1 - NEARLY_ALL) * (len(codes) - int(sizes.max()))
 
 
 def explained_share(values: np.ndarray, y: np.ndarray, classes: int) -> float:

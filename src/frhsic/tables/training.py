@@ -4,7 +4,6 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +20,6 @@ from frhsic.tables.targets import is_positive
 
 # Fewest rows for an audit.
 LEAST_HELD_OUT = 20
-# Features that are listed by name.
-SHOWN_FEATURES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +45,8 @@ class TrainingTable:
         Name of the target.
     dropped
         Number of rows of the table that lack the target or the column to split by, or were removed.
-    removed
-        Number of them that hold totals or repeat an earlier row.
+    removed, repeated
+        Numbers of them that hold totals, and that repeat an earlier row.
     notes
         Notes for the user.
     given
@@ -77,6 +74,7 @@ class TrainingTable:
     target_name: str
     dropped: int = 0
     removed: int = 0
+    repeated: int = 0
     notes: tuple[str, ...] = ()
     given: int = 0
     favourable: object = None
@@ -137,18 +135,6 @@ def check_file(
     return rows, check, check.examine(roles, names)
 
 
-def features_sentence(names: Sequence[str]) -> str:
-    """Return which columns are features.
-
-    Examples
-    --------
-    >>> features_sentence(["hours", "town"])
-    'Features (2): hours, town.'
-    """
-    more = f", and {len(names) - SHOWN_FEATURES:,} more" if len(names) > SHOWN_FEATURES else ""
-    return f"Features ({len(names):,}): {', '.join(names[:SHOWN_FEATURES])}{more}."
-
-
 def read_training_table(
     file: TableFile,
     roles: ColumnRoles,
@@ -188,7 +174,8 @@ def read_training_table(
         name=file.path.name,
         target_name=roles.target,
         dropped=rows.dropped,
-        removed=len(rows.totals) + rows.repeated,
+        removed=len(rows.totals),
+        repeated=rows.repeated,
         notes=tuple(notes),
         given=rows.given,
         favourable=_favourable_class(table[roles.target], codes, classes, roles.favourable),
