@@ -293,8 +293,9 @@ def test_on_a_terminal_it_ends_with_five_aligned_lines(monkeypatch, capsys, tmp_
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "note: [bold]a note"
     closing = closing_lines(report) | {"report": str(tmp_path / "report.html")}
-    assert lines[1:] == [f"{name:9}{text}" for name, text in closing.items()]
-    assert len(lines[1:]) == 5
+    assert lines[1] == "note: Features (2): skill, rank."
+    assert lines[2:] == [f"{name:9}{text}" for name, text in closing.items()]
+    assert len(lines[2:]) == 5
     assert "[red]age" in closing["gap"]
 
 
@@ -318,7 +319,7 @@ def test_a_limit_that_the_fit_does_not_meet_exits_with_1(outcome, capsys):
             model, replace(report, tradeoff=replace(report.tradeoff, met=False)), {}, as_json=True
         )
     assert ended.value.exit_code == 1
-    assert capsys.readouterr().err.startswith("The gap along [red]age goes from")
+    assert capsys.readouterr().err.startswith("In the fit, no trade-off certainly keeps the limit")
 
 
 def test_the_verdict_says_what_was_asked_and_by_how_much_the_gap_was_reduced(outcome):

@@ -571,11 +571,13 @@ def closing_lines(report: Report) -> dict[str, str]:
     ]
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
     if decided := decision_sentence(report):
-        lines["decision"] = decided
+        lines["decided"] = decided
     equal = equal_sentence(report.audit, head.attribute)
     if equal:
         lines["equal"] = f"{equal} {worst_stratum_sentence(report.audit, head.attribute)}"
-    return lines | {"rows": surety(report)}
+    hint = say("hold_out_more")
+    hints = [hint for line in head.remarks if line == hint]
+    return lines | {"rows": " ".join([surety(report), *hints])}
 
 
 def text(report: Report | Audit) -> str:
