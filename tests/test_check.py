@@ -267,10 +267,24 @@ def test_amounts_in_two_notations_are_read_where_each_has_one_meaning(tmp_path):
     assert "'$" in note
 
 
+def test_a_code_among_amounts_of_money_is_missing(tmp_path):
+    amounts = people()["income"].copy()
+    amounts[:5] = 9_999_999
+    table = people().assign(income=amounts.map("${:,.2f}".format))
+    problems, command = problems_of(table, tmp_path)
+    assert "--missing income=9999999" in [problem["option"] for problem in problems]
+    again, _ = problems_of(table, tmp_path, *shlex.split(command)[7:])
+    assert "missing code" not in [problem["kind"] for problem in again]
+    file = TableFile.open(tmp_path / "people.csv", missing=["income=9999999"])
+    data = read_training_table(file, ColumnRoles("paid", ("age",)))
+    assert data.X["income"].isna().sum() == 5
+    row = pd.DataFrame({"income": ["$9,999,999.00", "$1,250.00"], "town": "Bern"})
+    assert data.schema(row, ".")["income"].tolist()[1:] == [1250]
+    assert data.schema(row, ".")["income"].isna().tolist() == [True, False]
+
+
 def test_rows_are_repeated_only_if_they_are_in_every_column_of_the_file(tmp_path):
-    random = np.random.default_rng(4)
-    coarse = people().assign(income=random.integers(20, 60, ROWS) * 1000)
-    alike = pd.concat([coarse, coarse.head(60)], ignore_index=True)
+    alike = pd.concat([people(), people().head(60)], ignore_index=True)
     seen = pd.Series(np.resize(["04-Mar-20", "03/07/2020"], len(alike)))
     seen[ROWS:] = [f"{i % 28 + 1:02d}/05/2020" for i in range(60)]  # the same people, later
     later = alike.assign(seen=seen)

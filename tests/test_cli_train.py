@@ -151,11 +151,14 @@ YARDSTICKS = {
 
 
 def test_rows_that_train_measure_and_are_left_out_add_up_to_those_of_the_table():
-    data = data_of(groups=np.arange(300), order=np.arange(300), dropped=7, given=1018)
-    words = training._row_counts(data, 1018, 200, 80, 5).replace(",", "")
+    split = {"groups": np.arange(300), "order": np.arange(300)}
+    data = data_of(**split, dropped=10, removed=1, repeated=2, given=1021)
+    words = training._row_counts(data, 1021, 200, 80, 5).replace(",", "")
+    assert "1 (totals)" in words
+    assert "2 (repeated)" in words
     given, train, test, left_out, *reasons = map(int, re.findall(r"\d+", words))
     assert given == train + test + left_out
-    assert reasons == [7, 711, 5, 15]
+    assert reasons == [7, 1, 2, 711, 5, 15]
     assert sum(reasons) == left_out
     assert re.findall(r"\d+", training._row_counts(data_of(), 300, 200, 100, 0)) == [
         "300",

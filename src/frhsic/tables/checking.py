@@ -211,6 +211,7 @@ class TableCheck:
                 option = words_as_missing(name, wrong)
                 rows = len(wrong)
                 self.problems.append(Problem("attribute", text, (name,), rows, "error", option))
+                numbers = mask_codes(numbers, self.schema.missing.get(name, ()))
                 self.problems += number_problems(numbers)
                 attributes[name] = numbers.reindex(self.table.index)
                 continue

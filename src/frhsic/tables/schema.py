@@ -339,7 +339,10 @@ class Schema:
         for column in self.columns:
             if date_format and (column.date_format or not learned):
                 column = replace(column, date_format=date_format)
-            values[column.name] = column(self._cells(table, column.name), sign)
+            read = column(self._cells(table, column.name), sign)
+            if column.grouped:  # a code among amounts of money was text before
+                read = mask_codes(read, self.missing.get(column.name, ()))
+            values[column.name] = read
         return pd.DataFrame(values, table.index)
 
     def codes(self, table: pd.DataFrame) -> np.ndarray:
