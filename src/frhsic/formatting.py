@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import math
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-# Largest number of names that a hint lists.
+# Largest number of names that a hint or a sentence lists.
 SHOWN = 30
 
 
@@ -169,6 +169,18 @@ def rows_needed_phrase(rows: int, noun: str = "rows") -> str:
     """
     unit = 10 ** max(len(str(rows)) - 2, 0)
     return f"about {-(-rows // unit) * unit:,} {noun} in all would settle it"
+
+
+def features_sentence(names: Sequence[str]) -> str:
+    """Return which columns are features.
+
+    Examples
+    --------
+    >>> features_sentence(["hours", "town"])
+    'Features (2): hours, town.'
+    """
+    more = f", and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"Features ({len(names):,}): {', '.join(names[:SHOWN])}{more}."
 
 
 def capitalize(text: str) -> str:

@@ -634,6 +634,8 @@ class Context:
         Rows that were left out before because a value is missing.
     remarks
         Sentences of the caller that a reader should see first.
+    features
+        Columns that the score is predicted from.
     origin
         Date and time, SHA-256 of the files, and versions of the software; see :meth:`stamped`.
 
@@ -657,6 +659,7 @@ class Context:
     given: int = 0
     dropped: int = 0
     remarks: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     origin: dict[str, str] = field(default_factory=dict)
 
     def stamped(self, **files: Path | None) -> Context:

@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from frhsic._pictures import Frame
 from frhsic.auditing.results import Audit, Curve, Population, Within
-from frhsic.report.people import axis_name, curve_line, drawn_domain, drawn_extent, people_phrase
+from frhsic.report.people import (
+    axis_name,
+    curve_line,
+    drawn_domain,
+    drawn_extent,
+    people_phrase,
+    rows_phrase,
+)
 from frhsic.report.words import drift_verdict, say
 
 MOST_PICTURES = 8
@@ -69,7 +76,7 @@ def worst_stratum_sentence(audit: Audit, s: str) -> str:
         name=within.worst,
         gap=worst["gdp"],
         rows=worst.rows,
-        people=people_phrase(audit),
+        people=rows_phrase(audit),
     )
 
 
@@ -101,7 +108,7 @@ def stratum_caption(audit: Audit, s: str, name: str) -> str:
     assert within is not None
     group = within.strata[name]
     gap = group.get("gdp")
-    values = {"name": name, "s": s, "rows": group.rows, "people": people_phrase(audit)}
+    values = {"name": name, "s": s, "rows": group.rows, "people": rows_phrase(audit)}
     if gap is None:
         return say("constant_stratum", **values)
     return say("stratum", **values, gap=gap)

@@ -37,7 +37,7 @@ from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name
 from frhsic.report.equals import equal_sentence, worst_stratum_sentence
 from frhsic.report.model import Report, Stop, TradeOff
-from frhsic.report.people import people_phrase, score_noun
+from frhsic.report.people import people_phrase, rows_phrase, score_noun
 from frhsic.report.words import (
     WORDS,
     aim_sentence,
@@ -153,9 +153,26 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
 
 
 def verdict(report: Report) -> Headline:
-    """Return what the report says first: of the limit that fares worst, of the gap that has changed
-    most, or of the largest gap.
+    """Return what the report says first: that the score predicts no better than a constant, then of
+    the limit that fares worst, of the gap that has changed most, or of the largest gap.
     """
+    head = _gap_verdict(report)
+    if not _is_poor(report.audit):
+        return head
+    kind = "unclear" if head.kind == "kept" else head.kind
+    return replace(head, kind=kind, sentence=f"{say('poor')} {head.sentence}")
+
+
+def _is_poor(audit: Audit) -> bool:
+    """Whether the score is not better than a constant by two standard errors."""
+    return any(
+        quality.value - quality.constant <= 2 * (quality.standard_error or 0.0)
+        for quality in audit.quality
+        if quality.key in ("auc", "explained")
+    )
+
+
+def _gap_verdict(report: Report) -> Headline:
     audit = report.audit
     judged = sorted(
         checks(report),
@@ -169,8 +186,10 @@ def verdict(report: Report) -> Headline:
         elif first.rows_needed is not None:
             settled = say("hardly_settled")
             if first.rows_needed < FAR * first.rows:
-                settled = capitalize(rows_needed_phrase(first.rows_needed, people_phrase(audit)))
+                settled = capitalize(rows_needed_phrase(first.rows_needed, rows_phrase(audit)))
             remarks.append(f"{settled}.")
+        if first.verdict == "unclear" and report.tradeoff is not None:
+            remarks.append(say("hold_out_more"))
         remarks += split_lines(audit, first.attribute)
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
@@ -212,13 +231,18 @@ def verdict(report: Report) -> Headline:
         )
         said = (*split_lines(audit, name), *contrary)
         return Headline("none", told, name, gaps[name], said)
-    first_name, *rest = sorted(gaps, key=lambda name: -gaps[name].value)
+    ordered = sorted(gaps, key=lambda name: -gaps[name].value)
+    sentences = [gap_sentence(gaps[name], name, audit) for name in ordered]
+    if report.tradeoff is not None and any(report.tradeoff.shares):
+        shares = [percent(share) for share in report.tradeoff.shares if share is not None]
+        asked = join_names([*dict.fromkeys(shares)])
+        sentences.insert(0, say("share_not_applied", asked=asked))
     return Headline(
         "none",
-        gap_sentence(gaps[first_name], first_name, audit),
-        first_name,
-        gaps[first_name],
-        tuple(gap_sentence(gaps[name], name, audit) for name in rest),
+        sentences[0],
+        ordered[0],
+        gaps[ordered[0]],
+        tuple(sentences[1:]),
         tuple(_unlimited_reasons(report)),
     )
 
@@ -267,9 +291,7 @@ def _aim_remarks(check: LimitCheck) -> Iterator[str]:
 def _unlimited_reasons(report: Report) -> Iterator[str]:
     """Yield why no limit is judged."""
     tradeoff = report.tradeoff
-    shares = [] if tradeoff is None else [share for share in tradeoff.shares if share is not None]
-    if shares:
-        yield say("share_not_applied", asked=join_names([*dict.fromkeys(map(percent, shares))]))
+    if tradeoff is not None and any(tradeoff.shares):  # the verdict says so
         return
     if tradeoff is not None and tradeoff.limited:
         yield say("least_gap")
@@ -349,7 +371,7 @@ def surety(report: Report) -> str:
     if audit.context.people:
         counted = f"{audit.rows.used:,} {audit.context.people}"
     if audit.rows.groups is not None:
-        counted = f"{audit.rows.groups:,} {people_phrase(audit)} ({audit.rows.used:,} rows)"
+        counted = f"{audit.rows.used:,} rows in {audit.rows.groups:,} groups"
     text = say(key, confidence=audit.subject.confidence, counted=counted)
     if report.earlier is not None:
         text += say("sure_earlier", rows=report.earlier.rows.used)
@@ -361,10 +383,6 @@ def surety(report: Report) -> str:
 def unanswered_questions(report: Report) -> list[str]:
     """Return what these data cannot answer."""
     lines = []
-    for quality in report.audit.quality:  # better than a constant by two standard errors
-        gain = quality.value - quality.constant
-        if quality.key in ("auc", "explained") and gain <= 2 * (quality.standard_error or 0.0):
-            lines.append(say("poor"))
     names = " or ".join(attribute.name for attribute in report.audit.attributes)
     lines.append(say("no_cause", noun=score_noun(report.audit), names=names))
     control = control_phrase(report.audit)
@@ -414,6 +432,8 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
             )
             unit = say("point_unit") if key in SHARES else ""
             text = say("change", low=low, high=high, unit=unit) + _judgement(change)
+            if tuple(change.interval) == (0.0, 0.0):
+                text = say("unchanged")
     elif number.standard_error:
         reach = -float(ndtri(audit.subject.level / 2)) * number.standard_error
         text = f"{form(number.value - reach)} to {form(number.value + reach)}"
@@ -425,6 +445,17 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
     }
     name, meaning = (fill(COSTS[key][part], **values) for part in ("name", "meaning"))
     return Cost(key, name, meaning, was, form(number.value), text)
+
+
+def decision_sentence(report: Report) -> str:
+    """Return by which threshold decisions are judged where that is not the usual one, and that the
+    model has another.
+    """
+    subject = report.audit.subject
+    if subject.threshold in (None, 0.5) or subject.threshold_stated:
+        return ""
+    key = "rare" if report.tradeoff is None else "rare_trained"
+    return say(key, threshold=subject.threshold)
 
 
 def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[str]]:
@@ -477,7 +508,8 @@ def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
         limits = ", ".join(format_setting(limit) for limit in tradeoff.limits if limit)
         cuts = ", ".join(percent(1 - share) for share in tradeoff.shares if share is not None)
         asked = say("fitted_for", limits=limits) if limits else ""
-        asked += say("fitted_cut", cuts=cuts) if cuts else ""
+        if cuts:
+            asked += say("fitted_none" if tradeoff.points[0].chosen else "fitted_cut", cuts=cuts)
         return say("this_model", asked=asked)
     if stop.limit in ("none", "0"):
         return say("stop_none" if stop.limit == "none" else "stop_least")
@@ -538,10 +570,14 @@ def closing_lines(report: Report) -> dict[str, str]:
         for cost in costs(report)[:3]
     ]
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
+    if decided := decision_sentence(report):
+        lines["decided"] = decided
     equal = equal_sentence(report.audit, head.attribute)
     if equal:
         lines["equal"] = f"{equal} {worst_stratum_sentence(report.audit, head.attribute)}"
-    return lines | {"rows": surety(report)}
+    hint = say("hold_out_more")
+    hints = [hint for line in head.remarks if line == hint]
+    return lines | {"rows": " ".join([surety(report), *hints])}
 
 
 def text(report: Report | Audit) -> str:

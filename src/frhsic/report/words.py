@@ -49,6 +49,7 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "signed": formatting.format_difference,
     "stated": formatting.format_exact,
     "capital": capitalize,
+    "features": formatting.features_sentence,
     "count": lambda n: f"{n:,.0f}",
     "rows": lambda n: formatting.format_count(n, "row"),
     "whole": lambda share: f"{100 * share:,.0f}".replace("-", "−"),
@@ -99,7 +100,8 @@ def outcome_phrase(subject: Subject) -> str:
     target = subject.target
     if target is None:
         return "the outcome"
-    return f"“{target.name}{'' if target.positive is None else f': {target.positive}'}”"
+    named = str(target.positive).casefold() == target.name.casefold()
+    return f"“{target.name}{'' if target.positive is None or named else f': {target.positive}'}”"
 
 
 def favoured_phrase(subject: Subject) -> str:
@@ -295,13 +297,13 @@ def warnings(audit: Audit) -> list[str]:
     """
     rows, subject = audit.rows, audit.subject
     remarks = {
-        "grouped": rows.groups is not None,
-        "weighted": rows.weighted,
+        "grouped": rows.groups is not None and not rows.weighted,
+        "weighted": rows.weighted and rows.groups is None,
+        "grouped_weighted": rows.weighted and rows.groups is not None,
         "left_out": rows.independent < LEAST_ROWS,
         "sampled": rows.sample is not None,
         "dropped": rows.dropped > 0,
         "few_rows": rows.used < 500,
-        "rare": subject.threshold not in (None, 0.5) and not subject.threshold_stated,
     }
     values = {"rows": rows, "share": rows.dropped / max(rows.given, 1), "subject": subject}
     lines = [

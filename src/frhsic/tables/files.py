@@ -16,12 +16,14 @@ from frhsic import _progress
 from frhsic.formatting import did_you_mean, printable
 from frhsic.tables.columns import (
     MOST_TABLE_COLUMNS,
+    NAMED_ID,
     check_distinct,
     is_missing,
     is_text,
     mask_codes,
     missing_codes,
     quote_names,
+    repeated_rows,
 )
 from frhsic.tables.parquet import PIECE_BYTES, ParquetReader
 from frhsic.tables.text import COMPRESSED, TextReader
@@ -36,6 +38,10 @@ KEPT_ROWS = 1_000_000
 KEPT_BYTES = 256 * 2**20
 # Column of the random keys by which rows are drawn; no name of a column is equal to it.
 KEY: Any = object()
+# Column of the hashes of the cells that are not kept.
+OTHERS: Any = object()
+# Rows from which on whole numbers that all differ number the rows.
+LEAST_NUMBERED = 50
 # Characters of a reader's error that a message repeats at most.
 LONGEST_ERROR = 300
 
@@ -207,7 +213,8 @@ class FileRows:
     """Rows of a file, indexed by their place in it.
 
     `dropped` of its `given` rows lack a value where one is required, are `totals` or one of
-    `repeated` rows. `frame` holds the others, or if `is_sample` a uniform sample of them.
+    `repeated` rows. `frame` holds the others, or if `is_sample` a uniform sample of them, and
+    `others` hashes of the columns that were not kept, but for identifiers.
     """
 
     frame: pd.DataFrame
@@ -215,6 +222,7 @@ class FileRows:
     dropped: int
     totals: tuple[int, ...] = ()
     repeated: int = 0
+    others: np.ndarray | None = None
 
     @property
     def is_sample(self) -> bool:
@@ -222,10 +230,25 @@ class FileRows:
         return self.given - self.dropped > len(self.frame)
 
     def without_repeated(self) -> FileRows:
-        """Return the rows that do not repeat an earlier one in all columns."""
-        frame = self.frame.drop_duplicates()
-        repeated = len(self.frame) - len(frame)
-        return replace(self, frame=frame, dropped=self.dropped + repeated, repeated=repeated)
+        """Return the rows that do not repeat an earlier one in all columns of the file."""
+        repeats = self.repeats()
+        repeated = int(repeats.sum())
+        return replace(
+            self,
+            frame=self.frame[~repeats],
+            dropped=self.dropped + repeated,
+            repeated=repeated,
+            others=None if self.others is None else self.others[~repeats],
+        )
+
+    def repeats(self, ignored: Sequence[str] = ()) -> np.ndarray:
+        """Return which rows repeat an earlier one in all columns of the file but those that are
+        ignored.
+        """
+        frame = self.frame.drop(columns=list(ignored))
+        if self.others is not None:
+            frame[OTHERS] = self.others
+        return repeated_rows(frame)
 
     def note(self, what: str) -> list[str]:
         """Return sentences on the rows that were left out since they are repeated, and on the
@@ -285,6 +308,8 @@ def read_rows(
         Seed of the sample.
     """
     columns = list(dict.fromkeys(columns))
+    others = [name for name in file.names if name not in columns and not NAMED_ID.fullmatch(name)]
+    kept = [*columns, OTHERS] if others else columns
     required = list(dict.fromkeys(required))
     keep = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * len(columns))))
     rng = np.random.default_rng(seed)
@@ -294,9 +319,13 @@ def read_rows(
     complete = 0
     present = pd.Series(0, index=required)
     total = file.row_count() if _progress.has_listener() else None
-    for piece in file.pieces(list(dict.fromkeys([*columns, *file.label_columns]))):
+    for piece in file.pieces(list(dict.fromkeys([*columns, *others, *file.label_columns]))):
         given += len(piece)
-        piece = drop_totals(piece, totals)[columns]
+        piece = drop_totals(piece, totals)
+        if others:
+            piece = piece.copy()
+            piece[OTHERS] = _hash_rows(piece[others])
+        piece = piece[kept]
         has = pd.DataFrame({name: ~is_missing(piece[name]) for name in required}, index=piece.index)
         present += has.sum()
         rows = piece[has.all(axis=1)].copy()
@@ -320,7 +349,21 @@ def read_rows(
             " rows remain."
         )
     frame = _sample_rows(parts, keep).sort_index().drop(columns=KEY)
-    return FileRows(frame, given, given - complete, tuple(totals))
+    hashes = frame.pop(OTHERS).to_numpy() if others else None
+    return FileRows(frame, given, given - complete, tuple(totals), others=hashes)
+
+
+def _hash_rows(piece: pd.DataFrame) -> np.ndarray:
+    """Return a hash of each row, without columns that number the rows."""
+    text = piece.astype(str)
+    numbering = [
+        name
+        for name in text
+        if len(text) >= LEAST_NUMBERED
+        and text[name].is_unique
+        and text[name].str.fullmatch(r"\s*[0-9]+\s*").all()
+    ]
+    return pd.util.hash_pandas_object(text.drop(columns=numbering), index=False).to_numpy()
 
 
 def drop_totals(piece: pd.DataFrame, totals: list[int]) -> pd.DataFrame:
