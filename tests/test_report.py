@@ -503,9 +503,9 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     report = samples.full()
     found, ranked = costs(report)
     assert (found.name, found.was, found.now) == ("Found (recall)", "70.0 %", "65.5 %")
-    assert found.change == "change −6.5 to −2.5 points, worse"
+    assert found.change == "−6.5 to −2.5 points, worse"
     assert (ranked.was, ranked.now) == ("0.800", "0.782")
-    assert ranked.change == "change −0.028 to −0.0080, worse"
+    assert ranked.change == "−0.028 to −0.0080, worse"
     gain = replace(report.tradeoff.stops[2].costs[1], before=0.7, after=0.8)
     gained = costs(report, replace(report.tradeoff.stops[2], costs=(gain,)))
     assert gained[0].change.endswith(", better")
@@ -732,7 +732,7 @@ def test_what_has_not_changed_is_one_sentence():
     report = Report(result, earlier=replace(result, drift=()))
     assert other_changes(report, verdict(report)) == ([drift[2]], ["mean age"])
     (ranking,) = costs(report)  # not significant among all comparisons
-    assert ranking.change == "change +0.010 to +0.020, may be chance"
+    assert ranking.change == "+0.010 to +0.020, may be chance"
     screen = text_of(render(report))
     assert "No significant change: mean age." in screen
 
