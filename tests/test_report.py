@@ -643,7 +643,8 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
         assert "It is significant" in words.sentence(attribute.all_rows[key], usual.subject, "age")
         assert "not significant" in words.sentence(attribute.all_rows[key], strict.subject, "age")
     fine = replace(attribute.all_rows["gdp"], settings={"resolution": 0.05})
-    assert "the nearest 5 % of the people" in words.sentence(fine, usual.subject, "age")
+    said = words.resolution_sentence([fine, fine], "age")
+    assert said.count("the nearest 5 % of the people") == 1
 
 
 @pytest.mark.parametrize(

@@ -381,7 +381,7 @@ def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
     assert said in first
     assert first.count(f"“{rows.within.worst}”") == 1
     section = rest[rest.index('id="equal-1"') : rest.index('id="method"')]
-    assert "The picture shows all people, whatever their job." in first
+    assert "All people, of any job." in first
     assert section.count("<svg") == 4
     assert section.count('class="worst"') == 1
     for number in (gap, *(group["gdp"] for group in rows.within.strata.values())):
@@ -389,6 +389,10 @@ def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
     assert "explained" not in section
     assert figure(rows.within.between) in section
     assert "people of different job may be scored differently" in page
+    limited = replace(audited, limits=audited.limits[1:2])
+    first = render(Report(limited)).replace("\xa0", " ").split('id="decision"')[0]
+    assert said not in first  # the verdict has the gap among equals
+    assert said.split("; over")[1].replace(" it is ", " the gap is ") in first
     limits = [limit_sentence(check, audited) for check in audited.limits]
     assert limits[1].startswith(
         "The limit of 0.3 is kept: the gap along age among people of equal job is"

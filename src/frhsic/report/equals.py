@@ -19,9 +19,9 @@ def equal_gaps(audit: Audit, s: str) -> Within | None:
     return audit[s].all_rows.within
 
 
-def equal_sentence(audit: Audit, s: str) -> str:
-    """Return the gap among people of equal controls beside that of all people, and how they
-    differ; nothing without controls.
+def equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
+    """Return the gap among people of equal controls, unless it is known, that of all people, and
+    how they differ; nothing without controls.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -30,7 +30,7 @@ def equal_sentence(audit: Audit, s: str) -> str:
     size = change.after - change.before
     assert change.interval is not None
     text = say(
-        "equal",
+        "equal_whole" if known else "equal",
         people=people_phrase(audit),
         control=within.label,
         gap=within["gdp"],
@@ -43,9 +43,10 @@ def equal_sentence(audit: Audit, s: str) -> str:
     return text + say(key, size=abs(size), low=low, high=high)
 
 
-def first_equal_sentence(audit: Audit, s: str) -> str:
+def first_equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
     """Return the gap among people of equal controls for the first screen: beside the earlier one
-    where it is known, else beside that of all people, with the worst stratum.
+    where there is one, else beside that of all people, with the worst stratum. Its own number is
+    left out where the verdict has it.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -60,7 +61,7 @@ def first_equal_sentence(audit: Audit, s: str) -> str:
                 change=change,
                 verdict=drift_verdict(change),
             )
-    return f"{equal_sentence(audit, s)} {worst_stratum_sentence(audit, s)}"
+    return f"{equal_sentence(audit, s, known=known)} {worst_stratum_sentence(audit, s)}"
 
 
 def worst_stratum_sentence(audit: Audit, s: str) -> str:
