@@ -151,9 +151,10 @@ class Strata:
         """Return the same strata with the numbers of other rows."""
         codes = self.codes(controls)
         table = control_frame(controls)
-        lacking = table[[name for name in self._names if name in table] or list(table)]
+        if table.shape[1] > 1:  # one column may have another name
+            table = table[self._names]
         rows = np.bincount(codes, minlength=self.other + 1)
-        missing = lacking.apply(is_missing).any(axis=1).sum()
+        missing = table.apply(is_missing).any(axis=1).sum()
         return replace(self, rows=tuple(rows.tolist()), missing=int(missing))
 
     @property

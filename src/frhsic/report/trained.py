@@ -174,11 +174,11 @@ def trained_report(
         paired = tuple(rows.changes(was, now, before, after, settings))
         before = replace(before, limits=check_limits(before, stated_limits, before))
     after = replace(after, limits=check_limits(after, stated_limits, before or after, paired))
-    old = as_audited(rows.measure_outputs(free, settings), before or after)
+    old = _as_audited(rows.measure_outputs(free, settings), before or after)
     place = model.choice_.position
     new = old
     if place:
-        new = as_audited(rows.measure_outputs(every, settings), after)
+        new = _as_audited(rows.measure_outputs(every, settings), after)
     return Report(
         after,
         before=before,
@@ -193,7 +193,7 @@ def trained_report(
     )
 
 
-def as_audited(measured: _Measured, audit: Audit) -> _Measured:
+def _as_audited(measured: _Measured, audit: Audit) -> _Measured:
     """Return what was measured with the intervals of the audit where it has the same gaps; those
     of two computations can differ in the last digit.
     """
