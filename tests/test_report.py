@@ -720,6 +720,34 @@ def test_the_gap_that_is_shown_is_the_one_that_is_judged():
     assert " Gap along age" not in screen
 
 
+def test_a_page_of_one_attribute_says_nothing_of_several_and_how_many_groups_it_lists():
+    one, two = (render(Report(samples.audit(*names))) for names in (["age"], ["age", "hours"]))
+    assert "one by one and all together" not in one
+    assert "one by one and all together" in two
+    count = len(samples.audit()["age"].all_rows.curves["gdp"].trusted_groups)
+    assert f"5 of {count} groups along age: those with significant errors first" in one
+
+
+def test_rows_that_would_settle_a_limit_of_a_fit_are_held_out():
+    ends = Interval(0.02, 0.06, 0.95, "")
+    check = LimitCheck("age", "gdp", "all", 0.05, 0.04, ends, rows=1000)
+    result = replace(samples.audit(), limits=(check,))
+    fitted = Report(result, before=samples.audit(), tradeoff=samples.tradeoff())
+    assert "held-out people in all would settle it." in " ".join(verdict(fitted).remarks)
+    assert "held-out" not in " ".join(verdict(Report(result)).remarks)
+
+
+def test_the_rounding_error_of_no_decision_is_no_ratio():
+    curve = samples.audit()["age"].all_rows.curves["gdp"]
+    count = len(curve.mean)
+    means = (5e-17, *[0.3] * (count - 1))
+    curve = replace(curve, mean=means, low=(0.0,) * count, high=(0.4,) * count)
+    (ratio,) = decision_ratio({"decision_gdp": replace(curve, sparse=(False,) * count)})
+    assert ratio.value == 0
+    subject = samples.audit().subject
+    assert words.sentence(ratio, subject, "age").endswith("is 0 % of the highest.")
+
+
 def test_what_has_not_changed_is_one_sentence():
     def change(key: str, pvalue: float, adjusted: float) -> Change:
         ends = Interval(0.01, 0.02, 0.95, "")
