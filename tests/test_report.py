@@ -286,10 +286,10 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
         f"The limit of 0.05 {start}: the gap along age is {gap}, {bound}"
     )
     assert (shown.kind, shown.attribute) == (kind, "age")
-    points = format_estimate(50 * (low + high), 5)
+    points = format_estimate(50 * (low + high), 5)  # in the unit of the verdict, then in points
     assert meaning(shown, result) == (
-        f"The mean score of people of the same age differs from the overall mean by {points}"
-        " percentage points on average; allowed: 5."
+        f"The mean score of people of the same age differs from the overall mean by {gap}"
+        f" on average ({points} percentage points; allowed: 5)."
     )
     assert alarms(result) == ([] if kind == "kept" else [shown.sentence])
     ratio = limit_sentence(replace(check, key="decision_ratio", limit=0.5), result)
@@ -505,9 +505,9 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     report = samples.full()
     found, ranked = costs(report)
     assert (found.name, found.was, found.now) == ("Found (recall)", "70.0 %", "65.5 %")
-    assert found.change == "by −6.5 to −2.5 points, worse"
+    assert found.change == "−6.5 to −2.5 points, worse"
     assert (ranked.was, ranked.now) == ("0.800", "0.782")
-    assert ranked.change == "by −0.028 to −0.008, worse"
+    assert ranked.change == "−0.028 to −0.0080, worse"
     gain = replace(report.tradeoff.stops[2].costs[1], before=0.7, after=0.8)
     gained = costs(report, replace(report.tradeoff.stops[2], costs=(gain,)))
     assert gained[0].change.endswith(", better")
@@ -650,7 +650,8 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
         assert "It is significant" in words.sentence(attribute.all_rows[key], usual.subject, "age")
         assert "not significant" in words.sentence(attribute.all_rows[key], strict.subject, "age")
     fine = replace(attribute.all_rows["gdp"], settings={"resolution": 0.05})
-    assert "the nearest 5 % of the people" in words.sentence(fine, usual.subject, "age")
+    said = words.resolution_sentence([fine, fine], "age")
+    assert said.count("the nearest 5 % of the people") == 1
 
 
 @pytest.mark.parametrize(
@@ -719,11 +720,39 @@ def test_the_gap_that_is_shown_is_the_one_that_is_judged():
     assert closing_lines(ranks)["gap"] == "age, rank gap: 0.0500 → 0.0200 (0.0100 to 0.0300)"
     screen = text_of(render(ranks))
     assert (
-        "the share chosen of people of the same age differs from the overall share by 2.0" in screen
+        "the share chosen of people of the same age differs from the overall share by 0.020 on"
+        " average (2.0 percentage points; allowed: 4)." in screen
     )
-    assert "allowed: 4." in screen
     assert "Rank gap along age" in screen
     assert " Gap along age" not in screen
+
+
+def test_a_page_of_one_attribute_says_nothing_of_several_and_how_many_groups_it_lists():
+    one, two = (render(Report(samples.audit(*names))) for names in (["age"], ["age", "hours"]))
+    assert "one by one and all together" not in one
+    assert "one by one and all together" in two
+    count = len(samples.audit()["age"].all_rows.curves["gdp"].trusted_groups)
+    assert f"5 of {count} groups along age: those with significant errors first" in one
+
+
+def test_rows_that_would_settle_a_limit_of_a_fit_are_held_out():
+    ends = Interval(0.02, 0.06, 0.95, "")
+    check = LimitCheck("age", "gdp", "all", 0.05, 0.04, ends, rows=1000)
+    result = replace(samples.audit(), limits=(check,))
+    fitted = Report(result, before=samples.audit(), tradeoff=samples.tradeoff())
+    assert "held-out people in all would settle it." in " ".join(verdict(fitted).remarks)
+    assert "held-out" not in " ".join(verdict(Report(result)).remarks)
+
+
+def test_the_rounding_error_of_no_decision_is_no_ratio():
+    curve = samples.audit()["age"].all_rows.curves["gdp"]
+    count = len(curve.mean)
+    means = (5e-17, *[0.3] * (count - 1))
+    curve = replace(curve, mean=means, low=(0.0,) * count, high=(0.4,) * count)
+    (ratio,) = decision_ratio({"decision_gdp": replace(curve, sparse=(False,) * count)})
+    assert ratio.value == 0
+    subject = samples.audit().subject
+    assert words.sentence(ratio, subject, "age").endswith("is 0 % of the highest.")
 
 
 def test_what_has_not_changed_is_one_sentence():
@@ -739,7 +768,7 @@ def test_what_has_not_changed_is_one_sentence():
     report = Report(result, earlier=replace(result, drift=()))
     assert other_changes(report, verdict(report)) == ([drift[2]], ["mean age"])
     (ranking,) = costs(report)  # not significant among all comparisons
-    assert ranking.change == "by +0.01 to +0.02, may be chance"
+    assert ranking.change == "+0.010 to +0.020, may be chance"
     screen = text_of(render(report))
     assert "No significant change: mean age." in screen
 

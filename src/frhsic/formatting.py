@@ -98,9 +98,13 @@ def format_difference(value: float) -> str:
     Examples
     --------
     >>> format_difference(0.0634), format_difference(-0.5), format_difference(1234.0)
-    ('+0.063', '−0.5', '+1,200')
+    ('+0.063', '−0.50', '+1,200')
     """
-    return f"{float(f'{value:.2g}'):+,.10g}".replace("-", "−")
+    rounded = float(f"{value:.2g}")
+    decimals = 0
+    if 0 < abs(rounded) < 10:
+        decimals = 1 - math.floor(math.log10(abs(rounded)) + 1e-12)
+    return f"{rounded:+,.{decimals}f}".replace("-", "−")
 
 
 def points(share: float) -> str:

@@ -409,7 +409,8 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
     if curve is None or max(curve.mean[i] for i in curve.trusted_groups) == 0:
         return []
     means, low, high = (
-        np.array(values)[curve.trusted_groups] for values in (curve.mean, curve.low, curve.high)
+        np.round(np.array(values)[curve.trusted_groups], 12)  # without the rounding error of a 0
+        for values in (curve.mean, curve.low, curve.high)
     )
     ends = max(low.min(), 0.0) / high.max(), min(high.min() / max(low.max(), 1e-12), 1.0)
     interval = Interval(float(ends[0]), float(ends[1]), curve.confidence, "band")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from frhsic._pictures import Frame
+from frhsic._pictures import Frame, Line
 from frhsic.auditing.results import Audit, Curve, Population, Within
 from frhsic.report.people import (
     axis_name,
@@ -26,44 +26,53 @@ def equal_gaps(audit: Audit, s: str) -> Within | None:
     return audit[s].all_rows.within
 
 
-def equal_sentence(audit: Audit, s: str) -> str:
-    """Return the gap among people of equal controls beside that of all people, and how they
-    differ; nothing without controls.
+def equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
+    """Return the gap among people of equal controls, unless it is known, that of all people, and
+    how they differ; nothing without controls.
     """
     within = equal_gaps(audit, s)
     if within is None:
         return ""
     change = within.differences[0]
-    key = "equal_differs" if change.significant else "equal_alike"
+    size = change.after - change.before
+    assert change.interval is not None
     text = say(
-        "equal",
+        "equal_whole" if known else "equal",
         people=people_phrase(audit),
         control=within.label,
         gap=within["gdp"],
         whole=audit[s].all_rows["gdp"],
     )
-    return text + say(key, size=change.after - change.before, ends=change.interval)
+    if not change.significant:
+        return text + say("equal_alike", size=size, ends=change.interval)
+    low, high = sorted(abs(end) for end in change.interval)
+    key = "equal_larger" if size < 0 else "equal_smaller"
+    return text + say(key, size=abs(size), low=low, high=high)
 
 
-def first_equal_sentence(audit: Audit, s: str) -> str:
-    """Return the gap among people of equal controls in short, for the first screen: beside that of
-    all people, or beside the earlier one where it is known.
+def first_equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
+    """Return the gap among people of equal controls for the first screen: beside the earlier one
+    where there is one, else beside that of all people, with the worst stratum. Its own number is
+    left out where the verdict has it.
     """
     within = equal_gaps(audit, s)
     if within is None:
         return ""
-    values = {"people": people_phrase(audit), "control": within.label, "gap": within["gdp"]}
     for change in audit.drift:
         if (change.key, change.attribute) == ("within", s):
-            return say("equal_since", **values, change=change, verdict=drift_verdict(change))
-    worst = ""
-    if within.worst is not None:
-        worst = say("equal_worst", name=within.worst, gap=within.strata[within.worst]["gdp"])
-    return say("equal_first", **values, whole=audit[s].all_rows["gdp"], worst=worst)
+            return say(
+                "equal_since",
+                people=people_phrase(audit),
+                control=within.label,
+                gap=within["gdp"],
+                change=change,
+                verdict=drift_verdict(change),
+            )
+    return f"{equal_sentence(audit, s, known=known)} {worst_stratum_sentence(audit, s)}"
 
 
 def worst_stratum_sentence(audit: Audit, s: str) -> str:
-    """Return the stratum with the largest gap, or say that none is significant by itself."""
+    """Return the largest of the significant gaps of strata, or say that none is significant."""
     within = equal_gaps(audit, s)
     if within is None:
         return ""
@@ -86,8 +95,25 @@ def parts_sentence(audit: Audit, s: str) -> str:
     if within is None:
         return ""
     whole = audit[s].all_rows["gdp"].value
-    parts = {"inside": whole - within.between, "between": within.between}
-    return say("equal_parts", whole=whole, control=within.label, **parts)
+    return say(
+        "equal_parts",
+        people=people_phrase(audit),
+        control=within.label,
+        whole=whole,
+        inside=whole - within.between,
+        between=within.between,
+        gap=within["gdp"].value,
+    )
+
+
+def picture_note(audit: Audit, s: str) -> str:
+    """Return who the picture of the first screen shows, where the verdict is on people of equal
+    controls.
+    """
+    within = equal_gaps(audit, s)
+    if within is None:
+        return ""
+    return say("drawn_all", people=people_phrase(audit), control=within.label)
 
 
 def sorted_strata(within: Within) -> list[tuple[str, Population]]:
@@ -116,7 +142,8 @@ def stratum_caption(audit: Audit, s: str, name: str) -> str:
 
 def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
     """Return name and curve of each stratum: how far the mean score lies from that of the stratum.
-    All curves have one scale.
+    All curves have one scale: that of the largest stratum and of means over enough people. What
+    lies beyond it is cut off.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -124,14 +151,30 @@ def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
     attribute = audit[s]
     curves = {name: center_curve(group.curves["gdp"]) for name, group in sorted_strata(within)}
     domain, cut = drawn_domain(attribute, attribute.all_rows.curves["gdp"])
-    extent = drawn_extent([*curves.values()], [], attribute.law)
+    means = [
+        mean
+        for curve in curves.values()
+        for mean, sparse in zip(curve.mean, curve.sparse)
+        if not sparse
+    ]
+    largest = max(within.strata, key=lambda name: within.strata[name].rows)
+    extent = drawn_extent([curves[largest]], means, attribute.law)
     pictures = []
     for name, curve in curves.items():
         names = s + cut, axis_name(audit), say("drawn_stratum", s=s, name=name)
         frame = Frame(domain, extent, names, 300, 200, small=True)
-        line = curve_line("after", curve, domain)
+        line = cut_line(curve_line("after", curve, domain), extent)
         pictures.append((name, frame.svg([line] if line.x else [], level=(0.0, ""))))
     return pictures
+
+
+def cut_line(line: Line, extent: tuple[float, float]) -> Line:
+    """Return a line and its band as far as they lie within the ends of a picture."""
+
+    def cut(values: Sequence[float]) -> tuple[float, ...]:
+        return tuple(min(max(value, extent[0]), extent[1]) for value in values)
+
+    return replace(line, y=cut(line.y), low=cut(line.low), high=cut(line.high))
 
 
 def center_curve(curve: Curve) -> Curve:

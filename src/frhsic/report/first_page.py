@@ -186,7 +186,10 @@ def _gap_verdict(report: Report) -> Headline:
         elif first.rows_needed is not None:
             settled = say("hardly_settled")
             if first.rows_needed < FAR * first.rows:
-                settled = capitalize(rows_needed_phrase(first.rows_needed, rows_phrase(audit)))
+                noun = rows_phrase(audit)
+                if report.tradeoff is not None:
+                    noun = say("held_out", people=noun)
+                settled = capitalize(rows_needed_phrase(first.rows_needed, noun))
             remarks.append(f"{settled}.")
         if first.verdict == "unclear" and report.tradeoff is not None:
             remarks.append(say("hold_out_more"))
@@ -296,8 +299,9 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
     if tradeoff is not None and tradeoff.limited:
         yield say("least_gap")
         for change in tradeoff.changes:
-            what = gap_phrase(tradeoff.measure_name, change.attribute)
-            what = capitalize(what + condition_phrase(tradeoff.condition, report.audit))
+            among = "equal" if tradeoff.controls else tradeoff.condition
+            what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
+            what = capitalize(what + condition_phrase(among, report.audit))
             yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
         return
     yield say("no_limit")
@@ -337,8 +341,8 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
 
 
 def meaning(head: Headline, audit: Audit) -> str:
-    """Return what the gap of a verdict says in plain words, in percentage points where it is one of
-    chances or shares, and what is allowed.
+    """Return what the gap of a verdict says in plain words, also in percentage points where it is
+    one of chances or shares, and what is allowed.
     """
     subject, s, gap = audit.subject, head.attribute, head.gap
     if gap is None or gap.value == 0 or gap.key not in GAP_MEANINGS:
@@ -346,13 +350,13 @@ def meaning(head: Headline, audit: Audit) -> str:
     shares = subject.chances or gap.key not in ("gdp", "within")
     scale = 100 if shares else 1
     limit = None if head.limit is None else scale * head.limit
-    size = format_estimate(scale * gap.value, limit)
+    size = format_estimate(gap.value, head.limit)
     spread = audit[s].all_rows.get("standardized_gdp")
+    allowed = "" if limit is None else say("allowed", limit=limit)
     if shares:
-        size += say("points")
+        allowed = say("points", size=format_estimate(scale * gap.value, limit), allowed=allowed)
     elif spread:
         size += say("deviations", spread=spread, noun=score_noun(audit))
-    allowed = "" if limit is None else say("allowed", limit=limit)
     values = {"s": s, "size": size, "allowed": allowed, "threshold": subject.threshold}
     return fill(
         GAP_MEANINGS[gap.key],
@@ -494,7 +498,7 @@ def frontier_picture(tradeoff: TradeOff) -> str:
     every = [*tradeoff.points, tradeoff.before, tradeoff.after]
     pairs = [(point.gaps[i].value, point.performance) for point in every]
     (chosen,) = [pair for pair, point in zip(pairs, tradeoff.points) if point.chosen]
-    gap = gap_name(tradeoff.measure_name, tradeoff.attributes[i])
+    gap = gap_name(tradeoff.measure_name, tradeoff.attributes[i], tradeoff.controls or "")
     names = gap, WORDS["measures"][tradeoff.measure]
     return tradeoff_svg(pairs[:-2], names, dots=pairs[-2:], chosen=chosen)
 
@@ -563,7 +567,8 @@ def closing_lines(report: Report) -> dict[str, str]:
         for change in (*paired, *report.changes, *report.audit.drift):
             if (change.key, change.attribute) == (gap.key, head.attribute):
                 was = f"{figure(change.before)} → "
-        name = "" if gap.key == "gdp" else f", {measure_label(gap.key).lower()}"
+        label = measure_label(gap.key, control_phrase(report.audit))
+        name = "" if gap.key == "gdp" else f", {label[:1].lower()}{label[1:]}"
         lines["gap"] = f"{head.attribute}{name}: {was}{format_interval(gap.value, *gap.interval)}"
     shown = [
         f"{cost.name} {cost.was} → {cost.now}" if cost.was else f"{cost.name} {cost.now}"

@@ -11,7 +11,15 @@ from frhsic._pictures import Frame, Line, curve_svg, padded_range
 from frhsic.auditing.results import AttributeAudit, Audit, Curve, Law, Quality
 from frhsic.formatting import format_interval
 from frhsic.report.model import Report, Stop
-from frhsic.report.words import group_phrase, is_significant, outcome_phrase, say, score_phrase
+from frhsic.report.words import (
+    WORDS,
+    fill,
+    group_phrase,
+    is_significant,
+    outcome_phrase,
+    say,
+    score_phrase,
+)
 
 MOST_GROUPS = 5
 
@@ -283,6 +291,21 @@ def groups(report: Report, s: str) -> list[Group]:
         outcome = _actual(attribute, i), _error(attribute, i, report.audit)
         worst_groups.append(Group(where, curve.rows[i], was, curve.mean[i], apart, *outcome))
     return worst_groups
+
+
+def groups_note(report: Report, s: str) -> str:
+    """Return which of the groups are shown, and in which order."""
+    audit, words = report.audit, WORDS["page"]
+    count = len(audit[s].all_rows.curves["gdp"].trusted_groups)
+    target = audit.subject.target
+    known = target is not None and target.favours_high is not None
+    return fill(
+        words["groups_note"],
+        s=s,
+        shown=min(count, MOST_GROUPS),
+        count=count,
+        order=words["groups_order"] if known else "",
+    )
 
 
 def worst_sentence(report: Report, s: str) -> str:

@@ -111,11 +111,11 @@ def favoured_phrase(subject: Subject) -> str:
     return f"the good outcome “{subject.target.name}: {subject.target.favourable}”"
 
 
-def measure_label(key: str) -> str:
+def measure_label(key: str, control: str = "controls") -> str:
     """Return the name of a number; of an unknown one, its key."""
     plain = plain_measure(key)
     name = LABELS.get(plain, plain)
-    return name if plain == key else say("among_equals", name=name)
+    return name if plain == key else say("among_equals", name=name, control=control)
 
 
 def plain_measure(key: str) -> str:
@@ -124,13 +124,14 @@ def plain_measure(key: str) -> str:
     return "gdp" if key == prefix else key.removeprefix(f"{prefix}.")
 
 
-def gap_name(key: str, s: str) -> str:
-    """Return what is limited, such as “rank gap along age”; of the score, “gap along age”."""
+def gap_name(key: str, s: str, control: str = "") -> str:
+    """Return what is limited, such as “rank gap along age”; of the score, “gap along age”; with a
+    control, “gap along age, equal education”.
+    """
     plain = plain_measure(key)
     name = "gap" if plain == "gdp" else LABELS[plain]
-    if plain != key:
-        name = say("among_equals", name=name)
-    return f"{name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
+    name = f"{name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
+    return name if plain == key else say("among_equals", name=name, control=control)
 
 
 def gap_phrase(key: str, s: str) -> str:
@@ -161,16 +162,19 @@ def adjusted_phrase(number: Number) -> str:
     return "" if number.adjusted is None else say("adjusted", p=number.adjusted)
 
 
-def resolution_sentence(number: Number, s: str) -> str:
-    """Return over how many people a gap averages the mean score, to follow on its sentence."""
-    share = number.settings.get("resolution", 0.0)
-    return say("averaged", s=s, share=share) if share else ""
+def resolution_sentence(numbers: Sequence[Number], s: str) -> str:
+    """Return over how many people gaps average the mean score; nothing where values are compared
+    themselves.
+    """
+    shares = {float(number.settings.get("resolution", 0.0)) for number in numbers}
+    texts = [say("averaged", s=s, share=share) for share in sorted(shares) if share]
+    return " ".join(dict.fromkeys(texts))
 
 
 def sentence(number: Number, subject: Subject, s: str) -> str:
     """Return the sentence of a number about `subject` and the attribute named `s`."""
     if number.value == 0 and number.key in GAP_LABELS:
-        return say("is_zero", name=measure_label(number.key)) + resolution_sentence(number, s)
+        return say("is_zero", name=measure_label(number.key))
     null, pvalue = number.under_independence, number.pvalue
     tails = {
         "shuffled": null is not None and say("shuffled", s=s, null=null),
@@ -183,7 +187,6 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
                 adjusted=adjusted_phrase(number),
             )
         ),
-        "averaged": resolution_sentence(number, s),
     }
     text = fill(
         SENTENCES.get(number.key, "{key}: {value:figure}."),
@@ -193,7 +196,9 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
         s=s,
         y="target" if subject.target is None else subject.target.name,
         value=number.value,
-        share="nothing" if number.value <= 0 else percent(number.value),
+        share="nothing"
+        if number.value <= 0 and number.key not in RATIOS
+        else percent(number.value),
         threshold=0.5 if subject.threshold is None else subject.threshold,
         **{name: tail or "" for name, tail in tails.items()},
     )
