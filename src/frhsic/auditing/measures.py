@@ -407,7 +407,7 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
     no ratio without decisions.
     """
     curve = curves.get("decision_gdp")
-    if curve is None or max(curve.mean[i] for i in curve.trusted_groups) == 0:
+    if curve is None or max(curve.mean[i] for i in curve.trusted_groups) < NO_SHARE:
         return []
     means, low, high = (
         np.array(values)[curve.trusted_groups] for values in (curve.mean, curve.low, curve.high)
