@@ -384,3 +384,14 @@ def test_the_features_that_remain_are_listed(tmp_path):
     people().assign(born=2000 - people()["age"], wave=1).to_csv(path, index=False)
     shown = CliRunner().invoke(app, ["check", str(path), "-t", "paid", "-s", "age"]).stdout
     assert shown.splitlines()[-1] == "Features (2): income, town."
+
+
+def test_a_column_that_was_not_examined_asks_for_another_check(tmp_path):
+    path = tmp_path / "t.csv"
+    dates = pd.date_range("2020-01-01", periods=ROWS).strftime("%m/%d/%Y")
+    people().assign(seen=dates).to_csv(path, index=False)
+    command = ["check", str(path), "-t", "paid", "-s", "age"]
+    first = CliRunner().invoke(app, command).stdout
+    assert "Run check again with these options first: 'seen' was not examined" in first
+    again = CliRunner().invoke(app, [*command, "--date-format", "%m/%d/%Y"]).stdout
+    assert "Run check again" not in again

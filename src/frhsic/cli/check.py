@@ -107,6 +107,8 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, featu
     from rich.table import Table
     from rich.text import Text
 
+    from frhsic.tables.columns import quote_names
+
     terminal = _terminal.console()
     styles = {"error": "bold red", "likely": "bold yellow", "possible": "cyan", "certain": "dim"}
     table = Table("", "rows", "problem", "option", box=None, padding=(0, 2, 0, 0))
@@ -128,6 +130,19 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, featu
         return
     terminal.print(Text("Run next:", style="bold"))
     terminal.print(Text(command), soft_wrap=True)
+    unread = [
+        problem.columns[0]
+        for problem in problems
+        if problem.kind in ("unreadable", "text in numbers") and "--drop" not in problem.option
+    ]
+    if unread:
+        terminal.print(
+            Text(
+                f"Run check again with these options first: {quote_names(unread)}"
+                f" {'was' if len(unread) == 1 else 'were'} not examined as numbers or dates."
+            ),
+            soft_wrap=True,
+        )
     terminal.print(Text(features), soft_wrap=True)
     if any(problem.certainty == "possible" for problem in problems):
         terminal.print("Options of possible problems are not in the command.")

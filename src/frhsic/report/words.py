@@ -327,7 +327,7 @@ def warnings(audit: Audit) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def banded_sentence(attribute: AttributeAudit, audit: Audit) -> str:
+def banded_sentence(attribute: AttributeAudit, audit: Audit, noun: str) -> str:
     r"""Return what bands of an attribute show, as a spreadsheet would compute it, and what chance
     alone shows there, :math:`\sqrt{2 / \pi} \, \sigma \sum_b \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}`
     for scores with standard deviation :math:`\sigma`; nothing for weighted or grouped rows.
@@ -347,7 +347,8 @@ def banded_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     spread = math.sqrt(shares @ (np.array(law.values) - law.mean) ** 2)
     errors = np.sqrt(np.maximum(1 / sizes - 1 / total, 0.0))
     chance = math.sqrt(2 / math.pi) * spread * float(sizes @ errors) / total
-    return say("banded", s=attribute.name, bands=len(sizes), shown=shown, chance=chance, gap=gap)
+    values = {"shown": shown, "chance": chance, "gap": gap, "noun": noun}
+    return say("banded", s=attribute.name, bands=len(sizes), **values)
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -292,6 +292,7 @@ def read_rows(
     *,
     required: Sequence[str] = (),
     seed: int = 0,
+    whole: bool = False,
 ) -> FileRows:
     """Read the rows of a file that have the required values; of a long file, a uniform sample is
     kept.
@@ -306,10 +307,16 @@ def read_rows(
         Columns whose missing values drop a row.
     seed
         Seed of the sample.
+    whole
+        Whether the other columns are hashed, so that repeated rows can be found.
     """
     columns = list(dict.fromkeys(columns))
-    others = [name for name in file.names if name not in columns and not NAMED_ID.fullmatch(name)]
-    kept = [*columns, OTHERS] if others else columns
+    looked_at = list(dict.fromkeys([*columns, *file.label_columns]))
+    others = [
+        name
+        for name in file.names
+        if whole and name not in columns and not NAMED_ID.fullmatch(name)
+    ]
     required = list(dict.fromkeys(required))
     keep = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * len(columns))))
     rng = np.random.default_rng(seed)
@@ -319,13 +326,12 @@ def read_rows(
     complete = 0
     present = pd.Series(0, index=required)
     total = file.row_count() if _progress.has_listener() else None
-    for piece in file.pieces(list(dict.fromkeys([*columns, *others, *file.label_columns]))):
-        given += len(piece)
-        piece = drop_totals(piece, totals)
+    for whole_piece in file.pieces(list(dict.fromkeys([*looked_at, *others]))):
+        given += len(whole_piece)
+        piece = drop_totals(whole_piece[looked_at], totals)[columns]
         if others:
             piece = piece.copy()
-            piece[OTHERS] = _hash_rows(piece[others])
-        piece = piece[kept]
+            piece[OTHERS] = _hash_rows(whole_piece.loc[piece.index, others])
         has = pd.DataFrame({name: ~is_missing(piece[name]) for name in required}, index=piece.index)
         present += has.sum()
         rows = piece[has.all(axis=1)].copy()
@@ -363,7 +369,10 @@ def _hash_rows(piece: pd.DataFrame) -> np.ndarray:
         and text[name].is_unique
         and text[name].str.fullmatch(r"\s*[0-9]+\s*").all()
     ]
-    return pd.util.hash_pandas_object(text.drop(columns=numbering), index=False).to_numpy()
+    text = text.drop(columns=numbering)
+    if text.shape[1] == 0:
+        return np.zeros(len(text), dtype=np.uint64)
+    return pd.util.hash_pandas_object(text, index=False).to_numpy()
 
 
 def drop_totals(piece: pd.DataFrame, totals: list[int]) -> pd.DataFrame:

@@ -135,7 +135,7 @@ def explained_share(values: np.ndarray, y: np.ndarray, classes: int) -> float:
     classes, that a column takes away by its values or, of two classes, by one threshold.
     """
     if not classes:
-        return _explained_variance(values, y)
+        return _share_of_variance(values, y)
     codes = y.astype(np.int64)
     places, known = pd.factorize(values, sort=True)
     counts = np.bincount((places + 1) * classes + codes, minlength=(len(known) + 1) * classes)
@@ -155,7 +155,7 @@ def explained_share(values: np.ndarray, y: np.ndarray, classes: int) -> float:
     return 1 - errors / wrong
 
 
-def _explained_variance(values: np.ndarray, y: np.ndarray) -> float:
+def _share_of_variance(values: np.ndarray, y: np.ndarray) -> float:
     """Return the squared rank correlation of a number with y, or the share of the variance of y
     that is between the levels of text.
     """
@@ -167,7 +167,7 @@ def _explained_variance(values: np.ndarray, y: np.ndarray) -> float:
 
 
 def _predicts_number(name: str, values: np.ndarray, y: np.ndarray) -> str:
-    return _alone(name) if _explained_variance(values, y) >= NEARLY_ALL else ""
+    return _alone(name) if _share_of_variance(values, y) >= NEARLY_ALL else ""
 
 
 def _predicts_class(name: str, values: np.ndarray, codes: np.ndarray, classes: int) -> str:

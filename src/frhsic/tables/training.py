@@ -118,7 +118,7 @@ def check_file(
 ) -> tuple[FileRows, TableCheck, Examined]:
     """Read the rows of a file that can be used, and look for problems of all its columns."""
     names = roles.find_features(file.names, file.path.name)
-    rows = read_rows(file, roles.columns(names), required=roles.required, seed=seed)
+    rows = read_rows(file, roles.columns(names), required=roles.required, seed=seed, whole=True)
     if roles.drop_repeated:
         rows = rows.without_repeated()
     check = TableCheck.from_cells(
