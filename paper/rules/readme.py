@@ -35,8 +35,8 @@ def phrases() -> Iterator[str]:
     trees, *networks = (by_base["closed form", base] for base in ("trees", *BASES[:2]))
     yield (
         f"in {own.ahead} of {sum(own)} cells (a cell is one table with one base model), and another"
-        f" method costs less in {own.behind}, counting differences above one standard error. On trees"
-            f" it is ahead in {trees.ahead} of {sum(trees)}, on networks in"
+        f" method costs less in {own.behind}, counting differences above one standard error. On"
+        f" trees it is ahead in {trees.ahead} of {sum(trees)}, on networks in"
         f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))}"
     )
     own = standing_of("closed form, decisions", cells, decisions, False)
