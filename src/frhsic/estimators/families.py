@@ -174,7 +174,9 @@ class Family(ABC):
         return units.standard(sample.y)
 
     def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
-        """Return half the mean second derivative of the loss, weighted by the shares of the rows."""
+        """Return half the mean second derivative of the loss, weighted by the shares of the
+        rows.
+        """
         return 1.0
 
     @abstractmethod

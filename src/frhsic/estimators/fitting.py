@@ -267,7 +267,9 @@ class ParityModel(BaseEstimator):
         return cross_fit(model, X, targets, rows, self.n_jobs)
 
     def _fit_without_attributes(self, rows: FitRows, outcome: Response) -> None:
-        """Fit only the regression of y; a model passed by the user is fitted on all rows at once."""
+        """Fit only the regression of y; a model passed by the user is fitted on all rows at
+        once.
+        """
         if self.estimator is None:
             self._fit_regressions(rows, [outcome], [])
             return

@@ -390,7 +390,9 @@ class Frontier:
         return np.asarray(np.max(excess, axis=0))
 
     def _rows_to_settle(self, place: int, name: str, limit: Limit) -> int:
-        """Return how many rows would show that a trade-off meets a numeric limit; 0 for a target."""
+        """Return how many rows would show that a trade-off meets a numeric limit; 0 for a
+        target.
+        """
         if limit.is_aim:
             return 0
         gap = self.gaps[name][place]

@@ -328,7 +328,9 @@ def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
 def solve_prototypes(
     start: Prototypes, rows: SolverRows, tolerance: float, precision: float = SEARCH.exact
 ) -> Prototypes:
-    """Minimise F from a start: descend, and halve ε until the assignment is nearly deterministic."""
+    """Minimise F from a start: descend, and halve ε until the assignment is nearly
+    deterministic.
+    """
     # fewer rows than K + 1, each with a certain choice, have no mean of m that is 0
     least = (rows.means.shape[1] + 1) / len(rows.weights)
     current = with_multipliers(replace(start, tolerance=tolerance), rows, SEARCH.rough)

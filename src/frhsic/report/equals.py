@@ -1,4 +1,6 @@
-"""Gaps among people of equal controls: beside that of all people, and stratum by stratum."""
+"""Gaps among people with the same controls: next to the gap among all people, and stratum by
+stratum.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,17 @@ from frhsic.report.people import axis_name, curve_line, drawn_domain, drawn_exte
 from frhsic.report.words import drift_verdict, say
 
 MOST_PICTURES = 8
-"""Number of strata whose curves are shown at once; others are folded."""
+"""Number of strata whose curves are shown at first; others are collapsed."""
 
 
 def equal_gaps(audit: Audit, s: str) -> Within | None:
-    """Return the gaps along an attribute among people of equal controls."""
+    """Return the gaps along an attribute among people with the same controls."""
     return audit[s].all_rows.within
 
 
 def equal_sentence(audit: Audit, s: str) -> str:
-    """Return the gap among people of equal controls beside that of all people, and how they
-    differ; nothing without controls.
+    """Return the gap among people with the same controls next to the gap among all people, and
+    their difference; empty without controls.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -39,8 +41,8 @@ def equal_sentence(audit: Audit, s: str) -> str:
 
 
 def first_equal_sentence(audit: Audit, s: str) -> str:
-    """Return the gap among people of equal controls in short, for the first screen: beside that of
-    all people, or beside the earlier one where it is known.
+    """Return a short statement, for the first screen, of the gap among people with the same
+    controls, next to the gap among all people or, if known, the earlier one.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -84,8 +86,8 @@ def parts_sentence(audit: Audit, s: str) -> str:
 
 
 def sorted_strata(within: Within) -> list[tuple[str, Population]]:
-    """Return the strata: those with a significant gap first, the largest gap before others, then
-    those with more people.
+    """Return the strata: first those with a significant gap, the largest first, then the others,
+    the most people first.
     """
 
     def weight(named: tuple[str, Population]) -> tuple[float, int]:
@@ -108,8 +110,8 @@ def stratum_caption(audit: Audit, s: str, name: str) -> str:
 
 
 def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
-    """Return name and curve of each stratum: how far the mean score lies from that of the stratum.
-    All curves have one scale.
+    """Return name and curve of each stratum: the mean score minus that of the stratum. All curves
+    have the same scale.
     """
     within = equal_gaps(audit, s)
     if within is None:
