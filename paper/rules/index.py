@@ -23,12 +23,12 @@ def phrases() -> Iterator[str]:
     own = standing_of("closed form", cells, scores, False)
     on_trees = standings(cells, scores, False)["closed form", "trees"]
     yield (
-        f"by more than one standard error, in {own.ahead} of {sum(own)} cells (cell: table and base"
-        f" model), {on_trees.ahead} of them on trees, and more than the best in {own.behind}"
+        f"in {own.ahead} of {sum(own)} cells (a cell is one table with one base model),"
+        f" {on_trees.ahead} of them on trees. In {own.behind}, another method costs less."
     )
 
 
 def fresh_tables() -> str:
     """Return on how many tables the comparison could be made."""
     tables = {table for _, _, table in gaining(on_tables(FRESH))}
-    return f"On {WORDS[len(tables)]} fresh tables and the same base models,"
+    return f"On {WORDS[len(tables)]} tables not used before, with the same base models,"

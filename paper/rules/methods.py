@@ -62,7 +62,8 @@ def phrases() -> Iterator[str]:
     yield (
         f"{WORDS[len(FRESH)].capitalize()} tables had never been used before; {WORDS[len(tables)]}"
         f" of them have a significant gap (`{without}` has none), and"
-        f" {WORDS[len({table for title, _, table in gain if title == decisions})]} have decisions"
+        f" {WORDS[len({table for title, _, table in gain if title == decisions})]} have a binary"
+        " outcome"
     )
     yield from standing_rows(gain, scores)
     good, total = map(sum, zip(*(counts(cells, title, False) for title in YARDSTICKS)))
@@ -71,7 +72,7 @@ def phrases() -> Iterator[str]:
     yield f"Without the {WORDS[len(cells) - len(gain)]} cells whose base is worse"
     own = standing_of("closed form", gain, scores, False)
     yield (
-        f"By loss at equal gaps of scores, the closed form is ahead in {own.ahead} of"
+        f"In loss at the same gap in scores, the closed form is ahead in {own.ahead} of"
         f" {sum(own)} cells, level in {own.level} and behind in {own.behind}"
     )
     on_trees = standings(gain, scores, False)["closed form", "trees"]
@@ -88,7 +89,7 @@ def phrases() -> Iterator[str]:
     before = on_tables(SEEN)
     yield f"On {WORDS[len(SEEN)]} tables that had been used before"
     yield "best or level in {} of {} cells by loss".format(*counts(before, scores, False))
-    yield "{} of {} by decisions; these tables decide nothing".format(
+    yield "{} of {} by decisions; these tables don't count".format(
         *counts(before, decisions, False)
     )
     by_base = median_costs(gain, decisions)

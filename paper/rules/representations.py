@@ -17,7 +17,7 @@ GIVEN = (
     "values in [0, 1]",
     "heads beyond [0, 1]",
     "95 % interval",
-    "the limit 0,",
+    "a limit of 0,",
     "well above 0 even at independence. The default limit 0",
     "at least 200 rows",
 )
@@ -37,12 +37,12 @@ def coupling() -> Iterator[str]:
     largest = plain.loc[plain["leak"].idxmax()]
     yield (
         f"the best probe has an R² of at most {short(plain['leak'].max(), 4)}"
-        f" ({short(named['leak'].max(), 4)} if `fit` names targets)"
+        f" ({short(named['leak'].max(), 4)} if you pass targets to `fit`)"
     )
     more = plain["leak"] > plain["shuffled"] + 2 * plain["error"]
     yield (
         f"R² of at most {short(largest['leak'], 4)} ± {short(largest['error'], 4)};"
-        f" {more.sum()} of {len(plain)} probes find more than on shuffled rows by two standard"
+        f" {more.sum()} of {len(plain)} probes beat their result on shuffled rows by two standard"
         " errors"
     )
     yield f"rows of {WORDS[records['table'].nunique()]} tables"
@@ -52,7 +52,7 @@ def coupling() -> Iterator[str]:
     )
     shares = kept.div(kept["raw"], axis=0).groupby("table").mean()
     yield f"{percents(shares['coupling'])} of the R² with which X predicts other columns"
-    yield f"with {percents(shares['named'])} of the R² from X"
+    yield f"with {percents(shares['named'])} of the R² obtained from X"
     stay = records[records["method"] == "coupling"].groupby("table")["untouched"].mean()
     yield f"{percents(stay)} of the rows stay unchanged, fewest where X nearly determines S"
 
@@ -82,17 +82,17 @@ def encoder() -> Iterator[str]:
     means = leak.groupby("table")[["rows", "from raw", "chi2 0", "head None", "head 0"]].mean()
     fewest, most = (f"{round(rows, -3):,}" for rows in (leak["rows"].min(), leak["rows"].max()))
     yield f"new rows of {WORDS[len(means)]} tables"
-    yield f"with {fewest} to {most} rows to fit"
+    yield f"fitted on {fewest} to {most} rows"
     yield (
-        "from 3,000 rows on, the best of five probes predicts S with an R² of at most"
+        "with at least 3,000 rows, the best of five probes predicts S with an R² of at most"
         f" {short(leak[many]['best'].max(), 3)} (raw columns {span(means['from raw'], 2)})"
     )
     large = means["rows"] >= 3000
     bound = benchmark("encoder/bound.jsonl")
     over = int((bound["upper end"] < bound[["bound", "worst head"]].max(axis=1)).sum())
     yield (
-        f"at most {short(means[large]['chi2 0'].max(), 3)} from 3,000 rows on, and"
-        f" {short(means[~large]['chi2 0'].max(), 3)} on {fewest} rows. Its upper end was"
+        f"at most {short(means[large]['chi2 0'].max(), 3)} with at least 3,000 rows, and"
+        f" {short(means[~large]['chi2 0'].max(), 3)} with {fewest} rows. Its upper end was"
         f" {f'exceeded in {over} of' if over else 'never exceeded in'} {len(bound)} fits on"
         f" {WORDS[bound['law'].nunique()]} known distributions"
     )
@@ -106,14 +106,15 @@ def encoder() -> Iterator[str]:
     found = heads()
     own = found[[name.startswith("encoder") for name in found.index.get_level_values("method")]]
     yield (
-        f"{percents(own['beyond'])} on {WORDS[found.index.get_level_values('table').nunique()]}"
-        " tables have a significant gap (after `ParityCoupling`"
+        f"on {WORDS[found.index.get_level_values('table').nunique()]} tables,"
+        f" {percents(own['beyond'])} of these have a significant gap (after `ParityCoupling`"
         f" {percents(found.loc['coupling', 'beyond'])}); the median gap is {span(own['gap'], 3)}"
         f" standard deviations (raw columns {span(found.loc['raw', 'gap'], 2)})"
     )
     less, more, total, level = beside_rivals()
     yield (
-        f"in {less} of {total} comparisons, and worse in {more or 'none'}. The penalty `hsic` does"
+        f"in {less} of {total} comparisons (by more than two standard errors), and"
+        f" {f'worse in {more}' if more else 'never worse'}. The `hsic` penalty does"
         f" as well as the encoder on {WORDS[level]} tables"
     )
     releases = benchmark("encoder/releases.jsonl")
@@ -124,7 +125,7 @@ def encoder() -> Iterator[str]:
     )
     yield (
         f"on Adult χ² is {short(alone, 3)} for one release, {short(refit, 2)} together with"
-        f" a refit, and {short(looser, 2)} together with one at the limit 50 %"
+        f" a refit, and {short(looser, 2)} together with one at a limit of 50 %"
     )
 
 

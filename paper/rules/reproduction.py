@@ -44,7 +44,7 @@ def phrases() -> Iterator[str]:
     yield f"On {WORDS[len(FRESH)]} new tables" if cells else "The comparison was not run yet"
     yield from sentences(cells)
     if before := on_tables(SEEN):
-        yield f"which decide nothing, it is so {counted_in(before)}."
+        yield f"which don't count towards the result, it is so {counted_in(before)}."
 
 
 def index_of_claims() -> Iterator[str]:
@@ -91,12 +91,15 @@ def sentences(cells: Cells) -> Iterator[str]:
     if not total:
         return
     yield (
-        f"The closed form is more than one error behind the best method in {total - good} of"
-        f" {total} cells (a measure, base and table)."
+        f"The closed form is more than one standard error behind the best method in {total - good}"
+        f" of {total} cells (a measure, base and table)."
     )
-    yield f"It is best, or within one error of the best, {counted_in(cells)}."
+    yield f"It is best, or within one standard error of the best, {counted_in(cells)}."
     if len(gaining(cells)) < len(cells):
-        yield f"the cost is undefined; without these cells it is so {counted_in(gaining(cells))}."
+        yield (
+            "the cost is undefined; excluding these cells, it is best or within one standard error"
+            f" {counted_in(gaining(cells))}."
+        )
 
 
 def counted_in(cells: Cells) -> str:

@@ -51,7 +51,7 @@ def phrases() -> Iterator[str]:
     epochs = epochs[(epochs["device"] == "cpu") & (epochs["n"] == 20_000)]
     least = epochs.groupby("method")["seconds"].min()
     yield (
-        "an epoch of a network, 20,000 rows: no penalty, FRHSIC, HSIC with the head |"
+        "an epoch of a network, 20,000 rows: no penalty, FRHSIC, HSIC including the head |"
         f" {two(least['none'])}, {two(least['frhsic'])}, {two(least['hsic'])} s"
         f" ([runtime](evidence/runtime.md)) | {machine(epochs.iloc[0].to_dict())} |"
     )
@@ -117,10 +117,10 @@ def on_gpu() -> Iterator[str]:
         f" {two(training['45 models, published'])} s with FRHSIC"
     )
     first = max(time for name, time in training.items() if name.startswith("first epoch"))
-    yield f"A first epoch takes up to {two(first)} s"
+    yield f"The first epoch takes up to {two(first)} s"
     exact = {r["n"]: r["seconds"] for r in gpu["hsic"]}
     faster = min(n for n, r in features.items() if r["seconds"] < exact[n])
-    yield f"`hsic_features` from {faster:,} rows on"
+    yield f"`hsic_features` with {faster:,} rows or more"
 
 
 def serving() -> Iterator[str]:

@@ -44,7 +44,9 @@ PLURAL: dict[Verdict, str] = {
 COUNTED: dict[About, str] = {
     "results": "claims about results",
     "reporting": "about reporting (what the paper says of its own set-up and tables)",
-    "theory": "formulas of theorems, checked on small laws (where uniform bounds are vacuous)",
+    "theory": (
+        "formulas of theorems, checked on small distributions (where uniform bounds are vacuous)"
+    ),
 }
 
 

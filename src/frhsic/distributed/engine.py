@@ -1,5 +1,5 @@
-"""The regressions of a fit on a Dask cluster: sums of the additive part over all rows, and trees of
-as many rows as one worker holds.
+"""The regressions of a fit on a Dask cluster: sums of the additive part over all rows, and trees
+trained on as many rows as fit on one worker.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ TREE_CELLS = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class BlockSteps:
-    """What is computed of the rows of a block, which are of weight 1 on average once their weights
-    are multiplied by `scale`.
+    """What is computed from the rows of a block; `scale` makes the mean weight of all rows equal to
+    1.
     """
 
     model: Any
@@ -78,7 +78,7 @@ class BlockSteps:
         settings: dict[str, Any],
         rounds: int,
     ) -> str:
-        """Return the text of a booster of the rows outside of a fold."""
+        """Return, as a string, a booster trained on the rows outside a fold."""
         response = self._response(block, target)
         rows = np.flatnonzero(response.rows & (block.fold != fold))
         data = lightgbm.Dataset(
@@ -100,7 +100,7 @@ class BlockSteps:
 
 @dataclass(frozen=True, eq=False)
 class ClusterRows(EngineRows):
-    """The rows of a fit in blocks on a cluster, with a sample of them here."""
+    """The rows of a fit in blocks on a cluster, with a sample held locally."""
 
     client: Any
     blocks: Parts
@@ -163,8 +163,8 @@ class ClusterRows(EngineRows):
         return sums
 
     def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
-        """Train all trees of all columns and folds at once, as many as there may be: looks at their
-        loss come after.
+        """Train all trees of all columns and folds at once, up to the largest number allowed; their
+        loss is evaluated afterwards.
         """
         dask = dask_module()
         rounds = most_looks(self.total) * STRIDE

@@ -34,7 +34,7 @@ class FeaturePlan:
         return feature_moments(self.maps, torch.from_numpy(z / self.scales), torch.from_numpy(s))
 
     def number(self, sampled: Number, moments: FeatureMoments, confidence: float) -> Number:
-        """Return HSIC by features of all rows with its test, in place of the sample's number."""
+        """Return HSIC with its test, from features of all rows, in place of the sample's number."""
         test = feature_test(self.maps, moments)
         estimate = self.maps.estimate(moments.cross)
         if test.null_standard_deviation == 0:
@@ -63,8 +63,8 @@ class FeaturePlan:
 
 
 def feature_plan(z: np.ndarray, s: np.ndarray, features: int, seed: int) -> FeaturePlan | None:
-    """Return the features of HSIC, with the kernels that the audit of the sample uses; None where
-    it has none.
+    """Return the random features for HSIC, with the kernels of the sample's audit, or None if that
+    has no HSIC.
     """
     try:
         kernels = audit_kernels(torch.from_numpy(unit_columns(z)), torch.from_numpy(s))[:2]
@@ -82,7 +82,7 @@ def hsic_of_parts(
     features: int = 512,
     random_state: _arrays.RandomState = 0,
 ) -> FeatureEstimate:
-    r"""HSIC by random features of data in parts, from sums of features over the parts.
+    r"""HSIC of data in parts by random features, from sums of features over the parts.
 
     It equals :func:`frhsic.dependence.hsic_features` on all rows together, for the same kernels and
     random state, up to rounding. Use it for data that do not fit into memory. Pass kernels with

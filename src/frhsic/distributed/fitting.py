@@ -1,4 +1,6 @@
-"""The function :func:`fit`: a predictor under parity from the rows of a Dask data frame."""
+"""The function :func:`fit`: a predictor with a parity limit, fitted on the rows of a Dask data
+frame.
+"""
 
 from __future__ import annotations
 
@@ -66,14 +68,15 @@ def fit(
     target : str
         Column of y, without missing values.
     sensitive_features : str or list of str
-        Columns of the attributes, as numbers. Rows with missing values fit the model of y and skip
-        what needs the attribute.
+        Columns of the attributes, as numbers. Rows with missing values are used only for the model
+        of y.
     control_features : str or list of str, optional
         Feature columns: people are compared only with people who have the same values. The sample
-        decides the strata.
+        determines the strata.
     groups : str, optional
-        Column of rows that belong together. They are in one fold, and trade-offs are then measured
-        on the sample, which contains whole groups, because sums over groups take too much memory.
+        Column that identifies rows that belong together. They stay in the same fold, and trade-offs
+        are then measured on the sample, which contains whole groups, because sums over groups take
+        too much memory.
     sample_weight : str, optional
         Column of weights of the rows.
     key : str, optional
@@ -83,7 +86,7 @@ def fit(
     client : distributed.Client, optional
         The cluster; by default that of :func:`frhsic.distributed.cluster` or of the last client.
     sample_rows : int
-        Rows of the sample, at most.
+        Maximum number of rows in the sample.
 
     Returns
     -------
@@ -92,11 +95,11 @@ def fit(
 
     Notes
     -----
-    The rows as numbers must fit into the memory of all workers together. Borders of bins come from
-    the sample: a share of q of all rows is off by a standard error of :math:`\sqrt{q(1 - q) / m}`
-    with m rows of the sample, at most 0.2 % by default; so are the deciles of ranks. AUC is that of
-    scores in 1,024 ranges. Up to rounding, the model does not depend on workers and partitions,
-    even if a worker is lost.
+    The rows as numbers must fit into the memory of all workers together. Bin edges come from the
+    sample: the share q of all rows below an edge has a standard error of :math:`\sqrt{q(1 - q) /
+    m}` with m rows in the sample, at most 0.2 % by default; the same holds for the deciles of
+    ranks. AUC is computed from scores grouped into 1,024 ranges. Up to rounding, the model does not
+    depend on workers and partitions, even if a worker is lost.
 
     Examples
     --------
@@ -237,8 +240,8 @@ def _fit(
 
 
 def _learn(model: Any, sketch: FitSketch, columns: FitColumns) -> tuple[BlockPlan, LabelledRows]:
-    """Learn the columns from the sample, with the levels of all rows; return what turns partitions
-    into rows of a fit, and those of the sample.
+    """Learn the columns from the sample, with the levels of all rows; return the plan that turns
+    partitions into rows of a fit, and the rows of the sample.
     """
     sketch.check(columns.target)
     table, weights = columns.usable(sketch.sample.table)

@@ -32,7 +32,7 @@ RANGES = 1_024
 
 
 class FrontierSums(NamedTuple):
-    """Sums over rows of what trade-offs are measured by.
+    """Sums over rows from which trade-offs are measured.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class FrontierSums(NamedTuple):
     losses
         Moments of the loss of each trade-off, (G, 5).
     right
-        Of each class, sums of w and of w of the rows that are predicted right, (G, 2, C).
+        For each class, sums of w over all rows and over the rows predicted correctly, (G, 2, C).
     ranges
-        Weight of the rows of each of two classes in each range of the score, (G, 2, ranges).
+        Weight of the rows in each range of the score, for each of two classes, (G, 2, ranges).
     gaps
         For each trade-off and constraint, the sums of each column of scores.
     """
@@ -59,8 +59,8 @@ class FrontierSums(NamedTuple):
 
 
 class SampledScores(NamedTuple):
-    """What the sample tells of the scores of one trade-off: ends of ranges of the score, and what
-    is known of each column whose gap is measured.
+    """What is learned from the sample about the scores of one trade-off: edges of ranges of the
+    score, and statistics of each column whose gap is measured.
     """
 
     ranges: np.ndarray
@@ -69,7 +69,7 @@ class SampledScores(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ConstraintCells:
-    """Cells along the attribute of a constraint, and where ranks are limited, for each trade-off
+    """Cells along the attribute of a constraint and, if ranks are limited, for each trade-off the
     deciles of the score and edges of ranges between them.
     """
 
@@ -82,7 +82,7 @@ class ConstraintCells:
     def of(
         cls, constraint: Constraint, sample: LabelledRows, scores: Sequence[np.ndarray], total: int
     ) -> ConstraintCells:
-        """Learn them from the sample of so many rows, and its scores if ranks are limited."""
+        """Learn them from a sample with this many rows, and its scores if ranks are limited."""
         kept = np.flatnonzero(constraint.rows(sample.s, sample.y))
         mass = sample.mass[kept]
         cells = SampledCells.of(
@@ -101,7 +101,7 @@ class ConstraintCells:
         return cls(constraint, cells, deciles, edges)
 
     def gaps(self, sums: Sequence[Any]) -> list[list[Any]]:
-        """Return the gaps of each trade-off, each of some columns."""
+        """Return the gaps of each trade-off, from the sums of its columns."""
         cells = self.sampled.cells
         if self.edges:
             pairs = zip(sums, self.deciles)
@@ -124,7 +124,9 @@ def with_unit_weights(sums: ScoreSums) -> ScoreSums:
 
 
 def weighted_quantiles(values: np.ndarray, weights: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Return the smallest values that at least some shares of the rows do not exceed."""
+    """Return quantiles: the smallest values that at least given shares of the rows do not
+    exceed.
+    """
     order = np.argsort(values, kind="stable")
     below = np.cumsum(weights[order])
     at = np.searchsorted(below, ranks * below[-1] * (1 - 1e-12))
@@ -133,8 +135,8 @@ def weighted_quantiles(values: np.ndarray, weights: np.ndarray, ranks: np.ndarra
 
 @dataclass(frozen=True, eq=False)
 class FrontierPass:
-    """How all trade-offs of a solved estimator are measured on the rows of a block: the models that
-    predict the rows of each fold without it, and what the sample tells of scores and attributes.
+    """How all trade-offs of a solved estimator are measured on the rows of a block: the models
+    fitted without each fold, and what is learned from the sample about scores and attributes.
     """
 
     model: Any
@@ -155,7 +157,7 @@ class FrontierPass:
         total: int,
         mean_weight: float,
     ) -> FrontierPass:
-        """Learn ranges and cells from a sample of so many rows, with η and m out of fold."""
+        """Learn ranges and cells from a sample with this many rows, with out-of-fold η and m."""
         draft = cls(model, engines, (), [], 1 / mean_weight)
         served = draft.served(sample)
         sample = sample.at(served)
@@ -174,15 +176,17 @@ class FrontierPass:
         return replace(draft, constraints=tuple(cells), trade_offs=trade_offs)
 
     def served(self, rows: LabelledRows) -> np.ndarray:
-        """Return which rows are measured: where one fold's predictor serves, those that it has not
-        seen.
+        """Return a mask of the rows that are measured: if one fold's predictor is used for all
+        rows, those that it has not seen.
         """
         if self.model.solution_.family.averages or self.model.folds_ is not None:
             return np.arange(len(rows.y))
         return np.flatnonzero(rows.fold == 0)
 
     def predicted(self, rows: LabelledRows) -> tuple[np.ndarray, np.ndarray]:
-        """Return η, (n,) or (n, C), and m, (n, K), of rows by models without their folds."""
+        """Return η, (n,) or (n, C), and m, (n, K), for rows, from models fitted without their
+        folds.
+        """
         model = self.model
         predicted = np.empty((len(rows.y), len(self.engines[0].shares)))
         for fold, engine in enumerate(self.engines):
@@ -203,7 +207,7 @@ class FrontierPass:
         return np.asarray(solution.out_of_fold(place, rows.fold, eta, means, rows.strata))
 
     def columns(self, scores: np.ndarray) -> np.ndarray:
-        """Return what a gap is measured on, (n, columns): scores, or decisions."""
+        """Return the columns that a gap is measured on, (n, columns): scores or decisions."""
         solution = self.model.solution_
         if solution.family.decides:
             scores = (scores > solution.units.threshold).astype(np.float64)
@@ -262,7 +266,9 @@ class FrontierPass:
         kept: np.ndarray,
         columns: np.ndarray,
     ) -> tuple[Any, ...]:
-        """Return the sums of each column at a trade-off, over the rows that a constraint keeps."""
+        """Return the sums of each column at a trade-off, over the rows that a constraint
+        includes.
+        """
         s = rows.s[kept, one.constraint.attribute]
         weights = None if rows.weights is None else rows.weights[kept] * self.scale
         strata = rows.row_strata(kept)
@@ -316,8 +322,8 @@ class FrontierPass:
 
 
 def auc_of_ranges(weights: np.ndarray) -> float:
-    """Return the AUC of rows whose scores are known by their range, (2, ranges); rows of one range
-    count as ties.
+    """Return the AUC of rows whose scores are known by their range, (2, ranges); rows in the same
+    range count as ties.
     """
     negative, positive = weights
     below = np.cumsum(negative) - negative / 2

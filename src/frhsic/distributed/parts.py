@@ -35,8 +35,8 @@ class Parts:
         """Return the partitions that have rows, as tables with a column of keys: hashes of a
         column, or of the number of each row in the frame.
 
-        Dask joins files of Parquet by the columns that are read, so other columns may have other
-        partitions.
+        Dask merges Parquet files depending on which columns are read, so other columns may have
+        different partitions.
         """
         dask = dask_module()
         parts = frame[columns].to_delayed()
@@ -50,7 +50,7 @@ class Parts:
         return cls(blocks, sum(lengths))
 
     def map(self, step: Callable[[Any], Any]) -> Parts:
-        """Return what a function gives for each block."""
+        """Return the result of a function for each block."""
         dask = dask_module()
         shared = dask.delayed(step, traverse=False)
         blocks = {
@@ -65,7 +65,7 @@ class Parts:
         return replace(self, blocks=dict(zip(self.blocks, blocks)))
 
     def sum(self, step: Callable[[Any], Any]) -> Any:
-        """Return the sum of what a function gives for each block, by :func:`add_results`."""
+        """Return the sum of a function's results over blocks, by :func:`add_results`."""
         dask = dask_module()
         level = list(self.map(step).blocks.values())
         while len(level) > 1:  # the same tree for the same partitions, whichever worker is first
@@ -86,8 +86,8 @@ def _apply(step: Callable[[Any], Any], block: Any, number: int) -> Any:
 
 
 def add_results(first: Any, second: Any) -> Any:
-    """Return the sum of two results: of tuples and dictionaries entry by entry, with None for what
-    has no rows.
+    """Return the sum of two results: tuples and dictionaries are added entry by entry; None stands
+    for parts without rows.
 
     Examples
     --------
@@ -126,8 +126,8 @@ def keyed_table(
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The rows of a table with the smallest keys, at most so many: a random sample, which does not
-    depend on the partitions; ``+`` joins parts.
+    """The rows of a table with the smallest keys, up to a given number: a random sample that does
+    not depend on the partitions; ``+`` merges parts.
     """
 
     table: pd.DataFrame
@@ -135,12 +135,14 @@ class Sample:
 
     @classmethod
     def of(cls, table: pd.DataFrame, most: int, rows: int) -> Sample:
-        """Return what a partition adds to the sample of a frame of so many rows."""
+        """Return the part of a sample that comes from one partition, given the number of rows of
+        the frame.
+        """
         candidates = sampled_keys(table[KEY_COLUMN].to_numpy(), CANDIDATES * most / rows)
         return cls(table[candidates], most).cut()
 
     def cut(self) -> Sample:
-        """Return the sample without rows that are too many."""
+        """Return the sample without surplus rows."""
         table = self.table.sort_values(KEY_COLUMN, kind="stable", ignore_index=True)
         return Sample(table.iloc[: self.most], self.most)
 
@@ -150,8 +152,8 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class SampledCells:
-    """Cells along an attribute, by a sample of the rows, and the place of each stratum among those
-    of the sample; rows of other strata count as the last of them.
+    """Cells along an attribute, from a sample of the rows, and the index of each stratum of the
+    sample; rows of other strata count towards the last one.
     """
 
     cells: Cells
@@ -166,7 +168,7 @@ class SampledCells:
         strata: np.ndarray | None = None,
         n_strata: int = 1,
     ) -> SampledCells:
-        """Return the cells of rows of which there are so many in all."""
+        """Return the cells from a sample, given the number of all rows."""
         if strata is None:
             return cls(_cells(s, rows, weights, 1))
         present, own = np.unique(strata, return_inverse=True)
@@ -181,7 +183,7 @@ class SampledCells:
         return cls(_cells(s, rows, weights, 1).with_strata(parts), places)
 
     def own_strata(self, codes: np.ndarray | None) -> np.ndarray | None:
-        """Return the places of the strata of rows."""
+        """Return the indices of the strata of rows."""
         return None if codes is None or self.places is None else self.places[codes]
 
     def sums(
@@ -208,7 +210,7 @@ class ColumnEnds(NamedTuple):
 
     @classmethod
     def of(cls, column: np.ndarray) -> ColumnEnds:
-        """Return those of the rows of a sample."""
+        """Return the statistics of a sample's rows."""
         return cls(float(column.mean()), (float(column.min()), float(column.max())))
 
 

@@ -23,7 +23,7 @@ MIXED_KINDS = {"number", "boolean"}
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What is known of a column; ``+`` joins parts.
+    """What is known about a column; ``+`` merges parts.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class ColumnFacts:
     kinds
         The kinds of its values, each with an example.
     levels
-        The different values; None if they are many, or not counted.
+        The distinct values; None if there are many, or if they are not counted.
     """
 
     missing: int
@@ -41,9 +41,7 @@ class ColumnFacts:
 
     @classmethod
     def of(cls, column: pd.Series[Any], *, counted: bool) -> ColumnFacts:
-        """Return what a part of a column tells; levels of text are counted, or those of all
-        kinds.
-        """
+        """Summarize a column in one partition: count the levels of text, or of all kinds."""
         filled = column.dropna()
         kinds: dict[str, Any] = {column_kind(filled): filled.iloc[0]} if len(filled) else {}
         values = filled.unique() if counted or "category" in kinds else ()
@@ -61,8 +59,8 @@ def _few(levels: frozenset[Any]) -> frozenset[Any] | None:
 
 
 class FitSketch(NamedTuple):
-    """What one pass learns of the rows of a fit: their number, the sum of their weights, what is
-    known of each column, and a sample.
+    """What one pass learns about the rows of a fit: their number, the sum of their weights, a
+    summary of each column, and a sample.
     """
 
     rows: int
@@ -88,7 +86,7 @@ class FitSketch(NamedTuple):
                 )
 
     def known_schema(self, schema: Schema) -> Schema:
-        """Return a schema that was learned on the sample, with the levels of all rows."""
+        """Return the schema learned on the sample, with the levels of all rows."""
         columns = []
         for column in schema.columns:
             levels = self.columns[column.name].levels
@@ -101,7 +99,7 @@ class FitSketch(NamedTuple):
 
 @dataclass(frozen=True)
 class FitColumns:
-    """Columns of a frame by what they are for."""
+    """The columns of a frame, by role."""
 
     features: tuple[str, ...]
     target: str
@@ -127,8 +125,8 @@ class FitColumns:
         return table[kept].reset_index(drop=True), weights[kept]
 
     def sketch(self, table: pd.DataFrame, most: int, total: int) -> FitSketch | None:
-        """Return the sketch of one partition, of which so many rows are sampled at most of so many
-        in all.
+        """Return the sketch of one partition, given the largest number of sampled rows and the
+        number of all rows.
         """
         table, weights = self.usable(table)
         if not len(table):
@@ -208,8 +206,8 @@ def join_blocks(blocks: list[LabelledRows]) -> LabelledRows:
 def with_codes(
     frame: Any, target: str, known: pd.Series[Any], codes: np.ndarray, positive: object
 ) -> Any:
-    """Return a Dask data frame whose target has codes in place of labels, as some known ones have
-    them; of two classes, `positive` has 1 and all others 0.
+    """Return a Dask data frame whose target has the same codes as the known labels; with two
+    classes, `positive` is 1 and everything else 0.
     """
     table = dict(zip(map(level_text, known), codes.tolist()))
     types = frame._meta.assign(**{target: np.zeros(0, dtype=np.int64)})

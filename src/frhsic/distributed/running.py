@@ -1,8 +1,8 @@
 """The function :func:`audit` for a Dask data frame: two passes over the rows, then the audit of a
 sample.
 
-The first pass finds samples and ranges, the second the sums that the numbers of all rows are made
-from.
+The first pass finds samples and ranges, the second the sums from which the numbers of all rows are
+computed.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ def audit(
     r"""Audit columns of a Dask data frame against continuous sensitive attributes, in two passes
     over its rows.
 
-    What is a sum over rows is computed on all rows: the gaps with their intervals, tests and
-    curves, HSIC by random features with its test, and the histogram of each attribute. All other
-    numbers are computed on a random sample of
-    the rows. The result does not depend on how the rows are divided into partitions, up to
-    rounding. The memory of a worker holds one partition for each of its threads.
+    Anything that is a sum over rows is computed on all rows: the gaps with their intervals, tests
+    and curves, HSIC by random features with its test, and the histogram of each attribute. All
+    other numbers are computed on a random sample of the rows. The result does not depend on how the
+    rows are divided into partitions, up to rounding. The memory of a worker holds one partition for
+    each of its threads.
 
     Parameters
     ----------
@@ -104,25 +104,24 @@ def audit(
     target, positive, favourable, limit, threshold, context
         As in :func:`frhsic.audit`; `target` is a column.
     control_features : str or list of str
-        Columns of the controls, as in :func:`frhsic.audit`. The sample decides on the strata, each
-        of which has at least 50 of its rows; their gaps count all rows.
+        Columns of the controls, as in :func:`frhsic.audit`. The sample determines the strata, each
+        of which has at least 50 of its rows; their gaps use all rows.
     settings : Settings, optional
-        As in :func:`frhsic.audit`. The seed decides the random features and the sample.
+        As in :func:`frhsic.audit`. The seed determines the random features and the sample.
     sample_rows : int
         Rows of the sample, at least 1,000.
 
     Returns
     -------
     Audit
-        As of :func:`frhsic.audit`. Each number states how many rows it was computed from.
+        As returned by :func:`frhsic.audit`. Each number states how many rows it was computed from.
 
     Notes
     -----
-    Rows are numbered in the order of the frame, and a hash of this number decides on the sample.
-    Borders of groups along an attribute come from the sample; the rows in them are counted exactly.
-    The interval of HSIC adds the standard error
-    of the features to that of the rows, which is taken from the sample and divided by the root of
-    the ratio of the numbers of rows.
+    Rows are numbered in the order of the frame, and a hash of this number determines the sample.
+    Edges of groups along an attribute come from the sample; the rows in them are counted exactly.
+    The interval of HSIC adds the standard error of the features to that of the rows, which is taken
+    from the sample and divided by the root of the ratio of the numbers of rows.
 
     Examples
     --------
@@ -189,8 +188,8 @@ def audit(
 
 @dataclass(frozen=True)
 class Roles:
-    """Columns of a frame by what they are for: Z (or the score alone), attributes, score, target
-    and controls, with the strata of these once they are known.
+    """The columns of a frame, by role: Z (or only the score), attributes, score, target and
+    controls, with the strata of these once they are known.
     """
 
     z: tuple[str, ...]
@@ -237,8 +236,8 @@ class Roles:
         return (table, rows) if known.all() else (table[known], rows.keep(known))
 
     def sketch(self, table: pd.DataFrame, most: int, total: int) -> AuditSketch | None:
-        """Return what the first pass learns of a partition, with samples of at most so many rows of
-        so many in all; None without complete rows.
+        """Return what the first pass learns of a partition, with its part of the samples, given the
+        largest size of a sample and the number of all rows; None without complete rows.
         """
         table, rows = self.complete(table)
         if not rows.count:
@@ -258,8 +257,8 @@ class Roles:
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """Range of a column, sums of its numbers and of their squares, and whether all are whole, and
-    all 0 or 1.
+    """Range of a column, sums of its numbers and of their squares, and whether all are whole
+    numbers, or all 0 or 1.
     """
 
     low: float
@@ -271,7 +270,7 @@ class ColumnSummary:
 
     @classmethod
     def of(cls, x: np.ndarray) -> ColumnSummary:
-        """Return what is known of some rows."""
+        """Return a summary of some rows."""
         return cls(
             low=float(x.min()),
             high=float(x.max()),
@@ -300,7 +299,7 @@ class PopulationSketch(NamedTuple):
 
 
 class AuditSketch(NamedTuple):
-    """What the first pass learns of all complete rows, of those that are favoured, and of their
+    """What the first pass learns about all complete rows, about the favoured ones, and about their
     attributes, scores and target.
     """
 
@@ -313,8 +312,8 @@ class AuditSketch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PopulationPlan:
-    """How the gaps of one population are summed: by a sample of its rows the cells along each
-    attribute, None for a constant one, and what is known of each gap's column.
+    """How the gaps of one population are summed: the cells along each attribute, from a sample of
+    its rows (None for a constant one), and statistics of each gap's column.
     """
 
     rows: int
@@ -324,7 +323,7 @@ class PopulationPlan:
 
     @classmethod
     def of(cls, rows: int, sample: Rows, *, binary: bool | None, chances: bool) -> PopulationPlan:
-        """Return the plan of a sample; `binary` and `chances` as in :func:`gap_keys`."""
+        """Return the plan from a sample; `binary` and `chances` as in :func:`gap_keys`."""
         n_strata = 1 if sample.controls is None else sample.controls.other + 1
         columns = {}
         if sample.scores is not None:
@@ -337,7 +336,7 @@ class PopulationPlan:
         return cls(rows, sample, cells, columns)
 
     def sums(self, rows: Rows) -> GapSums | None:
-        """Return the sums of some rows: for each attribute one for each gap."""
+        """Return the sums of some rows: for each attribute, one sum per gap."""
         if not rows.count:
             return None
         rows = replace(rows, threshold=self.sample.threshold)
@@ -356,8 +355,8 @@ class PopulationPlan:
         numbers: Sequence[Number],
         settings: Settings,
     ) -> Population:
-        """Return the population of an attribute, which the sample gave, with numbers, curves and
-        count of all rows.
+        """Return the population computed from the sample, with its numbers, curves and count
+        replaced by those of all rows.
         """
         cells = self.cells[i]
         own = None if sums is None else sums[i]
@@ -392,7 +391,7 @@ class AuditSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AuditPass:
-    """What the second pass needs to know; `features` and `edges` are by attribute."""
+    """What the second pass needs to know; `features` and `edges` are keyed by attribute."""
 
     roles: Roles
     everyone: PopulationPlan
@@ -469,7 +468,7 @@ def _check_rows(first: AuditSketch, block: Rows, given: int, roles: Roles) -> No
 
 
 def _subject(sampled: Subject, first: AuditSketch, threshold: float | None) -> Subject:
-    """Return the subject of the sample with ranges, base rate and threshold of all rows."""
+    """Return the sample's subject with the ranges, base rate and threshold of all rows."""
     rated = first.target or first.scores
     rate = None
     rows = first.everyone.rows

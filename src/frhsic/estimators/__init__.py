@@ -1,5 +1,5 @@
-"""scikit-learn estimators: predictors under parity in closed form, tables and representations
-independent of S, networks.
+"""scikit-learn estimators: predictors with a parity limit in closed form, tables and
+representations independent of S, networks.
 
 Networks are imported on first use, and torch with them.
 """

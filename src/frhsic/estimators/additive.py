@@ -4,7 +4,7 @@ r"""Additive regressions of a table for all folds and targets at once.
 
 Each :math:`h_j` is constant on bins of a column: it is a combination of a line, of splines of the
 rank, or of indicators of levels. All least squares problems come from one weighted Gram matrix for
-each fold, which add up: what is fitted without a fold needs the sum of the others.
+each fold, which add up: a fit that leaves out one fold uses the sum of the others.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LOGISTIC_PRECISION = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of the columns of a table of numbers: those between edges, and one of missing values.
+    """Bins of the columns of a table of numbers: those between edges, and one for missing values.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Bins:
         return np.cumsum([0, *(len(edges) + 2 for edges in self.edges)])
 
     def incidence(self, x: np.ndarray) -> csr_array:
-        """Return which bins the rows are in, as ones, (n, bins): one for each column."""
+        """Return indicators of the bins of each row, (n, bins): one bin for each column."""
         if not self.edges:
             return csr_array((len(x), 0))
         n, d = x.shape
@@ -90,10 +90,10 @@ def column_functions(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the edges of the bins of a column, and its functions on the bins, (bins, q).
 
-    Two numbers have a line, a few have an indicator each, and more have a line between the least
-    and the largest and splines of the rank. Categories have an indicator for each frequent level
-    and one for all others. Missing values have an indicator where there are some; where numbers are
-    missing, the median stands for them.
+    A column with two distinct numbers gets a linear term; with a few, one indicator each; with
+    more, a linear term between the minimum and the maximum and splines of the rank. Categories get
+    an indicator for each frequent level and one for all others. Missing values get an indicator if
+    there are any; missing numbers are replaced by the median.
     """
     missing = np.isnan(column)
     values, place = np.unique(column[~missing], return_inverse=True)
@@ -169,9 +169,10 @@ class Basis:
     bins
         Bins of the columns.
     functions
-        Functions of one column each, on the bins, (bins, p).
+        Functions of single columns, on the bins, (bins, p).
     components
-        Combinations of these that are used, (p, q): each by itself, or principal components.
+        Combinations of these that are used, (p, q): each function by itself, or principal
+        components.
     """
 
     bins: Bins
@@ -204,24 +205,24 @@ class Basis:
         return int(self.components.shape[1])
 
     def values(self, incidence: csr_array) -> np.ndarray:
-        """Return the functions of rows, by the bins that these are in; (n, q)."""
+        """Return the functions of rows from the bins of the rows; (n, q)."""
         return np.asarray((incidence @ self.functions).toarray() @ self.components)
 
     def on_bins(self, coefficients: np.ndarray) -> np.ndarray:
-        """Return what combinations (q, k) of the functions are on each bin, (bins, k)."""
+        """Return the values of combinations (q, k) of the functions on each bin, (bins, k)."""
         return np.asarray(self.functions @ (self.components @ coefficients))
 
     def sums(self, sums: np.ndarray) -> np.ndarray:
-        """Return sums of the functions over rows, (q, k), by the sums of each bin, (bins, k)."""
+        """Return sums of the functions over rows, (q, k), from the sums of each bin, (bins, k)."""
         return np.asarray(self.components.T @ (self.functions.T @ sums))
 
 
 def leading_components(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the leading principal components of functions of rows, (n, p), as combinations of
-    these, (p, q), by a randomised singular value decomposition.
+    these functions, (p, q), by a randomised singular value decomposition.
 
     Functions are divided by the root of their standard deviation, as :meth:`Grams.without` does. A
-    component has the square root of its variance as factor: divided by the root of its own standard
+    component is scaled by the square root of its variance: divided by the root of its own standard
     deviation it is the component itself, so that the ridge acts on it as on the functions.
     """
     shares = (weights / weights.sum())[:, None]
@@ -238,7 +239,7 @@ def leading_components(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Rows of a fit: functions of the columns, the bins that the rows are in, folds, weights."""
+    """Rows of a fit: functions of the columns, bins of the rows, folds, weights."""
 
     basis: Basis
     incidence: csr_array
@@ -278,13 +279,15 @@ class AdditivePart:
 
     @classmethod
     def of(cls, basis: Basis, coefficients: np.ndarray, constants: np.ndarray) -> AdditivePart:
-        """Return what functions add, by their coefficients (folds, q, outputs)."""
+        """Return the contribution of each bin, from the coefficients of the functions (folds, q,
+        outputs).
+        """
         folds, q, outputs = coefficients.shape
         table = basis.on_bins(coefficients.transpose(1, 0, 2).reshape(q, folds * outputs))
         return cls(table.reshape(-1, folds, outputs), constants)
 
     def out_of_fold(self, design: Design) -> np.ndarray:
-        """Return the margins of each row by the model without it, (n, outputs)."""
+        """Return the margins of each row from the model fitted without its fold, (n, outputs)."""
         margins = np.empty((len(design.fold), self.table.shape[2]))
         for j in range(design.folds):
             own = np.flatnonzero(design.fold == j)
@@ -294,7 +297,7 @@ class AdditivePart:
 
 @dataclass(frozen=True, eq=False)
 class Grams:
-    """Weighted Gram matrices of each fold of [1, functions, targets], less the means of all rows.
+    """Weighted Gram matrices of each fold of [1, functions, targets], minus the means of all rows.
 
     Attributes
     ----------
@@ -309,12 +312,14 @@ class Grams:
 
     @classmethod
     def of(cls, design: Design, targets: np.ndarray) -> Grams:
-        """Sum up the rows of each fold, (n, t) targets among them."""
+        """Sum up the rows of each fold, including targets (n, t)."""
         return cls.about(design, targets, design.means(targets), design.folds)
 
     @classmethod
     def about(cls, design: Design, targets: np.ndarray, means: np.ndarray, folds: int) -> Grams:
-        """Sum up rows in blocks, less given means: those of parts of the rows add up."""
+        """Sum up rows in blocks after subtracting given means, so that the sums of parts of the
+        rows add up.
+        """
         basis = design.basis
         sums = np.zeros((folds, 1 + len(means), 1 + len(means)))
         for j in range(folds):
@@ -333,7 +338,7 @@ class Grams:
 
     @property
     def training_mass(self) -> np.ndarray:
-        """The weight of the rows outside of each fold."""
+        """The total weight of the rows outside each fold."""
         mass = self.sums[:, 0, 0]
         return np.asarray(mass.sum() - mass)
 
@@ -345,12 +350,11 @@ class Grams:
         return Grams(sums, self.means @ turn[1:, 1:])
 
     def without(self, fold: int, q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return of the rows outside of a fold the means, (q + t,), what the q functions are
-        multiplied by before the ridge, and the covariance after that.
-
-        Functions are divided by the root of their standard deviation, between none and all of it:
-        indicators of rare levels are shrunk more than others, but not as much as their own size
-        would. Those that hardly vary are multiplied by 0, so that they have no coefficient.
+        """Return, for the rows outside a fold, the means, (q + t,), the scaling factors of the q
+        functions, and the covariance after scaling. Functions are divided by the root of their
+        standard deviation, a compromise between no scaling and full standardization: indicators of
+        rare levels are shrunk more than others, but less than without scaling. Functions that
+        hardly vary get the factor 0, so their coefficients are 0.
         """
         total = self.sums.sum(axis=0) - self.sums[fold]
         means = total[0, 1:] / total[0, 0]
@@ -396,7 +400,7 @@ class RidgePath:
 
     @cached_property
     def errors(self) -> np.ndarray:
-        """The mean squared error of each ridge and target in the folds, (ridges, t)."""
+        """The mean squared error of each ridge and target on the held-out folds, (ridges, t)."""
         sums = self.grams.sums
         outputs = self.intercepts.shape[2]
         errors = np.zeros(self.intercepts.shape[1:])
@@ -408,7 +412,7 @@ class RidgePath:
         return np.asarray(errors / sums[:, 0, 0].sum())
 
     def best(self, basis: Basis) -> AdditivePart:
-        """Return the additive part of each target by the ridge with the least error."""
+        """Return the additive part of each target, with the ridge that has the smallest error."""
         ridges = self.errors.argmin(axis=0)
         outputs = np.arange(len(ridges))
         own = self.coefficients[:, ridges, :, outputs].transpose(1, 2, 0)  # (folds, q, outputs)
@@ -426,8 +430,8 @@ def margin_probabilities(margins: np.ndarray) -> np.ndarray:
 
 
 class LogisticSums(NamedTuple):
-    """Sums over rows that are not in each fold: losses, (folds,), and residuals, by themselves,
-    (folds, outputs), and along the functions, (folds, q, outputs).
+    """Sums over rows that are not in each fold: losses, (folds,), and residuals, both summed
+    directly, (folds, outputs), and multiplied by the functions, (folds, q, outputs).
     """
 
     losses: np.ndarray
@@ -438,8 +442,8 @@ class LogisticSums(NamedTuple):
 def logistic_sums(
     design: Design, labels: np.ndarray, coefficients: np.ndarray, intercepts: np.ndarray
 ) -> LogisticSums:
-    """Return what a step of a logistic regression needs of some rows, with codes of their classes,
-    for coefficients (folds, q, outputs) and intercepts (folds, outputs).
+    """Return the sums over some rows, with codes of their classes, that a step of a logistic
+    regression needs, for coefficients (folds, q, outputs) and intercepts (folds, outputs).
     """
     folds, q, outputs = coefficients.shape
     ones = np.eye(max(outputs, 2))[labels][:, -outputs:]
@@ -460,12 +464,11 @@ def fit_logistic(
     grams: Grams, outputs: int, ridge: float, sums: Callable[[np.ndarray, np.ndarray], LogisticSums]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients, (folds, q, outputs), and intercepts, (folds, outputs), of logistic
-    regressions without each fold, with a ridge on scaled functions.
-
-    There is one output for two classes, and one for each of more; the Gram matrices have their
-    indicators as targets, and `sums` adds up :func:`logistic_sums` of all rows. All folds are
-    solved together, so that each step passes the rows once. L-BFGS gets a quarter of the Gram
-    matrix and the ridge, which bound the curvature, as metric.
+    regressions that leave out each fold in turn, with a ridge on scaled functions. Two classes have
+    one output, more classes one each; the Gram matrices have the indicators of the classes as
+    targets, and `sums` adds up :func:`logistic_sums` of all rows. All folds are solved together, so
+    that each step makes one pass over the rows. L-BFGS is preconditioned with a quarter of the Gram
+    matrix plus the ridge, which bounds the curvature.
     """
     folds = len(grams.sums)
     q = len(grams.means) - outputs

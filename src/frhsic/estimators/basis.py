@@ -32,13 +32,13 @@ BASIS_NODES = 256
 
 @dataclass(frozen=True, eq=False)
 class SensitiveBasis:
-    r"""Orthonormal functions :math:`\varphi_k` of one attribute under the law of the rows that it
-    was fitted on.
+    r"""Orthonormal functions :math:`\varphi_k` of one attribute under the distribution of the rows
+    that it was fitted on.
 
     The functions are constant on nodes: the levels of S, or groups of equal size of a continuous S
     in which frequent values stay apart. With at most 16 levels they span all functions of S with
     mean zero. Otherwise they span eight cosines of the rank and an indicator for each frequent
-    value. No increasing map of S changes them.
+    value. Increasing maps of S don't change them.
 
     Attributes
     ----------
@@ -101,10 +101,10 @@ class SensitiveBasis:
         return np.where(np.isnan(s)[:, None], 0.0, self.values[self.node(s)])
 
     def within(self, law: np.ndarray) -> SensitiveBasis:
-        r"""Return what gap curves are made of under another law of the nodes, (M,): on the nodes
-        that it has, :math:`\tilde\varphi^\top G^+` with :math:`\tilde\varphi = \varphi - E \varphi`
-        and :math:`G = \mathrm{Cov}(\varphi)`, so that :math:`E[f | S] - E f` is these times
-        :math:`E[f \tilde\varphi]`, in the span of the functions.
+        r"""Return the factors of gap curves under another distribution of the nodes, (M,): on the
+        nodes with positive mass, :math:`\tilde\varphi^\top G^+` with :math:`\tilde\varphi = \varphi
+        - E \varphi` and :math:`G = \mathrm{Cov}(\varphi)`, so that :math:`E[f | S] - E f` is these
+        times :math:`E[f \tilde\varphi]`, in the span of the functions.
         """
         kept = law > 0
         values = self.values[kept] - law @ self.values
@@ -119,10 +119,8 @@ class SensitiveBasis:
 
 
 def ranges(mass: np.ndarray, count: int, frequent: float = ATOM) -> np.ndarray:
-    """Return the range of each of some increasing values: about `count` of equal mass, with
-    frequent values apart.
-
-    At most 16 values have a range each.
+    """Return the range of each of some increasing values: about `count` ranges of equal mass, with
+    separate ranges for frequent values. With at most 16 values, each gets its own range.
 
     Examples
     --------
@@ -141,10 +139,10 @@ def predictable_directions(
 ) -> np.ndarray:
     r"""Return orthonormal combinations of some targets that X predicts, (K, R), at least one.
 
-    They are eigenvectors of :math:`E[\hat m(X) \varphi(S)^\top]`, symmetrized, for means of models
-    that have not seen the rows, (n, K), and targets (n, K). What x predicts of an attribute usually
-    has few dimensions. A direction is kept if its eigenvalue, the variance that x explains along
-    it, exceeds a hundredth of all eigenvalues, and what noise would reach: the largest eigenvalue
+    They are eigenvectors of :math:`E[\hat m(X) \varphi(S)^\top]`, symmetrized, for out-of-fold
+    means (n, K) and targets (n, K). The part of an attribute that x predicts usually has few
+    dimensions. A direction is kept if its eigenvalue, the variance that x explains along it,
+    exceeds a hundredth of the sum of all eigenvalues, and a bound for noise: the largest eigenvalue
     of a symmetric matrix of K rows of noise is about :math:`\sqrt{2K}` standard errors. Along any
     other direction a score of x has hardly a gap, since :math:`E[f(X) \varphi(S)] = E[f(X) m(X)]`.
     """

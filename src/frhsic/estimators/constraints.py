@@ -1,5 +1,5 @@
-"""The rows of a fit, and the gaps that it limits: one along each attribute, among the rows of each
-condition; with controls, within strata of similar people.
+"""The rows of a fit, and the gaps that it limits: one for each attribute and condition; with
+controls, within strata of similar people.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ CHANCES: dict[Among, tuple[float, float]] = {
 
 @dataclass(frozen=True, eq=False)
 class FitRows:
-    """Validated rows of a call of fit: the table, also as numbers, attributes (n, q) with their
-    names, weights and groups or None, the fold of each row, and the seed; with controls, the number
-    of the stratum of each row, of `n_strata`, the last of which collects rows without a stratum of
+    """Validated rows of a call to fit: the table, also as numbers, attributes (n, q) with their
+    names, weights and groups or None, the fold of each row, and the seed; with controls, the
+    stratum of each row, from 0 to `n_strata` − 1; the last one collects rows without a stratum of
     their own.
     """
 
@@ -45,7 +45,7 @@ class FitRows:
 
     @property
     def mass(self) -> np.ndarray:
-        """The weight of each row, 1 where none were given."""
+        """The weight of each row, 1 if none were given."""
         return np.ones(len(self.s)) if self.weights is None else self.weights
 
     def row_weights(self, rows: np.ndarray) -> np.ndarray | None:
@@ -63,7 +63,7 @@ class FitRows:
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows(FitRows):
-    """Rows with y as numbers or codes of the classes, and as labels that were given."""
+    """Rows with y as numbers or class codes, and as the labels passed to fit."""
 
     y: np.ndarray
     labels: np.ndarray
@@ -104,7 +104,7 @@ class Constraint:
     @classmethod
     def fit(cls, sample: LabelledRows, attribute: int, among: Among) -> Self:
         """Learn the functions of the attribute, and the share of the rows that the condition
-        keeps.
+        includes.
         """
         kept = condition_mask(among, sample.y)
         s = sample.s[:, attribute]
@@ -123,7 +123,7 @@ class Constraint:
         return cls(attribute, among, basis, float(np.average(kept, weights=sample.weights)))
 
     def rows(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return which rows the condition keeps that have the attribute, as booleans."""
+        """Return a mask of the rows that the condition includes and that have the attribute."""
         return np.asarray(condition_mask(self.among, y) & ~np.isnan(s[:, self.attribute]))
 
     def functions(self, s: np.ndarray) -> np.ndarray:
@@ -131,17 +131,19 @@ class Constraint:
         return self.basis(s[:, self.attribute])
 
     def targets(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return what m is the conditional mean of: φ(s) among the rows of the condition, over
-        their share.
+        """Return the variable whose conditional mean is m: φ(s) on the rows of the condition,
+        divided by their share, and 0 on other rows.
         """
         return np.asarray(self.functions(s) * (condition_mask(self.among, y) / self.rate)[:, None])
 
     def known_means(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
-        """Return m where S is known: φ(s), times the chance of the condition over its rate."""
+        """Return m if S is known: φ(s) times the conditional probability of the condition, divided
+        by its overall rate.
+        """
         return np.asarray(self.functions(s) * self.chance(eta)[:, None])
 
     def chance(self, eta: np.ndarray) -> np.ndarray:
-        """Return the chance of the condition given x over its rate, (n,)."""
+        """Return the probability of the condition given x, divided by its overall rate, (n,)."""
         if self.among == "all":
             return np.full(len(eta), 1 / self.rate)
         intercept, slope = CHANCES[self.among]
@@ -153,33 +155,31 @@ class GapCurves:
     r"""The curves of all gaps that are limited, side by side, from a function of S for each row.
 
     The curves of scores f are ``values @ sums`` with their sums ``functions.T @ f``: one number for
-    each cell, which is a node of an attribute within a stratum. A gap is the mean of its curve's
-    size.
+    each cell, which is a node of an attribute within a stratum. A gap is the mean absolute value of
+    its curve.
 
-    Within a stratum w with functions :math:`\tilde\varphi = \varphi - E[\varphi | w]` and
-    :math:`G = \mathrm{Cov}(\varphi | w)`, the curve is
-    :math:`\tilde\varphi^\top G^+ E[f \tilde\varphi | w]`. All people are one stratum, in which
-    functions are orthonormal.
+    Within a stratum w with functions :math:`\tilde\varphi = \varphi - E[\varphi | w]` and :math:`G
+    = \mathrm{Cov}(\varphi | w)`, the curve is :math:`\tilde\varphi^\top G^+ E[f \tilde\varphi |
+    w]`. Without controls there is one stratum, in which the functions are orthonormal.
 
     Attributes
     ----------
     mass
         Share of the rows in each cell, (M,).
     values
-        What the curves are made of on the cells, (M, K), zero for functions of other gaps and
-        strata: of all attributes in the first stratum, then of those in the next.
+        Factors of the curves on the cells, (M, K), zero for functions of other gaps and strata: the
+        functions of all attributes in the first stratum, then those in the next.
     own
         Which gap each cell belongs to, one-hot, (M, J).
     functions
         Weighted, centred functions of rows, (n, K).
     shares
-        Share of the rows in each stratum, of each function of one stratum, (S, K / S).
+        For each stratum and function, the share of the rows in that stratum, (S, K / S).
     chance
-        Of each function, intercept and slope in η of the probability that its condition keeps a
+        For each function, intercept and slope in η of the probability that its condition includes a
         row, (2, K).
     scales
-        What each gap is divided by where they are compared, (J,); infinite for one that is not
-        limited.
+        Divisor of each gap when gaps are compared, (J,); infinite for a gap without a limit.
     """
 
     mass: np.ndarray
@@ -232,7 +232,7 @@ class GapCurves:
         )
 
     def limited(self) -> tuple[Self, np.ndarray]:
-        """Return the curves that are limited, and which functions they have, as booleans."""
+        """Return the curves that are limited, and a mask of their functions."""
         kept = np.isfinite(self.scales)
         cells = self.own[:, kept].any(axis=1)
         used = self.values[cells].any(axis=0)
@@ -252,12 +252,12 @@ class GapCurves:
         return np.asarray(self.own.T @ (self.mass * np.abs(self.values @ sums).mean(axis=1)))
 
     def largest(self, sums: np.ndarray) -> float:
-        """Return the largest gap of sums (K, c), each over its scale."""
+        """Return the largest gap of sums (K, c), each gap divided by its scale."""
         return float((self.gaps(sums) / self.scales).max())
 
 
 def condition_mask(among: Among, y: np.ndarray) -> np.ndarray:
-    """Return which rows a condition keeps, as booleans."""
+    """Return a mask of the rows that a condition includes."""
     if among == "all":
         return np.full(len(y), True)
     return np.asarray(y == (1 if among == "positive" else 0))

@@ -68,10 +68,9 @@ EXCHANGE = ExchangeSettings()
 
 @dataclass(frozen=True, eq=False)
 class JointBasis:
-    r"""Orthonormal functions of one or several attributes under their joint law.
-
-    They span products :math:`\prod_j \varphi_{k_j}(s_j)` of the functions of each attribute and are
-    constant on nodes, the combinations of groups of values that occur.
+    r"""Orthonormal functions of one or several attributes under their joint distribution. They span
+    products :math:`\prod_j \varphi_{k_j}(s_j)` of the functions of each attribute and are constant
+    on nodes, the combinations of groups of values that occur.
 
     Attributes
     ----------
@@ -80,7 +79,7 @@ class JointBasis:
     groups
         For each attribute, the group of each of its nodes.
     places
-        Joint node of each combination of groups, (G₁, …, G_q); the nearest one, where a combination
+        Joint node of each combination of groups, (G₁, …, G_q); the nearest one if a combination
         does not occur.
     mass
         Share of the rows in each joint node, (M,).
@@ -134,8 +133,8 @@ class JointBasis:
         return np.asarray(self.places[tuple(codes)])
 
     def ranks(self, s: np.ndarray) -> np.ndarray:
-        """Return the rank of each attribute, (n, q), from 0 to 1; levels of an attribute that has
-        few are far apart.
+        """Return the rank of each attribute, (n, q), from 0 to 1; the levels of an attribute with
+        few levels are far apart.
         """
         ranks = []
         for part, column in zip(self.parts, s.T):
@@ -161,8 +160,9 @@ class DensityRatio:
     .. math:: r(x, s) = a(x)\, b(s) \max\bigl(\epsilon, 1 + \textstyle\sum_{jk} m_j(x) C_{jk}
         \varphi_k(s)\bigr)
 
-    C is the regression of :math:`\varphi(S)` on the out-of-fold m(X), which shrinks what does not
-    generalise. The factors a and b give r mean one along s for each x, and along x for each s.
+    C is the regression of :math:`\varphi(S)` on the out-of-fold m(X), which shrinks the parts that
+    do not generalise. The factors a and b make the mean of r equal to one over s for each x, and
+    over x for each s.
     """
 
     basis: JointBasis
@@ -202,8 +202,8 @@ def _chunks(n: int) -> Iterator[slice]:
 
 
 def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    r"""Draw a permutation with :math:`P(\pi) \propto \prod_i w(\pi_i, \text{node}_i)`, by exchanges
-    of random pairs.
+    r"""Draw a permutation with :math:`P(\pi) \propto \prod_i w(\pi_i, \text{node}_i)`, by swapping
+    random pairs.
 
     Parameters
     ----------
@@ -231,11 +231,12 @@ def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) 
 def release_rows(
     ratio: DensityRatio, m: np.ndarray, node: np.ndarray, amount: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return which row each place gets, a permutation (n,), and which places were emptied, (n,).
+    r"""Return the row that each place gets, a permutation (n,), and a mask of the places whose rows
+    were removed, (n,).
 
     A row is removed with probability :math:`\text{amount} \cdot (1 - 1/r)_+`, by systematic
-    sampling along S: so many rows are removed in each range of S as are expected there. They are
-    permuted among the removed places with weight :math:`(1 - r)_+`.
+    sampling along S: the number removed in each range of S is the expected one. They are permuted
+    among the removed places with weight :math:`(1 - r)_+`.
     """
     chance = amount * (1 - 1 / np.maximum(ratio.node_ratios(m, node), 1))
     order = np.lexsort((chance, node))
@@ -257,8 +258,7 @@ def embed_rows(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
     """Return columns (n, p) whose squared distances compare rows: ranks of numbers, and indicators
     of levels.
 
-    Two rows at random are 2 apart on average, and each column of the table has the same share in
-    it.
+    Two random rows are at distance 2 on average, and each column contributes equally.
     """
     blocks = []
     for j, column in enumerate(encoded.T):
@@ -285,12 +285,13 @@ def embed_rows(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
 def exchange_rows(
     rows: np.ndarray, node: np.ndarray, places: np.ndarray, offers: np.ndarray
 ) -> np.ndarray:
-    r"""Return the rows of all places anew, (k,): exchanged so that they move least.
+    r"""Return a new assignment of rows to places, (k,), that moves rows as little as possible.
 
     .. math:: \min_\pi \sum_i \|\text{places}_i - \text{offers}_{\pi_i}\|^2
 
-    Both have the columns of :func:`embed_rows` and the ranks of S: a place its own, a row those of
-    the place that the permutation gave it. Places with similar nodes are assigned at once.
+    Both have the columns of :func:`embed_rows` and the ranks of S: a place has its own columns, a
+    row those of the place that the permutation gave it. Places with similar nodes are assigned at
+    once.
     """
     rows = rows.copy()
     order = np.argsort(node, kind="stable")
@@ -313,8 +314,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         s)}{p(x)}.
 
     Z then has the same distribution p(x) for every s, and no other way to achieve this leaves more
-    rows unchanged. The ratio is estimated by boosted trees. S is needed to transform, too. Removed
-    rows of a table are exchanged among themselves, so a new table needs at least 200 rows;
+    rows unchanged. The ratio is estimated by boosted trees. S is needed to transform, too. The
+    removed rows of a table are exchanged with each other, so a new table needs at least 200 rows;
     :class:`ParityEncoder` encodes rows one by one.
 
     Use Z to share tables or embeddings and to train on them. A replaced row is another person's
@@ -325,7 +326,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     estimator : regressor, optional
         Model of the conditional means E[φ(S) | x], which predicts several targets at once. None is
-        a mean of additive splines and trees of LightGBM.
+        a mean of additive splines and LightGBM trees.
     amount : float
         From 0 to 1: a row is kept unconditionally with probability 1 - amount. The dependence on S
         falls in proportion.
@@ -403,14 +404,14 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             then exchanged with rows that have similar predictions of y, which keeps more of the
             information in X about y. Z depends on y in no other way.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes that Z must be independent of, jointly, (n,) or (n, q). Named columns are
-            removed from Z. A missing value counts as a level below all others. Without attributes,
-            rows are left unchanged, with a warning.
+            Attributes that Z must be independent of, jointly, (n,) or (n, q). Columns passed by
+            name are removed from Z. A missing value counts as a level below all others. Without
+            attributes, rows are left unchanged, with a warning.
         sample_weight : array of shape (n,), optional
             Weights of the rows when the ratio is fitted. If Z is to be used with weights, make them
             a column of X: then Z and weights are independent of S together.
         groups : array of shape (n,) or the name of a column of X, optional
-            Rows of one group, such as those of one person, are in one fold.
+            Rows of one group, such as those of one person, stay in the same fold.
         """
         self._validate_params()
         others = {
@@ -488,7 +489,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Fitted rows, all or some of them, which get the same Z as in fit; or a table of at least
+            Rows of the fit (all or some), which get the same Z as in fit, or a table of at least
             200 new rows.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
             The attributes that the estimator was fitted with.
@@ -534,8 +535,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _coupled(
         self, codes: np.ndarray, s: np.ndarray, m: np.ndarray, identity: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return which row each place gets and which places were emptied; the order of the rows
-        does not matter.
+        """Return the row that each place gets and a mask of the places whose rows were removed; the
+        order of the rows does not matter.
         """
         order = np.argsort(identity, kind="stable")
         back = np.argsort(order, kind="stable")
@@ -573,8 +574,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.asarray(pd.util.hash_array(keys ^ pd.util.hash_array(copies)))
 
     def _fit_means(self, rows: FitRows, target: Response) -> np.ndarray:
-        """Fit models without each fold; return what they predict of rows that they have not
-        seen.
+        """Fit models that leave out each fold in turn; return their predictions for the rows left
+        out.
         """
         self.engine_ = None
         self.models_ = []
@@ -595,7 +596,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.asarray(each[rows.fold, np.arange(len(rows.fold))])
 
     def _means(self, frame: pd.DataFrame, identity: np.ndarray) -> np.ndarray:
-        """Return m of new rows, each by the models of one fold that its content decides."""
+        """Return m of new rows, each from the models of one fold, which a hash of its content
+        determines.
+        """
         if self.engine_ is not None:
             each = self.engine_.predict(self._schema.codes(frame), self.n_jobs)
         else:
@@ -610,7 +613,7 @@ def _filled(s: np.ndarray) -> np.ndarray:
 
 
 def _targets(phi: np.ndarray, y: Any) -> np.ndarray:
-    """Return the functions of S, (n, K), and the columns of y as standardized numbers, less their
+    """Return the functions of S, (n, K), and the columns of y as standardized numbers, minus their
     means given S.
     """
     if y is None:

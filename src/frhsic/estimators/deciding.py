@@ -2,7 +2,7 @@ r"""Optimal decisions under parity: the dual of a linear program.
 
 Decisions d(x) in [0, 1] gain :math:`E[d\,(\eta - \tau)]`. Along an attribute their gap curve is
 :math:`\sum_k E[d\,m_k] \varphi_k`. With limits :math:`t_j` on the gaps of some such curves, the
-most that decisions can gain is the least value of
+largest possible gain of decisions is the minimum of
 
 .. math:: E\,\Bigl(\eta - \tau - \sum_j m_{c_j}\Bigr)_+ + \sum_j t_j \max_v |\nu_j(v)|,
     \qquad c_{jk} = \sum_v p_v \nu_j(v) \varphi_{jk}(v),
@@ -55,10 +55,9 @@ DUAL_SHORTEST = 1e-6
 
 @dataclass(frozen=True)
 class Decisions(Family):
-    """Decisions with the least loss: η above a threshold that moves along m.
-
-    A wrong positive decision loses the threshold τ, a wrong negative one 1 - τ. The parameters are
-    two that recalibrate the log-odds of η, an intercept, a factor of η, and the coefficients.
+    """Decisions with the smallest loss: positive if η exceeds a threshold that depends linearly on
+    m. A false positive costs τ, a false negative 1 - τ. The parameters are two that recalibrate the
+    log-odds of η, an intercept, a factor for η, and the coefficients.
     """
 
     decides = True
@@ -95,8 +94,8 @@ class Decisions(Family):
         return constant
 
     def path(self, task: SolverTask, shares: np.ndarray) -> np.ndarray:
-        """Return the parameters for each trade-off, (G, P), with gaps of some shares of that of
-        decisions without limits.
+        """Return the parameters for each trade-off, (G, P), whose gaps are given shares of the gap
+        of decisions without limits.
         """
         assert task.curves is not None
         curves, limited = task.curves.limited()
@@ -152,16 +151,16 @@ def solve_dual(
     r"""Return the coefficients c of optimal decisions under some limits, (K,), and the width over
     which they are soft, d = expit((gains - means @ c) / width).
 
-    The kink is smoothed over a width that is halved until soft and hard decisions have the same
-    gap and pay as much for it, :math:`E[d\,m_c]`. At the same gap, hard decisions that pay more or
-    less gain less than the most.
+    The kink is smoothed over a width that is halved until soft and hard decisions have the same gap
+    and the same :math:`E[d\,m_c]`. At the same gap, hard decisions with another :math:`E[d\,m_c]`
+    are suboptimal.
 
     Parameters
     ----------
     gains
-        What a positive decision gains at each row, :math:`\eta - \tau`, (n,).
+        Gain of a positive decision at each row, :math:`\eta - \tau`, (n,).
     means
-        The columns m of all limits, side by side, (n, K), so centred that constants have no gap.
+        The columns m of all limits, side by side, (n, K), centred so that constants have no gap.
     weights
         Weights of the rows, with sum 1, (n,).
     curves
@@ -169,9 +168,9 @@ def solve_dual(
     limits
         Largest gaps, above 0, (J,).
     ridge
-        :math:`\kappa`, or the matrix of a quadratic form in c in its place, (K, K).
+        :math:`\kappa`, or instead the matrix of a quadratic form in c, (K, K).
     narrowest, agreement
-        Smallest width; difference of soft and hard decisions that is small enough.
+        Smallest width; largest accepted difference between soft and hard decisions.
     """
     unit = max(float(np.sqrt(weights @ gains**2)), 1e-9)
     if np.ndim(ridge) == 0:
@@ -212,7 +211,7 @@ class _Dual:
 
     @cached_property
     def moments(self) -> np.ndarray:
-        """The matrix that gives c of z, (K, M + J)."""
+        """The matrix that maps z to c, (K, M + J)."""
         curves = self.curves
         bounds = np.zeros((self.means.shape[1], len(self.limits)))
         return np.hstack([curves.values.T * curves.mass, bounds])
@@ -225,7 +224,7 @@ class _Dual:
         return np.array([top - nu, top + nu])
 
     def pull(self, multipliers: np.ndarray) -> np.ndarray:
-        """Return the slope in z of the sum of rooms times multipliers."""
+        """Return the gradient in z of the sum of rooms times multipliers."""
         down, up = multipliers
         return np.append(up - down, (down + up) @ self.curves.own)
 
@@ -236,8 +235,8 @@ class _Dual:
     def residuals(
         self, width: float, z: np.ndarray, multipliers: np.ndarray, aim: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the residuals of the optimality conditions: the slope in z, and products of
-        multipliers and rooms less their aim.
+        """Return the residuals of the optimality conditions: the gradient in z, and products of
+        multipliers and rooms minus their target.
         """
         sums = self.means.T @ (self.weights * self.taken(width, z))
         slope = self.moments.T @ (self.ridge @ (self.moments @ z) - sums) - self.pull(multipliers)

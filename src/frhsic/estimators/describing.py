@@ -37,7 +37,7 @@ def describe_prototypes(
 ) -> list[dict[str, Any]]:
     """Return for each trade-off the columns that describe its prototypes: shares, coordinates,
     means of attributes with 95 % intervals, and a typical row (medians of numbers, and the most
-    frequent levels; None of a prototype without rows).
+    frequent levels; None for a prototype without rows).
     """
     some = subsample(len(rows.s), TYPICAL_ROWS, np.random.default_rng(rows.seed))
     codes = rows.codes[some]

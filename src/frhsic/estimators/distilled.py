@@ -1,4 +1,4 @@
-"""One plain model that replaces the parts of a predictor under parity, for serving."""
+"""One plain model that replaces the parts of a predictor with a parity limit, for serving."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class ImitationCost:
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """A plain model that imitates a predictor under parity, with the cost measured on rows that
-    neither has seen; made by :func:`~frhsic.distill`.
+    """A plain model that imitates a predictor with a parity limit, with the cost measured on rows
+    that neither has seen; made by :func:`~frhsic.distill`.
 
-    It contains no models of folds. Save it with :func:`~frhsic.save`; :func:`~frhsic.load`, `frhsic
+    It contains no per-fold models. Save it with :func:`~frhsic.save`; :func:`~frhsic.load`, `frhsic
     predict` and `frhsic audit --model` read the file.
 
     Attributes
@@ -140,7 +140,7 @@ class Distilled:
 
         A model of an array has one input ``X``, numbers of shape (n, d). A model of a table has an
         input of shape (n, 1) for each column: text for columns of levels, numbers for the others.
-        Attributes that predictions need are inputs of their own. The output is ``score``, (n, 1):
+        Each attribute that predictions need is a separate input. The output is ``score``, (n, 1):
         the prediction, or the probability of the second class. Text that is not exactly a level of
         the training data counts as missing. Columns of dates cannot be exported, and neither can an
         estimator of your own.
@@ -157,8 +157,8 @@ class Distilled:
         )
 
     def as_trained(self, predictor: Any) -> Self:
-        """Return a model that reads tables, names classes and decides on scores as a predictor that
-        was fitted on the same columns; its levels keep their order.
+        """Return a model with the columns, classes and decision threshold of a predictor fitted on
+        the same columns; levels keep their order.
         """
         changes: dict[str, Any] = {
             "sensitive_schema_": getattr(predictor, "sensitive_schema_", None)
@@ -177,7 +177,7 @@ class Distilled:
         return replace(self, **changes)
 
     def coded(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
-        """Return rows as the numbers that the trees take, (n, d)."""
+        """Return rows as the numbers that the trees need, (n, d)."""
         s = None
         if self.uses_sensitive:
             if sensitive_features is None:
@@ -220,7 +220,7 @@ class Distilled:
         return frame[names]
 
     def _raw_scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
-        """Return log-odds or predictions of trees; of another model, its scores."""
+        """Return log-odds or predictions of trees, or the scores of another model."""
         if isinstance(self.model, lightgbm.Booster):
             codes = self.coded(X, sensitive_features)
             return np.asarray(self.model.predict(codes, raw_score=True, num_threads=1))
@@ -231,7 +231,7 @@ class Distilled:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DistilledClassifier(Distilled):
-    """A plain classifier of two classes that imitates a predictor under parity; see
+    """A plain binary classifier that imitates a predictor with a parity limit; see
     :class:`Distilled`.
 
     Attributes
@@ -265,7 +265,7 @@ class DistilledClassifier(Distilled):
         return np.column_stack([1 - scores, scores])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return labels: the second where its probability exceeds `threshold_`."""
+        """Return labels: the second if its probability exceeds `threshold_`."""
         scores = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1]
         return np.asarray(self.classes_[(scores > self.threshold_).astype(np.int64)])
 
@@ -286,7 +286,7 @@ def fit_trees(
     probabilities: bool,
     seed: int,
 ) -> lightgbm.Booster:
-    """Return boosted trees that predict scores; the scores of other rows end the boosting."""
+    """Return boosted trees that predict scores; other rows decide when boosting stops."""
     settings = {
         "objective": "cross_entropy" if probabilities else "regression",
         "num_leaves": leaf_count(len(scores)),
@@ -308,8 +308,8 @@ def fit_trees(
 
 
 def fit_estimator(estimator: Any, X: Any, scores: np.ndarray, weights: np.ndarray | None) -> Any:
-    """Return a clone of an estimator, fitted on scores: a regressor on them, a classifier on both
-    labels of each row, weighted by the score.
+    """Return a clone of an estimator, fitted on scores: a regressor on the scores themselves, a
+    classifier on both labels of each row, weighted by the score.
     """
     student = clone(estimator)
     if not is_classifier(student):

@@ -1,5 +1,5 @@
-"""Representations under parity: each row gets one of a few prototypes, which reveal hardly anything
-about S.
+"""Representations with a parity limit: each row gets one of a few prototypes, which reveal hardly
+anything about S.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Representation:
     targets
         Columns that Z keeps.
     bases
-        For each attribute, the functions of it that are modelled.
+        For each attribute, its functions that are modelled.
     directions
         For each attribute, the combinations of these that x predicts, (K, R).
     path
@@ -83,7 +83,7 @@ class Representation:
     coordinates
         For each trade-off, the coordinates of its prototypes by name.
     tables
-        For each trade-off, what describes its prototypes, by name.
+        For each trade-off, the description of its prototypes, by name.
     """
 
     targets: tuple[KeptTarget, ...]
@@ -103,15 +103,14 @@ class ParityEncoder(TransformerMixin, ParityModel):
         E\,\bigl|E[f(Z) | S] - E f(Z)\bigr| \le \tfrac12 \sqrt{\chi^2(Z, S)}
 
     for every head f with values in [0, 1] and gaps at the resolution of windows of S, each with a
-    twentieth of the rows or, of fewer than 2,000 rows, with 100 of them. Heads can have larger gaps
-    in waves of S that are shorter than a window: where a column followed S in 20 waves, the bound
-    was 0.09 with 1,000 rows, and a head that followed the waves had a gap of 0.25. For given
-    prototypes the problem is convex, and it is solved rather than trained: all prototypes must have
-    the same mean of
-    :math:`m_k(x) = E[\varphi_k(S) | x]`.
-    Use it if you know what Z will predict, and pass that as y: features for one target, or one Z
-    for several heads. To share a whole table, use :class:`ParityCoupling`. The attributes are
-    needed to fit, and to transform only with `uses_sensitive`.
+    twentieth of the rows or, with fewer than 2,000 rows, 100 rows. Heads that oscillate along S
+    faster than a window can have larger gaps: in an example with a column that oscillates 20 times
+    along S, the bound was 0.09 with 1,000 rows, and a head that followed the column had a gap of
+    0.25. For given prototypes the problem is convex, and it is solved rather than trained: all
+    prototypes must have the same mean of :math:`m_k(x) = E[\varphi_k(S) | x]`. Use it if you know
+    what Z will predict, and pass that as y: features for one target, or one Z for several heads. To
+    share a whole table, use :class:`ParityCoupling`. The attributes are needed to fit, and to
+    transform only with `uses_sensitive`.
 
     The bound covers heads that see only Z. A head that also sees other columns, the same rows
     released at two limits or after a refit, and rows of one household taken together can reveal
@@ -120,25 +119,25 @@ class ParityEncoder(TransformerMixin, ParityModel):
     Parameters
     ----------
     estimator : classifier, regressor, FrozenEstimator, function or None
-        Model of each column of y, fitted out of fold; one that is frozen, or a function of X, is
-        used as it is. None is a mean of additive splines and trees of LightGBM.
+        Model of each column of y, fitted out of fold; a frozen model, or a function of X, is used
+        as it is. None is a mean of additive splines and LightGBM trees.
     limit : number, str, dict or None
         A number is a bound on the gap of every head, at this resolution; with few rows, keeping it
-        requires few prototypes. A share of the unconstrained gap such as "50%", and 0 for the least
-        gap, are targets for the estimate. None sets no constraint; a dictionary has a limit for
-        each attribute.
+        requires few prototypes. A share of the unconstrained gap such as "50%", and 0 for the
+        smallest gap, are targets for the estimate. None sets no constraint; a dictionary has a
+        limit for each attribute.
     confidence : float or None
         A numeric limit is compared with the upper end of the gap at this confidence, or with the
         estimate if None.
     prototypes : int, optional
-        Number of prototypes. None chooses as few as possible at little loss, and no more than the
-        number of rows supports.
+        Number of prototypes. None chooses the smallest number that loses little, at most as many as
+        the number of rows supports.
     uses_sensitive : bool
         Whether the choice of a prototype may use the attributes. Z then keeps more, and
         `transform` needs `sensitive_features`.
     attribute_estimator : regressor, optional
-        Model of the :math:`m_k`. None is as for y, for those combinations of the functions that x
-        predicts.
+        Model of the :math:`m_k`. None uses the default model of y, for the combinations of
+        functions that x predicts.
     cv, n_jobs, random_state
         As in :class:`ParityClassifier`.
 
@@ -228,8 +227,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
         sample_weight : array of shape (n,), optional
             Weights of the rows, in all regressions and sums.
         groups : array of shape (n,) or the name of a column of X, optional
-            Rows that belong together, such as those of one person, are in one fold and count as one
-            in intervals.
+            Rows that belong together, such as those of one person, stay in the same fold and count
+            as one in intervals.
         """
         self._fit(X, y, sensitive_features, sample_weight, groups)
         return self
@@ -244,7 +243,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         sample_weight: Any = None,
         groups: Any = None,
     ) -> Any:
-        """Fit, and return Z of the same rows from encoders that have not seen them, like
+        """Fit, and return Z of the same rows from encoders that were fitted without them, like
         :class:`~sklearn.preprocessing.TargetEncoder` does: ``fit(X).transform(X)`` differs.
 
         The parameters are those of :meth:`fit`.
@@ -309,7 +308,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> list[np.ndarray]:
-        """Fit; return the prototypes of the rows at each trade-off, by encoders without them."""
+        """Fit; return the prototypes of the rows at each trade-off, from encoders fitted without
+        them.
+        """
         sample_weight, cv, X, y, sensitive_features, groups, _ = weighted_rows(
             sample_weight, self.cv, X, y, sensitive_features, groups
         )
@@ -378,8 +379,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
         means: np.ndarray,
         modelled: tuple[np.ndarray, ...],
     ) -> tuple[tuple[SensitiveBasis, ...], tuple[np.ndarray, ...], np.ndarray]:
-        """Return the functions of each attribute that are modelled, the combinations of them that x
-        predicts, and m of each row.
+        """Return the modelled functions of each attribute, their combinations that x predicts, and
+        m of each row.
         """
         every = tuple(np.eye(own.shape[1]) for own in functions)
         if self.uses_sensitive:
@@ -399,7 +400,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
     def _solve(
         self, rows: FitRows, solver: SolverRows, kinds: tuple[Kind, ...], known: np.ndarray
     ) -> tuple[list[Prototypes], list[np.ndarray]]:
-        """Return the prototypes of each trade-off, and which of them the rows have, (n,)."""
+        """Return the prototypes of each trade-off, and the prototype of each row, (n,)."""
         keys = row_hashes(rows.codes)
         rng = np.random.default_rng(rows.seed)
         # φ(S), which equals m where S is known, needs the attributes
@@ -441,7 +442,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         choices: Sequence[np.ndarray],
         performance: dict[str, np.ndarray],
     ) -> Frontier:
-        """Measure every trade-off on rows whose models have not seen them, with what they hide."""
+        """Measure every trade-off on out-of-fold rows, corrected for the bias of fitting."""
         confidence = self.confidence or 0.95
         known = ~np.isnan(rows.s).any(axis=1) & (rows.mass > 0)
         weights = rows.mass[known]
@@ -498,8 +499,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
     def _predict_folds(
         self, X: Any, s: np.ndarray | None, codes: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return what the models of each fold say of rows: what Z should keep of them, (n, T), and
-        m, (n, K); functions of S themselves, where Z may use it.
+        """Return the predictions of each fold's models for rows: the targets that Z should keep,
+        (n, T), and m, (n, K), or the functions of S themselves if Z may use S.
         """
         targets = self.solution_.targets
         none = np.zeros((_num_samples(X), 0))
@@ -520,8 +521,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
 
 
 def _strata(targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Return the codes of the classes by which folds are stratified: those of the only target, if
-    each of them has two rows.
+    """Return the class codes by which folds are stratified: those of the target if there is only
+    one and each class has at least two rows.
     """
     if len(targets) != 1 or targets[0].classes is None:
         return None
@@ -530,8 +531,8 @@ def _strata(targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]) -> np.
 
 
 def _affordable(pilot: SolverRows, rows: int) -> int:
-    """Return how many prototypes so many rows can solve for: E d falls with their number, and
-    solving leaves about (L − 1) Σ Var m / n of the functions of S in Z.
+    """Return how many prototypes this many rows support: E d falls with their number, and solving
+    leaves about (L − 1) Σ Var m / n of the functions of S in Z.
     """
     centered = pilot.means - pilot.weights @ pilot.means
     told = float((pilot.weights @ centered**2).sum())
@@ -539,7 +540,7 @@ def _affordable(pilot: SolverRows, rows: int) -> int:
 
 
 def _solved_anew(prototypes: Prototypes, rows: SolverRows) -> Prototypes:
-    """Return prototypes whose multipliers are solved for on more rows."""
+    """Return prototypes whose multipliers are computed from more rows."""
     start = replace(prototypes, origin=rows.weights @ rows.means)
     solved = with_multipliers(start, rows, PRECISION)
     return solved if solved.objective < np.inf else start

@@ -1,5 +1,5 @@
-r"""All regressions of a fit at once: each target from a table, for each fold from the rows outside
-it.
+r"""All regressions of a fit at once: each target is predicted from a table, for each fold with a
+model fitted outside it.
 
 .. math:: f(x) = w \Bigl(b + \sum_j h_j(x_j)\Bigr) + (1 - w) \, t(x)
 
@@ -71,7 +71,7 @@ NO_TREE = "num_leaves=1\nnum_cat=0\nleaf_value=0\nis_linear=0\nshrinkage=1"
 def table_settings(columns: int) -> dict[str, Any]:
     """Return the settings of LightGBM for a table of this width, shared by all targets.
 
-    Each tree sees half of the columns, but four at least: fewer hide interactions.
+    Each tree sees half of the columns, but at least four: with fewer, interactions are missed.
     """
     share = min(max(0.5, 4 / max(columns, 1)), 1.0)
     bins = min(bins_of_a_column(columns), MOST_TREE_BINS)
@@ -87,8 +87,8 @@ def leaf_count(rows: int) -> int:
 
 
 def step_length(rows: int) -> float:
-    """Return the step of trees of a table of so many rows: it grows with the fourth root, from 0.1
-    to 0.25, since larger trees need fewer steps.
+    """Return the learning rate of the trees for a table with this many rows: it grows with the
+    fourth root, from 0.1 to 0.25, since larger trees need fewer rounds.
     """
     return float(np.clip(SHORTEST_STEP * (rows / 2_000) ** 0.25, SHORTEST_STEP, 0.25))
 
@@ -121,14 +121,14 @@ class Response:
 
     @property
     def rows(self) -> np.ndarray:
-        """Which rows have values, as booleans."""
+        """Mask of the rows that have values."""
         return np.full(len(self.values), True) if self.known is None else self.known
 
 
 @dataclass(frozen=True, eq=False)
 class FitTarget:
-    """What is modelled of a response, by its place among those of a fit: its labels, or numbers
-    less `centers` and over `scales`, (K,), combined along `directions`, (K, R).
+    """How a response, given by its index in the fit, is modelled: by its labels, or by its numbers
+    minus `centers` and divided by `scales`, (K,), combined along `directions`, (K, R).
     """
 
     place: int
@@ -146,7 +146,7 @@ class FitTarget:
 
     @property
     def outputs(self) -> int:
-        """Columns of margins: one for two classes, and one for each of more, or for each number."""
+        """Columns of margins: one for two classes, one per class for more, and one per number."""
         if self.classes is None:
             return int(self.directions.shape[1])
         count = len(self.classes)
@@ -172,8 +172,8 @@ class FitTarget:
 
 @dataclass(frozen=True, eq=False)
 class TargetColumn:
-    """One column to predict: codes of classes or numbers, (n,), the target that it is, the number
-    of classes, 0 for numbers, and what was subtracted from these and what they were divided by.
+    """One column to predict: class codes or numbers, (n,), the index of its target, the number of
+    classes (0 for numbers), and the offset and scale of numbers.
     """
 
     response: Response
@@ -185,7 +185,7 @@ class TargetColumn:
 
     @property
     def outputs(self) -> int:
-        """Columns of margins: one, or one for each of more than two classes."""
+        """Columns of margins: one, or one per class for more than two classes."""
         return self.classes if self.classes > 2 else 1
 
     @property
@@ -194,7 +194,7 @@ class TargetColumn:
         return {0: "regression", 2: "binary"}.get(self.classes, "multiclass")
 
     def constants(self, fold: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the margins of a constant without each fold, (folds, outputs)."""
+        """Return the margins of a constant fitted without each fold, (folds, outputs)."""
         trains = (fold != np.arange(fold.max() + 1)[:, None]) * weights
         trains = trains / trains.sum(axis=1, keepdims=True)
         if not self.classes:
@@ -223,17 +223,17 @@ class Engine:
     bins
         Bins of the additive part.
     table
-        What each bin adds, for each fold and output, (bins, folds × outputs).
+        Contribution of each bin, for each fold and output, (bins, folds × outputs).
     constants
         Constants added to all rows, (folds × outputs,).
     booster
-        Trees; its classes are the outputs of each fold. None where no target has trees.
+        Trees; its classes are the outputs of each fold. None if no target has trees.
     classes
         For each target, the number of classes; 0 for numbers.
     shares
         For each output, the share of the additive part.
     centers, scales
-        For each output, mean and standard deviation of the numbers that it is in units of.
+        For each output, mean and standard deviation that its numbers were standardized with.
     """
 
     bins: Bins
@@ -251,8 +251,8 @@ class Engine:
         return len(self.constants) // len(self.shares)
 
     def predict(self, x: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Return what the models without each fold predict of rows (n, d): numbers, the probability
-        of the second of two classes, or those of each class; (folds, n, outputs).
+        """Return the predictions for rows (n, d) of the models fitted without each fold: numbers,
+        the probability of the second of two classes, or those of each class; (folds, n, outputs).
         """
         result = np.empty((self.folds, len(x), len(self.shares)))
         for start in range(0, len(x), ROWS_AT_ONCE):
@@ -266,8 +266,8 @@ class Engine:
         return result
 
     def _trees(self, x: np.ndarray, threads: int) -> np.ndarray:
-        """Return the raw scores of the booster, (n, folds × outputs), by a few rounds at a time:
-        their trees stay in the cache while all rows pass.
+        """Return the raw scores of the booster, (n, folds × outputs), a few rounds at a time: their
+        trees stay in the cache while they are applied to all rows.
         """
         assert self.booster is not None
         scores = np.zeros((len(x), len(self.constants)))
@@ -296,8 +296,8 @@ class Engine:
 
 @dataclass(frozen=True, eq=False)
 class FittedEngine:
-    """An engine with what it predicts of the rows that it was fitted on by models without them, (n,
-    outputs), and the directions of each target that it models, (K, R).
+    """An engine with its out-of-fold predictions for the rows of the fit, (n, outputs), and the
+    modelled directions of each target, (K, R).
     """
 
     engine: Engine
@@ -314,20 +314,19 @@ def fit_engine(
     seed: int,
     n_jobs: int | None = None,
 ) -> FittedEngine:
-    """Fit the regressions of all targets without each fold.
-
-    Rounds and share are chosen on the held-out rows of all folds; what is returned for a row was
-    chosen on the other half of the rows, so that losses on it are not optimistic by that. The ridge
-    of the additive part, one number for each target, is chosen on all of them.
+    """Fit the regressions of all targets, leaving out each fold in turn. Rounds and share are
+    chosen on the held-out rows of all folds; for the predictions returned for a row, they were
+    chosen on the other half of the rows, so that this doesn't bias its loss. The ridge of the
+    additive part, one number for each target, is chosen on all of them.
 
     Parameters
     ----------
     x
-        A table of numbers, (n, d), categories as codes.
+        A table of numbers, (n, d), with categories as codes.
     categorical
         Columns of categories.
     fold
-        The fold of each row; rows that belong together are in one.
+        The fold of each row; rows that belong together are in the same fold.
     weights
         Positive weights of the rows.
     """
@@ -340,7 +339,7 @@ def fit_engine(
 @dataclass(frozen=True, eq=False)
 class FittedParts:
     """The regressions before they are combined: columns, additive parts, and trees, with the
-    directions of each target that they model, (K, R).
+    modelled directions of each target, (K, R).
     """
 
     bins: Bins
@@ -351,12 +350,12 @@ class FittedParts:
 
     @property
     def margins(self) -> np.ndarray:
-        """Margins out of fold of the rows that rounds and shares were chosen on, (n, outputs)."""
+        """Out-of-fold margins of the rows used to choose rounds and shares, (n, outputs)."""
         return np.column_stack([one.out_of_fold for one in self.trees])
 
     def engine(self, fold: int | None = None) -> Engine:
         """Return the models of all folds, for new rows, or those that predict the rows of one fold:
-        without it, with rounds and shares that the other half of the rows chose.
+        fitted without it, with rounds and shares chosen on the other half of the rows.
         """
         use = NEW_ROWS if fold is None else fold % 2
         folds = slice(None) if fold is None else slice(fold, fold + 1)
@@ -386,7 +385,7 @@ class FittedParts:
 
 
 def fit_parts(rows: EngineRows, responses: Sequence[Response]) -> FittedParts:
-    """Fit additive parts and trees of all targets without each fold."""
+    """Fit additive parts and trees of all targets, leaving out each fold in turn."""
     columns: list[TargetColumn] = []
     additive = []
     directions = []
@@ -419,7 +418,7 @@ class Boosting(ABC):
 
 @dataclass(frozen=True, eq=False)
 class EngineRows(ABC):
-    """The rows that directions, rounds and shares are chosen on, for the additive part and for
+    """The rows used to choose directions, rounds and shares, for the additive part and for
     LightGBM. Subclasses compute what depends on all rows: sums of the additive part, and trees.
     """
 
@@ -449,7 +448,9 @@ class EngineRows(ABC):
 
     @abstractmethod
     def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
-        """Yield boosters without trees for each column, which grow before the next ones come."""
+        """Yield empty boosters for each column; the caller trains them before requesting the next
+        ones.
+        """
 
     def tell(self, done: int, total: int) -> None:
         """Report how many regressions are done."""
@@ -461,7 +462,7 @@ class EngineRows(ABC):
         return [int(seed) for seed in seeds % 2**31]
 
     def sample(self, known: np.ndarray, most: int) -> np.ndarray:
-        """Return known rows, of many a part."""
+        """Return known rows, or a sample of them if there are many."""
         rows = np.flatnonzero(known)
         chosen = subsample(len(rows), most, np.random.default_rng(self.seed))
         return np.asarray(rows[chosen])
@@ -469,7 +470,7 @@ class EngineRows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class _Rows(EngineRows):
-    """All rows of a fit, in memory, with those of each fold."""
+    """All rows of a fit, in memory, grouped by fold."""
 
     held_out: list[lightgbm.Dataset]
 
@@ -536,11 +537,10 @@ class _LocalBoosting(Boosting):
 def _fit_additive(
     rows: EngineRows, place: int, response: Response
 ) -> tuple[list[TargetColumn], AdditivePart, np.ndarray]:
-    """Return the columns that are modelled, their additive part, and how they are combined of the
-    numbers of the response, (K, R).
-
-    The ridge of a logistic regression is that of least squares for the indicators of its classes,
-    times their variance, which both have as curvature of the loss.
+    """Return the columns that are modelled, their additive part, and the combinations of the
+    numbers of the response that they are, (K, R). The ridge of a logistic regression is the ridge
+    of least squares for the indicators of its classes, times their variance, since this is the
+    curvature of the logistic loss.
     """
     basis = rows.design.basis
     target = FitTarget.of(place, response)
@@ -584,8 +584,8 @@ def _fit_additive(
 
 
 def _directions(rows: EngineRows, response: Response, additive: np.ndarray) -> np.ndarray:
-    """Return the directions of functions that X predicts, (K, R): by the mean of the additive part
-    and of a few small trees, for which even and odd folds predict each other.
+    """Return the directions of functions that X predicts, (K, R): from the mean of the additive
+    part and a few small trees, where even folds predict odd folds and vice versa.
     """
     some = rows.sample(response.rows, PILOT_ROWS)
     means = additive[some]
@@ -608,9 +608,9 @@ def _directions(rows: EngineRows, response: Response, additive: np.ndarray) -> n
 
 @dataclass(frozen=True, eq=False)
 class _Trees:
-    """Boosters of one target, a text for each fold; constants of the folds in place of no rounds,
-    (folds, outputs); how many rounds count, and the share of the additive part, for even folds, odd
-    folds and new rows, (3,); and margins of both parts out of fold.
+    """Boosters of one target, as one string for each fold; constants of the folds, used if there
+    are no rounds, (folds, outputs); the number of rounds used and the share of the additive part,
+    for even folds, odd folds and new rows, (3,); and out-of-fold margins of both parts.
     """
 
     boosters: list[str]
@@ -623,8 +623,8 @@ class _Trees:
 def _boost(
     rows: EngineRows, column: TargetColumn, additive: np.ndarray, boosting: Boosting
 ) -> _Trees:
-    """Boost trees for each fold in step, until neither their own loss on the held-out rows of all
-    folds nor that of their mixture with the additive part has fallen for a while.
+    """Boost trees for all folds in parallel, until neither their own loss on the held-out rows of
+    all folds nor the loss of their mixture with the additive part has improved for some rounds.
     """
     fold = rows.design.fold
     mass = np.where(column.response.rows, rows.design.weights, 0.0)
@@ -669,7 +669,7 @@ def _boost(
 
 
 def _boosters(rows: _Rows, column: TargetColumn, number: int) -> list[lightgbm.Booster]:
-    """Return a booster without trees for each fold."""
+    """Return an empty booster for each fold."""
     seeds = rows.booster_seeds(number)
     boosters = []
     for j in range(rows.design.folds):
@@ -691,7 +691,7 @@ def _boosters(rows: _Rows, column: TargetColumn, number: int) -> list[lightgbm.B
 
 
 def _held_out_values(booster: lightgbm.Booster) -> np.ndarray:
-    """Return what LightGBM would give a metric of the held-out rows: probabilities or numbers."""
+    """Return LightGBM's predictions for the held-out rows: probabilities or numbers."""
     given: list[np.ndarray] = []
 
     def keep(values: np.ndarray, _: lightgbm.Dataset) -> tuple[str, float, bool]:
@@ -714,11 +714,10 @@ def _held_out_margins(booster: lightgbm.Booster, column: TargetColumn) -> np.nda
 def merge_boosters(
     boosters: Sequence[Sequence[str]], outputs: Sequence[int], rounds: Sequence[int]
 ) -> lightgbm.Booster | None:
-    """Return one booster whose classes are the outputs of each fold, from so many rounds of the
-    boosters of each target and fold, given as texts.
-
-    It adds up the trees of each class in their order, so that its raw scores have the same bits.
-    Targets with fewer rounds than others are padded with trees that add nothing.
+    """Return one booster whose classes are the outputs of each fold, from the given number of
+    rounds of the boosters of each target and fold, given as strings. It adds up the trees of each
+    class in their order, so that its raw scores are bit-identical. Targets with fewer rounds than
+    others are padded with trees that add nothing.
     """
     most = max(rounds, default=0)
     if not most:

@@ -64,8 +64,8 @@ def onnx_bytes(
     classes: Sequence[Any],
     threshold: float | None,
 ) -> bytes:
-    """Return trees on the codes of some columns, and on attributes behind them, as ONNX; of two
-    classes the probability of the second.
+    """Return trees on the codes of some columns, followed by attributes, as ONNX; for two classes,
+    the output is the probability of the second.
     """
     require_exportable(booster, schema)
     onnx = import_onnx()
@@ -105,8 +105,8 @@ def onnx_bytes(
 
 
 class _Inputs:
-    """The inputs of a graph, the nodes that make a table of numbers of them, the name of the table,
-    and the place of each column of the trees in it.
+    """The inputs of a graph, the nodes that combine them into a table of numbers, the name of the
+    table, and the position of each column of the trees in it.
     """
 
     def __init__(self, onnx: Any) -> None:
@@ -118,12 +118,12 @@ class _Inputs:
         self._parts: list[str] = []
 
     def add_table(self, columns: int) -> None:
-        """Add one input of so many numbers a row."""
+        """Add one input with a given number of values per row."""
         self._add_input("X", self.onnx.TensorProto.DOUBLE, columns)
         self.places = {j: j for j in range(columns)}
 
     def add_column(self, column: int, one: ColumnType | None) -> None:
-        """Add the input of one column; one that is the same for all rows needs none."""
+        """Add the input of one column; a column that is the same for all rows needs none."""
         if one is None:
             self.add_numbers(column, f"x{column}")
         elif one.levels:
@@ -137,7 +137,7 @@ class _Inputs:
         self._add_part(column, name)
 
     def add_levels(self, column: int, one: ColumnType) -> None:
-        """Add a column of text, and what makes places of its levels."""
+        """Add a column of text, and nodes that map its levels to positions."""
         self._add_input(one.name, self.onnx.TensorProto.STRING, 1)
         levels = [level_text(level) for level in one.levels]
         place, code = f"place of {one.name}", f"code of {one.name}"
@@ -157,7 +157,7 @@ class _Inputs:
         self._add_part(column, code)
 
     def join(self) -> None:
-        """Make one table of all columns."""
+        """Combine all columns into one table."""
         self.table = "features"
         self.nodes.append(self.onnx.helper.make_node("Concat", self._parts, [self.table], axis=1))
 

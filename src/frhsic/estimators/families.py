@@ -1,5 +1,5 @@
-r"""The families of the closed form: how a predictor is made of :math:`\eta` and m, and what its
-coefficients minimise (derived in `docs/theory.md`).
+r"""The families of the closed form: how a predictor is built from :math:`\eta` and m, and the
+objective of its coefficients (derived in `docs/theory.md`).
 
 To add one, write a subclass of :class:`SmoothFamily`:
 
@@ -89,7 +89,7 @@ class Units:
 
 
 class Evaluated(NamedTuple):
-    """Loss of some parameters, sums (K, c) of the outputs of rows along functions (n, K), and the
+    """Loss at some parameters, sums (K, c) of the outputs of rows along functions (n, K), and the
     gradient of loss + ⟨weights, sums⟩.
     """
 
@@ -99,8 +99,8 @@ class Evaluated(NamedTuple):
 
 
 class StartingPoint(NamedTuple):
-    """The parameters of η itself, a scale for each that gives all steps similar effects, and how
-    many of them recalibrate η, before those along m follow.
+    """The parameters of η itself, a scale for each that gives all steps similar effects, and the
+    number of leading parameters that recalibrate η; the others are coefficients along m.
     """
 
     parameters: np.ndarray
@@ -113,8 +113,8 @@ class SolverTask:
     """The problem to solve: η as `base`, (n,) or (n, C); m as `columns`, (n, K); y (n,) or (n, C);
     weights that sum to 1; and the curves of the gaps.
 
-    `threshold` is that of decisions, and `ridge` the weight of the square of each coefficient along
-    m.
+    `threshold` is the decision threshold, and `ridge` the penalty weight of each squared
+    coefficient along m.
     """
 
     base: np.ndarray
@@ -174,12 +174,14 @@ class Family(ABC):
         return units.standard(sample.y)
 
     def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
-        """Return half of the mean second derivative of the loss, by shares of the rows."""
+        """Return half the mean second derivative of the loss, weighted by the shares of the
+        rows.
+        """
         return 1.0
 
     @abstractmethod
     def loss(self, task: SolverTask, parameters: np.ndarray) -> float:
-        """Return the loss of some parameters."""
+        """Return the loss at some parameters."""
 
     @abstractmethod
     def constant(self, task: SolverTask) -> np.ndarray:
@@ -189,8 +191,8 @@ class Family(ABC):
     def measured(
         self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Return the loss, and the sums of what the gap is measured on along functions of the rows,
-        (K, c).
+        """Return the loss, and the sums, along functions of the rows, of the outputs that the gap
+        is measured on, (K, c).
         """
 
 
@@ -236,14 +238,16 @@ class SmoothFamily(Family):
 
 
 def _with_columns(own: list[float], scales: list[float], task: SolverTask) -> StartingPoint:
-    """Return first parameters with zeros along m, one for each class."""
+    """Return the starting parameters, with zeros along m, one for each class."""
     classes = 1 if task.base.ndim == 1 else task.base.shape[1]
     along = np.repeat(1 / np.maximum(task.columns.std(axis=0), 1e-3), classes)
     return StartingPoint(np.append(own, np.zeros(len(along))), np.append(scales, along), len(own))
 
 
 def combine(columns: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Return Σ c_k m_k of each row; a product of matrices would round it by the number of rows."""
+    """Return Σ c_k m_k of each row; the rounding of a matrix product would depend on the number of
+    rows.
+    """
     return np.asarray(np.einsum("nk,k...->n...", columns, c))
 
 
@@ -253,7 +257,7 @@ def log_odds(eta: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class LogLossFamily(SmoothFamily):
-    """A family of probabilities, whose log-odds the coefficients work on."""
+    """A family of probabilities whose coefficients act on the log-odds."""
 
     def link(self, eta: np.ndarray) -> np.ndarray:
         return log_odds(eta)
@@ -264,7 +268,7 @@ class LogLossFamily(SmoothFamily):
 
 @dataclass(frozen=True)
 class BinaryScores(LogLossFamily):
-    """Probabilities with the least log loss: f = η - m f(1 - f), η recalibrated."""
+    """Probabilities with the smallest log loss: f = η - m f(1 - f), with η recalibrated."""
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         eta = expit(parameters[0] + parameters[1] * base)
@@ -293,9 +297,9 @@ class BinaryScores(LogLossFamily):
 def log_loss_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the f in [0, 1] with f = η - m f(1 - f), and the root of the discriminant.
 
-    The convex problem min ℓ(f, η) + m f has this one stationary point, a root of
-    :math:`m f^2 - (1 + m) f + \eta = 0`: with discriminant D it is
-    :math:`(1 + m - \sqrt D) / 2m = 2\eta / (1 + m + \sqrt D)`.
+    The convex problem min ℓ(f, η) + m f has exactly one stationary point, a root of :math:`m f^2 -
+    (1 + m) f + \eta = 0`: with discriminant D it is :math:`(1 + m - \sqrt D) / 2m = 2\eta / (1 + m
+    + \sqrt D)`.
 
     Examples
     --------
@@ -316,8 +320,8 @@ def log_loss_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.nd
 
 @dataclass(frozen=True)
 class ClassScores(LogLossFamily):
-    """Probabilities of several classes whose margins move along m, with the least log loss among
-    such; the optimum over all functions of x has another form.
+    """Probabilities of several classes whose margins are shifted by multiples of m, with the lowest
+    log loss of this form; the optimum over all functions of x has a different form.
     """
 
     def link(self, eta: np.ndarray) -> np.ndarray:
@@ -364,7 +368,7 @@ class ClassScores(LogLossFamily):
 
 @dataclass(frozen=True)
 class NumberScores(SmoothFamily):
-    """Numbers with the least squared error, f = a + b η - Σ c_k m_k."""
+    """Numbers with the smallest squared error, f = a + b η - Σ c_k m_k."""
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return np.asarray(parameters[0] + parameters[1] * base - combine(columns, parameters[2:]))
@@ -388,8 +392,8 @@ def _linear_gradient(task: SolverTask, slope: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class NumberRanks(NumberScores):
-    """Numbers whose curves see soft indicators of the score above its own deciles; coefficients
-    along m change linearly with the rank of η.
+    """Numbers whose gap curves are computed from soft indicators that the score exceeds its
+    deciles; coefficients along m change linearly with the rank of η.
     """
 
     averages = False
@@ -403,7 +407,7 @@ class NumberRanks(NumberScores):
         return self.link(eta), expanded(means, rank)
 
     def task_loss(self, task: SolverTask, score: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the loss of scores, and its slope at each row."""
+        """Return the loss of scores, and its derivative at each row."""
         loss = float(task.weights @ (score - task.y) ** 2)
         return loss, 2 * task.weights * (score - task.y)
 
@@ -432,7 +436,7 @@ class NumberRanks(NumberScores):
 
 @dataclass(frozen=True)
 class ScoreRanks(LogLossFamily, NumberRanks):
-    """As :class:`NumberRanks` for probabilities, whose log-odds move along m."""
+    """Like :class:`NumberRanks`, for probabilities whose log-odds are shifted by multiples of m."""
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return np.asarray(expit(NumberRanks.outputs(self, parameters, base, columns)))
@@ -443,8 +447,8 @@ class ScoreRanks(LogLossFamily, NumberRanks):
 
 
 def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Return the columns that coefficients of a rank family multiply: m times the rank of η from
-    below, and from above.
+    """Return the columns multiplied by the coefficients of a rank family: m times the rank of η,
+    counted from below and from above.
     """
     return np.column_stack([means * (1 - rank)[:, None], means * rank[:, None]])
 
@@ -452,7 +456,8 @@ def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:
 def soft_deciles(score: np.ndarray, weights: np.ndarray, width: float) -> np.ndarray:
     """Return soft indicators of scores above their deciles, (n, 9).
 
-    A decile is where the indicators have the right mean, so that it moves with all rows near it.
+    A decile is the point at which the indicators have the right mean, so it depends on all rows
+    near it.
     """
     order = np.argsort(score)
     below = np.cumsum(weights[order])

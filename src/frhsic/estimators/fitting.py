@@ -1,5 +1,5 @@
-"""Shared parts of estimators under parity: validated rows, out-of-fold models of y and of functions
-of S, and the choice of a trade-off by a limit.
+"""Shared parts of the estimators with a parity limit: validated rows, out-of-fold models of y and
+of functions of S, and the choice of a trade-off by a limit.
 """
 
 from __future__ import annotations
@@ -51,10 +51,9 @@ from frhsic.tables.schema import Schema
 
 
 class ParityModel(BaseEstimator):
-    """The base of estimators under parity.
-
-    A subclass has the parameters `estimator`, `limit`, `confidence`, `uses_sensitive`,
-    `attribute_estimator`, `cv`, `n_jobs` and `random_state`, and its `fit` sets `frontier_`.
+    """The base of the estimators with a parity limit. A subclass has the parameters `estimator`,
+    `limit`, `confidence`, `uses_sensitive`, `attribute_estimator`, `cv`, `n_jobs` and
+    `random_state`, and its `fit` sets `frontier_`.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -82,9 +81,9 @@ class ParityModel(BaseEstimator):
     def at(self, limit: LimitLike) -> Self:
         """Return a fitted copy at another limit. Nothing is fitted again; the models are shared.
 
-        The trade-offs of predictors are those of the limits of `fit`. If some attributes had no
-        limit there, limits on them can rarely be met here: fit again, with limits on all attributes
-        or with ``limit=None``, which lowers all gaps alike.
+        The trade-offs of a predictor depend on the limits passed to `fit`. If some attributes had
+        no limit then, limits on them can rarely be met here: fit again, with limits on all
+        attributes or with ``limit=None``, which lowers all gaps alike.
         """
         check_is_fitted(self)
         if self.frontier_ is None:
@@ -161,7 +160,7 @@ class ParityModel(BaseEstimator):
         return X, sample_weight, groups
 
     def _attributes(self, X: Any, codes: np.ndarray | None, sensitive_features: Any) -> np.ndarray:
-        """Return the attributes of a fit, (n, q), with warnings of what is odd in them."""
+        """Return the attributes of a fit, (n, q); warn about suspicious values."""
         s = np.zeros((_num_samples(X), 0))
         names: list[str] = []
         if sensitive_features is not None:
@@ -186,8 +185,8 @@ class ParityModel(BaseEstimator):
     def _folds(
         self, cv: Any, X: Any, codes: np.ndarray | None, groups: np.ndarray | None
     ) -> np.ndarray:
-        """Return the fold of each row. Of a number of folds there are at most as many as the rarest
-        class has rows, or as there are groups.
+        """Return the fold of each row. A number of folds is reduced to the number of rows of the
+        rarest class, or to the number of groups, if these are fewer.
         """
         if isinstance(cv, Integral):
             n = _num_samples(X)
@@ -216,11 +215,10 @@ class ParityModel(BaseEstimator):
     def _fit_regressions(
         self, rows: FitRows, outcomes: Sequence[Response], functions: Sequence[Response]
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        """Fit the regressions of outcomes and of functions of S without each fold; return what they
-        predict of rows that they have not seen, (n, outputs), and the directions of each group of
-        functions that are modelled, (K, R).
-
-        Models that were passed are cloned for each fold; the engine fits all others.
+        """Fit the regressions of outcomes and of functions of S, leaving out each fold in turn;
+        return their out-of-fold predictions, (n, outputs), and the modelled directions of each
+        group of functions, (K, R). Models passed by the user are cloned for each fold; the engine
+        fits all others.
         """
         own = list(outcomes) if self.estimator is None else []
         if not (self.estimator is None or is_prefit(self.estimator)):
@@ -255,7 +253,7 @@ class ParityModel(BaseEstimator):
         self, rows: FitRows, model: Any, s: np.ndarray | None, targets: Sequence[Response]
     ) -> tuple[list[list[Any]], np.ndarray]:
         """Return clones of a model for each fold, one for each target, or the model itself if it is
-        used as it is, and what they predict of rows that they have not seen, (n, outputs).
+        used as it is, and their out-of-fold predictions, (n, outputs).
         """
         if model is None or not targets:
             return [], np.zeros((len(rows.fold), 0))
@@ -269,7 +267,9 @@ class ParityModel(BaseEstimator):
         return cross_fit(model, X, targets, rows, self.n_jobs)
 
     def _fit_without_attributes(self, rows: FitRows, outcome: Response) -> None:
-        """Fit the regression of y alone; a model that was passed on all rows at once."""
+        """Fit only the regression of y; a model passed by the user is fitted on all rows at
+        once.
+        """
         if self.estimator is None:
             self._fit_regressions(rows, [outcome], [])
             return
@@ -285,7 +285,7 @@ class ParityModel(BaseEstimator):
     # Predicting
 
     def _sensitive(self, X: Any, sensitive_features: Any) -> np.ndarray | None:
-        """Return the attributes of new rows, (n, q), where predictions use them."""
+        """Return the attributes of new rows, (n, q), if predictions use them."""
         if not self.uses_sensitive or not len(self.sensitive_names_in_):
             return None
         if sensitive_features is None:
@@ -309,8 +309,8 @@ class ParityModel(BaseEstimator):
     def _further_columns(
         self, X: Any, s: np.ndarray | None, strata: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        """Return the columns that models see beside the table: which stratum each row is in, if the
-        table does not tell it, and the attributes, (n, q), if they may be used.
+        """Return the columns that models use in addition to the table: the stratum of each row,
+        unless the table contains the controls, and the attributes, (n, q), if they may be used.
         """
         columns: dict[str, np.ndarray] = {}
         if strata is not None and self.strata_ is not None and not self._controls_among(X):
@@ -322,7 +322,7 @@ class ParityModel(BaseEstimator):
         return columns
 
     def _with_columns(self, X: Any, s: np.ndarray | None, strata: np.ndarray | None) -> Any:
-        """Return the table that models see which are passed and fitted here."""
+        """Return the table that the user's own models are fitted on."""
         columns = self._further_columns(X, s, strata)
         if not columns:
             return X
@@ -331,7 +331,7 @@ class ParityModel(BaseEstimator):
         return np.column_stack([X, *columns.values()])
 
     def _coded(self, X: Any, s: np.ndarray | None, strata: np.ndarray | None = None) -> np.ndarray:
-        """Return the table that the engine sees, as numbers."""
+        """Return the table that the engine uses, as numbers."""
         if is_frame(X):
             codes = self.schema_.codes(to_pandas(X))
         else:
@@ -346,9 +346,9 @@ class ParityModel(BaseEstimator):
         codes: np.ndarray | None = None,
         strata: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return what the regressions of each fold say of new rows, (folds, n, outputs): of
-        outcomes with some classes each, or None for numbers, and of functions of S. The codes of
-        the table can be given.
+        """Return the predictions of each fold's regressions for new rows, (folds, n, outputs): of
+        outcomes with the given classes (None for numbers), and of functions of S. The codes of the
+        table can be passed.
         """
         parts = []
         if self.models_:
@@ -373,7 +373,7 @@ class ParityModel(BaseEstimator):
         return choice
 
     def _choose(self) -> None:
-        """Choose a trade-off by the limit, and warn if none keeps it."""
+        """Choose a trade-off by the limit, and warn if none meets it."""
         self.choice_ = self._choice()
         if self.choice_.indistinct:
             warn(str(self.choice_), IndistinctGapWarning)
@@ -390,11 +390,9 @@ def weighted_rows(
     groups: Any,
     control_features: Any = None,
 ) -> list[Any]:
-    """Return the arguments without the rows of weight 0: a number of folds as it is, folds that are
-    given as those of the rows that remain.
-
-    What is None stays so. Weights that cannot be used are left to the checks that follow. Those
-    whose squares would leave the range of floats are divided by the largest.
+    """Return the arguments without the rows of weight 0: a number of folds unchanged, custom folds
+    restricted to the remaining rows. None stays None. Unusable weights are left to later checks.
+    Weights whose squares would exceed the range of floats are divided by the largest.
     """
     parts = [X, y, sensitive_features, groups, control_features]
     if sample_weight is None:
@@ -418,8 +416,8 @@ def weighted_rows(
 def cross_fit(
     model: Any, X: Any, targets: Sequence[Response], rows: FitRows, n_jobs: int | None
 ) -> tuple[list[list[Any]], np.ndarray]:
-    """Return for each fold a clone of a model for each target, fitted on the other rows, and what
-    models predict of the rows that they have not seen, (n, outputs).
+    """Return for each fold a clone of a model for each target, fitted on the other rows, and the
+    out-of-fold predictions, (n, outputs).
     """
     held_out = [np.flatnonzero(rows.fold == j) for j in range(rows.fold.max() + 1)]
     models = []
@@ -444,7 +442,7 @@ def require_kind(model: Any, target: Response) -> None:
 def fit_clone(
     model: Any, X: Any, target: Response, train: np.ndarray, rows: FitRows, n_jobs: int | None
 ) -> Any:
-    """Return a clone of a model, fitted on those of some rows that have the target."""
+    """Return a clone of a model, fitted on those of the given rows that have a target."""
     model = limit_boosters(with_seed(model, rows.seed), n_jobs)
     some = train[target.rows[train]]
     values = target.values[some]
@@ -456,7 +454,7 @@ def fit_clone(
 
 
 def predict_models(models: Sequence[Any], X: Any, classes: Sequence[Any]) -> np.ndarray:
-    """Return what models predict, (n, outputs): numbers, the probability of the second of two
+    """Return the predictions of models, (n, outputs): numbers, the probability of the second of two
     classes, or of each class.
     """
     n = _num_samples(X)
@@ -474,7 +472,7 @@ def predict_models(models: Sequence[Any], X: Any, classes: Sequence[Any]) -> np.
 
 def limit_boosters(model: Any, n_jobs: int | None) -> Any:
     """Return a model in which LightGBM and XGBoost, which otherwise use all cores, get n_jobs
-    threads; an `n_jobs` that is set stays.
+    threads; an explicitly set `n_jobs` is kept.
     """
     parts = {"": model} | model.get_params()
     limits = {}
@@ -522,8 +520,9 @@ def is_prefit(estimator: Any) -> bool:
 
 
 def fitted_columns(model: Any, X: Any) -> Any:
-    """Return the columns of a table that a given model was fitted on, by their names and in its
-    order; LightGBM only counts columns, and writes its names with underscores in place of blanks.
+    """Return the columns of a table that a given model was fitted on, matched by name and in its
+    order; LightGBM checks only the number of columns, and replaces blanks in names with
+    underscores.
     """
     first = model
     while isinstance(first, (FrozenEstimator, Pipeline)):
@@ -542,13 +541,11 @@ def fitted_columns(model: Any, X: Any) -> Any:
 
 
 def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
-    """Return the probability of each class, (n, C), that a model gives, checked.
-
-    A `decision_function` is taken as log-odds of two classes, and as logarithms of probabilities,
-    but for a constant, of more. That makes probabilities which sum to 1, not calibrated ones: wrap
-    such a model in scikit-learn's ``CalibratedClassifierCV`` if their size matters. A class that
-    the model does not know, as that of a fold without it, has probability 0; a model that knows
-    others is refused.
+    """Return a model's checked probability of each class, (n, C). A `decision_function` is
+    interpreted as log-odds for two classes, and as logarithms of probabilities, up to a constant,
+    for more. The result sums to 1 but is not calibrated: wrap such a model in scikit-learn's
+    ``CalibratedClassifierCV`` if their size matters. A class that the model does not know, because
+    its fold lacked it, has probability 0; a model with other classes is refused.
     """
     methods = "predict_proba", "decision_function", "predict"
     method = next((name for name in methods if hasattr(model, name)), "__call__")

@@ -25,7 +25,7 @@ def fold_of_rows(
     X: Any, cv: Any, labels: np.ndarray | None, groups: np.ndarray | None, seed: int
 ) -> np.ndarray:
     """Return the fold of each row of X, by a splitter, by pairs of rows (train, test), or by a
-    number of folds: then stratified by labels where there are some, with each group in one fold.
+    number of folds: then stratified by labels if there are any, with each group in one fold.
 
     Examples
     --------
@@ -86,10 +86,9 @@ def row_hashes(codes: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class HashedFolds:
-    """Folds by the content of a row: identical rows, including new ones, are in the same fold.
-
-    The hash of a row decides its fold. Frequent distinct rows are instead assigned one by one,
-    heaviest first, to the fold with the least weight so far.
+    """Folds that depend on the content of a row: identical rows, including new ones, are in the
+    same fold. The hash of a row determines its fold. Frequent distinct rows are instead assigned
+    one by one, heaviest first, to the fold with the least weight so far.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ DISTINCT = 0.05
 
 
 class UnmetLimitWarning(UserWarning):
-    """No trade-off certainly keeps the limit; the estimator uses the closest one.
+    """No trade-off meets the limit; the estimator uses the closest one.
 
     Examples
     --------
@@ -121,8 +121,8 @@ def aimed_gap(
     resamples: int = GAP_RESAMPLES,
     random_state: int = 0,
 ) -> ParityResult:
-    """Return the gap that an aim names: GDP of scores or of 0/1 decisions, or the rank gap; within
-    strata, if the number of the stratum of each row is given.
+    """Return the gap for an aim: GDP of scores or of 0/1 decisions, or the rank gap; within strata,
+    if strata are given.
     """
     rows = check_rows(np.asarray(scores, dtype=np.float64), s, None, weights, groups, strata)
     options = GapOptions(confidence, resamples, random_state)
@@ -173,25 +173,25 @@ class Frontier:
     """Every trade-off of one fit, from no constraint to almost no gap.
 
     Performance and gaps are measured out of fold: each row by models and coefficients that were
-    fitted on the rows of the other folds. All rows decide a few things that the folds share: the
-    functions of the attributes, the units and the ridge of the coefficients, and where the path
-    ends; and coefficients fit predictions of models that saw the fold. Ranks and decisions with
-    custom folds are measured on the first fold alone. :meth:`choose` compares these same gaps, and
-    their lower ends are those of the interval alone, without the test of no gap.
-    `benchmarks/promise.py` measures all of this together: of the limits that upper ends of 95 %
-    intervals kept, the population exceeded 10 of 852 for scores, 9 of 837 for ranks and 23 of 852
-    for decisions.
+    fitted on the rows of the other folds. A few things are shared by the folds and depend on all
+    rows: the functions of the attributes, the units and the ridge of the coefficients, and the end
+    of the path; and coefficients are fitted to predictions of models that saw the fold. Ranks and
+    decisions with custom folds are measured on the first fold only. :meth:`choose` compares these
+    same gaps, and their lower ends are those of the interval alone, without the test of no gap.
+    `benchmarks/promise.py` measures the combined effect: of 852 limits met by the upper end of a 95
+    % interval, the population gap exceeded 10 for scores; for ranks 9 of 837, and for decisions 23
+    of 852.
 
     Attributes
     ----------
     aim : str
-        The gap that is constrained: "score", "rank", "decision" or, of an encoder, "heads".
+        The gap that is constrained: "score", "rank", "decision" or, for an encoder, "heads".
     measure : str
         Name of that gap in limits.
     performance : dict of str to ndarray
-        For each measure one value per trade-off. Scores have "log_loss" or "squared_error" with
-        its standard error, which does not count groups; classes have "accuracy", two classes "auc"
-        and "balanced_accuracy", too. An encoder has those of its targets.
+        For each measure one value per trade-off. Scores have "log_loss" or "squared_error" with its
+        standard error, which ignores groups; classes also have "accuracy", and two classes "auc"
+        and "balanced_accuracy". An encoder has the measures of its targets.
     gaps : dict of str to tuple of Gap
         For each attribute the gap at each trade-off.
     pvalues : dict of str to float
@@ -206,9 +206,9 @@ class Frontier:
         Number of rows.
     resolution : float or None
         For an encoder, the share of the rows in a window of the attribute: the bound does not cover
-        heads that follow shorter waves.
+        heads that vary on a finer scale.
     controls : str or None
-        Names of the controls, such as "education and sex"; gaps are then among people with equal
+        Names of the controls, such as "education and sex"; gaps are then among people with the same
         controls.
 
     Examples
@@ -294,22 +294,22 @@ class Frontier:
         return ax
 
     def limits(self, limit: LimitLike) -> dict[str, tuple[Limit, ...]]:
-        """Return the limits of each attribute from the user's limit."""
+        """Return the limit of each attribute from the user's limit."""
         return limits_by_attribute(parse_limits(limit, [self.measure]), [*self.gaps])
 
     def choose(self, limit: LimitLike, by_upper_end: bool) -> Choice:
-        """Return the loosest trade-off that keeps a limit; if there is none, the one that comes
-        closest.
+        """Return the loosest trade-off that meets a limit; if there is none, the closest one.
 
         A number, or a share of the base rate, is compared with the upper end of the interval if
         `confidence` is set. Two searches go towards looser trade-offs, from the strictest one and
         from `SECOND_START`, each up to the first upper end beyond the limit. So only the first
-        trade-off of each search that breaks the limit can be chosen by mistake, and the upper end
-        of a two-sided interval errs half as often as `confidence` allows. The ends of an encoder's
-        intervals are one-sided, so the second search is skipped there. A share of the gap, or 0, is
-        compared with the estimate. If no upper end keeps a number, trade-offs whose estimates keep
-        it are preferred, also to a constant, which keeps every limit. The limit 0 chooses the
-        smallest maximum over its attributes of gap over unconstrained gap.
+        trade-off in each search that exceeds the limit can be chosen by mistake, and the upper end
+        of a two-sided interval is wrong half as often as `confidence` allows. The ends of an
+        encoder's intervals are one-sided, so the second search is skipped there. A share of the
+        gap, or 0, is compared with the estimate. If no upper end meets a number, trade-offs whose
+        estimates meet it are preferred, even to a constant, which meets every limit. A limit of 0
+        chooses the smallest maximum, over its attributes, of the gap divided by the unconstrained
+        gap.
         """
         limits = self.limits(limit)
         indistinct = tuple(
@@ -344,7 +344,7 @@ class Frontier:
         )
 
     def _reached(self, breaks: np.ndarray) -> np.ndarray:
-        """Return which places the searches for looser trade-offs reach, given which places break a
+        """Return the trade-offs that the searches for looser ones reach, given those that exceed a
         limit.
         """
         strictest = len(breaks) - 1
@@ -369,8 +369,8 @@ class Frontier:
 
     def _excess(self, limits: Sequence[tuple[str, Limit]], end: str) -> np.ndarray:
         """Return the largest excess of each trade-off over some limits, relative to the
-        unconstrained gap; `end` is the part of a gap that is compared with a number. The limit 0 is
-        replaced by the least value that the largest of its gaps reaches.
+        unconstrained gap; `end` is the part of a gap that is compared with a number. A limit of 0
+        is replaced by the smallest value of the largest of its gaps.
         """
         excess = [np.full(len(self._constant), -np.inf)]
         shares = []
@@ -390,7 +390,9 @@ class Frontier:
         return np.asarray(np.max(excess, axis=0))
 
     def _rows_to_settle(self, place: int, name: str, limit: Limit) -> int:
-        """Return how many rows would show that a place keeps a numeric limit; 0 for a target."""
+        """Return how many rows would show that a trade-off meets a numeric limit; 0 for a
+        target.
+        """
         if limit.is_aim:
             return 0
         gap = self.gaps[name][place]
@@ -404,14 +406,15 @@ class Choice:
     Attributes
     ----------
     limit
-        The limit as it was given.
+        The limit as it was passed.
     position : int
         Row of ``frontier_.to_frame()``. Row 0 has no constraint.
     met : bool
-        Whether the limit is kept: a number or a share of the base rate by the upper end of the
+        Whether the limit is met: a number or a share of the base rate by the upper end of the
         interval of the gap, or by the estimate with ``confidence=None``; a share of the gap by the
-        estimate. The least gap keeps 0; with several attributes, the smallest maximum of gap over
-        unconstrained gap. A share that is not applied (see `indistinct`) counts as kept.
+        estimate. A limit of 0 is met by the smallest gap; with several attributes, by the smallest
+        maximum of the gaps divided by the unconstrained gaps. A share that is not applied (see
+        `indistinct`) counts as met.
     gaps : dict of str to Gap
         For each attribute the gap there.
     unconstrained : dict of str to Gap
@@ -420,12 +423,12 @@ class Choice:
         Attributes whose unconstrained gap is not significant, so that a share of it is not applied
         as a limit.
     rows_needed : int or None
-        If only the estimate keeps the limit: about how many rows would settle it, since the width
-        of an interval shrinks as one over the square root of their number.
+        If only the estimate meets the limit: approximate number of rows that would settle it, since
+        the width of an interval shrinks as one over the square root of their number.
     resolution : float or None
         For an encoder, the share of the rows in a window of the attribute.
     controls : str or None
-        Names of the controls; people are compared with others of equal controls.
+        Names of the controls; people are compared with others who have the same controls.
 
     Examples
     --------
@@ -493,8 +496,8 @@ def measure_path(
     """Return the gaps of every trade-off by attribute, and the p-values of the first. With two
     conditions the larger value, low and high are reported.
 
-    `path` has the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, by predictors
-    of the folds of the rows.
+    `path` has the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, from the
+    predictors of the rows' folds.
     """
 
     def part_gaps(rows: np.ndarray, s: np.ndarray) -> list[ParityResult]:
@@ -533,9 +536,9 @@ def measure_path(
 def _best_place(
     keeps: np.ndarray, likely: np.ndarray, excess: np.ndarray, constant: np.ndarray
 ) -> tuple[int, bool]:
-    """Return the first place that keeps a limit, and whether there is one; a constant only if no
-    other place is likely to keep it. If there is none, return the place with the least excess,
-    among those likely to keep the limit if there are any.
+    """Return the first trade-off that meets a limit, and whether there is one; a constant only if
+    no other trade-off is likely to meet it. If there is none, return the trade-off with the
+    smallest excess, among those likely to meet the limit if there are any.
 
     Examples
     --------

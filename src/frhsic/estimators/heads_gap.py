@@ -22,7 +22,7 @@ BEYOND_CHANCE = 2.0
 
 @dataclass(frozen=True)
 class HeadsTest:
-    r"""How much a prototype Z reveals about S, and how much of that is noise.
+    r"""How much prototypes Z reveal about S, and how much of that is noise.
 
     .. math:: GDP(f(Z)) \le E\, TV(P_{Z | S}, P_Z) \le \tfrac12 \sqrt{\chi^2}, \qquad
         \chi^2 = \sum_l \|E[1\{Z = l\} \varphi(S)]\|^2 / p_l,
@@ -35,11 +35,11 @@ class HeadsTest:
     statistic
         Estimate of :math:`\chi^2` times the number of rows.
     degrees
-        K(L − 1), the mean of the statistic at independence.
+        K(L − 1), the mean of the statistic under independence.
     rows
         Effective number of rows: fewer if weights differ or rows belong together.
     cells
-        Number of prototypes L that rows have.
+        Number of prototypes L that occur.
     """
 
     statistic: float
@@ -51,7 +51,7 @@ class HeadsTest:
     def from_rows(
         cls, z: np.ndarray, phi: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None
     ) -> HeadsTest:
-        r"""Test rows that neither fitted nor solved.
+        r"""Test on rows used neither to fit models nor to solve for prototypes.
 
         Parameters
         ----------
@@ -85,20 +85,21 @@ class HeadsTest:
         return float(chdtrc(self.degrees, self.statistic)) if self.degrees else 1.0
 
     def gap(self, confidence: float = 0.95, told: np.ndarray | None = None, most: int = 0) -> Gap:
-        r"""Return :math:`\tfrac12 \sqrt{\chi^2}` without its noise, each end at a confidence.
+        r"""Return :math:`\tfrac12 \sqrt{\chi^2}`, corrected for noise, with one-sided ends at the
+        given confidence. The ends are those of the noncentral :math:`\chi^2` distribution. An
+        estimate below its mean under independence gets the upper end of that mean, because 0 would
+        be too optimistic.
 
-        The ends are those of the noncentral :math:`\chi^2` law. An estimate below its mean at
-        independence has the upper end of that mean, for 0 would claim too much.
-
-        Rows of a fit hide what models and multipliers follow in them by chance: they are balanced
-        by construction, where new rows are not. For the shares r of the functions of S that x
-        `told`, this adds in expectation no more than
+        On the fitted rows, overfitting of the models and multipliers makes the estimate too small:
+        these rows are balanced by construction, new rows are not. With `told`, the shares r of the
+        variance of the functions of S that x explains, this bias of :math:`\chi^2` is in
+        expectation at most
 
         .. math:: (L - 1) \sum_k \Bigl( \frac{1 - r_k}{n} + \frac{r_k}{n_0} \Bigr)
 
-        to :math:`\chi^2`, where the first part is the noise of linear smoothers and the second that
-        of multipliers solved on :math:`n_0` rows, at `most` so many; nor more than :math:`\sum_k
-        r_k`, since this is all that x reveals. It is added to the estimate and to its upper end.
+        where the first part is the noise of linear smoothers and the second that of multipliers
+        computed from :math:`n_0` rows, at most `most`. It is also at most :math:`\sum_k r_k`, since
+        this is all that x reveals. It is added to the estimate and to its upper end.
         """
         if self.degrees == 0:
             return Gap(0.0, 0.0, 0.0)
@@ -117,8 +118,8 @@ class HeadsTest:
 
 
 def window_indicators(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return indicators of windows of S with equal shares of the rows, (n, B), in which frequent
-    values have their own window; up to 16 levels have one each.
+    """Return indicators of windows of S with equal shares of the rows, (n, B), with separate
+    windows for frequent values; up to 16 levels get one each.
     """
     level = np.unique(s, return_inverse=True)[1]
     mass = np.bincount(level, weights) / weights.sum()
@@ -138,8 +139,8 @@ def join_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray:
 
 
 def explained_shares(functions: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the share of each function of S, (n, K), that models of its mean explain out of fold;
-    0 where it is not significant.
+    """Return the share of the variance of each function of S, (n, K), that models of its mean
+    explain out of fold; 0 if it is not significant.
     """
     weights = weights / weights.sum()
     squares = (functions - weights @ functions) ** 2
@@ -156,8 +157,8 @@ def _inflation(
     mass: np.ndarray,
     groups: np.ndarray,
 ) -> float:
-    r"""Return how much larger the mean of the estimated χ² at independence is than that of rows on
-    their own, at least 1.
+    r"""Return the factor, at least 1, by which groups increase the mean of the estimated χ² under
+    independence.
 
     A group adds :math:`\sum_l \|\sum_{i \in g} w_i (1\{z_i = l\} - p_l) \varphi(s_i)\|^2 / p_l`.
     """

@@ -80,8 +80,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def named_arguments(method: Method) -> Method:
-    """Let a method take names of columns of X in place of columns, by :func:`named_columns`, and
-    say of ``fit(X, y, age)`` how the attribute is passed: Python's own message only counts
+    """Let a method take names of columns of X in place of columns, using :func:`named_columns`, and
+    explain for ``fit(X, y, age)`` how to pass the attribute: Python's own message only counts
     arguments.
     """
     known = signature(method).parameters
@@ -112,8 +112,8 @@ def named_arguments(method: Method) -> Method:
 
 
 def named_columns(*, X: Any = None, **others: Any) -> dict[str, Any]:
-    """Return arguments by name, with the columns of X that some of them name by a string or a list
-    of strings. Such columns are removed from X, except those named by `FEATURES_TOO`.
+    """Return arguments by name, with the columns of X that some of them name with a string or a
+    list of strings. Such columns are removed from X, except those named by `FEATURES_TOO`.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def table_of_rows(X: Any) -> Any:
 
 
 def known_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
-    """Return a checked table with the columns of the schema, which the first call learns."""
+    """Return a checked table with the columns of the schema, which is learned on the first call."""
     X = checked_table(estimator, X, first=first, **others)
     own = ("estimator", "attribute_estimator")
     if any(getattr(estimator, name, None) is not None for name in own):
@@ -193,8 +193,8 @@ def known_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
 
 
 def typed_table(estimator: Any, X: Any) -> Any:
-    """Return a known table whose columns have the types of the schema: text that holds dates
-    becomes dates, also in a later table where one of them is missing.
+    """Return a table whose columns have the types of the schema: text that contains dates becomes
+    dates, even if some are missing in a later table.
     """
     return estimator.schema_(to_pandas(X, "X")) if is_frame(X) else X
 
@@ -266,8 +266,8 @@ def _columns_in_order(estimator: Any, X: Any) -> Any:
 
 
 def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:
-    """Return predictions of a model; raise if they are not finite, or not probabilities where they
-    should be.
+    """Return predictions of a model; raise if they are not finite, or if they should be
+    probabilities and are not.
     """
     sound = np.isfinite(scores).all()
     if probabilities and sound:
@@ -299,7 +299,7 @@ def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndar
     """Return attributes as numbers, (n, q), and their names, which must be those of the first call,
     `known`.
 
-    Names may differ where one of the two calls had none.
+    Names may differ if one of the two calls had none.
     """
     attributes = read_sensitive(values, allow_missing=True)
     if len(attributes.values) != rows:

@@ -1,5 +1,5 @@
-"""Networks with a penalty on their representation: training as a fleet of one, classifier and
-regressor.
+"""Networks with a penalty on their representation: classifier and regressor, trained as a fleet of
+one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ AUTO_ROWS = (500, 10_000)
 
 @dataclass(frozen=True)
 class FitArguments:
-    """Arguments of a call of ``fit`` or ``partial_fit``."""
+    """Arguments of a call to ``fit`` or ``partial_fit``."""
 
     X: Any
     y: Any
@@ -112,7 +112,7 @@ class Trained:
 class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Constructor and training of the estimators, which document the parameters.
 
-    Fitted attributes are learned by the call that finds them missing: `fit` starts without any,
+    Attributes that are not set yet are learned on the first call: `fit` starts without any,
     `partial_fit` with those of the last call.
     """
 
@@ -177,18 +177,18 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         y : array of shape (n,)
             Target: labels of two or more classes for a classifier, numbers for a regressor.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Numeric attributes, (n,) or (n, q); named columns are removed from the features. In a
-            Series or DataFrame also bands such as "30-39" and ordered categories, which are turned
-            into numbers with a warning. Without them the model is trained without penalty, with a
-            warning unless `penalty_weight` is 0. Rows with NaN in one of them count for the task
-            loss but not for the penalty, with a warning: they are spread evenly over the batches,
-            and scales are learned from the others. If many rows lack them, raise the batch size:
-            with fewer rows per batch, the same weight has a different effect.
+            Numeric attributes, (n,) or (n, q); named columns are removed from the features. A
+            Series or DataFrame may also contain bands such as "30-39" and ordered categories, which
+            are turned into numbers with a warning. Without them the model is trained without
+            penalty, with a warning unless `penalty_weight` is 0. Rows with NaN in one of them count
+            for the task loss but not for the penalty, with a warning: they are spread evenly over
+            the batches, and scales are learned from the others. If many rows lack them, raise the
+            batch size: with fewer rows per batch, the same weight has a different effect.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss; the penalty does not use them.
         groups : array of shape (n,) or the name of a column of X, optional
-            Rows of one group, such as those of one person, are held out together for early
-            stopping, or not at all.
+            Rows of one group, such as those of one person, are either all held out for early
+            stopping or not at all.
         """
         given = FitArguments(X, y, sensitive_features, sample_weight, groups)
         return self._fit(given, whole=True)
@@ -199,8 +199,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Train for one epoch on a part of the data, continuing from the last call.
 
         The first call fixes scales, levels, classes and what the penalty fits in advance. Each call
-        restarts Adam's moments, so pass parts of many batches. It does not stop early and holds out
-        no rows. The parameters are those of :meth:`fit`.
+        resets Adam's moments, so pass parts that contain many batches. It does not stop early and
+        holds out no rows. The parameters are those of :meth:`fit`.
         """
         return self._fit(FitArguments(X, y, sensitive_features, sample_weight))
 
@@ -232,7 +232,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @property
     def representation_rank_(self) -> int:
-        """Number of directions of Z that are left above the variance floor."""
+        """Number of directions of Z above the variance floor."""
         check_is_fitted(self)
         if not self.has_bottleneck_:
             return self.representation_size_
@@ -246,19 +246,17 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @abstractmethod
     def _target(self, y: Any, classes: Any) -> tuple[np.ndarray, Task]:
-        """Check y and turn it into what training takes; the first call learns its scale or its
-        classes.
-        """
+        """Check y and convert it for training; the first call learns its scale or its classes."""
 
     # Training
 
     def _encoder_maker(self) -> Callable[[int], nn.Module]:
-        """Return the function of the number of columns that makes the encoder."""
+        """Return the function that creates the encoder from the number of columns."""
         encoder = MLP() if self.encoder is None else self.encoder
         return (lambda _: copy.deepcopy(encoder)) if isinstance(encoder, nn.Module) else encoder
 
     def _asked_penalty(self) -> Penalty:
-        """Return the penalty that the parameters ask for."""
+        """Return the penalty that the parameters select."""
         if isinstance(self.penalty, Penalty):
             return self.penalty
         return make_penalty(self.penalty, getattr(self, "representation_size_", 1))
@@ -274,8 +272,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Check all arguments and train one model for each weight of a path, by default for the
         penalty's own.
 
-        A first call starts from new initial weights. A later one goes on from the last, on its
-        scales and classes, and its penalty keeps its state unless another one is asked for.
+        A first call starts from new initial weights. A later call continues from the last one, with
+        its scales and classes, and its penalty keeps its state unless another one is requested.
         """
         first = not self.__sklearn_is_fitted__()
         if first:
@@ -314,7 +312,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return output_width(module.to(data.x.dtype), data)
 
     def _recipe(self, rows: EncodedRows, whole: bool) -> Recipe:
-        """Return what to learn; encoder and head are still open."""
+        """Return the recipe without encoder and head."""
         training = self.training or Training()
         if not whole:
             training = replace(training, epochs=1, early_stopping=False)
@@ -400,8 +398,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         with.
 
         Rows in which an attribute is not known are NaN throughout. The first call learns names and
-        scales from the others: the range as in the paper, else ranks, which no increasing map
-        changes.
+        scales from the others: the range as in the paper, else ranks, which increasing maps don't
+        change.
         """
         # without a penalty the attributes are checked, but not used
         off = self.penalty_weight == 0 or isinstance(self._asked_penalty(), NoPenalty)
@@ -431,10 +429,10 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _held_out(
         self, y: np.ndarray, task: Task, s: np.ndarray | None, groups: Any
     ) -> np.ndarray | None:
-        """Return which rows are held out, (n,) booleans, or None if training does not stop early.
+        """Return a mask of the held-out rows, (n,), or None if training does not stop early.
 
         They are a tenth of the rows of each class, and of the rows with and without S, or of the
-        `groups`, which are not cut. The draw depends on the random state alone.
+        `groups`, which are not split. The draw depends only on the random state.
         """
         n = len(y)
         wanted = (self.training or Training()).early_stopping
@@ -465,8 +463,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return held_out
 
     def _adopt(self, trained: Trained, index: int) -> None:
-        """Take over one model. The library's own encoder is stored in float64, in which it
-        predicts.
+        """Take over one trained model. The library's own encoder is stored in float64, which it
+        also predicts in.
         """
         fleet = trained.fleet
         modules = nn.ModuleList(fleet.module(index)).cpu()
@@ -493,7 +491,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.n_fits_ += 1
 
     def _evaluated(self, X: Any, *, with_head: bool) -> np.ndarray:
-        """Return Z, or the head's raw output, of rows, float64: on the CPU, in blocks of one
+        """Return Z, or the head's raw output, for rows, in float64: on the CPU, in blocks of equal
         size.
         """
         check_is_fitted(self)
@@ -524,14 +522,14 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
 
     with an encoder h, an affine head f, the cross-entropy :math:`\ell`, λ the `penalty_weight` and
     w the weight decay of the encoder's matrices W. The defaults are the method of the paper. Use it
-    for representations; where only the score matters, use :class:`ParityClassifier`.
+    for representations; if only the score matters, use :class:`ParityClassifier`.
     :func:`frhsic.select_weight` chooses λ. The attributes are needed to fit, but not to predict.
 
     Parameters
     ----------
     penalty : str or Penalty
-        "frhsic", the method of the paper; its rivals "frem", "reg-gdp", "adv", "mmd", "laftr" and
-        "dcor"; "hsic", with the head in the kernel; "none"; or an object of
+        "frhsic", the method of the paper; the competing methods "frem", "reg-gdp", "adv", "mmd",
+        "laftr" and "dcor"; "hsic", with the head in the kernel; "none"; or an object of
         :mod:`frhsic.penalties`.
     penalty_weight : float
         λ, zero or more.
@@ -566,7 +564,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     has_bottleneck_ : bool
         Whether `encoder_` drops directions of Z below the variance floor.
     representation_rank_ : int
-        Number of directions of Z that are left.
+        Number of remaining directions of Z.
     loss_curve_ : ndarray
         Task loss of each epoch.
     penalty_curve_ : ndarray
@@ -600,8 +598,8 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         """Train for one epoch on a part of the data, continuing from the last call.
 
         The first call fixes scales, levels, classes and what the penalty fits in advance. Each call
-        restarts Adam's moments, so pass parts of many batches. The other parameters are those of
-        :meth:`fit`.
+        resets Adam's moments, so pass parts that contain many batches. The other parameters are
+        those of :meth:`fit`.
 
         Parameters
         ----------
@@ -666,9 +664,9 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
         \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2, \qquad \tilde y = (y - \bar y) / \mathrm{sd}(y).
 
-    The target is standardized by the training rows, so that λ does not depend on the unit of y, in
-    which predictions are made. Use it for representations, and :class:`ParityRegressor` where only
-    the prediction matters.
+    The target is standardized by the training rows, so that λ does not depend on the unit of y;
+    predictions are in the unit of y. Use it for representations, and :class:`ParityRegressor` if
+    only the prediction matters.
 
     Parameters
     ----------
@@ -727,10 +725,10 @@ def fit_path(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> list[Any]:
-    """Fit one copy of an estimator for each weight of the penalty, all at once, as one fleet.
+    """Fit one copy of an estimator for each weight of the penalty, all at once as one fleet.
 
-    All copies start from the same weights and see the same batches. Each agrees with the estimator
-    fitted alone, up to rounding.
+    All copies start from the same weights and see the same batches. Up to rounding, each agrees
+    with the estimator fitted alone.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""Predictors under parity in closed form: two kinds of regressions, and a few coefficients that are
-solved for numerically at each trade-off.
+"""Predictors with a parity limit in closed form: two kinds of regressions, and a few coefficients
+that are computed numerically for each trade-off.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class LeakingEstimatorWarning(UserWarning):
 
 
 class JoinedStrataWarning(UserWarning):
-    """Controls were binned or strata were merged, which decides who is compared with whom.
+    """Controls were binned or strata were merged, which determines who is compared with whom.
 
     Examples
     --------
@@ -175,8 +175,7 @@ class ParityEstimator(ParityModel, ABC):
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Features. The default models take text, categories, dates and missing values as they
-            come.
+            Features. The default models accept text, categories, dates and missing values.
         y : array of shape (n,)
             Labels, or numbers.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
@@ -187,14 +186,14 @@ class ParityEstimator(ParityModel, ABC):
         control_features : array, Series, DataFrame or names of columns of X, optional
             Columns such as the occupation: in all gaps and limits, people are compared only with
             people who have the same values. Several columns are crossed, numbers with more than
-            five values are cut into fifths, and strata with fewer than 50 rows are merged into
+            five values are binned into fifths, and strata with fewer than 50 rows are merged into
             "other" (see `strata_`). Columns of X remain features. Other columns become features,
             which `predict` needs.
         sample_weight : array of shape (n,), optional
             Weights of the rows, in all regressions and sums.
         groups : array of shape (n,) or the name of a column of X, optional
-            Rows that belong together, such as those of one person, are in one fold and count as one
-            in intervals.
+            Rows that belong together, such as those of one person, stay in the same fold and count
+            as one in intervals.
         """
         self._fit(X, y, sensitive_features, sample_weight, groups, control_features)
         return self
@@ -209,9 +208,7 @@ class ParityEstimator(ParityModel, ABC):
         groups: Any,
         control_features: Any = None,
     ) -> tuple[LabelledRows, np.ndarray, np.ndarray] | None:
-        """Fit; return the rows with η and m of models that have not seen them, or None without
-        attributes.
-        """
+        """Fit; return the rows with out-of-fold η and m, or None without attributes."""
         sample_weight, cv, X, y, sensitive_features, groups, controls = weighted_rows(
             sample_weight, self.cv, X, y, sensitive_features, groups, control_features
         )
@@ -261,8 +258,8 @@ class ParityEstimator(ParityModel, ABC):
         )
 
     def _responses(self, rows: LabelledRows, constraints: tuple[Constraint, ...]) -> list[Response]:
-        """Return what is predicted of rows: y, and functions of the attributes, unless these are
-        known.
+        """Return the targets of the regressions: y, and functions of the attributes unless these
+        are known.
         """
         outcome = Response(rows.y[:, None] if rows.numeric else rows.labels, *self._classes)
         if self.uses_sensitive:
@@ -285,7 +282,7 @@ class ParityEstimator(ParityModel, ABC):
         directions: tuple[np.ndarray, ...],
     ) -> tuple[tuple[Constraint, ...], np.ndarray, np.ndarray]:
         """Find the coefficients of every trade-off from out-of-fold predictions of the regressions;
-        return the constraints along their directions, η and m.
+        return the constraints along the modelled directions, η and m.
         """
         eta, means = self._eta_and_means(predicted)
         if self.uses_sensitive:
@@ -306,9 +303,7 @@ class ParityEstimator(ParityModel, ABC):
         eta: np.ndarray,
         means: np.ndarray,
     ) -> Frontier:
-        """Return every trade-off, measured on rows with η and m of models that have not seen
-        them.
-        """
+        """Return every trade-off, measured on rows with out-of-fold η and m."""
         solution = self.solution_
         assert solution is not None
         # if one fold's predictor is served, it is measured on the rows that it has not seen
@@ -337,7 +332,7 @@ class ParityEstimator(ParityModel, ABC):
         base_rate: float | None,
         rows: int,
     ) -> Frontier:
-        """Return what was measured on so many rows; a constant has no gap."""
+        """Return the frontier from what was measured; a trade-off that is constant has no gap."""
         assert self.solution_ is not None
         none = Gap(0.0, 0.0, 0.0)
         constant = self.solution_.constant
@@ -401,7 +396,7 @@ class ParityEstimator(ParityModel, ABC):
         return ClassScores() if len(self.classes_) > 2 else BinaryScores()
 
     def _learn_strata(self, X: Any, control_features: Any) -> np.ndarray | None:
-        """Learn the strata of controls; return the number of the stratum of each row."""
+        """Learn the strata of controls; return the stratum of each row."""
         self.strata_ = None
         if control_features is None:
             return None
@@ -426,9 +421,7 @@ class ParityEstimator(ParityModel, ABC):
         return pd.DataFrame({one.name: by_text[one.name] for one in self.strata_.columns})
 
     def _strata_of(self, X: Any, control_features: Any) -> np.ndarray | None:
-        """Return the number of the stratum of each new row, where people are compared within
-        strata.
-        """
+        """Return the stratum of each new row, if people are compared within strata."""
         if self.strata_ is None:
             return None
         if control_features is None and not self._controls_among(X):
@@ -454,9 +447,9 @@ class ParityEstimator(ParityModel, ABC):
         """Return the fold of each row.
 
         Scores are means over folds, so any folds will do. For ranks and decisions the gap of such a
-        mean is not the one that is measured. So the content of a row decides its fold, and new rows
-        are predicted by the fold that they would have been in; with groups or custom folds, by the
-        first.
+        mean is not the one that is measured. So the content of a row determines its fold, and new
+        rows are predicted by the models of the fold that they would have been in; with groups or
+        custom folds, by those of the first fold.
         """
         self.folds_ = None
         if self.aim == "score" or groups is not None or not isinstance(cv, Integral):
@@ -509,7 +502,7 @@ class ParityEstimator(ParityModel, ABC):
     def _known_means(
         self, constraints: tuple[Constraint, ...], s: np.ndarray, eta: np.ndarray
     ) -> np.ndarray:
-        """Return m of rows whose S is known, (n, K)."""
+        """Return m of rows with known S, (n, K)."""
         return np.column_stack([constraint.known_means(s, eta) for constraint in constraints])
 
     def _regressions(
@@ -519,8 +512,8 @@ class ParityEstimator(ParityModel, ABC):
         codes: np.ndarray | None = None,
         strata: np.ndarray | None = None,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return η and m of rows by the models of each fold; s is needed where predictions use
-        it, strata where the table does not have them, and the codes of the table can be given.
+        """Return η and m of rows from the models of each fold. Pass s if predictions use it, strata
+        if the table does not contain the controls; the codes of the table are optional.
         """
         assert self.solution_ is not None
         predicted = self._predictions(X, s, self._classes, codes, strata)
@@ -539,8 +532,8 @@ class ParityEstimator(ParityModel, ABC):
         return [getattr(self, "classes_", None)]
 
     def _eta_and_means(self, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return η, (n,), or (n, C) for more than two classes, and m, (n, K), of what regressions
-        predict.
+        """Return η, (n,), or (n, C) for more than two classes, and m, (n, K), from the predictions
+        of the regressions.
         """
         count = len(getattr(self, "classes_", ()))
         if count > 2:
@@ -550,7 +543,7 @@ class ParityEstimator(ParityModel, ABC):
     @limit_to_n_jobs
     def _scores(self, X: Any, sensitive_features: Any, control_features: Any) -> np.ndarray:
         """Return the mean of the scores of the fold predictors or, for ranks and decisions, the
-        score by the predictor of one fold.
+        score from the predictor of one fold.
         """
         check_is_fitted(self)
         others = {"sensitive_features": sensitive_features, "control_features": control_features}
@@ -575,7 +568,7 @@ class ParityEstimator(ParityModel, ABC):
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
-    r"""Classifier with the least log loss among those whose gap along a continuous attribute is
+    r"""Classifier with the smallest log loss among those whose gap along a continuous attribute is
     within a limit.
 
     .. math:: \min_f \; E\,\ell(f(X), Y) \quad \text{subject to} \quad
@@ -583,7 +576,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
     over all functions of x. The solution moves :math:`\eta(x) = P(Y = 1 | x)` along conditional
     means :math:`m_k(x) = E[\varphi_k(S) | x]`. Both are ordinary regressions, fitted out of fold; a
-    few coefficients are then computed for every trade-off. Use it to reduce the gap of scores,
+    few coefficients are then computed for every trade-off. Use it to reduce the gap in scores,
     ranks or decisions. The attributes are needed to fit, and to predict only with `uses_sensitive`.
 
     Parameters
@@ -594,8 +587,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         additive splines and LightGBM trees, with weights chosen on held-out rows.
     limit : number, str, dict or None
         A number is a bound on the gap, in the unit of `aim`; see `confidence`. A share of the
-        unconstrained gap such as "50%", and 0 for the least gap, are targets for the estimate. None
-        sets no constraint; a dictionary has a limit for each attribute.
+        unconstrained gap such as "50%", and 0 for the smallest gap, are targets for the estimate.
+        None sets no constraint; a dictionary has a limit for each attribute.
     aim : {"score", "rank", "decision"}
         Whether the mean score, its rank (:func:`~frhsic.parity.rank_gap`) or the decision of
         `predict` is limited. Decisions minimize the error instead of the log loss; if a class has
@@ -608,8 +601,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         needs `sensitive_features`.
     confidence : float or None
         A numeric limit is compared with the upper end of the gap's interval at this confidence, or
-        with the estimate if None. If no upper end keeps it, the closest trade-off among those whose
-        estimates keep it is chosen, and a warning says how many rows would settle it.
+        with the estimate if None. If no upper end meets it, the closest trade-off among those whose
+        estimates meet it is chosen, and a warning says how many rows would settle it.
     attribute_estimator : regressor, optional
         Model of the :math:`m_k`. None uses the model of y with fewer trees, and only for
         combinations of the functions that a small first model can predict from x; your own model is
@@ -666,8 +659,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     def predict(
         self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
     ) -> np.ndarray:
-        """Return labels: the second of two classes where its probability exceeds `threshold_`, and
-        the most probable of more.
+        """Return labels: with two classes, the second if its probability exceeds `threshold_`; with
+        more, the most probable one.
 
         With ``aim="decision"`` or ``"rank"``, the models of one fold decide about a row. The
         content of the row selects the fold, as in `fit`, so the gap of these decisions is the one
@@ -724,8 +717,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
 
 class ParityRegressor(RegressorMixin, ParityEstimator):
-    r"""Regressor with the least squared error among those whose gap along a continuous attribute is
-    within a limit.
+    r"""Regressor with the smallest squared error among those whose gap along a continuous attribute
+    is within a limit.
 
     .. math:: \min_f \; E\,(f(X) - Y)^2 \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}, \qquad f = \eta - \sum_k c_k m_k
@@ -791,9 +784,7 @@ def _mean_and_error(name: str, values: np.ndarray, weights: np.ndarray) -> dict[
 
 
 def weighted_moments(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the sums over rows that :func:`mean_and_error` needs: those of w, w f, w², w² f and
-    w² f², (5,).
-    """
+    """Return the sums over rows of w, w f, w², w² f and w² f², (5,), for :func:`mean_and_error`."""
     squares = weights**2
     return np.array(
         [weights.sum(), weights @ values, squares.sum(), squares @ values, squares @ values**2]
@@ -801,7 +792,7 @@ def weighted_moments(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def mean_and_error(name: str, moments: np.ndarray, center: float = 0.0) -> dict[str, float]:
-    """Return a weighted mean with its standard error, of moments about a center near it."""
+    """Return a weighted mean with its standard error, from moments about a center near it."""
     total, first, squares, cross, second = moments
     mean = first / total
     error = np.sqrt(max(second - 2 * mean * cross + mean**2 * squares, 0.0)) / total

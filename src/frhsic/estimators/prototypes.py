@@ -5,9 +5,9 @@ S.
     + \frac{1}{2 \tau} \sum_l \frac{\|v_l\|^2}{p_l},
     \qquad v_l = E[P(l | X)\, m(X)], \quad p_l = E\, P(l | X),
 
-where :math:`m_k(x) = E[\varphi_k(S) | x]`, and d is what is lost of a row in prototype l. The last
-sum is :math:`\sum_k \mathrm{Var}(E[\varphi_k(S) | Z])`, and it is 0 exactly when every head of Z is
-at parity in the span of :math:`\varphi`; :math:`\tau = 0` demands it. For fixed centers c and
+where :math:`m_k(x) = E[\varphi_k(S) | x]`, and d is the loss of assigning a row to prototype l. The
+last sum is :math:`\sum_k \mathrm{Var}(E[\varphi_k(S) | Z])`, and it is 0 exactly when every head of
+Z is at parity in the span of :math:`\varphi`; :math:`\tau = 0` requires it. For fixed centers c and
 masses q, F is convex in P, and
 
 .. math:: \min_P F = -\min_\lambda G, \quad
@@ -15,8 +15,8 @@ masses q, F is convex in P, and
     a_l(x) = d(x, c_l) + \lambda_l \cdot m(x) - \tau \|\lambda_l\|^2 / 2,
 
 with :math:`P(l | x) \propto q_l e^{-a_l(x) / \varepsilon}`. Smooth and convex, G has L × K
-arguments. The steps q = p and center = mean lower F, too, and so does a smaller
-:math:`\varepsilon`, at which P becomes certain.
+arguments. The steps q = p and center = mean also lower F, and so does a smaller
+:math:`\varepsilon`, for which P becomes deterministic.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ class Probabilities:
 
 @dataclass(frozen=True)
 class Numbers:
-    r"""Columns with predicted numbers over their standard deviation,
-    :math:`d(x, c) = \|x - c\|^2`.
+    r"""Columns with predicted numbers divided by their standard deviation, :math:`d(x, c) = \|x -
+    c\|^2`.
     """
 
     start: int
@@ -145,12 +145,12 @@ class DistinctRows:
     Attributes
     ----------
     rows
-        One for each x: the mean of the rows with it, and their weight. They may differ, for each
-        comes from the models that have not seen it.
+        One for each x: the mean of the rows with it, and their weight. Duplicates may differ,
+        because each comes from models that have not seen it.
     keys
         The number of each x, increasing.
     repeated
-        Which x occur more than once.
+        Mask of the x that occur more than once.
     """
 
     rows: SolverRows
@@ -159,7 +159,7 @@ class DistinctRows:
 
     @classmethod
     def from_keys(cls, rows: SolverRows, keys: np.ndarray) -> DistinctRows:
-        """Collapse rows by the numbers of their x, (n,)."""
+        """Merge rows with the same x, given by its number for each row, (n,)."""
         distinct, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
         shares = rows.weights / rows.weights.sum()
         weights = np.bincount(place, shares)
@@ -173,7 +173,8 @@ class DistinctRows:
 def look_up(
     keys: np.ndarray, known: np.ndarray, values: np.ndarray, otherwise: np.ndarray
 ) -> np.ndarray:
-    """Return the values of keys that are known, where `known` increases, and others of the rest.
+    """Look up keys in the sorted array `known` and return their values; keys that are not there get
+    other values.
 
     Examples
     --------
@@ -193,9 +194,9 @@ class Prototypes:
     Attributes
     ----------
     kinds
-        What the columns of the targets are.
+        Kinds of the columns of the targets.
     origin
-        Mean of m over the solved rows, which is subtracted, for φ(S) has mean 0; (K,).
+        Mean of m over the rows solved for, which is subtracted because φ(S) has mean 0; (K,).
     centers
         c, (L, T).
     mass
@@ -207,7 +208,7 @@ class Prototypes:
     tolerance
         τ = 1/μ.
     objective
-        Least F for these centers and masses.
+        Smallest F for these centers and masses.
     """
 
     kinds: tuple[Kind, ...]
@@ -255,10 +256,9 @@ class Prototypes:
 
 
 def initial_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, count: int) -> Prototypes:
-    """Return prototypes to start from: at most `count` cells of the targets.
-
-    Again and again, the cell with the largest sum of squares is divided at its mean along the
-    column that has most of it (Su and Dy, 2007). The order of rows does not matter.
+    """Return the starting prototypes: at most `count` cells of the targets. Repeatedly, the cell
+    with the largest sum of squares is split at its mean along the column that contributes most to
+    it (Su and Dy, 2007). The order of rows does not matter.
     """
     cell = np.zeros(len(rows.weights), dtype=np.int64)
     while True:
@@ -299,8 +299,9 @@ def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
     """Return the smallest number of prototypes, 4 times a power of two, whose doubling would hardly
     lower E d at parity: by a share `worth` of E d with one prototype; at most `most`.
 
-    What a doubling wins is about a quarter of what the last one won, as for any quantization along
-    one line; along more directions it is more, and the search goes on as long as it pays.
+    A doubling gains about a quarter of the gain of the last one, as for any quantization along a
+    line; with more directions it gains more, and the search continues as long as the gain is large
+    enough.
     """
 
     def lost(count: int) -> float:
@@ -327,7 +328,9 @@ def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
 def solve_prototypes(
     start: Prototypes, rows: SolverRows, tolerance: float, precision: float = SEARCH.exact
 ) -> Prototypes:
-    """Minimise F from a start: descend, and halve ε until the choice is nearly certain."""
+    """Minimise F from a start: descend, and halve ε until the assignment is nearly
+    deterministic.
+    """
     # fewer rows than K + 1, each with a certain choice, have no mean of m that is 0
     least = (rows.means.shape[1] + 1) / len(rows.weights)
     current = with_multipliers(replace(start, tolerance=tolerance), rows, SEARCH.rough)
@@ -355,7 +358,7 @@ def solve_prototypes(
 
 
 def with_centers(prototypes: Prototypes, rows: SolverRows, least: float) -> Prototypes:
-    """Take the steps q = p and center = mean; leave out prototypes with less than a least mass."""
+    """Take the steps q = p and center = mean; drop prototypes whose mass is too small."""
     joint = prototypes.probabilities(rows.targets, rows.means) * rows.weights  # (L, n)
     mass = joint.sum(axis=1)
     kept = mass >= min(least, mass.max())
@@ -380,10 +383,10 @@ def dual(
 def with_multipliers(prototypes: Prototypes, rows: SolverRows, precision: float) -> Prototypes:
     r"""Minimise G over λ by damped Newton steps; F is infinite if that fails.
 
-    The search is over u with :math:`\lambda_l = \lambda_l^0 + R_l u_l`, where
-    :math:`R_l R_l^\top` is the inverse of the block
-    :math:`E[P_l (1 - P_l) m m^\top] / \varepsilon + \tau p_l I` of the Hessian at the start. A
-    Hessian costs as much as several gradients; it is kept as long as each step halves the gradient.
+    The search is over u with :math:`\lambda_l = \lambda_l^0 + R_l u_l`, where :math:`R_l R_l^\top`
+    is the inverse of the block :math:`E[P_l (1 - P_l) m m^\top] / \varepsilon + \tau p_l I` of the
+    Hessian at the start. A Hessian costs as much as several gradients; it is reused as long as each
+    step halves the gradient.
     """
     distances = prototypes.distances(rows.targets)
     shape = prototypes.multipliers.shape
@@ -458,7 +461,7 @@ def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> 
 
 
 def _hessian_blocks(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> np.ndarray:
-    """Return about the Hessian of G for each λ_l alone, (L, K, K)."""
+    """Return the approximate Hessian of G in each λ_l alone, (L, K, K)."""
     P = prototypes.choice(distances, rows.means)[0]
     means = (rows.means - prototypes.origin).T  # (K, n)
     products = means[:, None] * means * (rows.weights / prototypes.epsilon)  # (K, K, n)
@@ -475,18 +478,15 @@ def _inverse_root(blocks: np.ndarray) -> np.ndarray:
 
 
 def assign_rows(prototypes: Prototypes, rows: SolverRows, movable: np.ndarray) -> np.ndarray:
-    r"""Give each distinct row one prototype, (n,): the one with the least a, then moves that lower
-    F of those that are movable, (n,).
-
-    Without its term in ε, F is for every λ
+    r"""Assign one prototype to each distinct row, (n,): first the one with the smallest a, then
+    move those that are `movable`, (n,), if that lowers F. Without its term in ε, F is for every λ
 
     .. math:: E\, a_Z(X) + \frac{1}{2 \tau} \sum_l \frac{\|r_l\|^2}{p_l},
         \qquad r_l = E[1\{Z = l\} (m(X) - \tau \lambda_l)].
 
-    The start has the least E a, so that moves lower the sum, which is that of
-    :math:`\|v_l\|^2 / p_l` where τ = 0. Its factor, which is finite then, too, grows to 1/2τ in
-    stages: the first moves are those that cost little. The order of rows does not matter, up to
-    ties.
+    The start has the smallest E a, so moves lower the sum, which is that of :math:`\|v_l\|^2 / p_l`
+    if τ = 0. Its factor, which remains finite then, grows to 1/2τ in stages: the first moves are
+    those that cost little. The order of rows does not matter, up to ties.
     """
     costs = prototypes.costs(prototypes.distances(rows.targets), rows.means)
     if not movable.any():
@@ -547,7 +547,7 @@ class Moves:
         return any(moved)
 
     def move(self, row: int, factor: float) -> bool:
-        """Move a row to where that lowers the objective most; return whether it does."""
+        """Move a row to the prototype that lowers the objective most; return whether any does."""
         gains = -self.changes(np.array([row]), factor)[:, 0]
         place = _first_largest(gains)
         if gains[place] <= self.slack:
@@ -582,10 +582,12 @@ class Moves:
 
 
 def _dependence(mass: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Return ‖v‖²/p of prototypes with mass p and square ‖v‖²; 0 of those without rows."""
+    """Return ‖v‖²/p of prototypes with mass p and squared norm ‖v‖²; 0 for those without rows."""
     return np.where(mass > SEARCH.rounding, squares / np.maximum(mass, SEARCH.rounding), 0.0)
 
 
 def _first_largest(values: np.ndarray) -> int:
-    """Return the first place of the largest value, whatever the rounding of its equals."""
+    """Return the first index of the largest value, treating values that differ by rounding as
+    equal.
+    """
     return int(np.flatnonzero(values >= values.max() - SEARCH.rounding * np.abs(values).max())[0])

@@ -35,7 +35,7 @@ BETWEEN = 8
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a fitted predictor consists of, apart from its models.
+    """The parts of a fitted predictor other than its models.
 
     Attributes
     ----------
@@ -44,13 +44,13 @@ class Solution:
     constraints
         The gaps that are limited.
     parameters
-        The coefficients of each trade-off and fold, (G, J, P): along the columns of m, and for
-        each stratum but the last what its own coefficients differ by.
+        The coefficients of each trade-off and fold, (G, J, P): along the columns of m, and for each
+        stratum but the last the deviations of its own coefficients.
     units
         Units of scores.
     centers
-        Means of m in each stratum, over that of the chance of its condition, (S, K); the last
-        stratum is that of the rows which are in none of their own. Zeros without controls, (1, K).
+        Means of m in each stratum, divided by the mean probability of its condition, (S, K); the
+        last stratum collects rows without a stratum of their own. Zeros without controls, (1, K).
     """
 
     family: Family
@@ -69,9 +69,8 @@ class Solution:
         means: np.ndarray,
         limits: Mapping[str, tuple[Limit, ...]],
     ) -> Self:
-        """Find the coefficients of every trade-off without each fold; limits go by attribute.
-
-        If some attributes have limits, gaps along the others are not constrained.
+        """Find the coefficients of every trade-off, leaving out each fold in turn; limits are keyed
+        by attribute. If some attributes have limits, gaps along the others are not constrained.
         """
         units = Units.of(sample, eta, family.decides)
         strata = sample.n_strata
@@ -111,8 +110,8 @@ class Solution:
     def inputs(
         self, eta: np.ndarray, means: np.ndarray, strata: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return base and columns of rows: m less its mean in the stratum, once for all strata, and
-        once for each but the last, with zeros for rows of others.
+        """Return base and columns of rows: m minus its mean in the stratum, once for all strata,
+        and once for each but the last, with zeros for rows in other strata.
         """
         if strata is None:
             return self.family.inputs(eta, means, self.units)
@@ -122,14 +121,17 @@ class Solution:
         return base, np.column_stack([columns, *levels])
 
     def _chances(self, eta: np.ndarray) -> np.ndarray:
-        """Return the chance of the condition of each column of m over its rate, (n, K)."""
+        """Return the probability of the condition of each column of m, divided by its overall rate,
+        (n, K).
+        """
         widths = [one.basis.values.shape[1] for one in self.constraints]
         chances = np.column_stack([one.chance(eta) for one in self.constraints])
         return np.repeat(chances, widths, axis=1)
 
     def _centers(self, sample: LabelledRows, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """Return the means of m in each stratum over those of the chances of the conditions, so
-        that constants have no gap; those of all rows for a stratum without rows.
+        """Return the means of m in each stratum, divided by the mean probabilities of the
+        conditions, so that constants have no gap; a stratum without rows gets the means of all
+        rows.
         """
         centers = np.zeros_like(self.centers)
         if sample.strata is not None:
@@ -141,7 +143,7 @@ class Solution:
         return centers
 
     def losses_and_gaps(self, task: SolverTask, fold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return loss and largest gap, over its scale, of each trade-off, out of fold."""
+        """Return the out-of-fold loss and largest gap, divided by its scale, of each trade-off."""
         curves = task.curves
         assert curves is not None
         losses = np.zeros(len(self.parameters))
@@ -160,7 +162,7 @@ class Solution:
 
     @property
     def constant(self) -> np.ndarray:
-        """Which trade-offs make the same decision for everybody, as booleans; scores keep some
+        """Mask of the trade-offs that make the same decision for everybody; scores keep some
         spread.
         """
         same = ~self.parameters[..., 3:].any(axis=(1, 2))
@@ -173,13 +175,12 @@ class Solution:
         return replace(self, parameters=line(np.linspace(0, last, BETWEEN * last + 1)))
 
     def ended(self, task: SolverTask, fold: np.ndarray) -> Self:
-        """Return the trade-offs up to the one that gains most over a constant for its gap, out of
-        fold, and the end of the way from there to the constant; all folds share this decision.
-
-        A mixture of a score with a constant has as large a share of its gap, and at least this
-        share of what it gains over the constant: the trade-offs that are left out lose to mixtures.
-        Scores keep a tenth of the gap; decisions end with one and the same for everybody, which has
-        no gap. A mixture has the same ranks, whose trade-offs end at the least gap.
+        """Return the trade-offs up to the one with the highest out-of-fold ratio of gain (over a
+        constant) to gap, and the endpoint of the path from there to the constant; the same for all
+        folds. A mixture of a score with a constant keeps exactly its share of the gap and at least
+        this share of the gain over the constant, so the omitted trade-offs are worse than mixtures.
+        Scores keep a tenth of the gap; decisions end with the same decision for everybody, which
+        has no gap. A mixture has the same ranks, so trade-offs of ranks end at the smallest gap.
         """
         family = self.family
         constant = family.constant(task)
@@ -201,18 +202,15 @@ class Solution:
         return replace(self, parameters=np.append(kept, end[None], axis=0))
 
     def _ridge(self, sample: LabelledRows, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
-        r"""Return the weight of the square of each coefficient while solving,
-        :math:`r_k = v_k K J / (J - 1)^2 n` times the curvature of the loss, and the mean square of
-        the rank, from below and above, of a rank family.
-
-        Rows show the errors of :math:`\sum_k c_k m_k` for the models of J - 1 folds, and the
-        coefficients serve another model. With p degrees of freedom its errors have the variance
-        :math:`|c|^2 v p J / (J - 1) n`, where v is the variance of :math:`\varphi_k(S)` about
-        :math:`m_k`, with 0 for the functions of rows without S. Rows show p (J - 1) directions
-        of them, so for K functions about a share K / p (J - 1) is not known.
-
-        What the coefficients of a stratum differ by has the curvature of the loss in
-        :data:`COMMON_ROWS` rows besides.
+        r"""Return the penalty weight of each squared coefficient while solving, :math:`r_k = v_k K
+        J / (J - 1)^2 n` times the curvature of the loss, and, for a rank family, times the mean
+        square of the rank from below and above. The rows show the errors of :math:`\sum_k c_k m_k`
+        for the models of J - 1 folds, but the coefficients are used with another model. With p
+        degrees of freedom its errors have the variance :math:`|c|^2 v p J / (J - 1) n`, where v is
+        the variance of :math:`\varphi_k(S)` about :math:`m_k`, with 0 for the functions of rows
+        without S. The rows show p (J - 1) directions of these errors, so for K functions a share of
+        about K / p (J - 1) is unknown. The deviations of a stratum's coefficients are also
+        penalized by the curvature of the loss in :data:`COMMON_ROWS` rows.
         """
         mass = sample.mass / sample.mass.sum()
         targets = np.column_stack([one.targets(sample.s, sample.y) for one in self.constraints])
@@ -233,9 +231,9 @@ class Solution:
     def _gap_units(
         self, sample: LabelledRows, eta: np.ndarray, limits: Mapping[str, tuple[Limit, ...]]
     ) -> list[float]:
-        """Return what the gap along each attribute is divided by while solving: its limit, or its
-        size, over the least of these. Gaps of scores stand in for those of ranks, which only counts
-        where limits of several attributes mix numbers and shares.
+        """Return the divisor of the gap along each attribute while solving: its limit, or its size,
+        divided by the smallest of these. Gaps in scores stand in for gaps in ranks, which matters
+        only if limits of several attributes mix numbers and shares.
         """
         scores = np.reshape(self.units.standard(eta), (len(eta), -1))
         if self.family.decides:
@@ -267,8 +265,8 @@ class Solution:
         means: np.ndarray,
         strata: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return the scores of rows at a trade-off by the coefficients of one fold, in the units of
-        y; a decision is whether they exceed its threshold.
+        """Return the scores of rows at a trade-off from the coefficients of one fold, in the units
+        of y; a decision is positive if its score exceeds the threshold.
         """
         inputs = self.inputs(eta, means, strata)
         outputs = self.family.outputs(self.parameters[place, fold], *inputs)
@@ -283,8 +281,8 @@ class Solution:
         means: np.ndarray,
         strata: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return the score of each row by the models and coefficients that were fitted on the rows
-        of the other folds.
+        """Return the score of each row from the models and coefficients fitted on the other
+        folds.
         """
         scores = np.empty(eta.shape)
         for j in range(fold.max() + 1):

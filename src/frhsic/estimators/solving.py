@@ -1,21 +1,21 @@
 r"""Coefficients of the closed form, for every trade-off between loss and gap.
 
-Over all functions f of x, the least loss at a given gap has a closed form,
+Over all functions f of x, the smallest loss at a given gap has a closed form,
 
 .. math:: \partial \ell(f(x), \eta(x)) = -m_c(x), \qquad m_c(x) = \sum_k c_k m_k(x),
 
 with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). Here the
-few numbers c are found by L-BFGS, for each :math:`\mu` of a grid, on rows whose :math:`\eta` and
-:math:`m` come from models that have not seen them:
+few numbers c are found by L-BFGS, for each :math:`\mu` of a grid, on rows with out-of-fold
+:math:`\eta` and :math:`m`:
 
 .. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \sum_k r_k c_k^2 + \frac\mu2 \,
     \Bigl\| \bigl( N_j(f) / t_j \bigr)_j \Bigr\|_4^2,
     \qquad N_j = \sum_v p_v \bigl( \sqrt{g_j(v)^2 + \varepsilon^2} - \varepsilon \bigr).
 
-The square has the same solutions as the norm and spreads them evenly. The curve
-:math:`g_j(v) = \sum_k \hat E[f \varphi_k(S)] \varphi_k(v)` on the nodes v of an attribute is the
-gap, projected on its functions. The :math:`t_j` are in proportion to the limits of the attributes
-(`GapCurves.scales`), so large that the largest :math:`N_j(\eta) / t_j` is 1; r is a ridge
+The square has the same solutions as the norm and spreads them evenly. The curve :math:`g_j(v) =
+\sum_k \hat E[f \varphi_k(S)] \varphi_k(v)` on the nodes v of an attribute is the gap, projected on
+its functions. The :math:`t_j` are in proportion to the limits of the attributes
+(`GapCurves.scales`), scaled so that the largest :math:`N_j(\eta) / t_j` is 1; r is a ridge
 (`Solution._ridge`); a and b recalibrate :math:`\eta`.
 """
 
@@ -49,8 +49,8 @@ NORM_POWER = 4.0
 
 
 def solve(family: SmoothFamily, task: SolverTask) -> np.ndarray:
-    """Return the parameters for each trade-off, (G, P): η recalibrated, then each started from the
-    one before.
+    """Return the parameters for each trade-off, (G, P): η recalibrated, then each one starting from
+    the one before.
     """
     first = family.first(task)
     curves = task.curves
@@ -65,8 +65,8 @@ def solve(family: SmoothFamily, task: SolverTask) -> np.ndarray:
         target: float = 1.0,
         free: int | None = None,
     ) -> np.ndarray:
-        """Return the scaled parameters of which the first `free` have the least objective, while
-        others stay.
+        """Return the scaled parameters after minimizing over the first `free`, with the others
+        fixed.
         """
 
         def objective(scaled: np.ndarray) -> tuple[float, np.ndarray]:
@@ -114,8 +114,8 @@ def solve(family: SmoothFamily, task: SolverTask) -> np.ndarray:
 def gap_norm(
     curves: GapCurves, sums: np.ndarray, smoothness: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Return the norm of sums (K, c) over all curves, each smoothed and over its scale, and its
-    gradient.
+    """Return the norm of sums (K, c) over all curves, each smoothed and divided by its scale, and
+    its gradient.
     """
     curve = curves.values @ sums
     epsilon = (curves.own @ smoothness)[:, None]

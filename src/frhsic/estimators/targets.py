@@ -28,7 +28,7 @@ class KeptTarget:
     classes
         The labels in order; None for numbers.
     scale
-        Standard deviation of numbers, which d is in units of; 1 for classes.
+        Standard deviation of numbers, the unit of d; 1 for classes.
     """
 
     name: str
@@ -54,14 +54,14 @@ class KeptTarget:
         return 1 if self.classes is None else len(self.classes)
 
     def outcome(self, values: np.ndarray) -> Response:
-        """Return what a regression has to predict."""
+        """Return the target of a regression."""
         if self.classes is None:
             values = values.astype(np.float64)[:, None]
         return Response(values, self.classes)
 
     def coordinates(self, columns: np.ndarray) -> dict[str, np.ndarray]:
-        """Return coordinates by name from the predicted columns, (L, C): means of numbers, or
-        probabilities; of two classes, the second.
+        """Return coordinates by name from the predicted columns, (L, C): means for numbers,
+        probabilities for classes (for two classes, only the second).
         """
         if self.classes is None:
             return {self.name: columns[:, 0] * self.scale}
@@ -72,7 +72,7 @@ class KeptTarget:
     def performance(
         self, columns: np.ndarray, y: np.ndarray, weights: np.ndarray
     ) -> dict[str, Any]:
-        """Return performance by name, where the coordinates themselves predict."""
+        """Return performance by name, with the coordinates themselves as predictions."""
         if self.classes is None:
             squares = (columns[:, 0] * self.scale - y.astype(np.float64)) ** 2
             return {"squared_error": float(np.average(squares, weights=weights))}
@@ -87,8 +87,8 @@ class KeptTarget:
 def split_targets(
     targets: Sequence[KeptTarget], values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns of all targets of what regressions predict, (n, T), scaled numbers and
-    probabilities of each class, and the columns that follow.
+    """Split the predictions of regressions into the columns of all targets, (n, T), scaled numbers
+    and probabilities of each class, and the remaining columns.
     """
     columns = []
     for target in targets:
@@ -100,7 +100,7 @@ def split_targets(
 
 
 def target_kinds(targets: Sequence[KeptTarget]) -> tuple[Kind, ...]:
-    """Return how the predicted columns of targets are compared, one target after the other."""
+    """Return the kinds of distance between predicted columns, one target after the other."""
     stops = np.cumsum([target.width for target in targets]).tolist()
     return tuple(
         Numbers(stop - 1, stop)
@@ -124,7 +124,7 @@ def target_performance(
     labels: dict[str, np.ndarray],
     weights: np.ndarray,
 ) -> dict[str, float]:
-    """Return by name how well predicted columns, (n, T), predict the targets."""
+    """Return performance measures of predicted columns, (n, T), keyed by name."""
     values: dict[str, float] = {}
     for target, kind in zip(targets, target_kinds(targets)):
         performance = target.performance(

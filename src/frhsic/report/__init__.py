@@ -1,5 +1,5 @@
-"""The report: an audit, and where there is one the trade-off behind a model, as text and as one
-self-contained page.
+"""The report: an audit and, for a model, the trade-off behind it, as text and as one self-contained
+page.
 """
 
 from frhsic.report.first_page import text

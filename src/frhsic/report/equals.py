@@ -1,4 +1,6 @@
-"""Gaps among people of equal controls: beside that of all people, and stratum by stratum."""
+"""Gaps among people with the same controls: next to the gap among all people, and stratum by
+stratum.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,17 @@ from frhsic.report.people import (
 from frhsic.report.words import drift_verdict, say
 
 MOST_PICTURES = 8
-"""Number of strata whose curves are shown at once; others are folded."""
+"""Number of strata whose curves are shown at first; others are collapsed."""
 
 
 def equal_gaps(audit: Audit, s: str) -> Within | None:
-    """Return the gaps along an attribute among people of equal controls."""
+    """Return the gaps along an attribute among people with the same controls."""
     return audit[s].all_rows.within
 
 
 def equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
-    """Return the gap among people of equal controls, unless it is known, that of all people, and
-    how they differ; nothing without controls.
+    """Return the gap among people with the same controls, unless it is known, the gap among all
+    people, and their difference; empty without controls.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -51,9 +53,9 @@ def equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
 
 
 def first_equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
-    """Return the gap among people of equal controls for the first screen: beside the earlier one
-    where there is one, else beside that of all people, with the worst stratum. Its own number is
-    left out where the verdict has it.
+    """Return a short statement, for the first screen, of the gap among people with the same
+    controls, unless it is known, next to the earlier one or the gap among all people, and of the
+    worst stratum.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -117,8 +119,8 @@ def picture_note(audit: Audit, s: str) -> str:
 
 
 def sorted_strata(within: Within) -> list[tuple[str, Population]]:
-    """Return the strata: those with a significant gap first, the largest gap before others, then
-    those with more people.
+    """Return the strata: first those with a significant gap, the largest first, then the others,
+    the most people first.
     """
 
     def weight(named: tuple[str, Population]) -> tuple[float, int]:
@@ -141,9 +143,8 @@ def stratum_caption(audit: Audit, s: str, name: str) -> str:
 
 
 def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
-    """Return name and curve of each stratum: how far the mean score lies from that of the stratum.
-    All curves have one scale: that of the largest stratum and of means over enough people. What
-    lies beyond it is cut off.
+    """Return name and curve of each stratum: the mean score minus that of the stratum. All curves
+    have the scale of the largest stratum and of means over enough people; the rest is cut off.
     """
     within = equal_gaps(audit, s)
     if within is None:

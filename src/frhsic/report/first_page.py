@@ -1,6 +1,6 @@
 """The first screen of a report, as data: the verdict, what it costs, and other limits.
 
-The words stand in ``assets/words.toml``.
+The words are in ``assets/words.toml``.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ class Headline:
     """The sentence that a reader sees first; `kind` is that of a :class:`LimitCheck`, or "none"
     without a limit.
 
-    `attribute` is the one that the picture shows, and `gap` the number that is judged, by `limit`
-    where that is a number. `others` are the verdicts on other limits or attributes, and `remarks`
-    short sentences that belong to all.
+    `attribute` is the one in the picture, and `gap` the number that is compared with `limit` if
+    that is a number. `others` are the verdicts on other limits or attributes, and `remarks` are
+    short sentences that apply to all verdicts.
     """
 
     kind: str
@@ -105,7 +105,7 @@ class Headline:
 
 @dataclass(frozen=True)
 class Cost:
-    """One line of what a limit costs, as it is shown; `was` and `change` are empty where only the
+    """One line of the table of costs, as it is shown; `was` and `change` are empty if only the
     score itself is known.
     """
 
@@ -121,7 +121,7 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
     """Return the limits of the audit or, if there is none, those of the fit on the rows of the
     report.
 
-    A number is compared with the gap. A share is one of the gap of the same rows without a limit.
+    A number is compared with the gap. A share refers to the gap of the same rows without a limit.
     """
     tradeoff, confidence = report.tradeoff, report.audit.subject.confidence
     if report.audit.limits or tradeoff is None:
@@ -153,8 +153,8 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
 
 
 def verdict(report: Report) -> Headline:
-    """Return what the report says first: that the score predicts no better than a constant, then of
-    the limit that fares worst, of the gap that has changed most, or of the largest gap.
+    """Return the verdict: that the score predicts no better than a constant, then on the limit that
+    is missed by most, the gap that has changed most, or the largest gap.
     """
     head = _gap_verdict(report)
     if not _is_poor(report.audit):
@@ -251,8 +251,8 @@ def _gap_verdict(report: Report) -> Headline:
 
 
 def split_lines(audit: Audit, s: str) -> list[str]:
-    """Return which part of the change of a gap has changed, and for how many people that is not
-    known; nothing where no change is seen.
+    """Return which part of a gap's change is significant, and for how many people that is unknown;
+    empty if no change is significant.
     """
     parts = {change.key: change for change in audit.drift if change.attribute == s}
     if "shape" not in parts:
@@ -283,7 +283,7 @@ def split_lines(audit: Audit, s: str) -> list[str]:
 
 
 def _aim_remarks(check: LimitCheck) -> Iterator[str]:
-    """Yield what is not certain of an aim that the estimate reaches."""
+    """Yield what is uncertain about a target that the estimate reaches."""
     ends, share = check.reduction, check.share
     if ends is None:
         yield say("ask_number")
@@ -318,7 +318,7 @@ def gap_sentence(gap: Number, s: str, audit: Audit) -> str:
 
 
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
-    """Return whether a limit is kept, by how much, and how certain that is."""
+    """Return whether a limit is met, by how much, and how certain that is."""
     what = gap_phrase(check.key, check.attribute) + condition_phrase(check.among, audit)
     kind = verdict_phrase(check)
     if check.base == "gap":
@@ -341,8 +341,8 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
 
 
 def meaning(head: Headline, audit: Audit) -> str:
-    """Return what the gap of a verdict says in plain words, also in percentage points where it is
-    one of chances or shares, and what is allowed.
+    """Describe the gap in plain words (in percentage points for probabilities or shares), and the
+    largest allowed gap.
     """
     subject, s, gap = audit.subject, head.attribute, head.gap
     if gap is None or gap.value == 0 or gap.key not in GAP_MEANINGS:
@@ -368,7 +368,7 @@ def meaning(head: Headline, audit: Audit) -> str:
 
 
 def surety(report: Report) -> str:
-    """Return how sure the verdict is, and on how many people it rests."""
+    """Return how certain the verdict is, and how many people it is based on."""
     audit = report.audit
     key = "sure" if report.tradeoff is None else "sure_held_out"
     counted = format_count(audit.rows.used, "row")
@@ -399,8 +399,8 @@ def unanswered_questions(report: Report) -> list[str]:
 
 
 def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
-    """Return what the limit costs, or another that is named; of an audit, how good the score is, or
-    how that has changed.
+    """Return the costs of the limit, or of a given one; for an audit, the performance of the score
+    or its change.
     """
     audit = report.audit
     known: dict[str, tuple[Number, Change | None]] = {}
@@ -426,7 +426,7 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
 
 
 def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
-    """Return a measure with its own interval, or with its change and the interval of that."""
+    """Return a measure with its interval, or with its change and the interval of the change."""
     key, form, was, text = number.key, _form(number.key), "", ""
     if change is not None:
         was = form(change.before)
@@ -463,8 +463,8 @@ def decision_sentence(report: Report) -> str:
 
 
 def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[str]]:
-    """Return what else has changed since the earlier audit, and the names of what has not; neither
-    what the verdict nor what the costs show.
+    """Return what else has changed since the earlier audit, and the names of what has not, except
+    for numbers in the verdict or the costs.
     """
     shown = [(cost.key, "") for cost in costs(report)]
     shown += [(key, head.attribute) for key in ("gdp", *FIRST_PARTS)]
@@ -477,7 +477,7 @@ def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[st
 
 
 def _judgement(change: Change) -> str:
-    """Return whether a change is for the better, as far as chance does not explain it."""
+    """Return whether a change is a significant improvement."""
     if not change.changed:
         return say("may_be_chance")
     if change.key == "mean_error":
@@ -491,8 +491,8 @@ def _form(key: str) -> Callable[[float], str]:
 
 
 def frontier_picture(tradeoff: TradeOff) -> str:
-    """Return performance against the gap as SVG: the trade-offs of the fit, and as points the rows
-    of the report without the limit and with it.
+    """Return performance against the gap as SVG: the trade-offs of the fit, with points for the
+    report's rows, with and without the limit.
     """
     i = tradeoff.worst
     every = [*tradeoff.points, tradeoff.before, tradeoff.after]
@@ -507,7 +507,7 @@ def frontier_picture(tradeoff: TradeOff) -> str:
 
 
 def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
-    """Return the limit that leads to a trade-off."""
+    """Return the limit that selects a trade-off."""
     if stop.point.chosen:
         limits = ", ".join(format_setting(limit) for limit in tradeoff.limits if limit)
         cuts = ", ".join(percent(1 - share) for share in tradeoff.shares if share is not None)
@@ -521,7 +521,7 @@ def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
 
 
 def stop_costs(stop: Stop) -> list[tuple[str, str]]:
-    """Return the names and values of the costs that stand beside a limit."""
+    """Return the names and values of the costs shown beside a limit."""
     return [
         (COSTS[change.key]["name"], _form(change.key)(change.after))
         for change in stop.costs
@@ -531,7 +531,7 @@ def stop_costs(stop: Stop) -> list[tuple[str, str]]:
 
 def shortfalls(report: Report) -> list[str]:
     """Return a sentence for each limit of the fit that the rows of the report miss: a number that
-    the estimate exceeds, and an aim that is missed for certain.
+    the estimate exceeds, or a target that is certainly missed.
     """
     bad = ("not kept", "probably not kept")
     return [
@@ -542,7 +542,7 @@ def shortfalls(report: Report) -> list[str]:
 
 
 def alarms(audit: Audit) -> list[str]:
-    """Return a line for each limit that is not shown to be kept and each change that is not an
+    """Return a line for each limit that is not shown to be met and each change that is not an
     improvement.
     """
     return [
@@ -555,7 +555,9 @@ def alarms(audit: Audit) -> list[str]:
 
 
 def closing_lines(report: Report) -> dict[str, str]:
-    """Return what a terminal shows at the end: verdict and its meaning, gap, cost and rows."""
+    """Return the final output of a terminal command: the verdict and its meaning, gap, cost and
+    rows.
+    """
     head = verdict(report)
     lines = {"verdict": head.sentence}
     if explained := meaning(head, report.audit):

@@ -1,5 +1,5 @@
-"""What a report holds: an audit and, of a model under a limit, the trade-offs and the audit without
-the limit.
+"""What a report contains: an audit and, for a model with a limit, the trade-offs and the audit
+without the limit.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ REPORT_FORMAT = 12  # version of the JSON form of a :class:`Report`
 class TradeOffPoint:
     """Performance of one predictor, and its gap along each attribute.
 
-    On the rows of the report, and in the fit without a limit, a gap has an interval above 0 exactly
-    where it is significant.
+    On the rows of the report, and in the fit without a limit, the interval of a gap excludes 0 if
+    and only if the gap is significant.
     """
 
     performance: float
@@ -29,8 +29,8 @@ class TradeOffPoint:
 
 @dataclass(frozen=True)
 class Stop:
-    """One trade-off on the rows of the report: the limit that leads there (empty: that of the
-    model), performance and gaps, what it costs against no limit, and the mean score along each
+    """One trade-off on the rows of the report: the limit that selects it (empty for the model's
+    own), performance and gaps, its cost relative to no limit, and the mean score along each
     attribute.
     """
 
@@ -49,22 +49,23 @@ class TradeOff:
     aim
         The gap that is limited, as in :class:`~frhsic.ParityClassifier`.
     condition
-        Among whom, as there.
+        The rows whose gap is limited, as in :class:`~frhsic.ParityClassifier`.
     measure
-        Key of the performance, which a constant cannot win: the loss for the aim "score", "auc" for
-        "rank", "accuracy", or of rare outcomes "balanced_accuracy", for "decision".
+        Key of the performance, for which a constant is never best: the loss for the aim "score",
+        "auc" for "rank", and for "decision" "accuracy", or "balanced_accuracy" for rare outcomes.
     attributes
         Names of the attributes.
     limits
-        For each attribute the largest gap that is allowed, as a number; None: any.
+        For each attribute the largest allowed gap, as a number; None: no limit.
     shares
-        The same as a share of the gap without a limit; None: any.
+        The same as a share of the gap without a limit; None: no such limit.
     base_shares
-        The share of the base rate of the training rows that each of `limits` is; None: it is none.
+        Each of `limits` as a share of the base rate of the training rows; None if it was not stated
+        so.
     base_rate
-        That base rate; None for numbers.
+        The base rate; None for numbers.
     met
-        Whether the fit keeps them.
+        Whether the fit meets them.
     points
         From no limit to almost no gap, measured out of fold on the training rows.
     before
@@ -72,12 +73,12 @@ class TradeOff:
     after
         With the limit, on the same rows.
     changes
-        For each attribute the change of the gap by the limit, on the rows of the report: both
+        For each attribute the change in the gap due to the limit, on the rows of the report: both
         predictors are measured on the same rows. Empty if the limit changes nothing.
     stops
-        The chosen trade-off and what other limits would do, from no limit to the least gap.
+        The chosen trade-off and those of other limits, from no limit to the smallest gap.
     controls
-        Names of the controls, if gaps are those among people of equal controls; else None.
+        Names of the controls, if gaps are measured among people with the same controls; else None.
     """
 
     aim: str
@@ -117,7 +118,7 @@ class Report(Document):
     """Content of one page. `before` is the audit without the limit, to compare with `audit` number
     by number.
 
-    `earlier` is the audit of other rows with which `audit.drift` compares. `changes` says how the
+    `earlier` is the audit of other rows that `audit.drift` compares with. `changes` says how the
     limit changed gaps: both models are measured on the same rows.
 
     Examples

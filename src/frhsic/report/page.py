@@ -23,7 +23,7 @@ SCRIPTS = ("tables.js", "page.js")
 
 
 def render(report: Report | Audit) -> str:
-    """Return the page as text. Styles, scripts and data are inside it; nothing is loaded from other
+    """Return the page as text. Styles, scripts and data are embedded; nothing is loaded from other
     hosts.
 
     Every text is escaped, the data is JSON with ``<``, ``>`` and ``&`` escaped, and its content
@@ -104,8 +104,8 @@ def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
 
 
 def keep_together(value: Any) -> Any:
-    """Return a text in which no line breaks between a number and its unit or power of ten, or
-    within a short range in brackets.
+    """Return text with no-break spaces between a number and its unit or power of ten, and within a
+    short range in brackets.
     """
     if type(value) is not str:
         return value

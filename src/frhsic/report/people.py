@@ -26,9 +26,9 @@ MOST_GROUPS = 5
 
 @dataclass(frozen=True)
 class Group:
-    """People along an attribute: who, how many, their score before and now and whether its band
-    leaves out the average, their outcome, and by how much the score is too high where that is more
-    than chance.
+    """People along an attribute: who, how many, their score before and now, whether its band
+    excludes the average, their outcome, and by how much the score is too high if that is
+    significant.
     """
 
     where: str
@@ -51,7 +51,7 @@ def rows_phrase(audit: Audit) -> str:
 
 
 def score_noun(audit: Audit) -> str:
-    """Return what the numbers are called that are audited: predictions of a number, or scores."""
+    """Return the name of the audited numbers: predictions, or scores."""
     return (
         "prediction"
         if any(quality.key == "root_squared_error" for quality in audit.quality)
@@ -60,9 +60,9 @@ def score_noun(audit: Audit) -> str:
 
 
 def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
-    """Return the groups with enough rows: those with significant errors first, to their
-    disadvantage where it is known what is good, by the size of the error; then by the distance
-    from the overall mean.
+    """Return the groups with enough rows: those with significant errors first, by the size of the
+    error (only errors to their disadvantage, if it is known which outcome is good); then by the
+    distance from the overall mean.
     """
     curve = attribute.all_rows.curves["gdp"]
 
@@ -76,9 +76,8 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
 
 
 def _error(attribute: AttributeAudit, i: int, audit: Audit) -> float | None:
-    """Return by how much the mean score of a group is above its mean outcome, where the band of all
-    groups leaves out 0 and scores are wrong on average, or more along the attribute than chance
-    explains.
+    """Return by how much the mean score of a group is above its mean outcome, if the band of all
+    groups excludes 0 and errors are significant on average or along the attribute.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
     if rest is None or rest.low[i] <= 0 <= rest.high[i] or not _are_wrong(attribute, audit):
@@ -87,8 +86,8 @@ def _error(attribute: AttributeAudit, i: int, audit: Audit) -> float | None:
 
 
 def _are_wrong(attribute: AttributeAudit, audit: Audit) -> bool:
-    """Whether chance does not explain that scores differ from outcomes, overall or along the
-    attribute; the two tests share the level.
+    """Whether scores differ significantly from outcomes, overall or along the attribute; the two
+    tests share the level.
     """
     gap = attribute.all_rows.get("calibration_gdp")
     if gap is None or gap.pvalue is None:
@@ -118,7 +117,7 @@ def overall_error(attribute: AttributeAudit, audit: Audit) -> float | None:
 
 
 def _is_favourable(error: float, audit: Audit) -> bool | None:
-    """Whether an error of the score is good for a person; None where that is not known."""
+    """Whether an error of the score is good for a person; None if that is unknown."""
     target = audit.subject.target
     if target is None or target.favours_high is None:
         return None
@@ -127,8 +126,8 @@ def _is_favourable(error: float, audit: Audit) -> bool | None:
 
 def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool = False) -> str:
     """Return the mean score along an attribute as SVG: before in grey, now with its band, the
-    outcome, the people, and the worst group of the report. Each stop has a layer of its own; a
-    small picture shows one.
+    outcome, the people, and the worst group of the report. Each trade-off has its own layer; a
+    small picture shows only one.
     """
     audit = report.audit
     attribute = audit[s]
@@ -174,7 +173,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
 
 
 def axis_name(audit: Audit) -> str:
-    """Return what the picture shows upwards, and what a high score means where that is known."""
+    """Return the label of the y-axis, and what a high score means if that is known."""
     subject, noun = audit.subject, score_noun(audit)
     phrase = score_phrase(subject).removeprefix("the ")
     tail = ""
@@ -205,7 +204,7 @@ def earlier_curve(report: Report, s: str) -> Curve | None:
 def curve_line(
     kind: str, curve: Curve, domain: tuple[float, float], *, banded: bool = True
 ) -> Line:
-    """Return a curve that goes on to the ends of its outer groups, as far as they are drawn."""
+    """Return a curve extended to the ends of its outermost groups, within the drawn range."""
     inside = [i for i, x in enumerate(curve.grid) if domain[0] <= x <= domain[1]]
     if not inside:
         return Line(kind, (), ())
@@ -218,8 +217,8 @@ def curve_line(
 
 
 def drawn_domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float], str]:
-    """Return the range of the attribute without the outer 1 % of people at an end where they take a
-    quarter of it, or 5 % that then take half; and a note on that.
+    """Return the range of the attribute, and a note if it is trimmed: an end is trimmed by 1 % of
+    people if they span a quarter of the range, and then by 5 % if they span half.
     """
 
     def quantile(share: float) -> float:
@@ -238,7 +237,9 @@ def drawn_domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, 
 
 
 def drawn_extent(curves: Sequence[Curve], others: Sequence[float], law: Law) -> tuple[float, float]:
-    """Return the range of means of trusted groups, and of bands where nine of ten people are."""
+    """Return the range that covers the means of the groups with enough rows, and the bands over the
+    central 90 % of people.
+    """
     values = [*others]
     for curve in curves:
         values += [curve.overall, *(curve.mean[i] for i in curve.trusted_groups)]
@@ -253,7 +254,7 @@ def _law_quantile(law: Law, share: float) -> float:
 
 
 def _actual(attribute: AttributeAudit, i: int) -> float | None:
-    """Return the mean outcome of a group; None without a target and where rows are few."""
+    """Return the mean outcome of a group; None without a target or with few rows."""
     rest = attribute.all_rows.curves.get("calibration_gdp")
     if rest is None or rest.sparse[i]:
         return None
@@ -309,8 +310,8 @@ def groups_note(report: Report, s: str) -> str:
 
 
 def worst_sentence(report: Report, s: str) -> str:
-    """Return a sentence on the group whose scores are significantly wrong by most. If there is
-    none, on the group furthest from the average, and whether that is more than chance.
+    """Return a sentence on the group with the largest significant error. If there is none, on the
+    group furthest from the average, and whether that is significant.
     """
     audit = report.audit
     attribute = audit[s]

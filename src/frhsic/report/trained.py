@@ -1,4 +1,4 @@
-"""The report of a model that was fitted under a limit: audits and trade-offs on held-out rows."""
+"""The report on a model fitted with a limit: audits and trade-offs on held-out rows."""
 
 from __future__ import annotations
 
@@ -59,13 +59,10 @@ def trained_report(
     settings: Settings | None = None,
     context: Context | None = None,
 ) -> Report:
-    r"""Report on a classifier or regressor that was fitted under a limit.
-
-    Of several classes, the most frequent one is reported on, and a remark gives the gaps of the
-    others: a limit holds for each of them.
-
-    The trade-offs are those of ``model.frontier_``, by the measure that belongs to the aim. The
-    audits are of other rows: those of ``model.at(None)`` and of the model. Scores are audited, and
+    r"""Report on a classifier or regressor fitted with a limit. With several classes, the report is
+    about the most frequent one, and a remark gives the gaps of the others: a limit applies to each
+    of them. The trade-offs are those of ``model.frontier_``, with the measure that belongs to the
+    aim. The audits, of ``model.at(None)`` and of the model, use other rows. Scores are audited, or
     decisions for the aim "decision".
 
     Parameters
@@ -74,14 +71,14 @@ def trained_report(
         Fitted :class:`~frhsic.ParityClassifier` or :class:`~frhsic.ParityRegressor`.
     X, y, sensitive_features, control_features
         Rows that were not used in the fit; those without an attribute are left out and counted. A
-        model that compares people with equal controls needs these, unless X has their columns.
+        model that compares people with the same controls needs these, unless they are columns of X.
     favourable
         Label of y that is good for a person; by default the second class.
     sample_weight, groups
         Weights of the rows, and rows that belong together.
     limit, threshold, settings, context
-        As in :func:`frhsic.audit`; `limit` is checked on these rows, and need not be that of the
-        model. A share refers to the gap of ``model.at(None)`` on these rows.
+        As in :func:`frhsic.audit`; `limit` is checked on these rows, and may differ from that of
+        the model. A share refers to the gap of ``model.at(None)`` on these rows.
 
     Examples
     --------
@@ -208,7 +205,7 @@ def _as_audited(measured: _Measured, audit: Audit) -> _Measured:
 
 
 def _outputs(model: Any, X: Any, s: np.ndarray, controls: Any) -> np.ndarray:
-    """Return what is audited: scores, or decisions as 0 and 1 if they are what the model limits."""
+    """Return what is audited: scores, or decisions as 0 and 1 if the model limits decisions."""
     if model.aim != "decision":
         return np.asarray(model_scores(model, X, s, controls), dtype=np.float64)
     more = {"sensitive_features": s} if model.uses_sensitive else {}
@@ -218,14 +215,14 @@ def _outputs(model: Any, X: Any, s: np.ndarray, controls: Any) -> np.ndarray:
 
 
 def _class_outputs(outputs: np.ndarray, shown: int) -> np.ndarray:
-    """Return the outputs of one class, where there are several."""
+    """Return the outputs of one class, if there are several."""
     return outputs if outputs.ndim == 1 else outputs[:, shown]
 
 
 def _classes_remark(
     outputs: np.ndarray, s: np.ndarray, names: Sequence[str], labels: Any, shown: int
 ) -> str:
-    """Return which of several classes a report is about, and the gaps of the others."""
+    """Return which class a report is about, and the gaps of the others."""
     others = []
     for place in range(len(labels)):
         gaps = [
@@ -241,7 +238,7 @@ def _classes_remark(
 
 
 def _score_name(model: Any, target: Any, shown: int) -> str:
-    """Return what the outputs of a model are called."""
+    """Return the name of a model's outputs."""
     classes = [str(label) for label in getattr(model, "classes_", ())]
     score = "probability of" if classes and model.aim != "decision" else "predicted"
     if classes in ([], ["0", "1"], ["False", "True"]):  # the target names its positive class
@@ -267,8 +264,8 @@ class _Measured:
 
 @dataclass(frozen=True, eq=False)
 class _HeldOut:
-    """Rows that had no part in the fit of a model. Of several classes, `shown` is reported on, and
-    `codes` are those of the rows.
+    """Rows not used to fit a model. With several classes, the report is about `shown`, and `codes`
+    are the classes of the rows.
     """
 
     model: Any
@@ -279,7 +276,7 @@ class _HeldOut:
     codes: np.ndarray | None = None
 
     def outputs(self, model: Any) -> np.ndarray:
-        """Return what is audited of a model."""
+        """Return the outputs of a model that are audited."""
         return _outputs(model, self.X, self.rows.s, self.controls)
 
     @property
@@ -328,9 +325,9 @@ class _HeldOut:
     def stops(
         self, known: dict[int, tuple[np.ndarray, _Measured]], settings: Settings, after: Audit
     ) -> Iterator[Stop]:
-        """Yield the chosen trade-off and others at some distance from it and from each other, which
-        limit the attribute with the largest gap; `known` has the outputs of some positions, 0
-        without a limit, and what was measured of them.
+        """Yield the chosen trade-off and others, well spaced, that limit the attribute with the
+        largest gap; `known` has the outputs at some positions (0 is no limit) and their
+        measurements.
         """
         model, level = self.model, after.subject.level
         threshold = 0.5 if after.subject.threshold is None else after.subject.threshold
@@ -435,7 +432,7 @@ class _HeldOut:
                     yield difference(key, name, known, number, level, shared)
 
     def performance(self, f: np.ndarray) -> float:
-        """Return the performance of outputs, of all classes."""
+        """Return the performance of outputs over all classes."""
         if self.codes is not None:
             chances = np.clip(f[np.arange(len(f)), self.codes], 1e-12, 1.0)
             return float(np.average(-np.log(chances), weights=self.rows.weights))
@@ -451,7 +448,7 @@ class _HeldOut:
 
 
 def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
-    """Return the trade-offs of a fit, of which one is chosen."""
+    """Return the trade-offs of a fit, with the chosen one."""
     model, names = rows.model, rows.names
     frontier, choice = model.frontier_, model.choice_
     performance = frontier.performance[rows.measure]

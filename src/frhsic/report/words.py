@@ -1,6 +1,5 @@
-"""All sentences about an audit and a trade-off: what the numbers say, in plain words.
-
-The words stand in ``assets/words.toml``. Here is decided which of them are true.
+"""All sentences about an audit and a trade-off: what the numbers mean, in plain words. The words
+are in ``assets/words.toml``; this module decides which of them apply.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class _Filler(string.Formatter):
 
 
 def fill(template: str, **values: object) -> str:
-    """Return words with what stands in their braces; after a colon stands one of :data:`FORMS`."""
+    """Return words with their braces filled in; a name after a colon is one of :data:`FORMS`."""
     return _Filler().vformat(template, (), values)
 
 
@@ -86,7 +85,7 @@ def score_phrase(subject: Subject) -> str:
 
 
 def _phrase(kind: str, name: str) -> str:
-    """Return a name with its kind, unless the name says it already."""
+    """Return a name with its kind, unless the name contains it already."""
     if name.lower() == kind:
         return f"the {kind}"
     says_kind = name.startswith(
@@ -96,7 +95,7 @@ def _phrase(kind: str, name: str) -> str:
 
 
 def outcome_phrase(subject: Subject) -> str:
-    """Return the outcome that a score foretells, such as “default”, or “outcome: late”."""
+    """Return the outcome that a score predicts, such as “default”, or “outcome: late”."""
     target = subject.target
     if target is None:
         return "the outcome"
@@ -105,27 +104,29 @@ def outcome_phrase(subject: Subject) -> str:
 
 
 def favoured_phrase(subject: Subject) -> str:
-    """Return the outcome of the rows that Equal Opportunity is about."""
+    """Return the outcome of the rows on which Equal Opportunity is measured."""
     if subject.target is None or subject.target.favourable is None:
         return outcome_phrase(subject)
     return f"the good outcome “{subject.target.name}: {subject.target.favourable}”"
 
 
 def measure_label(key: str, control: str = "controls") -> str:
-    """Return the name of a number; of an unknown one, its key."""
+    """Return the name of a number, or its key if it is unknown."""
     plain = plain_measure(key)
     name = LABELS.get(plain, plain)
     return name if plain == key else say("among_equals", name=name, control=control)
 
 
 def plain_measure(key: str) -> str:
-    """Return the measure of all people that belongs to one of people of equal controls."""
+    """Return the measure for all people that corresponds to one among people with the same
+    controls.
+    """
     prefix = PREFIXES["equal"]
     return "gdp" if key == prefix else key.removeprefix(f"{prefix}.")
 
 
 def gap_name(key: str, s: str, control: str = "") -> str:
-    """Return what is limited, such as “rank gap along age”; of the score, “gap along age”; with a
+    """Return what is limited, such as “rank gap along age”; for the score, “gap along age”; with a
     control, “gap along age, equal education”.
     """
     plain = plain_measure(key)
@@ -135,7 +136,7 @@ def gap_name(key: str, s: str, control: str = "") -> str:
 
 
 def gap_phrase(key: str, s: str) -> str:
-    """Return what is limited as the subject of a sentence."""
+    """Return the limited number as the subject of a sentence."""
     return f"the {gap_name(key, s)}"
 
 
@@ -149,22 +150,20 @@ def group_phrase(curve: Curve, i: int, name: str) -> str:
 
 
 def is_significant(number: Number | None, subject: Subject) -> bool:
-    """Whether chance does not explain a number, at the level that is one minus the confidence of
-    the audit.
-
-    By its own p-value, which agrees with its interval.
+    """Whether a number is significant, at the level that is one minus the confidence of the audit.
+    Uses its own p-value, which agrees with its interval.
     """
     return number is not None and number.pvalue is not None and number.pvalue <= subject.level
 
 
 def adjusted_phrase(number: Number) -> str:
-    """Return the p-value that is adjusted for several attributes, to follow on the own one."""
+    """Return the p-value adjusted for several attributes, to append to the unadjusted one."""
     return "" if number.adjusted is None else say("adjusted", p=number.adjusted)
 
 
 def resolution_sentence(numbers: Sequence[Number], s: str) -> str:
-    """Return over how many people gaps average the mean score; nothing where values are compared
-    themselves.
+    """Return over how many people gaps average the mean score; empty if values of the attribute
+    have their own means.
     """
     shares = {float(number.settings.get("resolution", 0.0)) for number in numbers}
     texts = [say("averaged", s=s, share=share) for share in sorted(shares) if share]
@@ -172,7 +171,7 @@ def resolution_sentence(numbers: Sequence[Number], s: str) -> str:
 
 
 def sentence(number: Number, subject: Subject, s: str) -> str:
-    """Return the sentence of a number about `subject` and the attribute named `s`."""
+    """Return a sentence that states a number for `subject` and the attribute named `s`."""
     if number.value == 0 and number.key in GAP_LABELS:
         return say("is_zero", name=measure_label(number.key))
     null, pvalue = number.under_independence, number.pvalue
@@ -206,7 +205,7 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
 
 
 def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
-    """Return what the test of dependence and the probes say of an attribute."""
+    """Return the results of the test of dependence and the probes for an attribute."""
     numbers, s, z = attribute.all_rows, attribute.name, subject_phrase(subject)
     lines = []
     test = numbers.get("hsic")
@@ -223,7 +222,7 @@ def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
 
 
 def verdict_phrase(check: LimitCheck) -> str:
-    """Return the verdict on a limit, and what is more probable where it is not certain."""
+    """Return the verdict on a limit, and which verdict is more probable if it is uncertain."""
     if check.verdict != "unclear" or (check.base == "gap" and check.reduction is None):
         return check.verdict
     keeps = check.value >= check.limit if check.key in RATIOS else check.value <= check.limit
@@ -231,7 +230,7 @@ def verdict_phrase(check: LimitCheck) -> str:
 
 
 def reduced_phrase(was: float, now: float, reduction: Interval | None) -> str:
-    """Return by which share a gap was reduced, with its interval."""
+    """Return by what share a gap was reduced, with its interval."""
     if reduction is None:
         return say("unknown_share", was=was, now=now)
     if now > was:
@@ -240,9 +239,7 @@ def reduced_phrase(was: float, now: float, reduction: Interval | None) -> str:
 
 
 def aim_sentence(check: LimitCheck, what: str) -> str:
-    """Return by which share a gap was reduced, and whether that reaches the share that was
-    asked.
-    """
+    """Return by what share a gap was reduced, and whether that reaches the requested share."""
     assert check.reference is not None
     assert check.share is not None
     was, now, asked = check.reference.value, check.value, 1 - check.share
@@ -265,8 +262,8 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
 
 
 def drift_verdict(change: Change) -> str:
-    """Return whether a number has changed: among all comparisons, by itself, or not as far as is
-    seen.
+    """Return whether a number has changed: significantly among all comparisons, significantly by
+    itself, or not significantly.
     """
     if change.changed:
         return say("law_changed" if change.key in ("attribute", "score") else "changed")
@@ -274,14 +271,14 @@ def drift_verdict(change: Change) -> str:
 
 
 def drift_name(change: Change) -> str:
-    """Return what a change is of."""
+    """Return the name of the number that has changed."""
     text: str = WORDS["changes"][change.key].format(s=change.attribute)
     return text
 
 
 def drift_cells(change: Change) -> tuple[str, str, str, str]:
-    """Return what a change is of, the numbers before and after, the interval of the difference or
-    else a p-value, and whether that is a change.
+    """Return the name of a number, its values before and after, the interval of the difference or
+    else a p-value, and whether it has changed.
     """
     reach = say("drift_p", p=change.pvalue)
     if change.interval is not None:
@@ -328,9 +325,9 @@ def warnings(audit: Audit) -> list[str]:
 
 
 def banded_sentence(attribute: AttributeAudit, audit: Audit, noun: str) -> str:
-    r"""Return what bands of an attribute show, as a spreadsheet would compute it, and what chance
-    alone shows there, :math:`\sqrt{2 / \pi} \, \sigma \sum_b \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}`
-    for scores with standard deviation :math:`\sigma`; nothing for weighted or grouped rows.
+    r"""Return the gap between bands of an attribute, computed as in a spreadsheet, and its expected
+    value by chance, :math:`\sqrt{2 / \pi} \, \sigma \sum_b \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}`
+    for scores with standard deviation :math:`\sigma`; empty for weighted or grouped rows.
     """
     curve, law = attribute.all_rows.curves.get("gdp"), audit.subject.law
     gap = attribute.all_rows.get("gdp")
@@ -357,7 +354,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def condition_phrase(among: str | None, audit: Audit) -> str:
-    """Return the rows that a conditional gap is about; nothing for all."""
+    """Name the rows that a conditional gap refers to; empty for all rows."""
     words: str = WORDS["among"].get(among, "")
     return words.format(outcome=outcome_phrase(audit.subject), control=control_phrase(audit))
 
@@ -369,11 +366,9 @@ def control_phrase(audit: Audit) -> str:
 
 
 def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
-    """Return the trade-offs with what they are, for a table; the last ones are of the rows of the
-    report.
-
-    Of neighbours with the same shares of the gaps, in whole percent, and the same performance, in
-    two digits, one is listed: the chosen one, or else the first.
+    """Return the trade-offs with labels, for a table; the last ones are measured on the rows of the
+    report. Of neighbours with the same shares of the gaps (in whole percent) and the same
+    performance (to two digits), only one is listed: the chosen one, or else the first.
     """
     first = tradeoff.points[0]
     listed: list[TradeOffPoint] = []

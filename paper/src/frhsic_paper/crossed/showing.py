@@ -120,7 +120,9 @@ def rivals(title: str, ways: Sequence[str], with_s: bool) -> list[str]:
 
 
 def is_within_error(own: dict[str, Cost], ways: Sequence[str]) -> bool:
-    """Return whether the first of some ways is the best, or within one error of the difference."""
+    """Return whether the first of some ways is the best, or within one standard error of the
+    difference.
+    """
     first = own[ways[0]]
     return all(first.value - own[way].value <= first.difference_error(own[way]) for way in ways[1:])
 
@@ -184,9 +186,9 @@ def cost_table(cells: Cells, title: str, with_s: bool) -> Table:
 
 
 def best_rivals(cells: Cells, with_s: bool) -> Table:
-    """Yardsticks and bases: how often the closed form is best or within one error, how much more
-    its best rival costs on the tables of both, and how many rivals are beyond two errors behind and
-    ahead of it.
+    """Yardsticks and bases: how often the closed form is best or within one standard error, how
+    much more its best rival costs on the tables of both, and how many rivals are over two standard
+    errors behind and ahead of it.
     """
     rows: list[list[Cell]] = []
     for title in YARDSTICKS:
@@ -205,15 +207,15 @@ def best_rivals(cells: Cells, with_s: bool) -> Table:
             near, total = counts(cells, with_s, base)[title]
             rows.append([GAPS[title], base, f"{least} of {total}", f"{near} of {total}"])
             rows[-1] += [method_name(best), more[best], *count_beyond_errors(pairs)]
-    heads = ("gap of", "base", "best", "or within one error", "best rival")
+    heads = ("gap of", "base", "best", "or within one standard error", "best rival")
     return Table.from_rows(
         (*heads, Column("costs more, %", 1), "rivals behind", "ahead", "of"), rows
     )
 
 
 def count_beyond_errors(pairs: dict[str, list[tuple[Cost, Cost]]]) -> tuple[int, int, int]:
-    """Return in how many comparisons the first costs more than the second by over two errors, in
-    how many less, and of how many.
+    """Return in how many comparisons the first costs more than the second by over two standard
+    errors, in how many less, and of how many.
     """
     every = [
         (one.value - other.value, 2 * one.difference_error(other))
@@ -253,8 +255,8 @@ def base_table(results: Results, names: Sequence[str]) -> Table:
 
 
 def lost_cells(cells: Cells, with_s: bool) -> list[list[Cell]]:
-    """Return the cells in which the closed form is more than one error behind the best: the
-    yardstick, base and table, the best way, and by how much in % of the gain.
+    """Return the cells in which the closed form is more than one standard error behind the best:
+    the yardstick, base and table, the best way, and by how much in % of the gain.
     """
     lost: list[list[Cell]] = []
     for (title, base, name), one in cells.items():
@@ -270,7 +272,7 @@ def lost_cells(cells: Cells, with_s: bool) -> list[list[Cell]]:
 
 def counts(cells: Cells, with_s: bool, only: str | None = None) -> dict[str, tuple[int, int]]:
     """Return in how many cells (yardstick, base, table) with a rival the closed form is best or
-    within one error of the best, by yardstick; of one base, or of all.
+    within one standard error of the best, by yardstick; of one base, or of all.
     """
     found = {}
     for title in YARDSTICKS:
@@ -293,27 +295,27 @@ def sentences(results: Results) -> list[str]:
     if not total:
         return []
     said = [
-        f"The closed form is more than one error behind the best method in {total - good} of"
-        f" {total} cells (a measure, base and table).",
-        f"It is best, or within one error of the best, {_counted(cells)}.",
+        f"The closed form is more than one standard error behind the best method in {total - good}"
+        f" of {total} cells (a measure, base and table).",
+        f"It is best, or within one standard error of the best, {_counted(cells)}.",
     ]
     gain = gaining_cells(results, cells)
     if len(gain) < len(cells):
         said.append(
-            "Where the base is worse than a constant, the cost is undefined; without these cells it"
-            f" is so {_counted(gain)}."
+            "Where the base is worse than a constant, the cost is undefined; excluding these cells,"
+            f" it is best or within one standard error {_counted(gain)}."
         )
     if before := all_costs(results, SEEN):
         names = ", ".join(dict.fromkeys(dataset_name(name) for _, _, name in before))
         said.append(
-            f"On tables that were seen before ({names}), which decide nothing, it is so"
+            f"On tables used before ({names}), which don't count towards the result, it is so"
             f" {_counted(before)}."
         )
     return said
 
 
 def _counted(cells: Cells) -> str:
-    """Return in how many cells the closed form is best or within one error, in words."""
+    """Return in how many cells the closed form is best or within one standard error, in words."""
     parts = []
     for with_s, who in ((False, "without S"), (True, "with S")):
         judged = {title: one for title, one in counts(cells, with_s).items() if one[1]}
@@ -338,13 +340,16 @@ def tables(results: Results) -> list[Listed]:
             continue
         for with_s, who in ((False, "without S"), (True, "with S")):
             heads = ("gap of", "base", "table", "best way", Column("costs less, %", 1))
-            heading = f"{words}, {who}: where the closed form is more than one error behind"
+            heading = (
+                f"{words}, {who}: where the closed form is more than one standard error behind"
+            )
             behind.append(Listed(heading, Table.from_rows(heads, lost_cells(gain, with_s))))
             if names is FRESH:
                 heading = (
                     f"{words}, {who}: in how many cells the closed form is best, or within one"
-                    " error of the best; what its best rival costs more in % of the base's gain"
-                    " (median); and how many rivals are beyond two errors behind and ahead"
+                    " standard error of the best; what its best rival costs more in % of the base's"
+                    " gain (median); and how many rivals are more than two standard errors behind"
+                    " and ahead"
                 )
                 shown.append(Listed(heading, best_rivals(gain, with_s)))
             for title in YARDSTICKS:

@@ -257,17 +257,17 @@ STUDY = Study(
         (contraction), the closed form with that base for y and for functions of S, the paper's
         seven penalties and this library's (networks), a convex penalty on covariances with cosines
         of S (splines), and methods of fairlearn and AIF360 on bands of S, whose number is a
-        setting. ExponentiatedGradient fits up to sixty models for a trade-off and runs on trees and
-        splines alone; its randomised decisions, and those of ThresholdOptimizer, count by their
-        probabilities. Every other method serves one model, fitted on the same rows. All have eight
-        trade-offs and, for settings of their own, eight trials. One half of each table is for
-        tuning, the other for tests in ten folds. A cell is the cost of parity: the mean loss at 75,
-        50 and 25 % of the base's own gap, less the loss of the base without constraint, in % of
-        what the base gains over a constant. A method that does not reach a gap is mixed with a
-        constant, and a cell is left out if the gap of its base is below three of its errors. Errors
-        are those of a jackknife over folds, widened for training rows that folds share. Methods
-        that need S to predict are compared separately; fairlearn's CorrelationRemover is the only
-        rival there with scores.
+        setting. ExponentiatedGradient fits up to sixty models for a trade-off and runs only on
+        trees and splines; its randomised decisions, and those of ThresholdOptimizer, are evaluated
+        by their probabilities. Every other method produces one model, fitted on the same rows. Each
+        gets eight trade-offs and, if it has settings, eight trials to tune them. One half of each
+        table is for tuning, the other for tests in ten folds. A cell is the cost of parity: the
+        mean loss at 75, 50 and 25 % of the base's own gap, less the loss of the base without
+        constraint, as a percentage of the base's gain over a constant. A method that does not reach
+        a gap is mixed with a constant, and a cell is left out if the gap of its base is below three
+        standard errors. Standard errors are those of a jackknife over folds, widened for training
+        rows that folds share. Methods that need S to predict are compared separately; fairlearn's
+        CorrelationRemover is the only competitor there that returns scores.
     """,
     train=(
         Computation("crossed", "bases", ("dataset", "base"), bases, search, {"corrected": BUDGET}),
