@@ -985,4 +985,4 @@ def test_a_share_that_was_not_applied_is_said_first():
 
 def test_the_features_are_listed_where_it_is_said_how_it_was_computed():
     result = scored(context=replace(CONTEXT, features=("hours", "town")))
-    assert "Features (2): hours, town." in text_of(render(result), "method")
+    assert "Features (2) hours, town" in text_of(render(result), "method")

@@ -52,6 +52,8 @@ def check(
     problems = found.sorted_problems
     command = next_command(columns, reading, problems)
     notes = [*file.notes, *rows.note("checked")]
+    if rows.repeated:
+        notes.append(f"{rows.repeated:,} rows repeat an earlier one and are left out.")
     left = [name for name in examined.features if name not in settled_columns(problems)]
     if as_json:
         document = {

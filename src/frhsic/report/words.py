@@ -48,7 +48,6 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "signed": formatting.format_difference,
     "stated": formatting.format_exact,
     "capital": capitalize,
-    "features": formatting.features_sentence,
     "count": lambda n: f"{n:,.0f}",
     "rows": lambda n: formatting.format_count(n, "row"),
     "whole": lambda share: f"{100 * share:,.0f}".replace("-", "−"),

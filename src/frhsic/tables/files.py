@@ -251,11 +251,7 @@ class FileRows:
         return repeated_rows(frame)
 
     def note(self, what: str) -> list[str]:
-        """Return sentences on the rows that were left out since they are repeated, and on the
-        sample, if it is one: how many rows were `what` ("used").
-        """
-        if self.repeated:
-            return [f"{self.repeated:,} rows repeat an earlier one and are left out."]
+        """Return a sentence on the sample, if it is one: how many rows were `what` ("used")."""
         if not self.is_sample:
             return []
         return [
