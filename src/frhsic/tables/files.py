@@ -194,7 +194,7 @@ class TableFile:
         size = min(PIECE_ROWS, max(1, PIECE_CELLS // max(1, len(columns))))
         place = 0
         with _readable(self.path):
-            for batch in _joined(self.reader.batches(columns), size):
+            for batch in _join_batches(self.reader.batches(columns), size):
                 for start in range(0, batch.num_rows, size):
                     # floats would round long identifiers
                     piece = batch.slice(start, size).to_pandas(
@@ -260,7 +260,7 @@ class FileRows:
         ]
 
 
-def _joined(batches: Iterable[Any], size: int) -> Iterator[Any]:
+def _join_batches(batches: Iterable[Any], size: int) -> Iterator[Any]:
     """Yield tables of several batches each, since a Parquet file may have thousands of row groups
     of a few rows.
     """
