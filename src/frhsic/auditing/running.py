@@ -463,7 +463,7 @@ def outcome(
 def _swap_remarks(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
     """Return a remark, and warn, if the attribute looks like a score, and the scores neither do nor
     could predict y. Logits are also outside the range from 0 to 1, but have both signs and are not
-    far from 0; an attribute of 0 and 1 also looks like a score.
+    far from 0; an attribute of 0 and 1 is plausible.
     """
     z, s, y = rows.z, rows.s, rows.y
     if z.shape[1] > 1 or s.shape[1] > 1 or not _shares(s) or np.array_equal(s, np.round(s)):

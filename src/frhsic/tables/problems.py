@@ -109,18 +109,18 @@ class Problem:
     kind
         Key of the kind of problem, such as ``"missing code"``.
     text
-        What is the matter, with an example.
+        Description of the problem, with an example.
     columns
-        The columns concerned.
+        The affected columns.
     rows
-        Number of rows concerned; None where that is all of them or not known.
+        Number of affected rows; None if that is all of them or unknown.
     certainty
         ``"error"`` if the table cannot be used as it is, ``"certain"`` if the problem was handled
-        as the text says, ``"likely"`` if the user has to decide.
+        as described in the text, ``"likely"`` if the user has to decide.
     option
         Command-line option that resolves it; empty if there is none.
     values
-        Values of the column that the problem is about, as text: codes or outliers.
+        The problematic values of the column, as text: codes or outliers.
     """
 
     kind: str
@@ -140,9 +140,9 @@ class Problem:
 def identifiers(X: pd.DataFrame) -> list[str]:
     """Return the columns that seem to identify rows or persons.
 
-    All of their values differ and are whole numbers, and they only rise along the table, or lie so
-    close together that draws by chance would repeat some; or the column, of whole numbers or text,
-    is named so, such as customer_id or CustomerNo, and has more than 64 values.
+    All of their values are distinct whole numbers that only increase down the table, or lie so
+    close together that random draws would contain repeats; or the column contains whole numbers or
+    text, has more than 64 values and a name like customer_id or CustomerNo.
 
     Examples
     --------
@@ -169,15 +169,16 @@ def feature_problems(
     - A column repeats a sensitive attribute if it has its name, or if their rank correlation is at
       least 0.99 in absolute value.
     - Columns give the target away, by the rules of :func:`~frhsic.tables.leaks.leaks`.
-    - At least 1 % of the rows, and ten, repeat an earlier row in all columns but identifiers, and
-      hardly any repeats one in all but the target: persons that came twice, not coarse columns.
+    - At least 1 % of the rows, and at least ten, repeat an earlier row in all columns but
+      identifiers, and hardly any row repeats one in all columns but the target: people who occur
+      twice, rather than coarse columns.
 
     Parameters
     ----------
     X, s
         Features and sensitive attributes.
     y, classes
-        Target: codes 0, 1, ... of so many classes, or numbers if `classes` is 0.
+        Target: codes 0, 1, ... of `classes` classes, or numbers if `classes` is 0.
 
     Examples
     --------
@@ -231,9 +232,9 @@ def option_text(name: str, value: str) -> str:
 
 
 def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
-    """Yield a column whose values seem to be people with several rows each, though its name does
-    not say so: whole numbers or text with equally many rows each, or by which at least half of the
-    other columns are settled.
+    """Yield a column whose values seem to be people with several rows each, although its name does
+    not suggest it: whole numbers or text with equally many rows each, or a column that determines
+    at least half of the other columns.
 
     Examples
     --------
@@ -271,8 +272,8 @@ def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
 
 
 def _settled_share(table: pd.DataFrame, name: str) -> float:
-    """Return the share of the other columns whose values the column settles, of those with more
-    than one.
+    """Return the share of the other columns, among those with more than one value, that the column
+    determines.
     """
     others = [other for other in table if other != name and table[other].nunique() > 1]
     first = table[others].groupby(table[name], dropna=False).transform("first")
@@ -308,9 +309,10 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     """Yield values of a column of numbers that lie far from all others: codes for missing values if
     they repeat, else outliers.
 
-    A code lies at an end, in at least three rows, and from the next value three times as far as the
-    values there from each other; it looks like one (-9, 99, -1, 0), or lies further away than all
-    others together reach. An outlier lies ten times as far from the median as the next value.
+    A code is at an end, occurs in at least three rows, and is three times as far from the next
+    value as the values there are from each other; it also looks like a code (-9, 99, -1, 0), or is
+    further away than the whole range of the others. An outlier is ten times as far from the median
+    as the next value.
     """
     name = str(column.name)
     present = column.dropna()
@@ -345,7 +347,9 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Iterator[Problem]:
-    """Yield codes for missing values among few different numbers, such as 99 beside 1 to 5."""
+    """Yield codes for missing values in columns with few distinct numbers, such as 99 next to 1 to
+    5.
+    """
     texts = list(map(level_text, values.tolist()))
     codes = [text for text in texts if CLEAR_CODE.fullmatch(text)]
     rest = [value for value, text in zip(values, texts) if text not in codes]
@@ -400,8 +404,8 @@ def _far_values(values: np.ndarray, rows: np.ndarray, middle: float, sign: int) 
 
 
 def _repeated_rows(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
-    """Return how many rows repeat an earlier one in X, y and s but for identifiers; 0 if they are
-    few, or if rows are often alike in X and s alone.
+    """Return how many rows repeat an earlier one in X, y and s, ignoring identifiers; 0 if there
+    are few, or if rows often have the same X and s anyway.
     """
     ids = identifiers(X)
     ids += [
@@ -422,7 +426,8 @@ def _repeated_rows(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
 
 def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> Iterator[Problem]:
     """Yield columns of text with spellings that are merged, words for missing values, and cells
-    that keep the column from being numbers; `decimal` is None for a table whose columns have types.
+    that prevent the column from being read as numbers; `decimal` is None for a table with typed
+    columns.
     """
     words: dict[str, list[str]] = {}
     for column in schema.columns:
@@ -476,8 +481,8 @@ def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) ->
 
 
 def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
-    """Yield a problem if a few cells, or the way in which they are written, keep a column from
-    being numbers.
+    """Yield a problem if a few cells, or their format, prevent a column from being read as
+    numbers.
     """
     name = str(cells.name)
     bare = cells.str.strip()
@@ -505,7 +510,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
 
 
 def words_as_missing(name: str, cells: pd.Series[Any]) -> str:
-    """Return the option by which some cells of a column are read as missing."""
+    """Return the option that treats some cells of a column as missing."""
     words = cells.str.strip().unique().tolist()
     if len(words) > MOST_CODES or any("," in word for word in words):
         return ""
@@ -513,7 +518,7 @@ def words_as_missing(name: str, cells: pd.Series[Any]) -> str:
 
 
 def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
-    """Yield columns of numbers that are too large to be taken as they are."""
+    """Yield columns of numbers that are too large to be used unchanged."""
     for name, column in features.select_dtypes("number").items():
         large = column.abs() > LARGEST_FEATURE
         if large.any():
@@ -528,7 +533,7 @@ def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
 
 
 def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
-    """Yield columns of numbers that are named like weights of rows."""
+    """Yield columns of numbers with names like those of row weights."""
     for name, column in features.select_dtypes("number").items():
         text = str(name)
         if NAMED_WEIGHT.fullmatch(text) and column.min() >= 0 and column.nunique() > LEAST_VALUES:
@@ -556,7 +561,7 @@ def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterato
 
 
 def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield labels that may be short for another one.
+    """Yield labels that may be abbreviations of another one.
 
     Examples
     --------
