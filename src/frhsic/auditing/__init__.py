@@ -1,6 +1,5 @@
-"""Audits: what a score or a representation tells about a continuous sensitive attribute.
-
-What computes an audit is imported on first use; one that was saved is read without it.
+"""Audits: what a score or a representation reveals about a continuous sensitive attribute. The code
+that computes an audit is imported on first use; reading a saved audit does not need it.
 """
 
 from __future__ import annotations

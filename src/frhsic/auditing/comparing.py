@@ -1,4 +1,4 @@
-"""What is made of the numbers of audits: whether limits are kept, and how numbers differ."""
+"""Judge the numbers of audits: whether limits are met, and how numbers differ."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def largest_value(key: str, subject: Subject) -> float:
 
 
 def parse_audit_limits(limit: LimitLike) -> tuple[Limit, ...]:
-    """Return the limits of an audit that has no earlier one to compare with; raise for an aim."""
+    """Return the limits of an audit that has no earlier one to compare with; raise if a limit is a
+    target for a fit, such as "50%".
+    """
     limits = parse_limits(limit, LIMITABLE)
     for parsed in limits:
         if parsed.is_aim:
@@ -55,10 +57,9 @@ def check_limits(
     earlier: Audit | None = None,
     changes: Sequence[Change] = (),
 ) -> tuple[LimitCheck, ...]:
-    """Return whether each attribute keeps each limit; shares are of the numbers of an earlier audit
-    if there is one.
-
-    `changes` has what is known of an audit of the same rows; without it the rows are others.
+    """Return whether each attribute meets each limit; shares refer to the numbers of an earlier
+    audit if there is one. `changes` compares with an audit of the same rows; without it, the
+    earlier audit covers different rows.
     """
     names = [attribute.name for attribute in audit.attributes]
     limits_by_attribute(limits, names)  # raises if a limit names another attribute
@@ -136,7 +137,7 @@ def _limited_number(audit: Audit, limit: Limit, attribute: str) -> Number | None
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number (Holm, 1979), in the order in which they came.
+    """Return p-values adjusted for their number (Holm, 1979), in the same order.
 
     Examples
     --------
@@ -150,10 +151,9 @@ def holm(pvalues: Sequence[float]) -> list[float]:
 
 
 class Reach(NamedTuple):
-    """Standard error of a number, and how far the ends of its interval lie beyond what that says,
-    by the difference of squares.
-
-    An end that was cut off at 0 counts as far away as the standard error says.
+    """Standard error of a number, and how far its interval extends beyond what the standard error
+    implies (difference of squares). An end truncated at 0 is taken to be where the standard error
+    puts it.
     """
 
     error: float
@@ -179,17 +179,17 @@ class Reach(NamedTuple):
 def difference(
     key: str, attribute: str, old: Number, new: Number, level: float, covariance: float = 0.0
 ) -> Change:
-    r"""Return how a number differs from an earlier one, by the intervals of both.
+    r"""Return how a number differs from an earlier one, from the intervals of both.
 
     The lower end of the difference b − a lies
 
     .. math:: \sqrt{(b - b_-)^2 + (a_+ - a)^2 - 2 z^2 c}
 
     below it, where c is the covariance of the two numbers and z the normal quantile; its upper end
-    likewise (Zou and Donner, 2008). On the same rows, what is hidden of one gap is hidden of the
-    other, too: of the part of :math:`a_+` beyond the standard error, the same part of :math:`b_+`
-    times the correlation is subtracted. The p-value is that of the z at which the interval reaches
-    0. The interval of the reduction 1 − b / a holds 1 − r where the interval of b − r a holds 0
+    likewise (Zou and Donner, 2008). On the same rows, the parts of both gaps that are hidden by
+    noise agree: from the part of :math:`a_+` beyond the standard error, that of :math:`b_+` times
+    the correlation is subtracted. The p-value is that of the z at which the interval reaches
+    0. The interval of the reduction 1 − b / a contains 1 − r if the interval of b − r a contains 0
     (Donner and Zou, 2012).
 
     Parameters
@@ -206,7 +206,9 @@ def difference(
         return max(b.error**2 + (share * a.error) ** 2 - 2 * share * covariance, 0.0)
 
     def squared_excess(share: float) -> tuple[float, float]:
-        """Return what the ends of b − share · a have beyond its standard error, squared."""
+        """Return the squared excess of the interval ends of b − share · a over its standard
+        error.
+        """
         low = max(share * a.above - correlation * b.above, 0.0)
         high = max(b.above - correlation * share * a.above, 0.0)
         return low**2 + b.below**2, high**2 + (share * a.below) ** 2
@@ -240,7 +242,9 @@ def difference(
 
 
 def _root(function: Callable[[float], float], below: float, above: float) -> float:
-    """Return where a function crosses 0, which is at most 0 at `below` and above it at `above`."""
+    """Return the point where a function that is at most 0 at `below` and positive at `above`
+    crosses 0.
+    """
     for _ in range(60):
         middle = (below + above) / 2
         if function(middle) > 0:

@@ -1,5 +1,5 @@
-"""Frozen dataclasses as JSON: written and read back without loss, and refused where a number is one
-that no audit has.
+"""Frozen dataclasses as JSON: written and read back without loss, and refused if a number is not
+possible in an audit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Document:
 
     @classmethod
     def from_dict(cls, fields: Any) -> Self:
-        """Return the object that :meth:`to_dict` wrote; raise if its format is another."""
+        """Return the object that :meth:`to_dict` wrote; raise if it has a different format."""
         version = fields.get("format") if isinstance(fields, dict) else None
         expected = next(f.default for f in dataclasses.fields(cls) if f.name == "format")
         if version != expected:
@@ -90,7 +90,7 @@ def _convert(hint: Any, value: Any) -> Any:
 
 
 def _require_ranges(part: Any) -> None:
-    """Raise if a number of a document is one that no audit has."""
+    """Raise if a number in a document is not possible in an audit."""
     if isinstance(part, (tuple, list)):
         for item in part:
             _require_ranges(item)

@@ -21,9 +21,9 @@ WATCHED = ("auc", "root_squared_error", "mean_error")
 def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     r"""Compare two audits of independent rows.
 
-    For each attribute in both: its distribution, the gap, the parts of the change of the gap, and
-    the gap among people with equal controls. For both together: the distribution of the score, the
-    base rate, the performance (AUC, or the squared error) and the mean error of the score. Only
+    For each attribute in both: its distribution, the gap, the parts of the change in the gap, and
+    the gap among people with the same controls. For both together: the distribution of the score,
+    the base rate, the performance (AUC, or the squared error) and the mean error of the score. Only
     numbers stored in the two audits are used.
 
     Parameters
@@ -36,23 +36,23 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     tuple of Change
         For each comparison its `key` and `attribute`, the number `before` and `after`, the
         `interval` of the difference and its `pvalue`; the p-value `adjusted` for the number of
-        comparisons (Holm), and whether by this one the number has `changed` and `improved` at the
-        `level`.
+        comparisons (Holm), and whether, by the adjusted p-value, the number has `changed` and
+        `improved` at the `level`.
 
     Notes
     -----
-    The interval of a difference joins those of the two numbers (Zou and Donner, 2008). Its lower
+    The interval of a difference combines those of the two numbers (Zou and Donner, 2008). Its lower
     end is
 
     .. math:: b - a - \sqrt{(b - b_-)^2 + (a_+ - a)^2}
 
-    for numbers a and b with ends :math:`a_\pm` and :math:`b_\pm`, and its upper end likewise. A
-    sum of squared standard errors would not do for a gap: wrong signs hide more of a small gap than
-    of a large one, and more in few rows than in many, which the upper end allows for. The p-value
-    is the level at which the interval reaches 0; the part of an end beyond its standard error does
-    not grow with the confidence. Distributions are compared by the largest difference of shares
-    below a value (Kolmogorov and Smirnov) that is certain from the values that the audits keep, so
-    that the test is conservative.
+    for numbers a and b with ends :math:`a_\pm` and :math:`b_\pm`, and its upper end likewise. A sum
+    of squared standard errors is not enough for a gap: wrong signs hide more of a small gap than of
+    a large one, and more with few rows than with many, which the upper end takes into account. The
+    p-value is the level at which the interval reaches 0; the part of an end beyond its standard
+    error does not grow with the confidence. Distributions are compared by the largest difference of
+    shares below a value (Kolmogorov and Smirnov) that is certain from the values that the audits
+    keep, so that the test is conservative.
 
     References
     ----------
@@ -87,8 +87,8 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
 
 
 def since(audit: Audit, earlier: Audit, limit: LimitLike = None) -> Audit:
-    """Return an audit with what changed since an earlier one, and with limits that are shares of
-    its numbers.
+    """Return an audit with the changes since an earlier one, and with limits that are shares of the
+    earlier numbers.
 
     Examples
     --------

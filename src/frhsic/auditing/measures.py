@@ -60,13 +60,12 @@ PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Data of one population in float64: z of shape (n, d), s of shape (n, q), and per row or None
-    the others. Nothing that is handed rows checks them again.
-
-    `y` is a target whose errors are looked at; among rows with one outcome it is None. `favoured`
-    marks the rows with the favourable outcome; None if the target does not say which these are.
+    """Data of one population in float64: z of shape (n, d), s of shape (n, q); the other fields
+    have one entry per row, or are None. Code that receives this object does not validate the rows
+    again. `y` is a target whose errors are measured; among rows with a single outcome it is None.
+    `favoured` marks the rows with the favourable outcome; None if there is no such outcome.
     `weights` and `groups` are used by the gaps; other measures use :meth:`independent` rows.
-    `strata` has the stratum of each row by its number in `controls`.
+    `strata` has the stratum of each row, as a number that `controls` defines.
     """
 
     z: np.ndarray
@@ -107,7 +106,7 @@ class Rows:
         return replace(self, **parts)
 
     def score_rows(self, columns: np.ndarray) -> ScoreRows:
-        """Return columns of numbers of these rows, of shape (n, k), as gaps take them."""
+        """Return columns of numbers of these rows, of shape (n, k), in the form that gaps need."""
         return score_rows(columns, self.s[:, 0], self.weights, self.groups, self.strata)
 
     def independent_rows(self, random: np.random.Generator) -> Self:
@@ -144,8 +143,8 @@ class Settings:
     watch
         Function that is called with the name of each step as it begins.
     fast
-        Leave out what the first screen of a report does not show: ranks, dependence, probes and
-        equal opportunity.
+        Skip what the first screen of a report does not show: ranks, dependence, probes and equal
+        opportunity.
 
     Examples
     --------
@@ -182,19 +181,19 @@ class Settings:
             self.watch(step)
 
     def about(self, part: str) -> Settings:
-        """Return settings that report their steps as part of an audit."""
+        """Return settings that report their steps as part of a larger audit."""
         return replace(self, watch=lambda step: self.tell(f"{part}: {step}"))
 
     def generator(self, *keys: int) -> np.random.Generator:
-        """Return a separate generator for each purpose, so that adding one number changes no
-        other.
+        """Return a separate generator for each purpose, so that adding a number does not change
+        others.
         """
         return np.random.default_rng([self.seed, *keys])
 
 
 def gap_keys(*, binary: bool | None, chances: bool, threshold: float | None) -> tuple[str, ...]:
-    """Return which gaps there are; `binary` says whether the target is 0/1, None that there is
-    none.
+    """Return the keys of the gaps; `binary` says whether the target is 0/1; None means there is no
+    target.
     """
     present = {
         "gdp": True,
@@ -208,8 +207,8 @@ def gap_keys(*, binary: bool | None, chances: bool, threshold: float | None) -> 
 def gap_column(
     key: str, f: np.ndarray, y: np.ndarray | None, threshold: float | None
 ) -> np.ndarray:
-    """Return what a gap is of: the score, decisions at the threshold, wrong decisions, or target
-    less score.
+    """Return the column that a gap is measured on: the score, decisions at the threshold, wrong
+    decisions, or target minus score.
     """
     if key == "calibration_gdp" and y is not None:
         return np.asarray(y - f)
@@ -218,7 +217,7 @@ def gap_column(
 
 
 def gaps_and_curves(rows: Rows, settings: Settings) -> Population:
-    """Return the gaps of rows in memory, which are sorted once, and their curves."""
+    """Return the gaps of rows in memory, and their curves; rows are sorted once."""
     assert rows.scores is not None
     f, y = rows.scores, rows.y
     binary = None if y is None else bool(((y == 0) | (y == 1)).all())
@@ -241,9 +240,7 @@ def gaps_from_sums(
     controls: Strata | None = None,
     names: Sequence[str] = (),
 ) -> Population:
-    """Return the gaps of rows that are known by their sums, and their curves; `names` are those of
-    their strata.
-    """
+    """Return the gaps, and their curves, from sums over rows; `names` are those of the strata."""
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
     equal: list[Number] = []
@@ -283,7 +280,7 @@ def gaps_from_sums(
 def score_nodes(sums: ScoreSums, cells: Cells) -> Nodes:
     """Return the moments of the score at nodes along S, four in a window.
 
-    Weighted rows, and those of clusters, are worth as many independent rows as give the mean of a
+    Weighted or clustered rows count as the number of independent rows that would give the mean of a
     node its variance.
     """
     fine = sums.group_sums(cells.nodes)
@@ -322,8 +319,8 @@ def _stratum_populations(
 
 
 def adjust_pvalues(populations: Sequence[Population | None]) -> list[Any]:
-    """Return populations with p-values adjusted for their number (Holm) beside their own, those of
-    each key by themselves.
+    """Return populations with p-values also adjusted for their number (Holm), separately for each
+    key.
     """
     tested: dict[str, dict[int, float]] = {}
     for i, population in enumerate(populations):
@@ -359,10 +356,8 @@ def gap_number(key: str, gap: ParityResult) -> Number:
 
 
 def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
-    """Return a curve as plain data; ends of its band that are infinite become the smallest and
-    largest value.
-
-    Means of numbers between 0 and 1 lie there too.
+    """Return a curve as plain data; infinite ends of its band become the smallest and largest
+    value. Means of numbers between 0 and 1 are clipped to this range.
     """
     bounds = (0.0, 1.0) if are_chances(least, most) else (-np.inf, np.inf)
     low, high = np.nan_to_num(curve.lower, neginf=least), np.nan_to_num(curve.upper, posinf=most)
@@ -381,9 +376,7 @@ def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
 
 
 def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Population:
-    """Measure one attribute on one set of rows; what is constant or has too few rows is left
-    out.
-    """
+    """Measure one attribute on one set of rows; skip numbers of constants or with too few rows."""
     population = Population(rows.count, ())
     numbers: list[Number] = []
     independent = rows.independent_rows(settings.generator(8))
@@ -400,11 +393,9 @@ def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Populatio
 
 def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
     r"""Return the lowest share of decisions along S as a share of the highest (the four-fifths rule
-    asks for 0.8).
-
-    The band holds the shares of all groups at once, so the least and the most that it allows are an
-    interval for :math:`\min_s p(s) / \max_s p(s)` over the groups that have enough rows. There is
-    no ratio without decisions.
+    requires 0.8). The band covers the shares of all groups at once, so the smallest and the largest
+    ratio that it allows are an interval for :math:`\min_s p(s) / \max_s p(s)` over the groups that
+    have enough rows. There is no ratio if no decision is positive.
     """
     curve = curves.get("decision_gdp")
     if curve is None or max(curve.mean[i] for i in curve.trusted_groups) < NO_SHARE:
@@ -439,7 +430,7 @@ def _explained_variance(rows: Rows, settings: Settings) -> Iterator[Number]:
 
 def dependence(rows: Rows, settings: Settings, *, probed: bool) -> Iterator[Number]:
     """Yield HSIC with its test, distance correlation and, if asked, the probes, on independent
-    rows. Without torch, HSIC is left out, and distances of several columns.
+    rows. Without torch, HSIC and distances between several columns are left out.
     """
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
     if rows.count < LEAST_ROWS or float(np.ptp(rows.s[chosen], axis=0).max()) == 0:
@@ -472,7 +463,9 @@ def _distance_correlation(z: np.ndarray, s: np.ndarray, confidence: float) -> It
 
 
 def unit_columns(z: np.ndarray) -> np.ndarray:
-    """Return z with each of several columns divided by its spread, so that units do not matter."""
+    """Return z, with each column divided by its spread if there are several, so that units do not
+    matter.
+    """
     return z if z.shape[1] == 1 else z / column_scales(z)
 
 
@@ -548,8 +541,8 @@ def covariance(
     groups: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> float:
-    """Return the covariance of two estimates, given what each row adds to them; rows of a group
-    count together.
+    """Return the covariance of two estimates, given the contribution of each row; rows of a group
+    are added up first.
     """
     effective = effective_rows(len(a), weights, groups)
     if groups is not None:
@@ -566,11 +559,12 @@ def gap_terms(
     strata: np.ndarray | None = None,
     ranks: bool = False,
 ) -> np.ndarray:
-    r"""Return what each row adds to the gap of a column, :math:`(g(s) - \bar g) (f - \bar f) / n`
-    less its mean, with g the estimated sign of the mean of f at s.
+    r"""Return the contribution of each row to the gap of a column, :math:`(g(s) - \bar g) (f - \bar
+    f) / n` minus its mean, with g the estimated sign of the mean of f at s.
 
-    Of the rank gap, over its decisions: there :math:`\bar g` is the mean of the rows near the
-    decile, which moves with them. Within strata, means are those of the stratum.
+    For the rank gap it is averaged over its decisions; :math:`\bar g` is then the mean over rows
+    near the decile, because the decile moves with them. Within strata, the means are those of the
+    stratum.
     """
     if strata is not None:
         strata = np.unique(strata, return_inverse=True)[1]
@@ -593,7 +587,9 @@ def gap_terms(
 
 
 class Performance(NamedTuple):
-    """One measure of performance: its value, what each row adds to it, and that of a constant."""
+    """One measure of performance: its value, the contribution of each row, and the value for a
+    constant.
+    """
 
     value: float
     terms: np.ndarray
@@ -609,8 +605,8 @@ def performance(
     """Return how well scores predict y by several measures, beside a constant: the base rate, or
     the mean.
 
-    For a 0/1 target, those that the kind of score allows. For numbers, the root of the mean squared
-    error, the share of the variance that is explained, and the mean of y less the score.
+    For a 0/1 target, the measures that apply to the kind of score. For numbers, the root mean
+    squared error, the share of variance explained, and the mean of y minus the score.
     """
     w = np.ones(len(y)) if weights is None else weights
     w = w / w.sum()
@@ -669,7 +665,7 @@ def changes(
     groups: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> Iterator[Change]:
-    """Yield by how much the performance of other scores of the same rows differs."""
+    """Yield the difference in performance of other scores on the same rows."""
     old, new = (performance(scores, y, threshold, weights) for scores in (was, now))
     for key in [key for key in old if key in new]:
         numbers = []
@@ -683,7 +679,7 @@ def changes(
 def _error_factor(y: np.ndarray) -> float:
     """Return the factor by which a standard error is widened with few rows of one outcome.
 
-    It is uncertain itself then, and is read at levels for several comparisons.
+    The standard error is itself uncertain then, and several comparisons are made with it.
     """
     rare = int(min(y.sum(), len(y) - y.sum()))
     return float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(

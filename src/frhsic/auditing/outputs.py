@@ -1,4 +1,4 @@
-"""The gaps of the outputs of a predictor under parity, as the predictor measures them."""
+"""The gaps of a fitted predictor's outputs, as the predictor measures them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def output_gaps(
     strata: np.ndarray | None = None,
 ) -> list[tuple[Number, np.ndarray]]:
     """Return the gap of outputs along each attribute that a fitted predictor limits, one for all
-    its conditions, within strata if there are some, and what each row adds to it.
+    its conditions, within strata if there are any, and the contribution of each row.
     """
     key = limited_measure(predictor.aim, predictor.condition)
     if strata is not None and predictor.condition is None:
@@ -56,7 +56,7 @@ def output_gaps(
 
 def _largest_gap(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
     """Return the larger value, low and high of the conditions, as the frontier states them, with
-    the terms of the larger value; the p-value is for all of them (Bonferroni).
+    the contributions to the larger value; the p-value is for all of them (Bonferroni).
     """
     number, terms = max(gaps, key=lambda pair: pair[0].value)
     intervals = [gap.interval for gap, _ in gaps if gap.interval is not None]

@@ -62,7 +62,7 @@ LIMITABLE = (
 
 @dataclass(frozen=True)
 class Number:
-    """One number, with its interval where one with the right coverage is known.
+    """One number, with an interval if a valid one is known.
 
     Attributes
     ----------
@@ -73,19 +73,19 @@ class Number:
     rows
         Number of rows it was computed from.
     interval
-        Confidence interval. Of a number with a p-value it lies above 0 exactly where that is at
-        most one minus the confidence.
+        Confidence interval. If there is a p-value, the interval lies above 0 if and only if the
+        p-value is at most one minus the confidence.
     under_independence
-        Mean of the same estimate when the attribute is shuffled, where known.
+        Mean of the same estimate with a shuffled attribute, if known.
     pvalue
         p-value of its own test.
     settings
         Further settings of the computation, such as the bandwidth.
     standard_error
-        Standard error of the value, where known.
+        Standard error of the value, if known.
     adjusted
         The p-value adjusted for the number of attributes in the audit, or of strata (Holm); None if
-        it is one.
+        there is only one.
     """
 
     key: str
@@ -103,8 +103,8 @@ class Number:
 
     @property
     def significant(self) -> bool:
-        """Whether its own test rejects 0, among all attributes or strata where there are
-        several.
+        """Whether its own test rejects 0, adjusted for the number of attributes or strata if there
+        are several.
         """
         pvalue = self.pvalue if self.adjusted is None else self.adjusted
         level = 0.0 if self.interval is None else 1 - self.interval.confidence
@@ -116,7 +116,7 @@ class Target:
     """The target y: its name, the value that counts as 1, and the one that is good for a person, as
     text.
 
-    `favours_high` says whether a high score speaks for the favourable value; None where none was
+    `favours_high` says whether a high score indicates the favourable value; None if no value was
     stated.
     """
 
@@ -133,7 +133,7 @@ def are_chances(low: float, high: float) -> bool:
 
 @dataclass(frozen=True)
 class Subject:
-    """What was audited, under which names, and with which confidence.
+    """What was audited: its names, target, scores and confidence.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Curve:
-    """Means of groups of rows along S, with a band that holds all of them at once.
+    """Means of groups of rows along S, with a band that covers all of them at once.
 
     `grid` has the median of S in each group, `start` and `end` its smallest and largest value,
     `rows` its number of rows. `sparse` marks groups that are too small to be trusted.
@@ -208,8 +208,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The score at values of S, or at several neighbouring ones where there are many: what audits
-    of other rows need to compare curves.
+    """The score at values of S, or in groups of neighbouring values if there are many; later audits
+    use it to compare curves.
 
     Attributes
     ----------
@@ -220,11 +220,11 @@ class Nodes:
     share
         Its share of the people.
     rows
-        Number of independent rows, of equal weight, that it is worth.
+        Equivalent number of independent rows of equal weight.
     mean
         Mean score there.
     moments
-        Second to fourth central moments of such a row.
+        Second to fourth central moments of the score of such a row.
     """
 
     low: tuple[float, ...]
@@ -239,8 +239,8 @@ class Nodes:
 class Law:
     """Distribution of one variable: the share of rows at or below each of some of its values.
 
-    `complete` says that these are all its values. `rows` is the number of rows, or of groups of
-    rows, in effect.
+    `complete` says that these are all its values. `rows` is the effective number of rows, or of
+    groups of rows.
     """
 
     values: tuple[float, ...]
@@ -272,7 +272,7 @@ class Law:
         )
 
     def bounds(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the largest share of rows that can lie at or below values."""
+        """Return the smallest and the largest share of rows that can lie at or below values."""
         shares = np.array([0.0, *self.shares, 1.0])
         place = np.searchsorted(self.values, at, side="right")
         known = self.complete | np.isin(at, self.values)
@@ -288,7 +288,7 @@ class Histogram:
 
 
 class Keyed:
-    """Numbers that are found by their keys."""
+    """Numbers that are accessed by key."""
 
     numbers: tuple[Number, ...]
 
@@ -310,9 +310,10 @@ class Population(Keyed):
     """The same measures on one set of rows: all, or those with the favourable outcome (Equal
     Opportunity).
 
-    `curves` has the mean of the score along S (``"gdp"``) and, by the key of their gaps, of
-    decisions, errors and residuals, in the same groups. `within` has the gaps among people of equal
-    controls, if there are controls. `nodes` has the score in finer groups, for all people alone.
+    `curves` has the mean of the score along S (``"gdp"``) and, keyed like their gaps, the means of
+    decisions, errors and residuals, in the same groups. `within` has the gaps among people with the
+    same controls, if there are controls. `nodes` has the score in finer groups, only for all
+    people.
     """
 
     rows: int
@@ -324,23 +325,25 @@ class Population(Keyed):
 
 @dataclass(frozen=True)
 class Within(Keyed):
-    r"""Gaps along S among people who are alike in control features W, beside those of all people.
+    r"""Gaps along S among people with the same control features W, compared with those among all
+    people.
 
     Attributes
     ----------
     label
         The names of the controls, such as ``"education"``.
     numbers
-        The gaps :math:`\sum_w P(w) E[|g_w(S)| \mid w]`, by the keys of those of all people.
+        The gaps :math:`\sum_w P(w) E[|g_w(S)| \mid w]`, with the same keys as those among all
+        people.
     differences
-        Each less that of all people (`before`), on the same rows.
+        Each gap minus the one among all people (`before`), on the same rows.
     strata
-        The people of each stratum by its name: their gap and curve, or no number where the
-        attribute is constant. p-values are adjusted for the number of strata (Holm).
+        The measures of each stratum, by name: its gap and curve, or no number if the attribute is
+        constant. p-values are adjusted for the number of strata (Holm).
     between
-        Part of the gap of all people that lies between strata,
-        :math:`E[\operatorname{sign} g(S) \, (E[f | W] - E f)]`. The rest lies within them. Either
-        may be negative, and neither says what causes the gap.
+        Part of the gap among all people that lies between strata, :math:`E[\operatorname{sign} g(S)
+        \, (E[f | W] - E f)]`. The rest lies within them. Either may be negative, and neither says
+        what causes the gap.
 
     Examples
     --------
@@ -370,7 +373,7 @@ class Within(Keyed):
 
     @property
     def worst(self) -> str | None:
-        """The stratum with the largest gap of those that are significant; None if none is."""
+        """The stratum with the largest significant gap; None if no gap is significant."""
         significant = {}
         for name, people in self.strata.items():
             gap = people.get("gdp")
@@ -383,9 +386,9 @@ class Within(Keyed):
 class AttributeAudit:
     """The audit against one sensitive attribute.
 
-    `positives` has the measures on the rows with the favourable outcome, y = 1 if no other is
-    named; None without a target of two values, and where fewer than 50 rows have it or the
-    attribute is constant among them.
+    `positives` has the measures on the rows with the favourable outcome, by default y = 1; None
+    without a target of two values, and if fewer than 50 rows have it or the attribute is constant
+    among them.
     """
 
     name: str
@@ -409,14 +412,14 @@ class RowCounts:
         Rows that were used: at most `given - dropped`, fewer if some trained a model or were not
         drawn.
     independent
-        Rows of the measures of dependence and of the probes, at most: one of each group, kept at
-        random in proportion to its weight. With fewer than 20 these numbers are left out.
+        Maximum number of rows for the measures of dependence and the probes: one of each group,
+        kept at random in proportion to its weight. With fewer than 20, these measures are left out.
     groups
         Number of groups of rows that belong together, or None.
     weighted
         Whether rows have weights.
     sample
-        Rows of the random sample of an audit past one machine; None if all rows were in memory.
+        Rows in the random sample of a distributed audit; None if all rows were in memory.
     """
 
     given: int
@@ -430,12 +433,12 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class Quality:
-    """How well the scores predict the target by one measure, beside a constant: the base rate, or
-    the mean.
+    """How well the scores predict the target by one measure, compared with a constant: the base
+    rate, or the mean.
 
     `key` is ``"accuracy"``, ``"true_positive_rate"``, ``"false_positive_rate"``, ``"auc"``,
     ``"log_loss"``, ``"root_squared_error"``, ``"explained"`` or ``"mean_error"``, the mean of
-    target less score.
+    target minus score.
     """
 
     key: str
@@ -451,7 +454,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class LimitCheck:
-    r"""Whether one attribute keeps a limit, decided by the interval of the number.
+    r"""Whether one attribute meets a limit, judged by the interval of the number.
 
     Attributes
     ----------
@@ -460,7 +463,8 @@ class LimitCheck:
     key
         Key of the number that is limited.
     among
-        ``"all"`` rows, those with the ``"favourable"`` outcome, or people of ``"equal"`` controls.
+        ``"all"`` rows, those with the ``"favourable"`` outcome, or people with ``"equal"``
+        controls.
     limit
         The limit in the unit of the number.
     value
@@ -468,13 +472,13 @@ class LimitCheck:
     interval
         Its interval.
     share
-        The share, where the limit is one.
+        The share, if the limit is one.
     base
         What it is a share of: ``"base rate"``, or the ``"gap"`` before.
     reference
-        The number that it is a share of, with its interval.
+        The number that the share refers to, with its interval.
     reduction
-        Where it is a share of the gap before: the interval of the share by which that gap was
+        If the limit is a share of the gap before: the interval of the share by which that gap was
         reduced; None if that gap is not significant.
     rows
         Number of rows of the estimate.
@@ -495,12 +499,10 @@ class LimitCheck:
     @property
     def verdict(self) -> Verdict:
         r"""``"kept"`` if the limit lies above the whole interval, ``"not kept"`` if below it, else
-        ``"unclear"``.
-
-        A ratio has a least value in place of a largest one, so that above and below change places.
-        A share of the gap before is an aim: ``"kept"`` if the estimate reaches it and the interval
-        of the reduction excludes none, ``"not kept"`` if that interval misses it. A share c of the
-        base rate r is judged by the interval of the difference g − c r, whose ends lie at
+        ``"unclear"``. For a ratio, the limit is a lower bound, so above and below are exchanged. A
+        share of the gap before is a target: ``"kept"`` if the estimate reaches it and the interval
+        of the reduction excludes 0, ``"not kept"`` if the whole interval misses it. A share c of
+        the base rate r is judged by the interval of the difference g − c r, whose ends lie at
         :math:`g - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and Donner, 2008).
         """
         judged = self._comparison()
@@ -517,8 +519,8 @@ class LimitCheck:
 
     @property
     def rows_needed(self) -> int | None:
-        """About how many rows would show that the limit is kept, where only the estimate keeps it
-        (:func:`frhsic.parity.limits.rows_to_settle`); else None.
+        """Approximate number of rows that would show that the limit is met, if only the estimate
+        meets it (:func:`frhsic.parity.limits.rows_to_settle`); else None.
         """
         judged = self._comparison()
         if judged is None or self.verdict != "unclear" or not self.rows:
@@ -527,8 +529,8 @@ class LimitCheck:
         return rows_to_settle(self.rows, value, ends.low if at_least else ends.high, limit)
 
     def _comparison(self) -> tuple[float, Interval, float, bool] | None:
-        """Return estimate, interval and limit of what is judged, and whether the limit is a least
-        value; None if it cannot be judged.
+        """Return the estimate, interval and limit to compare, and whether the limit is a lower
+        bound; None if they cannot be compared.
         """
         if self.base == "gap" and self.share is not None:
             if self.reduction is None or self.reference is None:
@@ -548,35 +550,37 @@ class LimitCheck:
 
 @dataclass(frozen=True)
 class Change:
-    """Change of one number: since an earlier audit of other rows, or by a limit on the same rows.
+    """Change in one number: since an earlier audit of other rows, or due to a limit on the same
+    rows.
 
     Attributes
     ----------
     key
         ``"gdp"`` or another gap along an attribute, ``"attribute"`` or ``"score"`` for a
-        distribution, ``"base_rate"``, or the key of a :class:`Quality`. Of the change of a gap,
-        ``"people"`` is the part by who came and ``"curve"`` that by their mean scores;
-        ``"shape"`` is how far the mean scores at a value have moved from each other.
+        distribution, ``"base_rate"``, or the key of a :class:`Quality`. For the change in a gap,
+        ``"people"`` is the part due to a change in the population and ``"curve"`` the part due to a
+        change in mean scores; ``"shape"`` is the distance between the mean scores, at each value,
+        before and after.
     attribute
-        Name of the attribute; empty if the number is about none.
+        Name of the attribute; empty if the number refers to none.
     before
-        The number before; of a distribution, its mean.
+        The number before; for a distribution, its mean.
     after
-        The number after; of a distribution, its mean.
+        The number after; for a distribution, its mean.
     interval
-        Interval of the difference; of a distribution, None.
+        Interval of the difference; None for a distribution.
     pvalue
-        p-value of no change: at most the level exactly where the interval excludes 0.
+        p-value of no change: at most the level if and only if the interval excludes 0.
     level
         Level of the interval and of the tests.
     adjusted
         The p-value adjusted for the number of comparisons with an earlier audit (Holm).
     reduction
-        Interval of the share by which the number was reduced, 1 − after / before; None where the
+        Interval of the share by which the number was reduced, 1 − after / before; None if the
         number before may be 0.
     unknown
-        Of a part of a change of a gap: share of the people now whose values of the attribute hardly
-        occurred before. The nearest values stand in for theirs.
+        For a part of a gap's change: share of today's people whose values of the attribute hardly
+        occurred before. The nearest values are used instead.
     """
 
     key: str
@@ -597,7 +601,9 @@ class Change:
 
     @property
     def changed(self) -> bool:
-        """Whether the change is significant, among all comparisons where there are several."""
+        """Whether the change is significant, adjusted for the number of comparisons if there are
+        several.
+        """
         pvalue = self.pvalue if self.adjusted is None else self.adjusted
         return pvalue <= self.level + 1e-12
 
@@ -610,7 +616,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Context:
-    """Who decides what about whom, and what was read: for the first page of a report.
+    """Who decides what about whom, and which data were read: for the first page of a report.
 
     Attributes
     ----------
@@ -625,13 +631,13 @@ class Context:
     people
         About whom.
     period
-        From which period the data are.
+        The period that the data cover.
     author
         Who made the audit.
     given
         Rows of the whole table.
     dropped
-        Rows that were left out before because a value is missing.
+        Rows that were dropped before the audit because a value is missing.
     remarks
         Sentences of the caller that a reader should see first.
     features
@@ -692,18 +698,18 @@ class Audit(Document):
     rows
         How many rows were given, dropped and used.
     attributes
-        One for each sensitive attribute, ``audit["age"]``: the measures on `all_rows` and on those
-        with the favourable outcome, `positives`. ``audit["age"].all_rows["gdp"]`` is a number with
-        its `value`, `interval`, `pvalue` and the rows it was computed from.
+        One entry for each sensitive attribute, ``audit["age"]``: the measures on `all_rows` and on
+        those with the favourable outcome, `positives`. ``audit["age"].all_rows["gdp"]`` is a number
+        with its `value`, `interval`, `pvalue` and the rows it was computed from.
     joint
-        Numbers about all attributes together, when there are several.
+        Numbers about all attributes together, if there are several.
     quality
-        How well the scores predict the target, beside a constant.
+        How well the scores predict the target, compared with a constant.
     limits
-        Whether the stated limits are kept; the `verdict` of each is ``"kept"``, ``"not kept"`` or
+        Whether the stated limits are met; the `verdict` of each is ``"kept"``, ``"not kept"`` or
         ``"unclear"``.
     drift
-        Changes since an earlier audit, where it was compared with one.
+        Changes since an earlier audit, if it was compared with one.
     settings
         How it was computed.
     context
@@ -744,7 +750,7 @@ class Audit(Document):
         )
 
     def __repr__(self) -> str:
-        """Return the gaps alone; :func:`frhsic.report.text` has the findings."""
+        """Return only the gaps; :func:`frhsic.report.text` has the findings."""
         gaps = {attribute.name: attribute.all_rows.get("gdp") for attribute in self.attributes}
         shown = ", ".join(
             name if gap is None else f"{name}: gdp={figure(gap.value)}"

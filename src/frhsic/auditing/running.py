@@ -1,4 +1,4 @@
-"""The function :func:`audit`: from arrays, which are checked, to an
+"""The function :func:`audit`: check arrays and compute an
 :class:`~frhsic.auditing.results.Audit`.
 """
 
@@ -76,16 +76,16 @@ def audit(
     along S with a simultaneous band; the same for decisions at the threshold, wrong decisions and
     the target minus the score; the rank gap, and the share of the variance of f that S explains;
     HSIC, its normalised size and its test, and distance correlation; how much of the attribute a
-    linear and a tree probe recover; and the same on the rows with the favourable outcome. In the
-    population all are zero when Z and S are independent, except that errors may depend on S anyway;
-    the value of each estimate on independent data is given beside it.
+    linear probe and a tree probe recover; and the same on the rows with the favourable outcome. In
+    the population all are zero when Z and S are independent, except that errors may depend on S
+    anyway; the expected value of each estimate on independent data is also given.
 
     Parameters
     ----------
     z
         One column is a score; several are a representation. Two columns between 0 and 1 whose rows
-        sum to 1 are the output of ``predict_proba``: the second is the score. Of the probabilities
-        of more classes, the one of `positive` is.
+        sum to 1 are the output of ``predict_proba``: the second is the score. With more classes,
+        the score is the probability of `positive`.
     sensitive_features
         The sensitive attribute, or a frame or matrix with several, one per column. In a Series or a
         frame, bands such as "30-39" and ordered categories become numbers, and a remark says so.
@@ -99,27 +99,27 @@ def audit(
     positive
         Value of y that counts as 1; any other is 0.
     favourable
-        Value of y that is good for a person, such as "repaid" where the score is a probability of
+        Value of y that is good for a person, such as "repaid" if the score is a probability of
         default. Equal Opportunity is measured on its rows. By default the positive value.
     sample_weight
         Weights of the rows. Gaps and performance use them as weights; measures of dependence and
-        probes keep rows at random in proportion to them.
+        probes keep random rows, in proportion to their weights.
     groups
         Labels of rows that belong together, such as several rows of one person. Gaps and
         performance count groups; measures of dependence and probes use one row of each, drawn at
         random.
     control_features
-        One or several columns, such as the occupation. Gaps are also measured among people with
-        equal values of these, with the difference from the gaps among all people. Numbers are
-        binned into fifths and small strata are merged, as in :func:`frhsic.gdp`; remarks say so.
+        One or several columns, such as the occupation. Gaps are also measured among people with the
+        same values of these, with the difference from the gaps among all people. Numbers are binned
+        into fifths and small strata are merged, as in :func:`frhsic.gdp`; remarks say so.
     limit
         Limits on numbers that have an interval: 0.05 or ``"gdp <= 0.05"``, ``"gdp <= 10% of base
-        rate"`` (the mean of y or, without y, of the scores), a list of these, or a dictionary by
-        attribute. ``eo`` is GDP among the rows with the favourable outcome (Equal Opportunity),
-        ``eo.hsic`` HSIC among them; ``within`` is GDP among people of equal `control_features`.
-        ``decision_ratio >= 0.8`` is a lower limit: the lowest share of decisions along the
-        attribute over the highest (four-fifths rule); ``error_gdp`` limits wrong decisions. The
-        interval decides whether a limit is kept.
+        rate"`` (the mean of y or, without y, of the scores), a list of these, or a dictionary keyed
+        by attribute. ``eo`` is GDP among the rows with the favourable outcome (Equal Opportunity),
+        ``eo.hsic`` HSIC among them; ``within`` is GDP among people with the same
+        `control_features`. ``decision_ratio >= 0.8`` is a lower limit: the lowest share of
+        decisions along the attribute, divided by the highest (four-fifths rule); ``error_gdp``
+        limits wrong decisions. The interval determines whether a limit is met.
     threshold
         Score above which the decision is yes. By default 0.5 for scores between 0 and 1, or the
         base rate of an outcome of less than 20 %; other scores have none.
@@ -230,8 +230,8 @@ def audit_inputs(
 
 
 def finish_audit(audit: Audit, limits: Sequence[Limit]) -> Audit:
-    """Return an audit with the p-values that are adjusted for the number of attributes, and with
-    its limits checked.
+    """Return an audit with p-values adjusted for the number of attributes, and with its limits
+    checked.
     """
     every = adjust_pvalues([attribute.all_rows for attribute in audit.attributes])
     favoured = adjust_pvalues([attribute.positives for attribute in audit.attributes])
@@ -244,8 +244,8 @@ def finish_audit(audit: Audit, limits: Sequence[Limit]) -> Audit:
 
 
 def with_threshold(subject: Subject, threshold: float | None) -> Subject:
-    """Return the subject with a threshold of decisions, by default 0.5 for scores between 0 and 1,
-    or the base rate of a rare outcome.
+    """Return the subject with a decision threshold, by default 0.5 for scores between 0 and 1, or
+    the base rate of a rare outcome.
     """
     if threshold is None:
         rate = subject.base_rate
@@ -281,8 +281,8 @@ def _attribute(rows: Rows, name: str, settings: Settings) -> AttributeAudit:
 
 
 def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
-    """Return the same measures on the rows with the favourable outcome, if these are known, enough,
-    and vary.
+    """Return the same measures on the rows with the favourable outcome, if these are known,
+    numerous enough and not constant in the attribute.
     """
     kept = None
     if rows.favoured is not None and not settings.fast:
@@ -293,8 +293,8 @@ def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
 
 
 def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:
-    """Return the edges of the histogram: whole numbers get bars of their own if they are few, else
-    bars are equal.
+    """Return the edges of the histogram: integers get a bar each if there are few of them;
+    otherwise bars have equal width.
     """
     if whole:
         width = max(1, int(np.ceil((high - low + 1) / (2 * BINS))))
@@ -328,7 +328,7 @@ class Inputs:
         groups: Any,
         controls: Any = None,
     ) -> Inputs:
-        """Check all that an audit is given, and leave out the rows that lack an attribute."""
+        """Check all inputs of an audit, and leave out the rows that lack an attribute."""
         rest = (y, "y"), (scores, "scores"), (weights, "sample_weight"), (groups, "groups")
         compared = (controls, "control_features")
         _arrays.require_same_rows((z, "scores"), (s, "sensitive_features"), *rest, compared)
@@ -389,8 +389,8 @@ class Inputs:
 
 
 def _class_score(values: np.ndarray, y: Any, positive: object) -> np.ndarray:
-    """Return the column of the positive class of a matrix with the probabilities of several, which
-    stand in the order of their labels; other matrices as they are.
+    """Return the column of the positive class from a matrix of class probabilities in the order of
+    the labels; other matrices unchanged.
     """
     if values.shape[1] < 3 or y is None or positive is None:
         return values
@@ -405,8 +405,8 @@ def _class_score(values: np.ndarray, y: Any, positive: object) -> np.ndarray:
 def require_enough_rows(
     rows: int, given: int, ranges: Mapping[str, tuple[float, float]], columns: Sequence[str]
 ) -> None:
-    """Raise if too few rows have a value in all columns, or if the range of an attribute has no
-    width or cannot be computed with.
+    """Raise if too few rows have a value in all columns, or if an attribute is constant or its
+    range is too large to compute with.
     """
     if rows < LEAST_ROWS:
         have = f"{rows} of {given} have a value in each of {', '.join(columns)}"
@@ -435,8 +435,8 @@ def named_target(
 def outcome(
     y: Any, positive: object, favourable: object
 ) -> tuple[np.ndarray, np.ndarray | None, Target]:
-    """Return a target as numbers, its favoured rows, or None if it does not say which these are,
-    and its names.
+    """Return a target as numbers, its favoured rows (None if there is no favourable outcome), and
+    its names.
     """
     name = _arrays.array_name(y, "y")
     column = _complete_column(y, "y")
@@ -462,10 +462,8 @@ def outcome(
 
 def _swap_remarks(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
     """Return a remark, and warn, if the attribute looks like a score, and the scores neither do nor
-    could predict y.
-
-    A logit leaves the range from 0 to 1 too, but has both signs and is not far from 0; an attribute
-    of 0 and 1 is one.
+    could predict y. Logits are also outside the range from 0 to 1, but have both signs and are not
+    far from 0; an attribute of 0 and 1 is plausible.
     """
     z, s, y = rows.z, rows.s, rows.y
     if z.shape[1] > 1 or s.shape[1] > 1 or not _shares(s) or np.array_equal(s, np.round(s)):
@@ -483,7 +481,9 @@ def _swap_remarks(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
 
 
 def _constant_strata(rows: Rows, attributes: tuple[str, ...]) -> Iterator[str]:
-    """Yield which strata have one value of an attribute, so that nothing can depend on it there."""
+    """Yield the strata in which an attribute has only one value, so that nothing can depend on
+    it.
+    """
     assert rows.strata is not None
     assert rows.controls is not None
     for name, column in zip(attributes, rows.s.T):
@@ -501,8 +501,8 @@ def _shares(values: np.ndarray) -> bool:
 
 
 def _one_score(values: np.ndarray) -> np.ndarray:
-    """Return the second of two columns of probabilities, as `predict_proba` gives them; other
-    values as they are.
+    """Return the second of two columns of probabilities, as returned by `predict_proba`; other
+    values unchanged.
     """
     columns = values.shape[1]
     if columns < 2 or not _shares(values) or np.abs(values.sum(axis=1) - 1).max() >= 1e-5:
@@ -548,8 +548,8 @@ def _numeric_values(column: pd.Series[Any], words: str) -> np.ndarray:
 
 
 def _complete_column(values: Any, argument: str) -> pd.Series[Any]:
-    """Return one value for each row, with the index of a Series; raise if rows lack one, and name
-    the first of them.
+    """Return one value for each row, with the index of a Series; raise an error that names the
+    first of any missing rows.
     """
     if hasattr(values, "to_pandas"):
         values = values.to_pandas()
@@ -574,8 +574,8 @@ def _complete_column(values: Any, argument: str) -> pd.Series[Any]:
 
 
 def _label(values: Any, argument: str) -> str:
-    """Return what messages call a column: its name and the argument that it came as, or this
-    alone.
+    """Return the name of a column in messages: its name and the argument it was passed as, or only
+    the argument.
     """
     name = _arrays.array_name(values, "")
     return f"{name!r} ({argument})" if name else argument

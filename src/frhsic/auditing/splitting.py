@@ -1,15 +1,14 @@
-r"""Splits the change of a gap since an earlier audit: by the distribution of S, and by the scores.
-
-With the curve r, the mean score at a value of S, and the law p of S, the gap is
-:math:`\Gamma(r, p) = E_p |r - E_p r|`, and its change is
+r"""Splits the change in a gap since an earlier audit into a part due to the distribution of S and a
+part due to the scores. With the curve r, the mean score at a value of S, and the distribution p of
+S, the gap is :math:`\Gamma(r, p) = E_p |r - E_p r|`, and its change is
 
 .. math:: \Gamma(r_1, p_1) - \Gamma(r_0, p_0) = [\Gamma(r_0, p_1) - \Gamma(r_0, p_0)]
     + [\Gamma(r_1, p_1) - \Gamma(r_0, p_1)].
 
 The first part is due to the distribution of S, the second to the curve. A reversed curve has the
-same gap, so :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is
-tested, too. All are gaps of means in the same windows of values of S, and are estimated like any
-other gap: :math:`\Gamma(r_0, p_1)` from the earlier rows, weighted to the law of the new ones.
+same gap, so :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is tested, too. All
+are gaps in means over the same windows of values of S, and are estimated like any other gap:
+:math:`\Gamma(r_0, p_1)` from the earlier rows, weighted to the distribution of the new ones.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from frhsic.parity.rows import Array
 from frhsic.parity.sums import ScoreSums, node_levels, summed_effective_rows, window_share
 
 FEWEST = 5.0
-"""Smallest number of earlier rows in a window; one with fewer is joined with the next."""
+"""Smallest number of earlier rows in a window; one with fewer is merged with the next."""
 
 PART_DRAWS = 499
 
@@ -48,7 +47,7 @@ class _Sample:
 
     @classmethod
     def from_nodes(cls, nodes: Nodes, edges: Array, center: float) -> _Sample:
-        """Return the sums of scores less a number between edges; the rows of a node are spread
+        """Return the sums, between edges, of scores minus a number; the rows of a node are spread
         evenly between its ends.
         """
         low = np.array(nodes.low)
@@ -103,11 +102,13 @@ class _Sample:
         return replace(self, powers=self.powers * factor ** np.arange(1, 5)[:, None, None])
 
     def centered(self, scale: float, mean: Array) -> Array:
-        """Return the powers of scores times a number that have other means of the windows."""
+        """Return the sums of powers after multiplying scores by a number and replacing the means of
+        the windows.
+        """
         return shift_powers(shift_powers(self.powers, -self.means), mean, scale)
 
     def gap(self) -> ColumnGap:
-        """Return the gap of the means of the windows."""
+        """Return the gap in the means of the windows."""
         windows = self.powers.shape[2]
         sums = ScoreSums(
             powers=self.powers,
@@ -173,11 +174,9 @@ def split_change(before: Nodes, after: Nodes, attribute: str, level: float) -> I
 def _part(
     key: str, attribute: str, old: Number, new: Number, level: float, covariance: float
 ) -> Change:
-    """Return the difference of two gaps, tested by its standard error alone.
-
-    What uncertain signs hide is the same of both gaps if neither the curve nor the people changed,
-    so that only the interval allows for it. Where the test rejects, the end nearer to 0 is that of
-    the test.
+    """Return the difference of two gaps, tested with its standard error only. Uncertain signs hide
+    the same part of both gaps if neither the curve nor the people changed, so only the interval
+    takes this into account. If the test rejects, the end nearer to 0 is that of the test.
     """
     part = difference(key, attribute, old, new, level, covariance)
     assert part.interval is not None
@@ -197,7 +196,7 @@ def _part(
 
 
 def _known_windows(rows: Array) -> np.ndarray:
-    """Return the windows at which a union with enough earlier rows begins."""
+    """Return the windows that start a union with enough earlier rows."""
     starts = [0]
     total = 0.0
     for place, count in enumerate(rows.tolist()):
@@ -211,8 +210,8 @@ def _known_windows(rows: Array) -> np.ndarray:
 
 
 class _Variances(NamedTuple):
-    """For the gap of the earlier curve among the new people: what their shares add to its
-    variance beyond that of its own rows, and its covariances with the other two gaps.
+    """For the gap of the earlier curve among the new people: the variance due to the new people's
+    shares, beyond that of the earlier rows, and its covariances with the other two gaps.
     """
 
     more: float
@@ -225,7 +224,8 @@ def middle_variances(
 ) -> _Variances:
     """Return how the gap of the earlier curve among the new people varies.
 
-    The mean of a window moves it by share times slope, a share by the height of the window.
+    Its derivative in the mean of a window is share times slope, and in the share of a window the
+    height of the window.
     """
     noise = first.means.rows.variance[came] / first.sums.counts[came] ** 2
     shared = middle.shares * middle.signs.slope * first.shares[came] * first.signs.slope[came]
@@ -240,16 +240,15 @@ def middle_variances(
 
 
 def _heights(gap: ColumnGap) -> Array:
-    """Return how much the share of each window moves the gap."""
+    """Return the derivative of the gap in the share of each window."""
     heights = gap.signs.slope * gap.sums.powers[0, 1] / gap.sums.counts
     return np.asarray(heights - gap.shares @ heights)
 
 
 def _curves_apart(old: _Sample, new: _Sample) -> ColumnGap:
-    """Return the gap of the difference of the curves among the new people.
-
-    Rows of both samples have half of the weight of a window each, and twice their scores, those of
-    the earlier one with the other sign, about the difference of both means.
+    """Return the gap of the difference of the curves among the new people. In each window, the rows
+    of each sample get half of the weight, and their scores are doubled, with the opposite sign for
+    the earlier sample, around the difference of both means.
     """
     apart = new.means - old.means
     powers = np.zeros_like(new.powers)

@@ -1,4 +1,4 @@
-"""`python -m frhsic.cli`: the command line where no script is installed."""
+"""`python -m frhsic.cli`: the command line if no script is installed."""
 
 from frhsic.cli import main
 

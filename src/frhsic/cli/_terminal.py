@@ -48,10 +48,9 @@ _received: list[int] = []
 def parse_limit(
     texts: Sequence[str], attributes: Sequence[str], measures: Sequence[str]
 ) -> LimitLike:
-    """Return the limit that options state, as Python takes it.
-
-    ``=`` stands for ``<=`` or ``>=``, which a shell would take for a redirection, and also follows
-    the name of an attribute.
+    """Return the limit stated by options, in the form used in Python. ``=`` stands for ``<=`` or
+    ``>=``, which a shell would interpret as a redirection, and also follows the name of an
+    attribute.
 
     Examples
     --------
@@ -67,7 +66,7 @@ def parse_limit(
 
 
 def parse_confidence(text: str) -> float | None:
-    """Return the confidence that an option states, None for ``none``."""
+    """Return the confidence given by an option, or None for ``none``."""
     if text.strip() == "none":
         return None
     with contextlib.suppress(ValueError):
@@ -101,12 +100,12 @@ def _parse_limit_text(text: str, attributes: Sequence[str], measures: Sequence[s
 
 
 class Commands(TyperGroup):
-    """The commands of the program. Errors of all of them, also of other packages' commands, become
-    exit codes here.
+    """The commands of the program. Errors from any command, including those of other packages, are
+    turned into exit codes here.
     """
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command whose help is wrapped by the terminal alone, and whose flags have no
+        """Return a command whose help is wrapped only by the terminal, and whose flags have no
         type.
         """
         command: Any = super().get_command(ctx, cmd_name)
@@ -158,7 +157,7 @@ class Commands(TyperGroup):
         raise typer.Exit(code)
 
     def _named(self, ctx: Any, text: str) -> str:
-        """Return a message that names options where the library names its arguments."""
+        """Return a message with option names in place of the library's argument names."""
         command = self.get_command(ctx, ctx.invoked_subcommand or "")
         for option in [] if command is None else command.get_params(ctx):
             text = re.sub(rf"\b{option.name}=(?=\S)", f"{option.opts[0]} ", text)
@@ -169,7 +168,7 @@ def handle_signals() -> None:
     """Let SIGTERM end the program as an error does, so that workers are stopped and unfinished
     files removed.
 
-    The signals are remembered, since an error that follows one is not an error of the input.
+    Signals are remembered, since an error after one is not an error in the input.
     """
 
     def end(number: int, frame: object) -> NoReturn:
@@ -182,7 +181,7 @@ def handle_signals() -> None:
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print text without the control characters that a name or a path in it may have."""
+    """Print text without control characters, which a name or a path in it may contain."""
     typer.echo(printable(text), err=err)
 
 
@@ -194,7 +193,7 @@ def console(*, stderr: bool = False) -> Console:
     from rich.segment import Segment
 
     class Printable(Console):
-        """A console that passes no control characters of texts on to the terminal."""
+        """A console that removes control characters from text before it reaches the terminal."""
 
         def render(self, *arguments: Any, **named: Any) -> Iterable[Segment]:
             for segment in super().render(*arguments, **named):
@@ -214,11 +213,9 @@ def show(
     report: Report | None = None,
     changes: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Print notes and where files were written; of a report, what has changed, and then its closing
-    lines.
-
-    Elsewhere than on a terminal the paths go to standard output and all else to standard error: it
-    must not pass unseen in a log.
+    """Print notes and the paths of written files; for a report, also the changes and its closing
+    lines. If standard output is not a terminal, the paths go to standard output and everything else
+    to standard error, so that it isn't missed in a log.
     """
     from rich.table import Table
     from rich.text import Text
@@ -254,7 +251,7 @@ def show(
 @contextlib.contextmanager
 def progress() -> Iterator[Watch]:
     """Show the current step on a terminal, on standard error, and how much of it is left; the line
-    is removed at the end. Elsewhere nothing is shown.
+    is removed at the end. Without a terminal, nothing is shown.
     """
     from rich.markup import escape
 
@@ -279,7 +276,7 @@ def progress() -> Iterator[Watch]:
 
 
 def progress_text(done: int, total: int | None, unit: str, seconds: float) -> str:
-    """Return how much of a step is done, and how long the rest takes if it goes on as before.
+    """Return how much of a step is done, and how long the rest will take at the same speed.
 
     Examples
     --------
@@ -297,10 +294,8 @@ def progress_text(done: int, total: int | None, unit: str, seconds: float) -> st
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread: blocks are small, so that more threads gain little and cost much on
-    busy cores.
-
-    A library that is imported within takes its number of threads from the environment.
+    """Compute on one thread: blocks are small, so more threads gain little and cost a lot on busy
+    cores. A library imported within the block takes its number of threads from the environment.
     """
     from frhsic._threads import limit_threads
 
@@ -323,8 +318,8 @@ def one_thread() -> Iterator[None]:
 
 
 def exit_over_limits(lines: Sequence[str], shown: Iterable[str] = ()) -> None:
-    """Print what is above its limit to standard error, unless it was shown before, and exit with
-    code 1, if there is anything.
+    """If any number exceeds its limit, print it to standard error, unless it was shown before, and
+    exit with code 1.
     """
     for line in lines:
         if line not in shown:
@@ -361,7 +356,7 @@ AsJson = Annotated[bool, Option("--json", help="Print summary, files and report 
 
 @dataclass(frozen=True)
 class Columns:
-    """A table to train on, and which of its columns are what."""
+    """A table to train on, and the roles of its columns."""
 
     table: Annotated[
         Path,
@@ -430,7 +425,7 @@ class Columns:
 
     @property
     def roles(self) -> ColumnRoles:
-        """What the columns of the table are."""
+        """The roles of the table's columns."""
         from frhsic.tables.checking import ColumnRoles
 
         return ColumnRoles(**{role.name: getattr(self, role.name) for role in fields(ColumnRoles)})
@@ -513,7 +508,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Stated:
-    """What the first page of a report says about the decision."""
+    """The description of the decision on the first page of a report."""
 
     threshold: Annotated[
         float | None,
@@ -525,7 +520,7 @@ class Stated:
     author: Annotated[str, Option(help="Who made the report.")] = ""
 
     def context(self, data: Path | None, model: Path | None = None) -> Context:
-        """Return who decides what about whom, with the present time and the fingerprints of the
+        """Return who decides what about whom, with the current time and the fingerprints of the
         files.
         """
         from frhsic.auditing import Context
@@ -537,7 +532,7 @@ class Stated:
 
 
 def with_fields(command: Callable[..., None]) -> Callable[..., None]:
-    """Let typer see each field of a dataclass that a command takes as an option of its own.
+    """Expose each field of a command's dataclass argument as a separate option.
 
     Examples
     --------

@@ -120,13 +120,13 @@ class _Options:
 
     @property
     def inputs(self) -> dict[str, Path]:
-        """The files that are read, by the words that messages use for them."""
+        """The files that are read, keyed by their names in messages."""
         files = {"table": self.table, "model": self.model, "earlier audit": self.against}
         return {kind: path for kind, path in files.items() if path is not None}
 
     @property
     def read(self) -> list[Path]:
-        """All files that are read, also those that a folder or a pattern stands for."""
+        """All files that are read, including those matched by a folder or a pattern."""
         if self.scheduler is None:
             return list(self.inputs.values())
         from frhsic.distributed.frames import table_files
@@ -135,7 +135,7 @@ class _Options:
 
     @property
     def limits(self) -> LimitLike:
-        """The limits as Python takes them."""
+        """The limits, in the form used in Python."""
         from frhsic.auditing.results import LIMITABLE
 
         return _terminal.parse_limit(self.limit or [], self.sensitive, LIMITABLE)
@@ -161,7 +161,7 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
     [cyan]frhsic audit scores.csv -s age --score p --control education --limit within=0.05[/cyan]
 
-    Also among people with equal education: the gap there, group by group, and a limit on it.
+    Also among people with the same education: the gap there, group by group, and a limit on it.
 
     [cyan]frhsic audit z.parquet -s age --embedding "z_*" --target income --positive ">50K"[/cyan]
 
@@ -228,7 +228,7 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
 
 def _check_options(options: _Options, files: dict[str, Path]) -> Audit | None:
-    """Raise if options do not go together or a file cannot be written; return the earlier audit, if
+    """Raise if options cannot be combined or a file cannot be written; return the earlier audit, if
     there is one.
     """
     from frhsic.auditing.comparing import parse_audit_limits
@@ -263,7 +263,7 @@ def _check_options(options: _Options, files: dict[str, Path]) -> Audit | None:
 
 
 def _embedding_columns(options: _Options, names: Sequence[str], table: str) -> list[str]:
-    """Return the columns of the representation, without those that have another role."""
+    """Return the columns of the representation, without those that have a different role."""
     from frhsic.tables.columns import expand
 
     controls = options.control or ()
@@ -280,7 +280,7 @@ def _embedding_columns(options: _Options, names: Sequence[str], table: str) -> l
 def _audit_arguments(
     options: _Options, statements: _terminal.Stated, watch: Watch
 ) -> dict[str, Any]:
-    """Return what an audit is asked for, in memory or on a cluster."""
+    """Return the request for an audit, in memory or on a cluster."""
     from frhsic.auditing import Settings
 
     return {
@@ -300,9 +300,8 @@ def _audit_arguments(
 
 @dataclass(frozen=True)
 class _Table:
-    """The rows that were read: cells as they are written, for a model, and columns as numbers or
-    text. `parts` are the columns of a representation, `positive` the value of the target that
-    counts as 1.
+    """The rows that were read: raw cells, for a model, and columns as numbers or text. `parts` are
+    the columns of a representation, `positive` the value of the target that counts as 1.
     """
 
     cells: pd.DataFrame
@@ -317,7 +316,7 @@ class _Table:
 def _on_one_machine(
     options: _Options, reading: _terminal.Reading, statements: _terminal.Stated, watch: Watch
 ) -> Audit:
-    """Read the table, take or make its scores, and measure them."""
+    """Read the table, read or predict its scores, and measure them."""
     from frhsic.tables.files import TableFile
 
     served = None
@@ -338,7 +337,7 @@ def _on_one_machine(
 def _read_table(
     options: _Options, file: TableFile, features: Sequence[str], watch: Watch
 ) -> _Table:
-    """Read the columns that are named and the features of a model; each cell is converted once."""
+    """Read the named columns and the features of a model; each cell is converted once."""
     from frhsic.tables.checking import TableCheck
     from frhsic.tables.columns import numbers, require_moderate
     from frhsic.tables.files import read_rows, totals_sentence
@@ -379,7 +378,7 @@ def _read_table(
 
 def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None:
     """Return the value of a target that counts as 1, and merge the spellings of its labels; numbers
-    other than 0 and 1 are taken as they are.
+    other than 0 and 1 are unchanged.
     """
     from frhsic.tables.columns import column_kind, level_text
     from frhsic.tables.problems import Problem, option_text
@@ -404,7 +403,7 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
 
 
 def _table_scores(options: _Options, table: _Table) -> tuple[Any, Any]:
-    """Return the representation and the scores that the table holds, None where it has none."""
+    """Return the representation and the scores in the table, or None for those it lacks."""
     z = table.columns[table.parts].to_numpy() if table.parts else None
     return z, None if options.score is None else table.columns[options.score].to_numpy()
 
@@ -468,8 +467,8 @@ def _audit_table(
 
 
 def _with_base_rate(options: _Options, served: Served) -> tuple[_Options, list[str]]:
-    """Return options whose shares of the base rate are numbers, by the base rate that the model was
-    trained with, and a sentence on each.
+    """Return options whose shares of the base rate are replaced by numbers, using the base rate of
+    the model's training data, and a sentence about each.
     """
     from frhsic.auditing.results import LIMITABLE
     from frhsic.formatting import format_estimate, percent
@@ -496,8 +495,8 @@ def _with_base_rate(options: _Options, served: Served) -> tuple[_Options, list[s
 def _scheduled(
     options: _Options, reading: _terminal.Reading, statements: _terminal.Stated, watch: Watch
 ) -> Audit:
-    """Audit all rows of the files that the table stands for; workers have to see them under the
-    same paths.
+    """Audit all rows of the files that the table consists of; workers must be able to read them
+    under the same paths.
     """
     from frhsic import distributed
     from frhsic.distributed.frames import file_columns, read_files, table_files

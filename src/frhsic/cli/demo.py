@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 ADULT = "Adult census data"
 SYNTHETIC = "the paper's synthetic task"
 PEOPLE = {ADULT: ("adults in the census", "1994"), SYNTHETIC: ("synthetic cases", "")}
-"""About whom each table is, and from when."""
+"""Who each table is about, and when the data were collected."""
 ROWS = 8000
 TEST_SHARE = 0.4
 LIMIT = "0.07"
 CONFIDENCE = "0.99"
-"""Of the fit, above that of the report, so that other rows probably show the limit to be kept."""
+"""Confidence of the fit, higher than that of the report, so that other rows will probably show that
+the limit is met.
+"""
 
 
 def demo(

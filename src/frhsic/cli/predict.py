@@ -1,5 +1,5 @@
-"""`frhsic predict`: the scores of a saved model for the rows of a table, read by the schema of its
-training table.
+"""`frhsic predict`: the scores of a saved model for the rows of a table, read with the schema of
+its training table.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _check_order(model: Path, table: Path) -> None:
 
 
 def _part_files(table: Path, folder: Path) -> dict[Path, Path]:
-    """Return the file of the scores of each file of a table; makes their folder."""
+    """Return the output file for each file of a table; create their folder."""
     from frhsic.distributed.frames import table_files
 
     parts = [Path(path) for path in table_files(str(table))]
@@ -167,7 +167,7 @@ def _part_files(table: Path, folder: Path) -> dict[Path, Path]:
 
 
 def shield_text(lines: pd.DataFrame) -> pd.DataFrame:
-    """Return lines whose text a spreadsheet shows as text."""
+    """Return lines whose text a spreadsheet doesn't run as a formula."""
     from frhsic.tables.columns import column_kind
     from frhsic.tables.text import shield
 
@@ -215,8 +215,8 @@ class Served:
         return list(dict.fromkeys([*self.schema.names, *self.sensitive]))
 
     def reopen(self, file: TableFile, reading: _terminal.Reading) -> TableFile:
-        """Return a file that has these columns; what is not known of it is as in the training
-        file.
+        """Return a file that has these columns; anything unknown about it is taken from the
+        training file.
         """
         from frhsic.tables.files import TableFile
 
@@ -238,8 +238,8 @@ class Served:
         return file
 
     def inputs(self, rows: pd.DataFrame, file: TableFile) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return features and attributes of rows of a file, and count levels that no training row
-        has.
+        """Return features and attributes of rows of a file, and count levels that did not occur in
+        training.
         """
         import pandas as pd
 
@@ -268,8 +268,8 @@ class Served:
     def write(
         self, file: TableFile, out: Path, keep: Sequence[str], formulas: bool, *, counted: bool
     ) -> list[str]:
-        """Write the scores of the rows of a file, and tell their number if asked; return what
-        readers should know.
+        """Write the scores of the rows of a file, and print their number if requested; return notes
+        for the user.
         """
         from frhsic.tables.files import drop_totals, totals_sentence
         from frhsic.tables.text import with_points
@@ -331,7 +331,7 @@ class Served:
 
     @contextmanager
     def name_in_errors(self) -> Iterator[None]:
-        """Name the model in errors that are none of the table, such as those of a forged file."""
+        """Name the model in errors that aren't about the table, such as those of a forged file."""
         try:
             yield
         except (ValueError, TypeError, MemoryError, OSError):
@@ -343,7 +343,7 @@ class Served:
             ) from error
 
     def outputs(self, rows: pd.DataFrame, file: TableFile) -> pd.DataFrame:
-        """Return what the model makes of rows, by the names of the columns that are written."""
+        """Return the model's predictions for rows, keyed by the names of the written columns."""
         import numpy as np
         import pandas as pd
 
@@ -366,8 +366,8 @@ class Served:
     def representation_and_scores(
         self, rows: pd.DataFrame, file: TableFile, positive: str | None = None
     ) -> tuple[Any, Any]:
-        """Return Z and the score of rows, None where the model has none; of several classes the
-        probability of the positive one.
+        """Return Z and the score of rows, or None for those that the model lacks; with several
+        classes, the probability of the positive one.
         """
         import numpy as np
 
@@ -390,8 +390,9 @@ class Served:
         return z, scores[:, places[0]] if len(classes) > 2 else scores
 
     def unseen_notes(self, rows: int) -> list[str]:
-        """Return a sentence for each column with levels that no training row has; raise if most of
-        these rows have such a level, unless rows are few or levels so many that new ones are usual.
+        """Return a sentence for each column with levels that did not occur in training; raise if
+        most rows have such a level, unless there are few rows or so many levels that new ones are
+        to be expected.
         """
         from frhsic.tables.columns import MOST_ENCODED_LEVELS, quote_names
 

@@ -1,4 +1,4 @@
-"""`frhsic train`: from a table to a model under a limit, with its trade-offs and audits."""
+"""`frhsic train`: from a table to a model with a parity limit, with its trade-offs and audits."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def train(
 
     [cyan]frhsic train people.csv -t approved -s age --control education[/cyan]
 
-    Half of the gap along age among people with equal education.
+    Half of the gap along age among people with the same education.
 
     [cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.99 --aim decision
     --json[/cyan]
@@ -289,7 +289,7 @@ def require_onnx(data: TrainingTable) -> None:
 
 
 def distilled_model(model: Any, data: TrainingTable, share: float, seed: int) -> Distilled:
-    """Return plain trees that imitate a trained model; they read files as it does."""
+    """Return plain trees that imitate a trained model and read files in the same way."""
     import pandas as pd
 
     from frhsic.distilling import distill
@@ -311,8 +311,8 @@ def distilled_model(model: Any, data: TrainingTable, share: float, seed: int) ->
 
 
 def scored_rows(model: Any, data: TrainingTable, test: np.ndarray) -> pd.DataFrame:
-    """Return the rows that a report was made on, as they were read, with the scores of the model
-    and of the one without a limit.
+    """Return the rows of a report, as they were read, with the scores of the model and of the model
+    without a limit.
     """
     import pandas as pd
 
@@ -338,7 +338,7 @@ def scored_rows(model: Any, data: TrainingTable, test: np.ndarray) -> pd.DataFra
 
 
 def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> TrainingTable:
-    """Read the columns of a table that are trained on, as the options name them."""
+    """Read the columns of a table that the options name."""
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import read_training_table
 
@@ -350,8 +350,8 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
 
 @dataclass(frozen=True)
 class ScheduledTable:
-    """Rows of many files on a cluster to train on, and a part of them here to report on: those of
-    `held_out` that have the attributes are `test`.
+    """Training rows of many files, which stay on the cluster, and held-out rows in local memory for
+    the report; `test` is the part of `held_out` that has the attributes.
     """
 
     files: list[Path]
@@ -362,7 +362,7 @@ class ScheduledTable:
     columns: _terminal.Columns
 
     def fit(self, estimator: Any, control: Sequence[str] | None) -> FinishedFit:
-        """Fit on the rows that are not held out, among people of equal controls."""
+        """Fit on the rows that are not held out, among people with the same controls."""
         from frhsic import distributed
 
         data = self.held_out
@@ -400,8 +400,8 @@ def scheduled(
     share: float,
     seed: int,
 ) -> Iterator[ScheduledTable]:
-    """Connect to a cluster, split the rows of many files there, and read those that are held out,
-    at most 20,000, as a table.
+    """Connect to a cluster, split the rows of many files there, and read the held-out ones, at most
+    20,000, as a table.
     """
     import numpy as np
     import pandas as pd
@@ -456,7 +456,7 @@ def fit_and_report(
     table: Path | None = None,
     required: LimitLike = None,
 ) -> tuple[Any, Report]:
-    """Fit on a part of the rows and report on the others; return the model, which knows its file,
+    """Fit on a part of the rows and report on the others; return the model, with its file path set,
     and the report.
     """
     import pandas as pd
@@ -518,9 +518,7 @@ def report_fit(
     table: Path | None,
     required: LimitLike,
 ) -> tuple[Any, Report]:
-    """Report on the rows that are held out; return the model, which knows its file, and the
-    report.
-    """
+    """Report on the held-out rows; return the model, with its file path set, and the report."""
     import pandas as pd
 
     from frhsic.estimators import JoinedStrataWarning, UnlabelledRowsWarning, UnmetLimitWarning
@@ -576,8 +574,8 @@ def report_fit(
 
 
 def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking: int) -> str:
-    """Return how many rows train, measure, and are left out and why; they add up to the rows of the
-    table.
+    """Return how many rows are used for training, used for the report, and left out and why; they
+    add up to the rows of the table.
     """
     split = (
         " or what rows are split by" if data.groups is not None or data.order is not None else ""

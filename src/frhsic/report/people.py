@@ -60,9 +60,9 @@ def score_noun(audit: Audit) -> str:
 
 
 def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
-    """Return the groups with enough rows: those with significant errors first, by the size of the
-    error (only errors to their disadvantage, if it is known which outcome is good); then by the
-    distance from the overall mean.
+    """Return the groups with enough rows: those with significant errors first, sorted by the size
+    of the error (errors to their disadvantage before others, if it is known which outcome is good);
+    then the rest, by the distance from the overall mean.
     """
     curve = attribute.all_rows.curves["gdp"]
 

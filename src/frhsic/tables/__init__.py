@@ -1,8 +1,8 @@
 """Tables of any kind: read files, learn their schema, check them for problems, and encode them as
 numbers.
 
-Estimators, datasets and the command line read tables by these functions. The default models of
-:mod:`frhsic.estimators` code the columns of a schema for LightGBM themselves.
+Estimators, datasets and the command line read tables with these functions. The default models of
+:mod:`frhsic.estimators` encode the columns of a schema for LightGBM themselves.
 """
 
 from frhsic._lazy import lazy_attributes

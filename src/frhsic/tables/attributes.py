@@ -33,7 +33,9 @@ class BandedAttributeWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Sensitive:
-    """Attributes as float64 (n, q) with their names, and a sentence for each that was converted."""
+    """Attributes as float64 (n, q) with their names, and a message for each one that was
+    converted.
+    """
 
     values: np.ndarray
     names: tuple[str, ...]
@@ -52,14 +54,14 @@ def read_sensitive(
     Parameters
     ----------
     values : array, Series or frame of shape (n,) or (n, q)
-        Numbers, or bands written as text; in a Series or a frame also ordered categories. See
-        :func:`attribute`.
+        Numbers, or bands written as text; a Series or a frame may also contain ordered categories.
+        See :func:`attribute`.
     name
         Name of the argument in messages.
     default
         Name of an unnamed attribute.
     allow_missing
-        Whether NaN stays as it is; else it raises.
+        Whether NaN is allowed; otherwise it raises an error.
 
     Examples
     --------
@@ -78,12 +80,13 @@ def read_sensitive(
 
 
 def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None]:
-    """Return one attribute as numbers, with NaN for missing values, and a sentence if it was
+    """Return one attribute as numbers, with NaN for missing values, and a message if it was
     converted.
 
     A band such as "30-39", "30 to 39" or a pandas Interval becomes its midpoint. An open band such
     as "<25", "under 25", "65+" or "65 and over" is assumed to be as wide as the nearest closed one;
-    without one it becomes its bound. Other ordered categories become 0, 1, ... in their order.
+    if there is none, it becomes its bound. Other ordered categories become 0, 1, ... in their
+    order.
 
     Examples
     --------
@@ -135,7 +138,7 @@ def _attribute_frame(values: Any, name: str, default: str) -> pd.DataFrame | Non
 
 
 def _band(level: Any) -> tuple[float, float] | None:
-    """Return both ends of a band, infinite where it is open, or None if the text is not a band."""
+    """Return both ends of a band, infinite for an open end, or None if the text is not a band."""
     if isinstance(level, pd.Interval):
         return float(level.left), float(level.right)
     text = str(level).strip()
@@ -151,7 +154,7 @@ def _band(level: Any) -> tuple[float, float] | None:
 
 
 def _points(bands: dict[Any, tuple[float, float]]) -> dict[Any, float]:
-    """Return the number that stands for each band."""
+    """Return the number that each band becomes."""
     closed = [band for band in bands.values() if np.isfinite(band).all()]
     points = {}
     for level, (low, high) in bands.items():

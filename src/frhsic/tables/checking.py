@@ -61,11 +61,11 @@ LACKING_ERRORS = 4
 class ColumnRoles:
     """Names of the target, of the sensitive attributes and of the features.
 
-    `features` and `drop` may hold patterns such as ``x_*``; without `features`, all other columns
-    are features. `positive` is the value of the target that counts as 1, `favourable` the desirable
-    outcome, on which Equal Opportunity is measured (by default the positive one). `groups` and
-    `order` are columns to split rows by, `weights` contains row weights; none of them are features.
-    `drop_repeated` keeps one of identical rows.
+    `features` and `drop` may contain patterns such as ``x_*``; without `features`, all other
+    columns are features. `positive` is the value of the target that counts as 1, `favourable` the
+    desirable outcome, on which Equal Opportunity is measured (by default the positive one).
+    `groups` and `order` are columns to split rows by, `weights` contains row weights; none of them
+    are features. `drop_repeated` keeps one of identical rows.
     """
 
     target: str | None
@@ -81,8 +81,8 @@ class ColumnRoles:
 
     @property
     def required(self) -> list[str]:
-        """The columns without which a row cannot be used: the target, and those that split or weigh
-        rows.
+        """The columns without which a row cannot be used: the target, and those used to split or
+        weight rows.
         """
         names = (self.target, self.groups, self.order, self.weights)
         return [name for name in names if name is not None]
@@ -137,7 +137,7 @@ class TableCheck:
     Attributes
     ----------
     cells
-        Values as they came.
+        Values as they were read.
     decimal
         Decimal sign of a text file, None for a table whose columns have types.
     repeats
@@ -162,7 +162,7 @@ class TableCheck:
         missing: dict[str, tuple[str, ...]] | None = None,
         repeats: Callable[[Sequence[str]], np.ndarray] | None = None,
     ) -> TableCheck:
-        """Learn the schema of a table and read its columns by it."""
+        """Learn the schema of a table and read its columns with it."""
         whole = Schema((), decimal or ".", separator, missing=missing or {})
         repeats = repeats or (lambda names: repeated_rows(cells.drop(columns=list(names))))
         check = cls(cells, decimal, pd.DataFrame(index=cells.index), whole, repeats)
@@ -277,7 +277,7 @@ class TableCheck:
         return None
 
     def find_features(self, names: Sequence[str], asked: Sequence[str] = ()) -> list[str]:
-        """Return the features that are trained on: identifiers that are not asked for, and columns
+        """Return the features that are trained on: identifiers that were not requested, and columns
         without values, are left out.
         """
         kinds = self.schema.kinds
@@ -331,7 +331,7 @@ class TableCheck:
         return kept
 
     def examine(self, roles: ColumnRoles, names: Sequence[str]) -> Examined:
-        """Read attributes, target and features, and look for problems of all of them."""
+        """Read attributes, target and features, and look for problems in all of them."""
         s = self.find_attributes(roles.sensitive)
         clean = s.copy()
         for problem in self.problems:  # codes read as numbers would hide repetitions
@@ -407,8 +407,8 @@ class TableCheck:
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """Sensitive attributes as numbers, codes and classes of the target, and the features to train
-    on, as far as they can be used.
+    """Sensitive attributes as numbers, codes and classes of the target, and the usable features to
+    train on.
     """
 
     s: pd.DataFrame
@@ -434,22 +434,22 @@ def check(
     Parameters
     ----------
     frame
-        Frame of pandas or polars, table of pyarrow, or mapping of columns.
+        pandas or polars frame, pyarrow table, or mapping of columns.
     target, sensitive
         Names of the target and of the sensitive attributes.
     positive
         Value of the target that counts as 1.
     features, drop
-        Names or patterns of columns to predict from, and of those to leave out.
+        Names or patterns of columns to predict from, and of columns to leave out.
     groups, weights
-        Names of the columns of groups of rows, and of weights.
+        Names of the columns with groups of rows and with weights.
     missing
         Codes for missing values, ``"-9"`` for all columns or ``"age=-9"`` for one.
 
     Returns
     -------
     tuple of Problem
-        Each with its `kind`, a `text`, the `columns` and the number of `rows` concerned, its
+        Each with its `kind`, a `text`, the `columns` and the number of `rows` affected, its
         `certainty`, and the command-line `option` that resolves it.
 
     Examples
@@ -512,7 +512,7 @@ def _number_target(column: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def check_varies(s: pd.DataFrame, where: str) -> None:
-    """Raise if a sensitive attribute has no value, or the same in all rows."""
+    """Raise if a sensitive attribute has no value, or the same value in all rows."""
     for name in s:
         if s[name].nunique() < 2:
             value = "missing" if s[name].isna().all() else f"{s[name].min():g}"

@@ -77,7 +77,7 @@ def check_distinct(names: Iterable[str], table: str) -> None:
 
 
 def is_frame(table: Any) -> bool:
-    """Return whether a table has named columns: a frame of pandas or polars, or a pyarrow Table."""
+    """Return whether a table has named columns: a pandas or polars frame, or a pyarrow Table."""
     if isinstance(table, pd.DataFrame):
         return True
     if hasattr(table, "collect"):  # a polars LazyFrame, which warns if it is asked for its columns
@@ -86,8 +86,8 @@ def is_frame(table: Any) -> bool:
 
 
 def to_pandas(table: Any, name: str = "frame") -> pd.DataFrame:
-    """Return a pandas or polars frame, a pyarrow table or a mapping of columns as a DataFrame with
-    names of text.
+    """Return a pandas or polars frame, a pyarrow table or a mapping of columns as a DataFrame whose
+    column names are strings.
 
     Examples
     --------
@@ -141,20 +141,20 @@ def column_kind(column: pd.Series[Any]) -> Literal["number", "boolean", "categor
 
 
 def is_text(column: pd.Series[Any]) -> bool:
-    """Return whether a column holds text only, as those of a text file do."""
+    """Return whether a column contains only text, as columns of a text file do."""
     if pd.api.types.is_object_dtype(column):
         return pd.api.types.infer_dtype(column, skipna=True) in ("string", "empty")
     return isinstance(column.dtype, pd.StringDtype)
 
 
 def is_missing(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return which values are missing; in text, marks such as "NA" are."""
+    """Return a mask of missing values; in text, markers such as "NA" are missing."""
     return column.isna() | column.str.strip().isin(MARKS) if is_text(column) else column.isna()
 
 
 def mask_codes(column: pd.Series[Any], codes: Sequence[str]) -> pd.Series[Any]:
-    """Return a column in which codes for missing values are missing; numbers are compared as
-    numbers, text without regard to case.
+    """Return a column with codes for missing values replaced by missing values; numbers are
+    compared as numbers, text ignoring case.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def _code_key(text: str) -> str | float:
 
 
 def missing_codes(texts: Sequence[str], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the codes for missing values of each column that has some.
+    """Return the codes for missing values, for each column that has any.
 
     Each text is a list of codes for all columns, or "column=codes" for one of them.
 
@@ -222,8 +222,8 @@ def identifies_rows(levels: int, rows: int) -> bool:
 def feature(column: pd.Series[Any], name: str) -> np.ndarray:
     """Return the values of a column of features.
 
-    Numbers, dates and durations become float64 with NaN for missing values, categories objects with
-    None for them.
+    Numbers, dates and durations become float64 with NaN for missing values; categories become
+    objects with None.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
     Parameters
     ----------
     column
-        Values. Messages count rows by the index if it has whole numbers.
+        Values. Messages use the index to number rows if it contains whole numbers.
     name
         Name of the column in messages.
 
@@ -303,7 +303,7 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
 
 
 def require_moderate(column: pd.Series[Any], values: np.ndarray, name: str) -> None:
-    """Raise if numbers of a column are too large for statistics."""
+    """Raise if a column contains numbers too large for statistics."""
     large = np.abs(values) > _arrays.LARGEST_NUMBER
     if large.any():
         raise ValueError(
@@ -314,13 +314,13 @@ def require_moderate(column: pd.Series[Any], values: np.ndarray, name: str) -> N
 
 
 def examples(column: pd.Series[Any]) -> str:
-    """Return a few unexpected values of a column, and the row of the first."""
+    """Return a few unexpected values of a column, and the row number of the first."""
     shown = ", ".join(repr(str(value)[:30]) for value in column.map(str).unique()[:3])
     return f"it contains {shown}, first in row {row_number(column, 0)}"
 
 
 def row_number(column: pd.Series[Any], position: int) -> int:
-    """Return the number of a row, counted from 1, from an index that counts from 0 or from its
+    """Return the number of a row, counted from 1, given a 0-based index label or the row's
     position.
     """
     index = column.index[position]
@@ -328,7 +328,7 @@ def row_number(column: pd.Series[Any], position: int) -> int:
 
 
 def plain_level(value: Any) -> Any:
-    """Return a level as text, a number or a boolean of Python; anything else as text."""
+    """Return a level as a Python string, number or boolean; anything else as text."""
     value = value.item() if isinstance(value, np.generic) else value
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
@@ -360,7 +360,7 @@ def level_text(value: object) -> str:
 
 def unify_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     """Merge text labels that differ only in case or blanks into the most frequent spelling; also
-    return a sentence if some do.
+    return a message if any were merged.
     """
     if column_kind(column) != "category":
         return column, []
@@ -388,7 +388,7 @@ def fold_text(text: object) -> str:
 
 
 def quote_names(names: Sequence[str]) -> str:
-    """Return names in quotes, one after another."""
+    """Return names in quotes, as a list in text."""
     return ", ".join(map(repr, names))
 
 
@@ -428,7 +428,7 @@ def column_parts(
 def column_of_parts(
     dtype: Any, values: np.ndarray, levels: np.ndarray | None, ordered: bool | None
 ) -> pd.Series[Any]:
-    """Return the column that :func:`column_parts` took apart."""
+    """Return the column that :func:`column_parts` split into parts."""
     if not _SAVED_TYPE.fullmatch(dtype):
         raise ValueError(f"a column cannot be of type {dtype!r}")
     if levels is None:

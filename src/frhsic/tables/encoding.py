@@ -1,5 +1,5 @@
-"""Encode the codes of a table as a matrix: numbers and dates by a scale, categories as one 0/1
-column for each level.
+"""Encode the codes of a table as a matrix: numbers and dates are scaled, categories become one 0/1
+column per level.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ Scaling = Literal["quantile", "range"]
 class Scale:
     r"""Piecewise linear map of the numbers of a column, through knots.
 
-    By the range, as in the paper, the least and the largest training value become 0 and 1, and new
-    values go on along the line. By quantiles, training values go to their mid-ranks, scaled to
-    [0, 1]: heavy tails lose their weight, order and ties stay, and values beyond the training range
-    are put at its ends. Each knot :math:`k_j` is then a value that stands for :math:`n_j` training
-    rows, and
+    With scaling by range, as in the paper, the smallest and the largest training value become 0 and
+    1, and new values are extrapolated linearly. With scaling by quantiles, training values become
+    their mid-ranks, scaled to [0, 1]: heavy tails lose their weight, order and ties are preserved,
+    and values beyond the training range are clipped to its ends. Each knot :math:`k_j` is then a
+    value that stands for :math:`n_j` training rows, and
 
     .. math:: k_j \mapsto \frac{r_j - r_1}{r_m - r_1}, \qquad r_j = w_1 + \dots + w_{j-1} + \tfrac12
         w_j,
 
     with :math:`w_j = n_j`, but at most a third of the rows that do not have the most frequent
-    value. That bound keeps room for the other values where most rows are zero. Up to
-    :data:`MOST_KNOTS` distinct values, each is a knot. A constant column becomes 0.
+    value. This bound keeps the other values apart if most rows are zero. Up to :data:`MOST_KNOTS`
+    distinct values, each is a knot. A constant column becomes 0.
 
     Attributes
     ----------
     missing
         Whether training rows lacked the value; then a second column is 1 where it is missing.
     middle
-        The median, whose place a missing value takes.
+        The median, which replaces missing values.
     clipped
-        Whether values beyond the knots are put at their ends.
+        Whether values beyond the knots are clipped.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Scale:
         return (self.name, f"{self.name}=missing") if self.missing else (self.name,)
 
     def scale_values(self, values: np.ndarray) -> np.ndarray:
-        """Return the place of each value, without missing values."""
+        """Return the scaled value of each number; none may be missing."""
         if len(self.knots) < 2:
             return np.zeros(len(values))
         knots = np.array(self.knots)
@@ -116,11 +116,9 @@ class Scale:
 
 @dataclass(frozen=True)
 class Category:
-    """Encoder of a column of levels: the 0/1 indicator of each level that the training rows have,
-    by its code.
-
-    `other` adds a column for all other levels, unseen ones among them; without it they are all
-    zeros. `missing` adds a column for rows without a code, whose level is missing or unseen.
+    """Encoder of a column of levels: a 0/1 indicator for the code of each level in the training
+    rows. `other` adds a column for all other levels, including unseen ones; without it, these get
+    zeros only. `missing` adds a column for rows without a code, whose level is missing or unseen.
 
     Examples
     --------
@@ -136,8 +134,8 @@ class Category:
 
     @classmethod
     def fit(cls, name: str, values: np.ndarray, levels: Sequence[Any]) -> Self:
-        """Fit to codes of levels; NaN is missing. Above 64 levels, the 63 with the most rows keep a
-        column.
+        """Fit to codes of levels; NaN is missing. With more than 64 levels, the 63 with the most
+        rows keep a column.
         """
         absent = np.isnan(values)
         counts = np.bincount(values[~absent].astype(np.int64), minlength=len(levels))
@@ -173,8 +171,8 @@ class Category:
 
 @dataclass(frozen=True)
 class TableEncoding:
-    """How the codes of a table become a matrix: one encoder for each column, fitted on the training
-    rows.
+    """Encoding of the codes of a table as a matrix: one encoder for each column, fitted on the
+    training rows.
 
     Numbers, booleans, dates and durations are scaled, see :class:`Scale`; a column of levels
     becomes one 0/1 column for each level.
@@ -206,10 +204,10 @@ class TableEncoding:
         Parameters
         ----------
         codes
-            Training rows, as :meth:`Schema.codes` gives them. NaN is missing: a number takes the
-            place of the median, with an indicator column; a level is one of its own.
+            Training rows, as returned by :meth:`Schema.codes`. NaN is missing: a missing number is
+            replaced by the median, with an indicator column; a missing level is a level of its own.
         columns
-            What the columns hold; None for numbers.
+            Types of the columns; None for numbers.
         scaling : "quantile" or "range"
             How numbers and dates are scaled.
         """
@@ -251,7 +249,7 @@ class TableEncoding:
 
 
 def _quantile_knots(present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the knots of the quantile scale of numbers, and their places."""
+    """Return the knots of the quantile scale of numbers, and their scaled values."""
     values, counts = np.unique(present, return_counts=True)
     if len(values) > MOST_KNOTS:
         # values at even distances of rank and, before the first and the last distance, those 1, 2,
@@ -269,7 +267,7 @@ def _quantile_knots(present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _places(counts: np.ndarray) -> np.ndarray:
-    """Return the mid-ranks of values from 0 to 1, by the number of rows that have each."""
+    """Return the mid-ranks of values, from 0 to 1, given the number of rows with each value."""
     if len(counts) < 2:
         return np.zeros(len(counts))
     weights = np.minimum(counts, max(1.0, (counts.sum() - counts.max()) / 3))

@@ -1,4 +1,6 @@
-"""Read tables from files in chunks: cells of text files as text, others with their types."""
+"""Read tables from files in chunks: cells of text files as text, cells of other files with their
+types.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ class TableFile:
     reader
         What reads its batches.
     date_format
-        How dates are written in text; empty if that was not said.
+        Format of dates in text; empty if not given.
     missing
         Codes for missing values of columns, which are read as missing.
     """
@@ -85,7 +87,7 @@ class TableFile:
         max_bytes: int | None = None,
         missing: Sequence[str] | None = None,
     ) -> TableFile:
-        """Read the header of a file and check that two columns never have one name.
+        """Read the header of a file and check that no two columns share a name.
 
         Parameters
         ----------
@@ -93,18 +95,19 @@ class TableFile:
             CSV, TSV or Parquet.
         separator
             Character between two fields of a text file; a tab may be written as a backslash and t.
-            Left out, a comma (in .tsv and .txt files a tab), unless another of comma, semicolon,
-            tab and bar is the only one that splits the first lines into equally many fields.
+            By default a comma (a tab in .tsv and .txt files), unless another one of comma,
+            semicolon, tab and bar is the only one that splits the first lines into equally many
+            fields.
         decimal
-            "." or ",". Left out, a comma where commas do not separate fields and the first lines
-            have numbers with decimal commas and none with points.
+            "." or ",". By default a comma if commas do not separate fields and the first lines
+            contain numbers with decimal commas and none with points.
         encoding
-            Left out, UTF-8, or for a file that is not UTF-8, Windows-1252, Windows-1250 or Latin-1,
-            whichever has a meaning for each byte.
+            By default UTF-8 or, for a file that is not UTF-8, the first of Windows-1252,
+            Windows-1250 and Latin-1 that can decode every byte.
         date_format
             Format of strptime for columns of text that hold dates.
         max_bytes
-            Memory that the whole table may take, were it not read in pieces. None is 200 times the
+            Largest memory that the table may need if it were read at once. None is 200 times the
             size of the file, but at least 128 MiB.
         missing
             Codes for missing values, as in :func:`frhsic.tables.columns.missing_codes`.
@@ -138,12 +141,12 @@ class TableFile:
 
     @property
     def decimal(self) -> str | None:
-        """Decimal sign of a text file, None for a file whose columns have types."""
+        """Decimal sign of a text file, None for a file with typed columns."""
         return self.reader.decimal
 
     @property
     def separator(self) -> str:
-        """Character between the fields of a text file, else empty."""
+        """Character between the fields of a text file; empty for other files."""
         return self.reader.separator
 
     @property
@@ -155,7 +158,7 @@ class TableFile:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about what was detected rather than given."""
+        """Sentences about settings that were detected rather than given."""
         return self.reader.notes
 
     def find(self, name: str) -> str:
@@ -180,15 +183,14 @@ class TableFile:
             raise kind(f"{self.path.name}: {error}") from error
 
     def row_count(self) -> int | None:
-        """Return the number of rows, of a text file its lines; None where it would take long to
-        count.
+        """Return the number of rows (lines, for a text file), or None if counting would take too
+        long.
         """
         return self.reader.row_count()
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Yield the rows piece by piece, only these columns of them, indexed by their place.
-
-        A row of a text file that has more or fewer fields than the header raises.
+        """Yield the rows in pieces, with only these columns, indexed by their position. A row of a
+        text file with more or fewer fields than the header raises an error.
         """
         columns = list(columns)
         size = min(PIECE_ROWS, max(1, PIECE_CELLS // max(1, len(columns))))
@@ -372,8 +374,8 @@ def _hash_rows(piece: pd.DataFrame) -> np.ndarray:
 
 
 def drop_totals(piece: pd.DataFrame, totals: list[int]) -> pd.DataFrame:
-    """Return the rows that do not hold totals of the others, and append the positions of those that
-    do: a cell says so, such as "Total", and another is empty.
+    """Return the rows that are not totals of the others, and append the positions of those that
+    are: one cell has a label such as "Total", and another is empty.
     """
     labels = pd.Series(False, index=piece.index)
     for name in piece:
@@ -390,14 +392,14 @@ def drop_totals(piece: pd.DataFrame, totals: list[int]) -> pd.DataFrame:
 
 
 def _is_total(label: str) -> bool:
-    """Return whether a text is the label of a row of totals, perhaps with a colon or the number of
-    rows behind it, such as "Total (200 rows)".
+    """Return whether a text is the label of a row of totals, possibly followed by a colon or the
+    number of rows, such as "Total (200 rows)".
     """
     return TOTALS.fullmatch(re.split(r"[:(0-9]", label)[0].strip().casefold()) is not None
 
 
 def totals_sentence(totals: Sequence[int]) -> str:
-    """Return which rows hold totals."""
+    """Return a mask of the rows with totals."""
     numbers = ", ".join(f"{row + 1:,}" for row in totals[:5])
     more = ", ..." if len(totals) > 5 else ""
     if len(totals) == 1:

@@ -46,31 +46,31 @@ OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 class Leak(NamedTuple):
-    """Columns that give the target away, the one to drop first, and how."""
+    """Columns that give the target away, the one to drop first, and how they do so."""
 
     columns: tuple[str, ...]
     text: str
 
 
 def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterator[Leak]:
-    """Yield columns that give the target away, and the two that do so together most clearly.
+    """Yield columns that give the target away, and the pair that does so together most clearly.
 
-    - A column takes away 99 % of the errors of the constant prediction: with at most 64 different
-      values, their most frequent class is right; for a number, the squared rank correlation is at
-      least 0.99.
-    - Of two classes, all rows with a frequent value of a column, or without a value, have one
-      class, which at most half of the other rows have; or 99 % of a class, and hardly any row of
-      the other, have one value, or lie on one side of a number.
+    - A column removes 99 % of the errors of a constant prediction: with at most 64 distinct values,
+      predicting the most frequent class of each value; for a number, the squared rank correlation
+      is at least 0.99.
+    - With two classes, all rows with a frequent value of a column, or without a value, have the
+      same class, which at most half of the other rows have; or 99 % of one class, and hardly any
+      row of the other, have the same value or lie on the same side of a number.
     - Two numbers: their difference, sum, product or ratio is constant for one of two classes and
-      hardly ever in the other, or explains 99.9 % of the variance of a number; or their order is
-      that of two classes.
+      hardly ever so for the other, or explains 99.9 % of the variance of a number; or their order
+      determines which of two classes a row has.
 
     Parameters
     ----------
     columns
         Numbers with NaN, or objects with None, for missing values.
     y, classes
-        Codes 0, 1, ... of so many classes, or numbers if `classes` is 0.
+        Codes 0, 1, ... of `classes` classes, or numbers if `classes` is 0.
     """
     rest = {}
     for name, values in columns.items():
@@ -89,7 +89,7 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
 
 
 def rank_correlation(values: np.ndarray, other: np.ndarray, least_rows: int) -> float:
-    """Return the absolute rank correlation on the rows that have both; 0 for categories."""
+    """Return the absolute rank correlation on the rows that have both values; 0 for categories."""
     if values.dtype == object:
         return 0.0
     table = pd.DataFrame({"values": values, "other": other})
@@ -205,8 +205,8 @@ def _predicts_class(name: str, values: np.ndarray, codes: np.ndarray, classes: i
 
 
 def _split_phrase(split: int, known: np.ndarray) -> str:
-    """Return which rows are in a split: those without a value, with one of the known ones, or at
-    most one of them.
+    """Return a mask of the rows in a split: those without a value, with a given value, or with at
+    most a given value.
     """
     if split == 0:
         return "is missing"
@@ -217,8 +217,8 @@ def _split_phrase(split: int, known: np.ndarray) -> str:
 
 
 def _clearest_split(shares: np.ndarray) -> int | None:
-    """Return the split that nearly all rows of one class, and hardly any of the other, lie on one
-    side of; `shares` of shape (splits, 2) has the share of each class within.
+    """Return the split that has nearly all rows of one class, and hardly any of the other, on one
+    side; `shares` of shape (splits, 2) has the share of each class inside the split.
     """
     apart = np.abs(shares[:, 0] - shares[:, 1])
     nearly = (shares.max(axis=1) >= NEARLY_ALL) | (shares.min(axis=1) <= 1 - NEARLY_ALL)
@@ -277,8 +277,9 @@ def _clearest_pair(
 def _settled_numbers(
     one: np.ndarray, others: np.ndarray, y: np.ndarray, least: float
 ) -> Iterator[tuple[float, int, str]]:
-    """Yield how much of the variance of a number a column and one of others explain together, if it
-    is nearly all of it and much more than either explains, with the place of the other.
+    """Yield the share of a number's variance that a column and one of some others explain together,
+    if this is nearly all of it and much more than either explains alone, with the index of the
+    other.
     """
     alone = np.maximum(_squared_correlations(one, y), _squared_correlations(others, y))
     for name, operation in OPERATIONS.items():
@@ -291,7 +292,7 @@ def _settled_numbers(
 
 
 def _squared_correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the squared correlation of each column with y on the rows that have both; 0 where
+    """Return the squared correlation of each column with y on the rows that have both values; 0 if
     these are few.
     """
     known = np.isfinite(values)
@@ -308,8 +309,9 @@ def _squared_correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _settled_classes(
     one: np.ndarray, others: np.ndarray, y: np.ndarray
 ) -> Iterator[tuple[float, int, str]]:
-    """Yield by how much the shares of two classes differ in which something of a column and one of
-    others is constant, or the column is larger, with the place of the other.
+    """For a column and each of some others, yield the difference between two classes in the share
+    of rows in which a combination of both is constant, or the column is larger, with the index of
+    the other.
     """
     sides = [y == label for label in (0, 1)]
     known = ~np.isnan(one + others)

@@ -133,11 +133,11 @@ class Problem:
     kind
         Key of the kind of problem, such as ``"missing code"``.
     text
-        What is the matter, with an example.
+        Description of the problem, with an example.
     columns
-        The columns concerned.
+        The affected columns.
     rows
-        Number of rows concerned; None where that is all of them or not known.
+        Number of affected rows; None if that is all of them or unknown.
     certainty
         ``"error"`` if the table cannot be used as it is, ``"certain"`` if the problem was handled
         as the text says, ``"likely"`` if the user has to decide, ``"possible"`` if the column is
@@ -145,7 +145,7 @@ class Problem:
     option
         Command-line option that resolves it; empty if there is none.
     values
-        Values of the column that the problem is about, as text: codes or outliers.
+        The problematic values of the column, as text: codes or outliers.
     """
 
     kind: str
@@ -165,9 +165,9 @@ class Problem:
 def identifiers(X: pd.DataFrame) -> list[str]:
     """Return the columns that seem to identify rows or persons.
 
-    All of their values differ and are whole numbers, and they only rise along the table, or lie so
-    close together that draws by chance would repeat some; or the column, of whole numbers or text,
-    is named so, such as customer_id or CustomerNo, and has more than 64 values.
+    All of their values are distinct whole numbers that only increase down the table, or lie so
+    close together that random draws would contain repeats; or the column contains whole numbers or
+    text, has more than 64 values and a name like customer_id or CustomerNo.
 
     Examples
     --------
@@ -195,15 +195,16 @@ def feature_problems(
       least 0.99 in absolute value, or if its values are bands of the attribute; two columns repeat
       it if it follows from them, as an age from two years.
     - Columns give the target away, by the rules of :func:`~frhsic.tables.leaks.leaks`.
-    - At least 1 % of the rows, and ten, repeat an earlier row in all columns but identifiers, and
-      hardly any repeats one in all but the target: persons that came twice, not coarse columns.
+    - At least 1 % of the rows, and at least ten, repeat an earlier row in all columns but
+      identifiers, and hardly any row repeats one in all columns but the target: people who occur
+      twice, rather than coarse columns.
 
     Parameters
     ----------
     X, s
         Features and sensitive attributes.
     y, classes
-        Target: codes 0, 1, ... of so many classes, or numbers if `classes` is 0.
+        Target: codes 0, 1, ... of `classes` classes, or numbers if `classes` is 0.
 
     Examples
     --------
@@ -418,9 +419,10 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     """Yield values of a column of numbers that lie far from all others: codes for missing values if
     they repeat, else outliers.
 
-    A code lies at an end, in at least three rows, and from the next value three times as far as the
-    values there from each other; it looks like one (-9, 99, -1, 0), or lies further away than all
-    others together reach. An outlier lies ten times as far from the median as the next value.
+    A code is at an end, occurs in at least three rows, and is three times as far from the next
+    value as the values there are from each other; it also looks like a code (-9, 99, -1, 0), or is
+    further away than the whole range of the others. An outlier is ten times as far from the median
+    as the next value.
     """
     name = str(column.name)
     present = column.dropna()
@@ -455,7 +457,9 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Iterator[Problem]:
-    """Yield codes for missing values among few different numbers, such as 99 beside 1 to 5."""
+    """Yield codes for missing values in columns with few distinct numbers, such as 99 next to 1 to
+    5.
+    """
     texts = list(map(level_text, values.tolist()))
     codes = [text for text in texts if CLEAR_CODE.fullmatch(text)]
     rest = [value for value, text in zip(values, texts) if text not in codes]
@@ -510,8 +514,8 @@ def _far_values(values: np.ndarray, rows: np.ndarray, middle: float, sign: int) 
 
 
 def _repeated_rows(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
-    """Return how many rows repeat an earlier one in X, y and s but for identifiers; 0 if they are
-    few, or if rows are often alike in X and s alone.
+    """Return how many rows repeat an earlier one in X, y and s, ignoring identifiers; 0 if there
+    are few, or if rows often have the same X and s anyway.
     """
     ids = identifiers(X)
     ids += [
@@ -532,7 +536,8 @@ def _repeated_rows(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
 
 def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> Iterator[Problem]:
     """Yield columns of text with spellings that are merged, words for missing values, and cells
-    that keep the column from being numbers; `decimal` is None for a table whose columns have types.
+    that prevent the column from being read as numbers; `decimal` is None for a table with typed
+    columns.
     """
     words: dict[str, list[str]] = {}
     for column in schema.columns:
@@ -603,8 +608,8 @@ def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) ->
 
 
 def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
-    """Yield a problem if a few cells, or the way in which they are written, keep a column from
-    being numbers.
+    """Yield a problem if a few cells, or their format, prevent a column from being read as
+    numbers.
     """
     name = str(cells.name)
     numbers = readable_numbers(cells, decimal)
@@ -644,7 +649,7 @@ def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
 
 
 def words_as_missing(name: str, cells: pd.Series[Any]) -> str:
-    """Return the option by which some cells of a column are read as missing."""
+    """Return the option that treats some cells of a column as missing."""
     words = cells.str.strip().unique().tolist()
     if len(words) > MOST_WORDS or any(sign in word for word in words for sign in ",="):
         return ""
@@ -652,7 +657,7 @@ def words_as_missing(name: str, cells: pd.Series[Any]) -> str:
 
 
 def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
-    """Yield columns of numbers that are too large to be taken as they are."""
+    """Yield columns of numbers that are too large to be used unchanged."""
     for name, column in features.select_dtypes("number").items():
         large = column.abs() > LARGEST_FEATURE
         if large.any():
@@ -667,7 +672,7 @@ def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
 
 
 def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
-    """Yield columns of numbers that are named like weights of rows."""
+    """Yield columns of numbers with names like those of row weights."""
     for name, column in features.select_dtypes("number").items():
         text = str(name)
         if NAMED_WEIGHT.fullmatch(text) and column.min() >= 0 and column.nunique() > LEAST_VALUES:
@@ -699,7 +704,7 @@ def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterato
 
 
 def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield labels that may be short for another one.
+    """Yield labels that may be abbreviations of another one.
 
     Examples
     --------

@@ -93,10 +93,10 @@ DOTTED_DATE = r"^([0-9]+)\.([0-9]+)\.([0-9]{4})$"
 
 @dataclass(frozen=True)
 class ColumnType:
-    """One column: its kind, its levels as far as it has some, and how its values are written in
-    text: dates in a format of strptime, or if that is empty, as 2024-05-31 or 31.05.2024; numbers,
-    if `grouped`, also as 1,234.5 (with decimal commas, 1.234,5) and with a unit, such as $1,234.5.
-    `decimal` is the decimal sign of a column where it is not that of the file.
+    """One column: its kind, its levels if it has any, and the format of its values in text: dates
+    in a strptime format, or, if that is empty, as 2024-05-31 or 31.05.2024; numbers, if `grouped`,
+    also as 1,234.5 (with decimal commas, 1.234,5) and with a unit, such as $1,234.5. `decimal` is
+    the decimal sign of a column if it differs from that of the file.
     """
 
     name: str
@@ -112,7 +112,7 @@ class ColumnType:
             _dates(pd.Series(["x"]), self.date_format)  # text that is not a format raises
 
     def __call__(self, column: pd.Series[Any], decimal: str = ".") -> pd.Series[Any]:
-        """Return the values in the column's type, NaN where they are missing."""
+        """Return the values in the column's type, with NaN for missing ones."""
         if self.kind == "empty":
             values: Any = np.nan
         elif self.kind in LEVELLED:
@@ -133,8 +133,8 @@ class ColumnType:
         return pd.Categorical(values, categories=list(self.levels), ordered=self.ordered)
 
     def _from_text(self, column: pd.Series[Any], decimal: str) -> Any:
-        """Return cells of text as values; raise if one cannot be parsed and is not a mark for
-        missing.
+        """Return cells of text as values; raise if one can neither be parsed nor is a marker for
+        missing values.
         """
         codes, values = pd.factorize(column)
         cells = pd.Series(values, dtype=str).str.strip()
@@ -168,13 +168,13 @@ class ColumnType:
 
     @cached_property
     def _spellings(self) -> dict[str, int]:
-        """The position of each level, by its casefolded text where that is unique."""
+        """The position of each level, by its casefolded text if that is unique."""
         folds = [fold_text(text) for text in self._positions]
         counts = Counter(folds)
         return {fold: place for place, fold in enumerate(folds) if counts[fold] == 1}
 
     def _position(self, text: str) -> int | None:
-        """Return the position of the level that a text stands for."""
+        """Return the position of the level that a text denotes."""
         for key in (text, text.strip()):
             if key in self._positions:
                 return self._positions[key]
@@ -197,7 +197,7 @@ class ColumnType:
 
     def codes(self, column: pd.Series[Any]) -> np.ndarray:
         """Return the values as float64: levels by their positions, dates and durations in days, NaN
-        where they are missing or did not occur in training.
+        for values that are missing or did not occur in training.
         """
         name = f"column {self.name!r}"
         if self.kind in LEVELLED:
@@ -223,8 +223,8 @@ class ColumnType:
         return Counter({level: int(n) for level, n in zip(levels, counts) if level not in known})
 
     def _match_levels(self, column: pd.Series[Any]) -> tuple[np.ndarray, list[Any]]:
-        """Return the position of each value among the distinct ones, and the level of each of
-        these.
+        """Return the position of each value among the distinct ones, and the level of each distinct
+        value.
         """
         codes, values = _factorize(column)
         levels: list[Any] = []
@@ -238,7 +238,9 @@ class ColumnType:
         return codes, levels
 
     def _parse(self, cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-        """Return text without marks as values, NaN where it cannot be read."""
+        """Return text without markers for missing values as values, with NaN for text that cannot
+        be read.
+        """
         if self.kind == "number":
             if self.grouped:
                 cells = remove_grouping(remove_units(cells), decimal)
@@ -260,12 +262,12 @@ class Schema:
     decimal : str
         Decimal sign of text.
     separator : str
-        Character between the fields of the file that it was learned from; empty if that was not a
-        text file.
+        Character between the fields of the file that the schema was learned from; empty unless that
+        was a text file.
     fingerprint : str
-        SHA-256 of that file, empty if it is not known.
+        SHA-256 of that file; empty if unknown.
     missing : dict
-        Codes for missing values of columns, not only those of the schema.
+        Codes for missing values, also for columns that are not in the schema.
 
     Examples
     --------
@@ -300,12 +302,12 @@ class Schema:
         table
             Columns of text or of any type.
         decimal
-            Decimal sign of a text file, whose columns of digits are numbers. None for a table whose
-            columns have types: there text stays text, unless it looks like dates.
+            Decimal sign of a text file, whose columns of digits are numbers. None for a table with
+            typed columns: there, text stays text unless it looks like dates.
         separator
             Character between the fields of a text file.
         date_format
-            Format of strptime. A column of text is read by it if it fits most of its values.
+            Format of strptime. It is used for a column of text if it fits most of the values.
         """
         columns = tuple(
             _learn_column(str(name), table[name], decimal, date_format) for name in table
@@ -348,14 +350,14 @@ class Schema:
         return pd.DataFrame(values, table.index)
 
     def codes(self, table: pd.DataFrame) -> np.ndarray:
-        """Return a table with these columns, in their order, as numbers that trees take, (n, d)."""
+        """Return a table with these columns, in their order, as numbers for trees, (n, d)."""
         codes = np.empty((len(table), len(self.columns)))
         for j, (column, (name, values)) in enumerate(zip(self.columns, table.items())):
             codes[:, j] = column.codes(mask_codes(values, self.missing.get(str(name), ())))
         return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
 
     def row_codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """Return rows that are dictionaries by name as the same numbers, cell by cell."""
+        """Return rows given as dictionaries keyed by column as the same numbers, cell by cell."""
         for row in rows:
             self.require_names(row)
         codes = np.empty((len(rows), len(self.columns)))
@@ -380,7 +382,7 @@ class Schema:
         return mask_codes(table[name], self.missing.get(name, ()))
 
     def require_levels(self, table: pd.DataFrame) -> None:
-        """Raise if a column has values that are no level of training."""
+        """Raise if a column has values that are not levels of the training data."""
         for name, counts in self.count_unseen(table).items():
             if counts:
                 shown = ", ".join(map(repr, [*counts][:3]))
@@ -416,7 +418,7 @@ def date_formats(cells: pd.Series[Any]) -> list[str]:
 def _learn_column(
     name: str, column: pd.Series[Any], decimal: str | None, date_format: str
 ) -> ColumnType:
-    """Learn the kind of one column; marks such as "NA" are missing values of a text file only."""
+    """Learn the kind of one column; markers such as "NA" are missing values only in a text file."""
     filled = bool(column.notna().any())
     if isinstance(column.dtype, pd.CategoricalDtype) and filled:
         levels = tuple(map(plain_level, column.cat.categories))
@@ -455,7 +457,7 @@ def _learn_column(
 def _learn_from_text(
     name: str, cells: pd.Series[Any], decimal: str | None, date_format: str
 ) -> ColumnType | None:
-    """Return the type of text that holds dates, or in a text file numbers or booleans."""
+    """Return the type of text that contains dates or, in a text file, numbers or booleans."""
     if date_format and _dates(cells, date_format).notna().mean() >= MOST_DATES:
         return ColumnType(name, "date", date_format=date_format)
     if decimal is not None and len(cells):
@@ -482,7 +484,7 @@ def _merge_spellings(counts: Counter[str]) -> Counter[str]:
 
 
 def _factorize(column: pd.Series[Any]) -> tuple[Any, Any]:
-    """Return the position of each value among the distinct ones, and these."""
+    """Return the position of each value among the distinct ones, and the distinct values."""
     try:
         codes, values = pd.factorize(column)
     except TypeError as error:
@@ -494,8 +496,8 @@ def _factorize(column: pd.Series[Any]) -> tuple[Any, Any]:
 
 
 def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
-    """Return text as dates in UTC, NaT where it is not written in this format, or if that is
-    empty, neither as 2024-05-31 nor as 31.05.2024.
+    """Return text as dates in UTC, NaT unless it is written in this format or, if that is empty, as
+    2024-05-31 or 31.05.2024.
     """
     if not date_format:
         # pandas would take 2024 as its first day
@@ -516,8 +518,7 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
 
 
 def plain_digits(cells: pd.Series[Any], decimal: str) -> tuple[pd.Series[Any], str]:
-    """Return numbers in text without units and without signs between groups of digits, and their
-    decimal sign.
+    """Return numbers in text without units and thousands separators, and their decimal sign.
 
     Examples
     --------
@@ -552,8 +553,8 @@ def _money_sign(cells: pd.Series[Any], decimal: str) -> str:
 
 
 def remove_units(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Return text without units of money and percent, without blanks and apostrophes between groups
-    of digits, and with thousands, millions and amounts in parentheses as numbers.
+    """Return text without currency and percent signs, without blanks and apostrophes between groups
+    of digits, and with thousands, millions and amounts in parentheses written as numbers.
 
     Examples
     --------
@@ -591,7 +592,7 @@ def remove_grouping(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
 
 
 def parse_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Return text as the nearest float64, NaN where it is not a number."""
+    """Return text as the nearest float64, or NaN if it is not a number."""
     import pyarrow as pa
 
     if decimal == ",":

@@ -41,7 +41,7 @@ def read_target(
     column
         Values of the target.
     positive
-        Value that counts as 1 against all others; left out, the affirmative of two answers such as
+        Value that counts as 1 against all others; by default the affirmative of two answers such as
         yes and no, or the larger of two numbers.
 
     Returns
@@ -49,7 +49,7 @@ def read_target(
     codes
         0, 1, ... for each row, or its number for a regression.
     classes
-        What the codes stand for, as text, booleans or numbers; None for a regression. If one value
+        The values of the codes, as text, booleans or numbers; None for a regression. If one value
         is compared with several others, the first class is "not" followed by this value.
     notes
         Sentences about merged labels and about the number of rows of each class.
@@ -104,8 +104,8 @@ def read_target(
 
 
 def rarest_label(column: pd.Series[Any]) -> str | None:
-    """Return the label of a target with the fewest rows, after spellings are merged; None where
-    there are too many for classes.
+    """Return the label of a target with the fewest rows, after spellings are merged; None if there
+    are too many for classes.
     """
     counts = merge_labels(column)[0].astype(str).value_counts()
     return None if len(counts) > MOST_CLASSES else str(counts.index[-1])
@@ -171,7 +171,7 @@ def _class_sentence(column: pd.Series[Any], codes: np.ndarray) -> str:
 
 
 def _class_pair(*pair: Any) -> np.ndarray:
-    """Return two classes in one type: text, booleans, or numbers, which are integers where both
+    """Return two classes in one type: text, booleans, or numbers, which are integers if both
     are.
     """
     if any(isinstance(value, str) for value in pair):
@@ -183,9 +183,8 @@ def _class_pair(*pair: Any) -> np.ndarray:
 
 
 def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarray:
-    """Return 1 where a column has the value `positive`, NaN where it is missing, and 0 elsewhere.
-
-    Text is compared without regard to case and to blanks around it.
+    """Return 1 if a column has the value `positive`, NaN if it is missing, and 0 otherwise. Text is
+    compared ignoring case and surrounding blanks.
 
     Examples
     --------

@@ -52,7 +52,7 @@ class TextReader:
     header_lines
         Lines up to the end of the header.
     notes
-        Sentences about what was detected rather than given.
+        Sentences about settings that were detected rather than given.
     """
 
     path: Path
@@ -72,7 +72,7 @@ class TextReader:
         encoding: str | None,
         max_bytes: int | None = None,
     ) -> TextReader:
-        """Detect how a file is written, as far as that is not given."""
+        """Detect the format of a file, except for settings that are given."""
         found_encoding = _encoding(path, encoding, max_bytes)
         with _open_text(path, found_encoding) as file:
             lines = _first_lines(file)
@@ -121,7 +121,9 @@ class TextReader:
         return max(lines - self.header_lines, 0)
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
-        """Yield batches of cells; a row that has more or fewer fields than the header raises."""
+        """Yield batches of cells; a row with more or fewer fields than the header raises an
+        error.
+        """
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -154,7 +156,9 @@ class TextReader:
 
 
 def _encoding(path: Path, known: str | None, max_bytes: int | None) -> str:
-    """Return the encoding of a byte-order mark, or the first in which the whole file is text."""
+    """Return the encoding given by a byte-order mark, or the first one that decodes the whole
+    file.
+    """
     with _open(path) as raw:
         mark = raw.read(2)
     guesses = ["utf-8-sig", *WINDOWS]
@@ -193,7 +197,7 @@ def _check_text(path: Path, encoding: str, budget: Budget) -> None:
 
 
 def _first_lines(file: Iterable[str]) -> list[str]:
-    """Return the header, a line after it, and as many more as are needed."""
+    """Return the header, the next line, and as many more lines as are needed."""
     lines: list[str] = []
     for line in itertools.islice(file, SNIFFED_LINES):
         lines.append(line)
@@ -212,7 +216,9 @@ def _split_lines(lines: list[str], separator: str, *, whole: bool) -> list[list[
 
 
 def _separator(lines: list[str], usual: str, *, whole: bool) -> str:
-    """Return the usual separator, unless another is the only one that splits rows evenly."""
+    """Return the usual separator, unless a different one is the only one that splits rows
+    evenly.
+    """
     even = [candidate for candidate in SEPARATORS if _splits_evenly(lines, candidate, whole=whole)]
     if usual in even or len(even) != 1:
         return usual
@@ -246,7 +252,7 @@ def _open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
 
 
 def _open(path: Path) -> Any:
-    """Open a file that may be compressed, as its suffix says."""
+    """Open a file that may be compressed, according to its suffix."""
     import pyarrow as pa
 
     ending = path.suffix.lower()
@@ -261,7 +267,7 @@ def _open(path: Path) -> Any:
 
 
 def with_points(value: Any) -> Any:
-    """Replace a decimal comma by a point in text that is a number; return anything else as it is.
+    """Replace a decimal comma with a point in text that is a number; return anything else as it is.
 
     Examples
     --------

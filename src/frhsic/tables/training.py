@@ -38,7 +38,7 @@ class TrainingTable:
     s
         Sensitive attributes.
     classes
-        The labels, of two the positive one last; None for numbers.
+        The labels, with the positive one of two last; None for numbers.
     name
         Name of the table.
     target_name
@@ -63,7 +63,7 @@ class TrainingTable:
     places
         Position of each row in the file, or None.
     schema
-        What the features contain in the file; None without a file.
+        Schema of the features in the file; None without a file.
     """
 
     X: pd.DataFrame
@@ -116,7 +116,7 @@ class TrainingTable:
 def check_file(
     file: TableFile, roles: ColumnRoles, *, seed: int = 0
 ) -> tuple[FileRows, TableCheck, Examined]:
-    """Read the rows of a file that can be used, and look for problems of all its columns."""
+    """Read the usable rows of a file, and look for problems in all its columns."""
     names = roles.find_features(file.names, file.path.name)
     rows = read_rows(file, roles.columns(names), required=roles.required, seed=seed, whole=True)
     if roles.drop_repeated:
