@@ -230,8 +230,8 @@ class TableCheck:
                     self.problems.append(Problem("bands", note, (name,), certainty="certain"))
                 if missing := int(column[name].isna().sum()):
                     text = (
-                        f"{missing:,} of {len(column):,} rows have no {name}; they may be trained"
-                        " on, but are not used to measure the model."
+                        f"{missing:,} of {len(column):,} rows have no {name}; they can train"
+                        " the model, but not measure it."
                     )
                     self.problems.append(Problem("missing", text, (name,), missing, "certain"))
         return pd.DataFrame(attributes, self.table.index)
