@@ -137,6 +137,11 @@ FOUND = {
         "text in numbers",
         "--missing 'size=0 pieces,20 pieces",
     ),
+    "names": (
+        people().assign(who=[f"name {i % 90}" for i in np.random.default_rng(3).permutation(ROWS)]),
+        "many levels",
+        "",
+    ),
     "a constant": (people().assign(wave=1), "constant", ""),
     "ranges that became dates": (
         people().assign(speed=np.resize(["24-Oct", "25-39", "40-54"], ROWS)),
@@ -395,3 +400,15 @@ def test_a_column_that_was_not_examined_asks_for_another_check(tmp_path):
     assert "Run check again with these options first: 'seen' was not examined" in first
     again = CliRunner().invoke(app, [*command, "--date-format", "%m/%d/%Y"]).stdout
     assert "Run check again" not in again
+
+
+def test_an_audit_leaves_out_rows_with_a_code_among_amounts_of_money(tmp_path):
+    amounts = people()["income"].copy()
+    amounts[:5] = 9_999_999
+    path = tmp_path / "t.csv"
+    score = np.random.default_rng(7).uniform(0.1, 0.9, ROWS)
+    people().assign(income=amounts.map("${:,.2f}".format), score=score).to_csv(path, index=False)
+    asked = ["audit", str(path), "-s", "income", "--score", "score", "--json"]
+    asked += ["--missing", "income=9999999", "--max-rows", "100"]
+    document = json.loads(CliRunner().invoke(app, asked).stdout)
+    assert document["rows"]["used"] == ROWS - 5

@@ -344,6 +344,5 @@ def worst_sentence(report: Report, s: str) -> str:
             size=abs(error),
             mean=curve.overall,
             actual=curve.overall - error,
-            start=start,
         )
     return f"{start}: {text}{say('beside_average', overall=curve.overall)}{chance}{actual}."

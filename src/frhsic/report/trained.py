@@ -241,7 +241,9 @@ def _score_name(model: Any, target: Any, shown: int) -> str:
     """Return the name of a model's outputs."""
     classes = [str(label) for label in getattr(model, "classes_", ())]
     score = "probability of" if classes and model.aim != "decision" else "predicted"
-    if classes in ([], ["0", "1"], ["False", "True"]):  # the target names its positive class
+    named = [] if not classes else [classes[shown].casefold()]
+    # the target names its positive class
+    if classes in ([], ["0", "1"], ["False", "True"]) or named == [str(target).casefold()]:
         return f"{score} {target}"
     return f"{score} {target}: {classes[shown]}"
 

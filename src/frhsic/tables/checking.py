@@ -38,6 +38,7 @@ from frhsic.tables.problems import (
     identifier_problem,
     identifiers,
     label_problems,
+    many_levels_problems,
     number_problems,
     option_text,
     panel_problems,
@@ -230,8 +231,8 @@ class TableCheck:
                     self.problems.append(Problem("bands", note, (name,), certainty="certain"))
                 if missing := int(column[name].isna().sum()):
                     text = (
-                        f"{missing:,} of {len(column):,} rows have no {name}; they may be trained"
-                        " on, but are not used to measure the model."
+                        f"{missing:,} of {len(column):,} rows have no {name}; they can train"
+                        " the model, but not measure it."
                     )
                     self.problems.append(Problem("missing", text, (name,), missing, "certain"))
         return pd.DataFrame(attributes, self.table.index)
@@ -304,6 +305,9 @@ class TableCheck:
         self.problems += text_problems(self.cells, self.schema.select(names), self.decimal)
         self.problems += clipped_problems(self.table[kept])
         self.problems += weight_problems(self.table[kept])
+        self.problems += many_levels_problems(
+            self.table[[name for name in kept if name not in asked]]
+        )
         for name in kept:
             if kinds[name] == "number":
                 self.problems += number_problems(self.table[name])

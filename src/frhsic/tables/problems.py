@@ -671,6 +671,26 @@ def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
             )
 
 
+def many_levels_problems(features: pd.DataFrame) -> Iterator[Problem]:
+    """Yield a question about the columns of text with more levels than are told apart."""
+    counts = {
+        str(name): features[name].nunique()
+        for name in features
+        if column_kind(features[name]) == "category"
+    }
+    many = [name for name, levels in counts.items() if levels > MOST_ENCODED_LEVELS]
+    if many:
+        shown = ", ".join(f"{name!r} ({counts[name]:,})" for name in many)
+        yield Problem(
+            "many levels",
+            f"{shown} {'has' if len(many) == 1 else 'have'} more than {MOST_ENCODED_LEVELS}"
+            " different texts, of which the rare ones are merged. Drop names of people.",
+            tuple(many),
+            certainty="possible",
+            option=" ".join(option_text("drop", name) for name in many),
+        )
+
+
 def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
     """Yield columns of numbers with names like those of row weights."""
     for name, column in features.select_dtypes("number").items():
