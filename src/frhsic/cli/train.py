@@ -455,8 +455,8 @@ def fit_and_report(
     table: Path | None = None,
     required: LimitLike = None,
 ) -> tuple[Any, Report]:
-    """Fit on a part of the rows and report on the others; return the model, with its file path set,
-    and the report.
+    """Fit on a part of the rows and report on the others; return the model, with the schema of its
+    file, and the report.
     """
     import pandas as pd
 
@@ -516,7 +516,9 @@ def report_fit(
     table: Path | None,
     required: LimitLike,
 ) -> tuple[Any, Report]:
-    """Report on the held-out rows; return the model, with its file path set, and the report."""
+    """Report on the held-out rows; return the model, with the schema of its file, and the
+    report.
+    """
     import pandas as pd
 
     from frhsic.estimators import JoinedStrataWarning, UnlabelledRowsWarning, UnmetLimitWarning

@@ -1,4 +1,4 @@
-"""Bins of one continuous attribute: their edges, and which rows belong to them."""
+"""Bins of one continuous attribute: their edges, and the rows in each of them."""
 
 from __future__ import annotations
 
