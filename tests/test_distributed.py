@@ -449,7 +449,7 @@ def test_files_of_different_schemas_are_read_or_told(tmp_path):
     ):
         read_files(table_files(str(tmp_path)), ["age", "score"])
     frame.to_csv(tmp_path / "d.csv")
-    with pytest.raises(ValueError, match="pass Parquet or CSV alone"):
+    with pytest.raises(ValueError, match="pass either Parquet or CSV files, not both"):
         table_files(str(tmp_path / "*"))
 
 

@@ -1,4 +1,6 @@
-"""Gaps among people of equal controls: their definition, error, test, and place in an audit."""
+"""Gaps among people with the same controls: their definition, error, test, and place in an
+audit.
+"""
 
 import re
 from dataclasses import replace
@@ -254,7 +256,7 @@ def test_an_audit_has_both_gaps_and_their_difference(people, audited):
         assert change.interval.low <= number.value - rows[change.key].value <= change.interval.high
         assert change.reduction is None
     assert str(within) == (
-        f"Among people of equal job the gap is {within['gdp'].value:.3g}; over all people"
+        f"Among people with the same job the gap is {within['gdp'].value:.3g}; over all people"
         f" {rows['gdp'].value:.3g}."
     )
     verdicts = [(check.among, check.key, check.verdict) for check in audited.limits]
@@ -336,8 +338,8 @@ def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
     gap, whole = rows.within["gdp"], rows["gdp"]
     both = [format_estimate(number) for number in (gap.value, *gap.interval, whole.value)]
     said = (
-        f"Among people of equal job the gap is {both[0]} ({both[1]} to {both[2]}); over all people"
-        f" {both[3]}"
+        f"Among people with the same job the gap is {both[0]} ({both[1]} to {both[2]}); over all"
+        f" people {both[3]}"
     )
     assert lines["equal"].startswith(said)
     assert f"It is largest for job “{rows.within.worst}”" in lines["equal"]
@@ -356,7 +358,7 @@ def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
     assert "people of different job may be scored differently" in page
     limits = [limit_sentence(check, audited) for check in audited.limits]
     assert limits[1].startswith(
-        "The limit of 0.3 is kept: the gap along age among people of equal job is"
+        "The limit of 0.3 is kept: the gap along age among people with the same job is"
     )
 
 

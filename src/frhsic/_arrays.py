@@ -324,7 +324,8 @@ def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
         )
     if kind in "mM":
         return TypeError(
-            f"{name} holds dates ({dtype}); convert it to a number such as days since a reference."
+            f"{name} holds dates ({dtype}); convert it to a number such as days since a reference"
+            " date."
         )
     return TypeError(
         f"{name} has dtype {dtype}; convert it to float64 first, for instance with astype(float)."

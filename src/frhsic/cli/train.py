@@ -221,7 +221,9 @@ def train(
         from frhsic.parity.limits import parse_limits
 
         if scheduler is not None and serve is not None:
-            raise ValueError("--serve works on one machine; leave it or --scheduler out.")
+            raise ValueError(
+                "--serve works on one machine; leave out either --serve or --scheduler."
+            )
         required = _terminal.parse_limit(require or [], columns.sensitive, LIMITABLE)
         parse_limits(required, LIMITABLE)  # raises before anything is read
         if statements.threshold is not None and recipe.aim == "decision":
@@ -414,7 +416,7 @@ def scheduled(
     if columns.order is not None or any(value is not None for value in vars(reading).values()):
         raise ValueError(
             "--split-by, --delimiter, --decimal, --encoding, --date-format and --missing are not"
-            " used with --scheduler: it reads columns with types, such as those of Parquet."
+            " used with --scheduler: it needs typed columns, as in Parquet."
         )
     paths = table_files(str(columns.table))
     roles = columns.roles

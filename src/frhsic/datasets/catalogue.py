@@ -300,7 +300,9 @@ def check_acs(data: bytes) -> None:
         )
     known = table.iloc[ACS["known_rows"]].to_numpy("<i8").tobytes()
     if hashlib.sha256(known).hexdigest() != ACS["known_sha256"]:
-        raise ValueError("the table has the right length but not the rows that are known of it")
+        raise ValueError(
+            "the table has the right number of rows, but their contents are not as expected"
+        )
 
 
 READERS: dict[str, Callable[[Facts, bytes], Content]] = {

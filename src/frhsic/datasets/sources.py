@@ -271,7 +271,7 @@ def _gunzip(data: bytes, limit: int) -> bytes:
     except zlib.error as error:
         raise ValueError(f"got {describe(data)} instead of a gzip file ({error})") from error
     if len(content) > limit:
-        raise ValueError(f"it unpacks to more than the {limit} bytes it may have")
+        raise ValueError(f"it unpacks to more than the {limit} bytes allowed")
     if not stream.eof:
         raise ValueError(f"the gzip file of {len(data)} bytes is truncated")
     return content
@@ -289,7 +289,7 @@ def zip_member(archive: bytes, member: str, limit: int) -> bytes:
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ValueError(f"got {describe(archive)} instead of a complete zip archive") from error
     if len(content) > limit:
-        raise ValueError(f"the member {member} is larger than the {limit} bytes it may have")
+        raise ValueError(f"the member {member} is larger than the {limit} bytes allowed")
     return content
 
 

@@ -112,7 +112,9 @@ class ParityResult:
     def _repr_html_(self) -> str:
         over = f", over the nearest {percent(self.resolution)} of people" if self.resolution else ""
         ends = f"{percent(self.confidence)} confidence, {self.n:,} rows{over}"
-        among = "" if self.controls is None else f" among people of equal {self.controls.label}"
+        among = (
+            "" if self.controls is None else f" among people with the same {self.controls.label}"
+        )
         size = f"gap{among} {figure(self.value)}"
         if self.pvalue == self.pvalue:  # else there were no draws
             gap = format_interval(self.value, *self.interval)
@@ -217,8 +219,8 @@ def gdp(
     >>> round(float(result), 4)
     0.15
 
-    Nurses have higher scores than cooks and are older; among people of equal occupation age does
-    not matter.
+    Nurses have higher scores than cooks and are older; among people with the same occupation age
+    does not matter.
 
     >>> job = ["cook"] * 80 + ["nurse"] * 80
     >>> age = [30.0] * 60 + [50.0] * 20 + [30.0] * 20 + [50.0] * 60

@@ -176,8 +176,8 @@ def parse_limits(limit: LimitLike, measures: Sequence[str]) -> tuple[Limit, ...]
         return tuple(parsed for part in limit for parsed in parse_limits(part, measures))
     if isinstance(limit, bool) or not isinstance(limit, Real):
         raise TypeError(
-            f"limit is {limit!r}; pass a number, a share such as '50%', a text such as"
-            f" '{_example(measures[0])}', a dictionary of these by attribute, or None."
+            f"limit is {limit!r}; pass a number, a share such as '50%', a string such as"
+            f" '{_example(measures[0])}', a dictionary of these keyed by attribute, or None."
         )
     return (_make_limit(measures[0], float(limit), ""),)
 
@@ -185,7 +185,8 @@ def parse_limits(limit: LimitLike, measures: Sequence[str]) -> tuple[Limit, ...]
 def _set_attribute(limit: Limit, name: str) -> Limit:
     if limit.attribute is not None:
         raise TypeError(
-            f"limit names an attribute within {name!r}; pass one dictionary, by attribute."
+            f"limit contains a nested dictionary for {name!r}; pass one dictionary keyed by"
+            " attribute."
         )
     return replace(limit, attribute=name)
 
@@ -194,7 +195,7 @@ def _parse_text(text: str, measures: Sequence[str]) -> Limit:
     parts = _TEXT.fullmatch(text.strip())
     if parts is None:
         raise ValueError(
-            f"limit is {text!r}; pass a number, a share such as '50%', or a text such as"
+            f"limit is {text!r}; pass a number, a share such as '50%', or a string such as"
             f" '{_example(measures[0])}'."
         )
     name = parts["measure"] or measures[0]

@@ -179,14 +179,14 @@ def load(
                 for name, value in given.items():
                     if value is not None and name not in reader.used:
                         raise ValueError(
-                            f"{name} is {value!r}, but the file has all of the model. Call load"
-                            f" without {name}="
+                            f"{name} is {value!r}, but the file contains the complete model. Call"
+                            f" load without {name}="
                         )
                 found = difference(model, reader.value(header["proof"]))
                 if not found <= LARGEST_DIFFERENCE:
                     raise ValueError(
-                        f"the scores of its synthetic rows differ by {found:.2g} of the largest"
-                        " from those that the model had when it was saved"
+                        "the scores of its synthetic rows have changed since it was saved, by"
+                        f" {found:.2g} of the largest"
                     )
                 return model
     except Exception as error:

@@ -226,7 +226,7 @@ class HeldOutRows:
         known = np.flatnonzero(~np.isnan(values).any(axis=1))
         if not len(known):
             raise ValueError(
-                f"sensitive_features are missing in all {len(values):,} rows to measure on."
+                f"sensitive_features are missing in all {len(values):,} validation rows."
             )
         codes = None if groups is None else pd.factorize(np.asarray(groups).ravel())[0][known]
         names = tuple(_arrays.column_names(s, "sensitive", values.shape[1]))
@@ -554,8 +554,8 @@ def _split_rows(
         )
     if given.groups is not None and len(validation) == 3:
         raise ValueError(
-            "groups are those of the rows to train on; pass those of `validation` as its fourth"
-            " part."
+            "groups are those of the training rows; pass those of `validation` as its fourth"
+            " element."
         )
     X, y, s, *more = validation
     return given, HeldOutRows.from_arrays(X, y, s, more[0] if more else None, seed)

@@ -210,7 +210,8 @@ class TrainingData:
             *self.widths,
         ):
             raise ValueError(
-                "held-out rows have other splits or columns than the training rows; pass the same."
+                "held-out rows have different splits or columns from the training rows; they must"
+                " match."
             )
 
     def table(self) -> Tensor:
