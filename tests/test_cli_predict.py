@@ -367,7 +367,8 @@ def test_a_table_is_refused_if_most_of_its_rows_have_a_new_value():
         (6, "'level 0', 'level 1', 'level 2', 'level 3', 'level 4', ..."),
         (MOST_ENCODED_LEVELS, "'level 4', ..."),
     ):
-        with pytest.raises(ValueError, match=f"^11 of 20 rows have .* held .*{shown}: write it so"):
+        told = f"^11 of 20 rows have .* contained .*{shown}: write it the same way"
+        with pytest.raises(ValueError, match=told):
             unseen(levels, c=half + 1).unseen_notes(LEAST_REFUSED)
 
 

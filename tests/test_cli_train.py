@@ -68,8 +68,8 @@ def test_a_control_is_a_column_of_the_model_whose_equals_are_compared(folder):
     assert result.exit_code in (0, 1), result.output
     document = json.loads(result.stdout)
     assert document["report"]["tradeoff"]["controls"] == "job"
-    assert "among people of equal job" in document["summary"]["verdict"]
-    assert document["summary"]["equal"].startswith("Among people of equal job the gap is")
+    assert "among people with the same job" in document["summary"]["verdict"]
+    assert document["summary"]["equal"].startswith("Among people with the same job the gap is")
     rows = document["report"]["audit"]["attributes"][0]["all_rows"]
     after = document["report"]["tradeoff"]["after"]["gaps"][0]["value"]
     (within,) = (number for number in rows["within"]["numbers"] if number["key"] == "gdp")

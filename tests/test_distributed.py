@@ -142,7 +142,7 @@ def test_gaps_among_equals_are_those_in_memory_whatever_the_partitions():
     assert within.differences[0].after == within["gdp"].value
     assert results[5].limits[0].among == "equal"
     (note,) = (note for note in results[5].context.remarks if "joined" in note)
-    assert note.startswith("In the random sample: 1 small group of equal job was joined")
+    assert note.startswith("In the random sample: 1 small group with the same job was joined")
 
 
 def test_all_rows_give_the_numbers_of_the_audit_in_memory(audited):
@@ -449,7 +449,7 @@ def test_files_of_different_schemas_are_read_or_told(tmp_path):
     ):
         read_files(table_files(str(tmp_path)), ["age", "score"])
     frame.to_csv(tmp_path / "d.csv")
-    with pytest.raises(ValueError, match="pass Parquet or CSV alone"):
+    with pytest.raises(ValueError, match="pass either Parquet or CSV files, not both"):
         table_files(str(tmp_path / "*"))
 
 

@@ -1,5 +1,5 @@
-"""Predictors under parity among people of equal controls: what is limited, and what fit and predict
-take.
+"""Predictors under parity among people with the same controls: what is limited, and what fit and
+predict take.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def test_the_gap_among_people_of_equal_controls_is_limited(aim):
     choice = model.choice_
     assert choice.met
     assert choice.gaps["age"].value <= 0.31 * choice.unconstrained["age"].value
-    assert "along age among people of equal job goes" in str(choice)
-    assert "among people of equal job" in repr(model.frontier_)
+    assert "along age among people with the same job goes" in str(choice)
+    assert "among people with the same job" in repr(model.frontier_)
     new, _, age = people(4000, 1)
     outputs = model.predict_proba(new[[*NUMBERS]], control_features=new["job"])[:, 1]
     free = model.at(None).predict_proba(new[[*NUMBERS]], control_features=new["job"])[:, 1]
@@ -231,7 +231,7 @@ def test_curves_of_a_stratum_in_which_s_has_one_value_are_zero():
         expected += abs(frame.groupby("s")["f"].transform("mean") - frame["f"].mean()).sum() / 90
     assert curves.largest(curves.functions.T @ f) == approx(expected)
     alone = replace(sample, s=strata[:, None] * 1.0)
-    with pytest.raises(ValueError, match="is constant among people with equal control_features"):
+    with pytest.raises(ValueError, match="is constant among people with the same control_features"):
         Constraint.fit(alone, 0, "all")
 
 
@@ -248,7 +248,7 @@ def test_controls_among_the_columns_of_x_are_not_passed_again(fitted):
     assert scores[:5] == approx(named.predict_proba(NUMBERS.assign(more=1.0)[:5]))
     assert named.models_[0][0].n_features_in_ == 4
     assert fitted.models_[0][0].n_features_in_ == 6  # and saw the strata
-    with pytest.raises(ValueError, match="people of equal job, which X lacks: pass control_f"):
+    with pytest.raises(ValueError, match="people with the same job, which X lacks: pass control_f"):
         fitted.predict(NUMBERS)
     with pytest.raises(ValueError, match="with different values"):
         classifier().fit(
@@ -275,7 +275,7 @@ def test_new_missing_and_rare_controls_have_the_common_coefficients(fitted):
 def test_strata_are_said_to_be_joined():
     rare = JOB.where(JOB.index > 10, "pope")
     with pytest.warns(
-        JoinedStrataWarning, match="1 small group of equal job was joined into 'other'"
+        JoinedStrataWarning, match="1 small group with the same job was joined into 'other'"
     ):
         model = classifier().fit(NUMBERS, Y, sensitive_features=AGE, control_features=rare)
     assert model.strata_.rows[-1] == 11
@@ -306,7 +306,7 @@ def test_a_report_has_one_interval_of_a_gap_and_counts_its_own_rows():
     assert joined.endswith("'other', which has 5 rows.")
     assert within.strata["other"].rows == 5
     page = render(report)
-    assert "gaps among people of equal job" in page
+    assert "gaps among people with the same job" in page
     assert "within control groups" not in page
 
 

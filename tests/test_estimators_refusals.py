@@ -248,8 +248,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: fitted(network(penalty=HSIC(condition="positive")), y=k % 3),
     ),
     (
-        "early stopping needs rows with S both for training and held out: pass more rows, or turn"
-        " it off.",
+        "early stopping needs rows with S in both the training and the held-out part: pass more"
+        " rows, or turn it off.",
         lambda: fitted(
             network(training=Training(epochs=1, early_stopping=True)),
             s=np.where(k < 2, AGE, np.nan),

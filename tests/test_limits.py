@@ -89,10 +89,10 @@ def test_a_limit_means_what_the_page_says(limit: Any, meant: list[Limit]):
     assert parse_limits(limit, LIMITABLE) == tuple(meant)
 
 
-FORMS = "pass a number, a share such as '50%', or a text such as 'gdp <= 0.05'."
+FORMS = "pass a number, a share such as '50%', or a string such as 'gdp <= 0.05'."
 KINDS = (
-    "pass a number, a share such as '50%', a text such as 'gdp <= 0.05', a dictionary of these by"
-    " attribute, or None."
+    "pass a number, a share such as '50%', a string such as 'gdp <= 0.05', a dictionary of these"
+    " keyed by attribute, or None."
 )
 
 
@@ -104,7 +104,7 @@ KINDS = (
         (
             {"age": {"hours": 0.1}},
             TypeError,
-            "limit names an attribute within 'age'; pass one dictionary, by attribute.",
+            "limit contains a nested dictionary for 'age'; pass one dictionary keyed by attribute.",
         ),
         (-0.1, ValueError, "the limit of gdp is -0.1; pass a number of 0 or more."),
         (math.nan, ValueError, "the limit of gdp is nan; pass a number of 0 or more."),

@@ -344,7 +344,7 @@ def test_a_function_is_passed_again(tmp_path: Path):
         load(tmp_path / "model")
     again = saved_and_loaded(model, tmp_path, estimator=probability)
     assert again.models_ == [[probability]]
-    with pytest.raises(ValueError, match="scores of its synthetic rows differ"):
+    with pytest.raises(ValueError, match="scores of its synthetic rows have changed"):
         load(tmp_path / "model", estimator=lambda rows: probability(rows) / 2)
 
 
@@ -442,6 +442,6 @@ def test_only_fitted_models_are_saved_and_nothing_is_left_of_a_failure(tmp_path:
         save(nn.Linear(1, 1), tmp_path / "model")
     model = fitted(ParityClassifier(cv=2))
     model.other_ = 1
-    with pytest.raises(TypeError, match="other_ of the ParityClassifier has no place in a file"):
+    with pytest.raises(TypeError, match="other_ of the ParityClassifier cannot be stored"):
         save(model, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

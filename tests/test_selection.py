@@ -415,7 +415,7 @@ REFUSED = [
             Mixed(),
             {"validation": (X40, Y40, S40), "groups": np.arange(40)},
             ValueError,
-            "fourth part",
+            "fourth element",
         ),
         (Mixed(), {"sensitive_features": None}, ValueError, "no dependence to limit"),
         (Mixed(), {"scoring": r2_score}, ValueError, "scoring"),

@@ -207,7 +207,8 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         lambda: independence.permutation_test(Z, S, groups=k[1:]),
     ),
     (
-        "no two groups have the same number of rows, so none can be exchanged. Keep fewer rows.",
+        "no two groups have the same number of rows, so none can be exchanged. Drop rows so"
+        " that some groups have equal sizes.",
         lambda: independence.permutation_test(Z, S, groups=k > 10),
     ),
     (FLAT, lambda: independence.hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0))),

@@ -740,7 +740,7 @@ def test_every_kind_of_frame_becomes_the_same(convert: str):
 def test_a_frame_of_dask_says_how_it_becomes_a_table():
     dask = pytest.importorskip("dask.dataframe")
     frame = dask.from_pandas(people(), npartitions=1)
-    told = r"^X is a DataFrame of dask; pass X\.compute\(\)\.$"
+    told = r"^X is a dask DataFrame; pass X\.compute\(\)\.$"
     with pytest.raises(TypeError, match=told):
         ParityClassifier().fit(frame, people()["age"], sensitive_features=people()["age"])
 

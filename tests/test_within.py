@@ -1,4 +1,6 @@
-"""Gaps among people of equal controls: their definition, error, test, and place in an audit."""
+"""Gaps among people with the same controls: their definition, error, test, and place in an
+audit.
+"""
 
 import re
 from dataclasses import replace
@@ -256,7 +258,7 @@ def test_an_audit_has_both_gaps_and_their_difference(people, audited):
         assert change.interval.low <= number.value - rows[change.key].value <= change.interval.high
         assert change.reduction is None
     assert str(within) == (
-        f"Among people of equal job the gap is {within['gdp'].value:.3g}; over all people"
+        f"Among people with the same job the gap is {within['gdp'].value:.3g}; over all people"
         f" {rows['gdp'].value:.3g}."
     )
     verdicts = [(check.among, check.key, check.verdict) for check in audited.limits]
@@ -315,7 +317,7 @@ def test_remarks_say_what_was_cut_and_joined(people):
     result = audit(people["score"], people["age"], control_features=controls, settings=QUICK)
     remarks = " ".join(result.context.remarks)
     assert "hours is numeric and was cut into 5 bins" in remarks
-    assert "small groups of equal hours and job were joined into 'other'" in remarks
+    assert "small groups with the same hours and job were joined into 'other'" in remarks
     assert "1 row has no value of hours and job" in remarks
     assert len(result["age"].all_rows.within.strata) == 21
 
@@ -335,7 +337,7 @@ def gaps_phrase(gap, whole):
     numbers = (gap.value, *gap.interval, whole.value, *whole.interval)
     shown = [format_estimate(number) for number in numbers]
     return (
-        "Among people of equal job the gap is {} ({} to {}); over all people it is {} ({} to {})"
+        "Among people with the same job the gap is {} ({} to {}); over all people it is {} ({} to {})"
     ).format(*shown)
 
 
@@ -395,7 +397,7 @@ def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
     assert said.split("; over")[1].replace(" it is ", " the gap is ") in first
     limits = [limit_sentence(check, audited) for check in audited.limits]
     assert limits[1].startswith(
-        "The limit of 0.3 is kept: the gap along age among people of equal job is"
+        "The limit of 0.3 is kept: the gap along age among people with the same job is"
     )
 
 
@@ -473,7 +475,7 @@ def test_no_stratum_is_called_the_worst_where_no_curve_moves():
 def test_no_group_stands_out_where_none_is_significant(people):
     flat = audit(people["hours"], people["age"], control_features=people["job"], settings=QUICK)
     said = closing_lines(Report(flat))["equal"]
-    assert said.endswith("No single group of equal job stands out.")
+    assert said.endswith("No single group with the same job stands out.")
     assert "is not significant" in said
 
 

@@ -89,7 +89,7 @@ def paired_matrices(*arrays: tuple[Any, str]) -> tuple[np.ndarray, ...]:
 
 
 def require_same_lengths(lengths: Mapping[str, int]) -> None:
-    """Raise unless all arrays, by their names, have the same number of rows."""
+    """Raise unless all arrays, keyed by name, have the same number of rows."""
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
         raise ValueError(
@@ -251,7 +251,9 @@ def integer_seed(random_state: RandomState) -> int:
 
 
 def numpy_generator(random_state: RandomState) -> np.random.Generator:
-    """Return a NumPy generator: a given one, or a new one at :func:`integer_seed` the state."""
+    """Return a NumPy generator: a given one, or a new one seeded by :func:`integer_seed` of the
+    state.
+    """
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.default_rng(integer_seed(random_state))
@@ -322,7 +324,8 @@ def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
         )
     if kind in "mM":
         return TypeError(
-            f"{name} holds dates ({dtype}); convert it to a number such as days since a reference."
+            f"{name} holds dates ({dtype}); convert it to a number such as days since a reference"
+            " date."
         )
     return TypeError(
         f"{name} has dtype {dtype}; convert it to float64 first, for instance with astype(float)."
@@ -342,7 +345,7 @@ def _from_frame(x: Any, name: str) -> np.ndarray:
 
 
 def _column(column: Any, name: str) -> np.ndarray:
-    """Return a Series of pandas as an array; NaN for missing values."""
+    """Return a pandas Series as an array; NaN for missing values."""
     dtype = column.dtype
     if dtype.kind not in "biuf":
         raise _not_numeric(dtype, name, column)

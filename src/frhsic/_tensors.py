@@ -101,8 +101,8 @@ def resolve_device(device: torch.device | str | None) -> torch.device:
 
 
 def generator(random_state: RandomState) -> torch.Generator:
-    """Return a torch generator on the CPU: a given one, or a new one at
-    :func:`frhsic._arrays.integer_seed` the state.
+    """Return a torch generator on the CPU: a given one, or a new one seeded by
+    :func:`frhsic._arrays.integer_seed` of the state.
     """
     if isinstance(random_state, torch.Generator):
         return random_state

@@ -294,7 +294,7 @@ def _unfitted(
         return dict(heads)
     if isinstance(heads, str) or not heads or any(name not in HEADS for name in heads):
         raise ValueError(
-            f"heads={heads!r}; pass names among {', '.join(HEADS)}, or a mapping to estimators."
+            f"heads={heads!r}; pass names from {', '.join(HEADS)}, or a mapping to estimators."
         )
     models = _classifiers(seed) if task == "classification" else _regressors(seed)
     return {name: models[name] for name in heads}

@@ -64,8 +64,8 @@ def held_out_rows(
     held[both] = place[both] < share * len(place)
     if held.all() or not held.any():
         raise ValueError(
-            "no split respects both groups and order: every group has its earlier or its later "
-            "rows on one side only."
+            "no split respects both groups and order: none keeps groups together and also "
+            "separates earlier from later rows."
         )
     return np.flatnonzero(~later & ~held[group]), np.flatnonzero(later & held[group])
 

@@ -44,9 +44,9 @@ def parse_audit_limits(limit: LimitLike) -> tuple[Limit, ...]:
     for parsed in limits:
         if parsed.is_aim:
             raise ValueError(
-                f"the limit {parsed} is an aim for a fit. An audit needs an earlier one to compare"
-                " with (--against; since in Python), a number such as 0.05, or 'gdp <= 10% of base"
-                " rate'."
+                f"the limit {parsed} is a target for a fit. An audit needs an earlier one to"
+                " compare with (--against; since in Python), a number such as 0.05, or"
+                " 'gdp <= 10% of base rate'."
             )
     return limits
 
@@ -82,8 +82,8 @@ def _check_limit(
     number = _limited_number(audit, limit, attribute)
     if number is None or number.interval is None:
         raise ValueError(
-            f"the limit of {limit.name} cannot be checked for {attribute}: it was not computed, or"
-            " too few rows have the favourable outcome; a limit of within needs control_features."
+            f"the limit on {limit.name} cannot be checked for {attribute}: it was not computed, or"
+            " too few rows have the favourable outcome; a limit on within needs control_features."
         )
     most = largest_value(limit.measure, audit.subject)
     if not base and limit.value >= most:

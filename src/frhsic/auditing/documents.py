@@ -52,7 +52,7 @@ class Document:
         if version != expected:
             raise ValueError(
                 f"the document's format is {version!r}; this version reads {expected}. "
-                "Make it again from the data, or read it with the version that wrote it."
+                "Recreate it from the data, or read it with the version that wrote it."
             )
         try:
             document: Self = _convert(cls, fields)
@@ -97,17 +97,19 @@ def _require_ranges(part: Any) -> None:
     if isinstance(part, dict):
         _require_ranges(list(part.values()))
     if isinstance(part, float) and not math.isfinite(part):
-        raise ValueError(f"the document has the number {part}")
+        raise ValueError(f"the document contains the number {part}")
     if not dataclasses.is_dataclass(part):
         return
     fields = vars(part)
     _require_ranges(list(fields.values()))
     if isinstance(part, Interval) and part.low > part.high:
-        raise ValueError(f"the document has an interval from {part.low:g} to {part.high:g}")
+        raise ValueError(
+            f"the document contains an invalid interval from {part.low:g} to {part.high:g}"
+        )
     for name, value in fields.items():
         kind = fields.get("key", name) if name == "value" else name
         if not isinstance(value, (int, float)):
             continue
         negative = kind in CHANCE_FIELDS | COUNT_FIELDS | SHARE_KEYS | SIZE_KEYS and value < 0
         if negative or (kind in CHANCE_FIELDS | SHARE_KEYS and value > 1):
-            raise ValueError(f"the document has the {kind} {value:g}")
+            raise ValueError(f"the document contains an invalid {kind}, {value:g}")

@@ -71,15 +71,15 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     shared = [a.name for a in audit.attributes if a.name in {b.name for b in earlier.attributes}]
     if not shared:
         names = ", ".join(a.name for a in earlier.attributes)
-        raise ValueError(f"the earlier audit is of {names}, and none of these is audited now.")
+        raise ValueError(f"the earlier audit covers {names}, none of which is audited now.")
     same = audit.subject.law == earlier.subject.law and all(
         audit[name].law == earlier[name].law for name in shared
     )
     files = [document.context.origin.get("data") for document in (audit, earlier)]
     if same or (files[0] is not None and files[0] == files[1]):
         raise ValueError(
-            "both audits are of the same rows; an earlier audit is of other rows, such as last"
-            " month's."
+            "both audits cover the same rows; the earlier audit must cover different rows, such"
+            " as last month's."
         )
     changes = list(_changes(audit, earlier, shared))
     adjusted = holm([change.pvalue for change in changes])

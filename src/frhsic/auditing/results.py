@@ -52,7 +52,7 @@ LIMITED = (
     "squared_distance_correlation",
 )
 # The same numbers as limits name them, also among the rows with the favourable outcome, and gaps
-# among people of equal controls.
+# among people with the same controls.
 LIMITABLE = (
     *LIMITED,
     *(measure_name(key, "favourable") for key in LIMITED),
@@ -355,7 +355,7 @@ class Within(Keyed):
     >>> quick = Settings(fast=True, resamples=99)
     >>> result = audit(0.3 + 0.2 * (job == "nurse"), age, control_features=job, settings=quick)
     >>> print(result["s"].all_rows.within)
-    Among people of equal control the gap is 0; over all people 0.0529.
+    Among people with the same control the gap is 0; over all people 0.0529.
     """
 
     label: str
@@ -367,8 +367,8 @@ class Within(Keyed):
     def __str__(self) -> str:
         change = self.differences[0]
         return (
-            f"Among people of equal {self.label} the gap is {figure(change.after)}; over all people"
-            f" {figure(change.before)}."
+            f"Among people with the same {self.label} the gap is {figure(change.after)}; over all"
+            f" people {figure(change.before)}."
         )
 
     @property

@@ -150,7 +150,7 @@ def audit(
     limits = parse_audit_limits(limit)
     if y is None and any(parsed.among == "favourable" for parsed in limits):
         raise ValueError(
-            "a limit of eo is about the rows with the favourable outcome; pass the target as well"
+            "a limit on eo applies to the rows with the favourable outcome; pass the target as well"
             " (y, or --target)."
         )
     names = {"positive": positive, "favourable": favourable}
@@ -509,8 +509,8 @@ def _one_score(values: np.ndarray) -> np.ndarray:
         return values
     if columns > 2:
         raise ValueError(
-            f"the representation has {columns} columns between 0 and 1 whose rows sum to 1, as"
-            " predict_proba gives them for as many classes. Pass the column of one class as"
+            f"the representation has {columns} columns between 0 and 1 whose rows sum to 1, like"
+            f" the output of predict_proba for {columns} classes. Pass the column of one class as"
             " scores. If it is a representation, leave one column out, since it follows from the"
             " others."
         )

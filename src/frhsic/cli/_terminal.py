@@ -94,7 +94,7 @@ def _parse_limit_text(text: str, attributes: Sequence[str], measures: Sequence[s
     if name in attributes:
         return {name: _parse_limit_text(limit, (), measures)}
     raise ValueError(
-        f"--limit names {name!r}, which is neither a --sensitive nor a measure."
+        f"--limit names {name!r}, which is neither a --sensitive column nor a measure."
         f"{did_you_mean(name, [*attributes, *measures])}"
     )
 

@@ -81,9 +81,9 @@ class _Options:
         Option(
             help=(
                 'Limit, such as gdp=0.05 or "gdp=10% of base rate"; eo=0.05 among rows with the'
-                " favourable outcome; within=0.05 among people with equal --control; age=0.05 for"
-                " one of several attributes; 50% of the gap of --against. The report says whether"
-                " it is kept, and the exit code is 1 if it is not. May be repeated."
+                " favourable outcome; within=0.05 among people with the same --control; age=0.05"
+                " for one of several attributes; 50% of the gap of --against. The report says"
+                " whether it is kept, and the exit code is 1 if it is not. May be repeated."
             )
         ),
     ] = None
@@ -241,7 +241,9 @@ def _check_options(options: _Options, files: dict[str, Path]) -> Audit | None:
     else:
         parse_limits(options.limits, LIMITABLE)
     if options.score is None and not options.embedding and options.model is None:
-        raise ValueError("pass what to audit: --score COLUMN, --embedding PATTERN or --model FILE.")
+        raise ValueError(
+            "specify what to audit: --score COLUMN, --embedding PATTERN or --model FILE."
+        )
     if options.model is not None and (options.score is not None or options.embedding):
         raise ValueError(
             "--model has its own scores and representation; leave out --score and --embedding."
@@ -258,7 +260,7 @@ def _check_options(options: _Options, files: dict[str, Path]) -> Audit | None:
         return Audit.from_json(options.against.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"--against {str(options.against)!r} is not an audit that can be read: {error}"
+            f"--against {str(options.against)!r} cannot be read as an audit: {error}"
         ) from None
 
 
@@ -508,8 +510,8 @@ def _scheduled(
     if any(value is not None for value in unused):
         raise ValueError(
             "--model, --groups, --row-weights, --delimiter, --decimal, --encoding and --date-format"
-            " are not used with --scheduler: it reads scores from Parquet and takes rows as"
-            " independent and equal. Audit a file without --scheduler."
+            " are not used with --scheduler: it reads scores from Parquet and treats rows as"
+            " independent and equally weighted. Audit a file without --scheduler."
         )
     assert options.scheduler is not None
     paths = table_files(str(options.table))

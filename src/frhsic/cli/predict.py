@@ -153,7 +153,7 @@ def _part_files(table: Path, folder: Path) -> dict[Path, Path]:
     names = [f"{part.stem}.csv" for part in parts]
     if folder.is_file() or (not folder.exists() and folder.suffix):
         raise ValueError(
-            f"{str(table)!r} stands for {len(parts)} files, and --out is {str(folder)!r}; pass a"
+            f"{str(table)!r} matches {len(parts)} files, and --out is {str(folder)!r}; pass a"
             " folder, such as -o scores/."
         )
     if len({*names}) < len(names):
@@ -288,8 +288,8 @@ class Served:
                     outputs = self.outputs(frame, file)
                 if taken := [name for name in kept if name in outputs]:
                     raise ValueError(
-                        f"--keep {taken[0]}: a column of this name is written; rename it in"
-                        f" {file.path.name}."
+                        f"--keep {taken[0]}: the output already has a column of this name; rename"
+                        f" it in {file.path.name}."
                     )
                 self.count_labels(outputs)
                 copies = frame[kept]
@@ -412,8 +412,8 @@ class Served:
                     levels = quote_names([str(level) for level in known[name][:5]])
                     etc = ", ..." if len(known[name]) > 5 else ""
                     raise ValueError(
-                        f"{total:,} of {rows:,} {note} In training it held {levels}{etc}: write it"
-                        " so, or train a model on such rows."
+                        f"{total:,} of {rows:,} {note} In training it contained {levels}{etc}:"
+                        " write it the same way, or train a model on such rows."
                     )
                 notes.append(f"{total:,} {note}")
         return notes

@@ -222,7 +222,9 @@ def train(
         from frhsic.parity.limits import parse_limits
 
         if scheduler is not None and serve is not None:
-            raise ValueError("--serve works on one machine; leave it or --scheduler out.")
+            raise ValueError(
+                "--serve works on one machine; leave out either --serve or --scheduler."
+            )
         required = _terminal.parse_limit(require or [], columns.sensitive, LIMITABLE)
         parse_limits(required, LIMITABLE)  # raises before anything is read
         if statements.threshold is not None and recipe.aim == "decision":
@@ -415,7 +417,7 @@ def scheduled(
     if columns.order is not None or any(value is not None for value in vars(reading).values()):
         raise ValueError(
             "--split-by, --delimiter, --decimal, --encoding, --date-format and --missing are not"
-            " used with --scheduler: it reads columns with types, such as those of Parquet."
+            " used with --scheduler: it needs typed columns, as in Parquet."
         )
     paths = table_files(str(columns.table))
     roles = columns.roles
@@ -456,8 +458,8 @@ def fit_and_report(
     table: Path | None = None,
     required: LimitLike = None,
 ) -> tuple[Any, Report]:
-    """Fit on a part of the rows and report on the others; return the model, with its file path set,
-    and the report.
+    """Fit on a part of the rows and report on the others; return the model, with the schema of its
+    file, and the report.
     """
     import pandas as pd
 
@@ -518,7 +520,9 @@ def report_fit(
     table: Path | None,
     required: LimitLike,
 ) -> tuple[Any, Report]:
-    """Report on the held-out rows; return the model, with its file path set, and the report."""
+    """Report on the held-out rows; return the model, with the schema of its file, and the
+    report.
+    """
     import pandas as pd
 
     from frhsic.estimators import JoinedStrataWarning, UnlabelledRowsWarning, UnmetLimitWarning

@@ -1,6 +1,6 @@
-"""Load datasets by name: what the file of each holds as features, target and sensitive attribute.
-
-``catalogue.toml`` says what is known of each, names of columns, and what is left out.
+"""Load datasets by name: the features, target and sensitive attribute of each file.
+``catalogue.toml`` contains the description of each dataset, the names of columns, and what is left
+out.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Content:
 
 
 def _read_plain(facts: Facts, data: bytes) -> Content:
-    """Return a table whose columns are taken as they come."""
+    """Return a table with unchanged columns."""
     options: Any = facts.get("read", {})
     frame = pd.DataFrame(pd.read_csv(BytesIO(data), **options))
     y: Any = frame[facts["target"]]
@@ -292,7 +292,7 @@ def unpack_acs(archive: bytes) -> bytes:
 
 
 def check_acs(data: bytes) -> None:
-    """Raise ValueError unless the bytes are the whole table, in its order."""
+    """Raise ValueError unless the data are the complete table in its original order."""
     table = pd.read_csv(BytesIO(data), usecols=ACS_TABLE)[ACS_TABLE]
     if len(table) != ACS_ROWS:
         raise ValueError(
@@ -300,7 +300,9 @@ def check_acs(data: bytes) -> None:
         )
     known = table.iloc[ACS["known_rows"]].to_numpy("<i8").tobytes()
     if hashlib.sha256(known).hexdigest() != ACS["known_sha256"]:
-        raise ValueError("the table has the right length but not the rows that are known of it")
+        raise ValueError(
+            "the table has the right number of rows, but their contents are not as expected"
+        )
 
 
 READERS: dict[str, Callable[[Facts, bytes], Content]] = {
@@ -411,7 +413,7 @@ def load_dataset(name: str) -> Dataset:
 
 
 def make_dataset(described: Entry, obtained: Obtained, content: Content) -> Dataset:
-    """Return the dataset that the content of a file is."""
+    """Return the dataset from the content of a file."""
     return Dataset(
         name=described.name,
         X=encode_columns(content.frame, content.numeric, content.categorical),

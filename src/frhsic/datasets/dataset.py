@@ -131,7 +131,8 @@ class Dataset:
         """
         if not 1 <= n <= self.n:
             raise ValueError(
-                f"sample({n}) of {self.name}, which has {self.n} rows; ask for 1 to {self.n}."
+                f"cannot sample {n} of the {self.n} rows of {self.name}; pass a number from 1 to"
+                f" {self.n}."
             )
         return self.take(legacy_permutation(self.n, seed)[:n])
 

@@ -33,7 +33,7 @@ CONNECT_SECONDS = 3
 READ_SECONDS = 30
 PIP_SECONDS = 300
 LONGEST_REASON = 300
-"""Characters of an error's message at most."""
+"""Largest number of characters of an error message."""
 
 
 class DatasetUnavailableError(OSError):
@@ -60,11 +60,11 @@ class RawFile:
     name : str
         Name of the file in that folder; in FRHSIC_DATA also with ``.gz``.
     sha256 : tuple of str
-        Checksums of the uncompressed file; more than one where line ends differ.
+        Checksums of the uncompressed file; more than one if line ends differ.
     page : str
         Web page on which a person finds the file.
     url : str, optional
-        Official address; None where the owner offers other bytes.
+        Official address; None if the owner now offers a different file.
     wheel : (str, str), optional
         A wheel of the package index, such as "aif360==0.2.0", and the file's path in it. The wheel
         is read as a zip file and never installed.
@@ -74,7 +74,7 @@ class RawFile:
         Name of the archive at the official address, if that is not the file itself; `unpack` turns
         its bytes into those of the file. Also accepted in the folder.
     check : callable, optional
-        Replaces the checksum where none is known; raises ValueError with the reason.
+        Replaces the checksum if none is known; raises ValueError with the reason.
     """
 
     folder: str
@@ -196,7 +196,7 @@ def _local_places() -> list[tuple[str, Path]]:
 
 
 def _present(files: Sequence[RawFile], base: Path) -> list[tuple[RawFile, Path]]:
-    """Return the files that a folder holds, as they are, compressed or in their archive."""
+    """Return the files in a folder: plain, compressed or in their archive."""
     present = []
     for file in files:
         for name in (file.name, f"{file.name}.gz", file.archive):
@@ -271,7 +271,7 @@ def _gunzip(data: bytes, limit: int) -> bytes:
     except zlib.error as error:
         raise ValueError(f"got {describe(data)} instead of a gzip file ({error})") from error
     if len(content) > limit:
-        raise ValueError(f"it unpacks to more than the {limit} bytes it may have")
+        raise ValueError(f"it unpacks to more than the {limit} bytes allowed")
     if not stream.eof:
         raise ValueError(f"the gzip file of {len(data)} bytes is truncated")
     return content
@@ -289,12 +289,12 @@ def zip_member(archive: bytes, member: str, limit: int) -> bytes:
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ValueError(f"got {describe(archive)} instead of a complete zip archive") from error
     if len(content) > limit:
-        raise ValueError(f"the member {member} is larger than the {limit} bytes it may have")
+        raise ValueError(f"the member {member} is larger than the {limit} bytes allowed")
     return content
 
 
 def describe(data: bytes) -> str:
-    """Say in words what some bytes are, for the message of a failed check.
+    """Describe some bytes, for the message of a failed check.
 
     Examples
     --------
@@ -316,7 +316,7 @@ def _short_message(error: BaseException) -> str:
 
 @contextmanager
 def _writing(file: RawFile) -> Iterator[Path]:
-    """Give the folder of a file in the cache, and say what to do where it cannot be written."""
+    """Yield the folder of a file in the cache; if it cannot be written, say what to do."""
     folder = cache_dir() / file.folder
     try:
         folder.mkdir(parents=True, exist_ok=True)

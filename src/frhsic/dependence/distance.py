@@ -39,7 +39,7 @@ def distance_covariance(
 
     Zero in the population exactly when Z and S are independent. The sample value is positive even
     then, of order :math:`n^{-1/2}`. Its square is four times HSIC under half-distance kernels. Use
-    it where no bandwidth should be chosen.
+    it if no bandwidth should be chosen.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def distance_covariance(
     Returns
     -------
     float or Tensor
-        A float; of tensors, 0-d in their dtype and differentiable once in z and s. Computed in
-        float64 and O(n) memory: by sorting in O(n log n) time if z and s have one column each and
-        need no gradient, otherwise by tiles in O(n²) time.
+        A float or, for tensors, a 0-d tensor in their dtype, differentiable once in z and s.
+        Computed in float64 and O(n) memory: by sorting in O(n log n) time if z and s have one
+        column each and need no gradient, otherwise by tiles in O(n²) time.
 
     Examples
     --------

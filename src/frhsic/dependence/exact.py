@@ -61,7 +61,7 @@ def hsic(
     Returns
     -------
     float or Tensor
-        A float; of tensors, a 0-d tensor in the wider dtype of the inputs. Sums are in float64;
+        A float or, for tensors, a 0-d tensor in the wider dtype of the inputs. Sums are in float64;
         those of float32 inputs and Gaussian kernels on a GPU with Triton are computed by the
         library's own kernels, with relative errors below 1e-5. Differentiable once, with respect to
         z and s, but not to the kernels' bandwidths.
@@ -126,7 +126,7 @@ def hsic_from_rows(
     *,
     unbiased: bool = False,
 ) -> Tensor:
-    """Return HSIC of rows that were checked, as a tensor."""
+    """Return HSIC of validated rows, as a tensor."""
     _arrays.require_varying(s, "s")
     kernels = (kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s"))
     # torch gives `apply` of its autograd functions no types

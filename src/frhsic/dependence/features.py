@@ -142,8 +142,8 @@ class FeatureEstimate:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
-    """Sums of random features over some rows; ``+`` joins parts of the data, whose features are the
-    same draw.
+    """Sums of random features over some rows; ``+`` merges parts of the data, whose features come
+    from the same draw.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class FeatureMaps:
         return reduce(add, (products(f, g) for f, g in self.chunks(z, s)))
 
     def chunks(self, z: Tensor, s: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the features of some rows at a time, of both variables: (rows, blocks, features per
+        """Yield the features of both variables in chunks of rows: (rows, blocks, features per
         block).
         """
         some_z = torch.split(z.detach().to(torch.float64), CHUNK_ROWS)

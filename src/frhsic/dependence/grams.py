@@ -1,10 +1,10 @@
-r"""HSIC of two Gram matrices that are held, and factors of those that are not.
+r"""HSIC of two Gram matrices in memory, and factors of larger ones.
 
 The functions of matrices are pure, batched over leading dimensions and safe under ``vmap``. Use
 them where Gram matrices :math:`K, L` of shape (..., n, n) fit in memory: mini-batches, permutation
 tests, eigenvalue bounds. For larger samples use :func:`frhsic.dependence.hsic`. Adding a constant
 to a kernel does not change HSIC, so `kernel.shifted` may be used in place of the kernel; it keeps
-more digits where the kernel is nearly constant.
+more digits if the kernel is nearly constant.
 """
 
 from __future__ import annotations
@@ -111,14 +111,14 @@ def hsic_unbiased_from_gram(k: Tensor, l: Tensor) -> Tensor:
 
 
 def hsic_weighted_from_gram(k: Tensor, l: Tensor, w: Tensor) -> Tensor:
-    r"""HSIC of the weighted empirical law :math:`\sum_i w_i \delta_{(z_i, s_i)}`.
+    r"""HSIC of the weighted empirical distribution :math:`\sum_i w_i \delta_{(z_i, s_i)}`.
 
     .. math:: \sum_{ij} w_i w_j K_{ij} L_{ij} - 2 \sum_i w_i (Kw)_i (Lw)_i + (w^\top K w)(w^\top L
         w).
 
-    The weights enter both the joint law and the product of its marginals, so the value is zero when
-    the weighted law is a product. With :math:`w_i = 1/n` it is :func:`hsic_biased_from_gram`. Rows
-    of weight zero are left out.
+    The weights are used in both the joint distribution and the product of its marginals, so the
+    value is zero when the weighted distribution is a product. With :math:`w_i = 1/n` it is
+    :func:`hsic_biased_from_gram`. Rows of weight zero are left out.
 
     Parameters
     ----------

@@ -52,18 +52,18 @@ def mutual_information(
     measure, and HSIC to train.
 
     With several columns the estimate is too low, since the nearest rows are far apart: where one of
-    d independent normal columns has 0.69 nats of information about s, it finds 0.69 of d = 1, 0.51
-    of 5 and 0.35 of 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. The default keeps five
-    components of eight, which loses more (0.30 and 0.40).
+    d independent normal columns has 0.69 nats of information about s, it finds 0.69 for d = 1, 0.51
+    for d = 5 and 0.35 for d = 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. The default
+    keeps five components of eight, which loses more (0.30 and 0.40).
 
     Parameters
     ----------
     z, s
         One row per observation. Every column is scaled to unit variance, ignoring outliers, which
-        changes the maximum norm but not the mutual information; constant columns are dropped. Of
-        more than five columns of z, the fewest principal components with 95 % of the variance of
-        the scaled columns are kept, at most five, since nearest neighbours are uninformative in
-        many dimensions. The mutual information of a projection is a lower bound of that of z.
+        changes the maximum norm but not the mutual information; constant columns are dropped. If z
+        has more than five columns, the fewest principal components with 95 % of the variance of the
+        scaled columns are kept, at most five, since nearest neighbours are uninformative in many
+        dimensions. The mutual information of a projection is a lower bound of that of z.
     n_neighbors
         The k of the formula: a smaller one has less bias, a larger one less variance.
     random_state
@@ -132,8 +132,8 @@ def principal_components(x: Matrix, *, least: int) -> Matrix:
 
 
 def ksg(z: Matrix, s: Matrix, n_neighbors: int, *, strict: bool) -> float:
-    """Return the estimate of the rows as they are; `strict` counts rows nearer than the k-th, not
-    those as near.
+    """Return the estimate for unscaled rows; `strict` counts only rows nearer than the k-th, not
+    those at the same distance.
     """
     joint = np.hstack([z, s])
     # the nearest is the row itself

@@ -44,15 +44,15 @@ def require_kernel(kernel: object, name: str) -> None:
 
 
 def recenter(x: Tensor, kernel: Kernel) -> Tensor:
-    """Return x at mean zero if HSIC and MMD under the kernel do not change by it: products then
-    keep more digits.
+    """Return x centred at zero if this leaves HSIC and MMD under the kernel unchanged: products
+    then keep more digits.
     """
     return x - x.detach().mean(dim=0) if kernel.centering_safe else x
 
 
 def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
-    """Return x in float64 and detached; at median zero if HSIC under the kernel does not change by
-    it.
+    """Return x in float64 and detached; shifted to median zero if this leaves HSIC under the kernel
+    unchanged.
     """
     x = x.detach().to(torch.float64)
     return x - x.median(dim=0).values if kernel.centering_safe else x

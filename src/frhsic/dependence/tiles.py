@@ -49,9 +49,8 @@ class Gram:
     kernel
         The kernel.
     shifted
-        Whether k − 1 is summed in place of k; centring removes the constant. This keeps digits
-        where the kernel is nearly constant, and only takes longer elsewhere (``expm1``, not
-        ``exp``).
+        Whether k − 1 is summed in place of k; centring removes the constant. This keeps digits if
+        the kernel is nearly constant, and otherwise only takes longer (``expm1``, not ``exp``).
     factor
         A matrix G of at most :data:`THIN` columns with :math:`K = GG^\top` up to rounding, or None.
         It exists in one dimension, for linear kernels and for few distinct values; sums then take
@@ -76,7 +75,7 @@ class Gram:
 
     @classmethod
     def without_factor(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
-        """Return the Gram matrix with tiles alone."""
+        """Return the Gram matrix without a factor."""
         return cls(x, kernel, is_nearly_constant(x, kernel), None, single)
 
     @property
@@ -122,8 +121,8 @@ def half_distances(x: Tensor, y: Tensor) -> Tensor:
     """Return the half-distance kernel of rows in float64, without a gradient.
 
     With several columns, one matrix product gives the squared distances, twelve times as fast as
-    subtraction. Where little is left of the squared lengths, which costs digits, rows are
-    subtracted after all.
+    subtraction. If most of the squared lengths cancels, which costs digits, rows are subtracted
+    directly.
     """
     x_squares = x.square().sum(1)[:, None]
     y_squares = y.square().sum(1)
@@ -144,7 +143,7 @@ def exponents_of(x: Tensor, scale: float | Tensor) -> tuple[Tensor, Tensor] | No
     r"""Return A and B with :math:`(AB^\top)_{ij} = -\|x_i - x_j\|^2 / 2\sigma^2` for the scale
     :math:`\sigma`.
 
-    They save what every tile would prepare anew. None if an exponent of a row and the mean exceeds
+    They are shared by all tiles. None if an exponent of a row and the mean exceeds
     :data:`LARGEST_EXPONENT`: a product would then lose too many digits.
     """
     scaled = (x - x.mean(dim=0)) / scale
@@ -168,8 +167,8 @@ def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:
 def is_nearly_constant(x: Tensor, kernel: Kernel) -> bool:
     """Return whether to sum the kernel minus its offset, by ``expm1``, on the rows x.
 
-    ``expm1`` costs more than ``exp``. It keeps more digits only where the values differ by less
-    than a thousandth of the offset.
+    ``expm1`` costs more than ``exp``. It keeps more digits only if the values differ by less than a
+    thousandth of the offset.
     """
     some = x[:: max(1, len(x) // 128)]
     return kernel.offset > 0 and bool(kernel.shifted(some, some).std() < 1e-3 * kernel.offset)

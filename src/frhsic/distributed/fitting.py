@@ -139,7 +139,7 @@ def fit(
         classifies=is_classifier(model),
     )
     if taken := [name for name in controls if name in roles]:
-        raise ValueError(f"{taken[0]!r} is among control_features and has another role, too.")
+        raise ValueError(f"{taken[0]!r} is in control_features but also has another role.")
     if not columns.features:
         raise ValueError(
             "frame has no columns other than the named ones, so there are no features."

@@ -86,7 +86,7 @@ def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
         except OSError as error:
             raise ConnectionError(
                 f"no scheduler answers at {address} within {timeout:g} s; start one with dask"
-                " scheduler, check address and firewall, or pass local to use this machine."
+                " scheduler, check the address and the firewall, or pass local to use this machine."
             ) from error
         stack.enter_context(joblib.parallel_config(backend="dask"))
         yield client
@@ -110,8 +110,8 @@ def table_files(pattern: str) -> list[str]:
     endings = {Path(path).suffix.lower() for path in paths}
     if not (endings <= set(PARQUET) or endings <= set(TEXT)):
         raise ValueError(
-            f"{pattern!r} matches files that end in {', '.join(sorted(endings))}; pass Parquet or"
-            " CSV alone."
+            f"{pattern!r} matches files that end in {', '.join(sorted(endings))}; pass either"
+            " Parquet or CSV files, not both."
         )
     return paths
 

@@ -74,7 +74,7 @@ class FitSketch(NamedTuple):
         if missing:
             raise ValueError(
                 f"the target {target!r} is missing in {missing:,} of {self.rows:,} rows; drop these"
-                f" rows, frame.dropna(subset=[{target!r}])."
+                f" rows with frame.dropna(subset=[{target!r}])."
             )
         for name, column in self.columns.items():
             if len(column.kinds) > 1 and not column.kinds.keys() <= MIXED_KINDS:
@@ -221,7 +221,7 @@ def _coded(part: pd.DataFrame, target: str, table: dict[str, int], positive: boo
         codes = codes.fillna(0)  # of labels other than the positive one
     if codes.isna().any():
         raise ValueError(
-            f"{target!r} is {labels[codes.isna()].iloc[0]!r} in some row, a class that no row of"
-            " the report has. Merge rare classes, or pass --positive."
+            f"the class {labels[codes.isna()].iloc[0]!r} of {target!r} does not occur in the rows"
+            " held out for the report. Merge rare classes, or pass --positive."
         )
     return part.assign(**{target: codes.astype(np.int64)})

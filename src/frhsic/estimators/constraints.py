@@ -116,8 +116,8 @@ class Constraint:
             pairs = np.unique(np.column_stack([sample.strata[rows], s[rows]]), axis=0)
             if len(np.unique(pairs[:, 0])) == len(pairs):
                 raise ValueError(
-                    f"{name!r} is constant among people with equal control_features, so there is no"
-                    " gap to limit. Drop the control that determines it."
+                    f"{name!r} is constant among people with the same control_features, so there is"
+                    " no gap to limit. Drop the control that determines it."
                 )
         basis = SensitiveBasis.fit(s[rows], sample.row_weights(rows))
         return cls(attribute, among, basis, float(np.average(kept, weights=sample.weights)))

@@ -498,7 +498,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table = checked_table(self, X, first=False, sensitive_features=sensitive_features)
         if is_frame(X) and (others := {*map(str, X.columns)} - {*map(str, table.columns)}):
             raise ValueError(
-                f"X has columns that the fit did not have: {', '.join(sorted(others))}. They would"
+                f"X has columns that were not there in fit: {', '.join(sorted(others))}. They would"
                 " be missing from Z; drop them, or fit with them."
             )
         if not len(self.sensitive_names_in_):

@@ -39,8 +39,8 @@ def require_readable_columns(schema: Schema | None) -> None:
     if dates:
         raise ValueError(
             f"column {dates[0]!r} holds dates or durations, which ONNX cannot read. Convert it to a"
-            " number before fit, such as days since a reference, or serve the file that frhsic.save"
-            " writes."
+            " number before fit, such as days since a reference date, or serve the file that"
+            " frhsic.save writes."
         )
 
 

@@ -253,7 +253,7 @@ class Frontier:
             for name, every in self.gaps.items()
         ]
         size = f"{self._yardstick} {values[0]:.3g} to {values[-1]:.3g}"
-        among = "" if self.controls is None else f" among people of equal {self.controls}"
+        among = "" if self.controls is None else f" among people with the same {self.controls}"
         return f"<Frontier of {len(values)} trade-offs{among}: {', '.join([*gaps, size])}>"
 
     def _repr_html_(self) -> str:
@@ -463,7 +463,7 @@ class Choice:
         return card([str(self)])
 
     def __str__(self) -> str:
-        among = "" if self.controls is None else f" among people of equal {self.controls}"
+        among = "" if self.controls is None else f" among people with the same {self.controls}"
         parts = [
             f"the gap along {name}{among} goes from {self.unconstrained[name]} to {gap}"
             for name, gap in self.gaps.items()

@@ -222,8 +222,7 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
         library = type(values).__module__.split(".")[0]
         if library in ELSEWHERE:
             raise TypeError(
-                f"{name} is a {type(values).__name__} of {library}; pass"
-                f" {name}.{ELSEWHERE[library]}."
+                f"{name} is a {library} {type(values).__name__}; pass {name}.{ELSEWHERE[library]}."
             )
     X = table_of_rows(X)
     _arrays.require_same_rows(*given)

@@ -457,8 +457,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 held_out[draw.choice(rows, int(HELD_OUT * len(rows) + 0.5), replace=False)] = True
         if not known[held_out].any() or not known[~held_out].any():
             raise ValueError(
-                "early stopping needs rows with S both for training and held out: pass more rows,"
-                " or turn it off."
+                "early stopping needs rows with S in both the training and the held-out part: pass"
+                " more rows, or turn it off."
             )
         return held_out
 

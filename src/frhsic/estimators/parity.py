@@ -426,8 +426,8 @@ class ParityEstimator(ParityModel, ABC):
             return None
         if control_features is None and not self._controls_among(X):
             raise ValueError(
-                f"this model compares people of equal {self.strata_.label}, which X lacks: pass"
-                f" control_features.{ROUTING}"
+                f"this model compares people with the same {self.strata_.label}, which X lacks:"
+                f" pass control_features.{ROUTING}"
             )
         codes: np.ndarray = self.strata_.codes(
             self._controls(X) if control_features is None else control_features

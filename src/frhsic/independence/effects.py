@@ -10,9 +10,9 @@ linear in :math:`\theta` along one direction:
 At :math:`\theta = 0` they are the exact moments over permutations. For weak dependence the slope is
 :math:`k = 4 \lambda_Z \lambda_S / n`, where :math:`\lambda_Z` is :math:`\operatorname{tr} \tilde
 K^3` divided by :math:`n \operatorname{tr} \tilde K^2`, a typical eigenvalue; for strong dependence
-it comes from the influence of each row. A shifted gamma has these cumulants, and an interval holds
-each :math:`\theta` under which the observed value lies in neither tail. `benchmarks/laws.py
---of hsic` counts the coverage.
+it comes from the influence of each row. A shifted gamma has these cumulants, and an interval
+contains each :math:`\theta` under which the observed value lies in neither tail.
+`benchmarks/laws.py --of hsic` measures the coverage.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Effect:
 
 @dataclass(frozen=True)
 class _Law:
-    """Law of the estimate at each population value: its variance and third cumulant at zero, and
-    their slope.
+    """Distribution of the estimate at each population value: its variance and third cumulant at
+    zero, and their slope.
     """
 
     variance: float
@@ -70,7 +70,7 @@ class _Law:
     slope: float
 
     def parameters(self, at: float) -> tuple[float, float, float]:
-        """Return shape, scale and start of the law if the population value is `at`."""
+        """Return shape, scale and location of the distribution if the population value is `at`."""
         deviation = math.sqrt(self.variance + self.slope * at)
         return pearson_parameters(
             at, deviation, (self.third + 1.5 * self.slope**2 * at) / deviation**3
@@ -114,7 +114,7 @@ class _Law:
 
 
 def hsic_effect(pair: Pair, confidence: float) -> Effect:
-    """:func:`~frhsic.independence.hsic_interval` of matrices that other statistics use as well."""
+    """:func:`~frhsic.independence.hsic_interval` of Gram matrices shared with other statistics."""
     _require_variation(pair)
     value = pair.unbiased
     law = _law(pair, value, pair.influence, 1.0)
@@ -133,8 +133,8 @@ def normalized_effect(pair: Pair, confidence: float) -> Effect:
 
 
 def _normalized_law(pair: Pair) -> tuple[float, _Law] | None:
-    """Return the ratio of unbiased estimates and its law; None if a variance under a kernel is
-    estimated as zero.
+    """Return the ratio of unbiased estimates and its distribution; None if a variance under a
+    kernel is estimated as zero.
     """
     (zz, influence_z), (ss, influence_s) = pair.own
     of_z, of_s = pair.invariants
@@ -156,7 +156,7 @@ def _require_variation(pair: Pair) -> None:
 
 
 def _law(pair: Pair, value: float, influence: np.ndarray, scale: float) -> _Law:
-    """Return the law of HSIC divided by `scale`, of which `value` is the estimate."""
+    """Return the distribution of HSIC divided by `scale`, of which `value` is the estimate."""
     n = pair.n
     _, variance = pair.permutation_mean_variance()
     variance = variance / scale**2

@@ -28,8 +28,8 @@ from frhsic.independence.moments import is_degenerate, pearson_tail, permutation
 
 @dataclass(frozen=True, eq=False)
 class FeatureMoments:
-    """Products of features of z and of s with each other, and with themselves; ``+`` joins parts of
-    the data.
+    """Products of features of z and of s with each other, and with themselves; ``+`` merges parts
+    of the data.
     """
 
     cross: FeatureSums
@@ -69,7 +69,7 @@ def feature_test(maps: FeatureMaps, moments: FeatureMoments) -> FeatureTest:
 
     Mean and variance are those over permutations, without the part of the variance that is smaller
     by a factor n. The third cumulant is that of the limit, :math:`8 \operatorname{tr} C_z^3
-    \operatorname{tr} C_s^3 / n^3`. For some thousand rows or more.
+    \operatorname{tr} C_s^3 / n^3`. Use it with thousands of rows or more.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def gamma_test(
     from n = 50 on (measured levels: docs/evidence/tests_evidence.md). Use it by default: it is
     fast, takes any kernel and O(n) memory. Time is O(n²) above 2,048 rows, where one trace of the
     third moment is estimated to 1 or 2 % from 16 random vectors of a fixed seed, and O(n³) below.
-    Where the level must be exact use :func:`~frhsic.independence.permutation_test`.
+    If the level must be exact, use :func:`~frhsic.independence.permutation_test`.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def gamma_test(
 
 
 def gamma_test_from_pair(pair: Pair, level: float) -> IndependenceResult:
-    """:func:`gamma_test` of Gram matrices that other statistics use as well."""
+    """:func:`gamma_test` of Gram matrices shared with other statistics."""
     mean, variance = pair.permutation_mean_variance()
     pvalue = 1.0
     threshold = mean

@@ -22,8 +22,8 @@ from frhsic.kernels import HalfDistance, Kernel, default_gaussian
 
 @dataclass(frozen=True, eq=False)
 class GramPair(Pair):
-    """The Gram matrices of z and s on the same rows, the sums of one pass over the pairs, the rules
-    of bandwidths.
+    """The Gram matrices of z and s on the same rows, the sums of one pass over the pairs, and the
+    rules that chose the bandwidths.
     """
 
     k: Gram
@@ -102,7 +102,9 @@ def law_pair(
 def law_pair_from_rows(
     z: Tensor, s: Tensor, kernel_z: Kernel | None, kernel_s: Kernel | None
 ) -> Pair:
-    """:func:`law_pair` of rows that were checked; distances of two single columns are sorted."""
+    """:func:`law_pair` of validated rows; if both variables have one column, distances are computed
+    by sorting.
+    """
     half = isinstance(kernel_z, HalfDistance) and isinstance(kernel_s, HalfDistance)
     if half and z.shape[1] == s.shape[1] == 1:
         return ColumnPair.from_values(_tensors.column_values(z), _tensors.column_values(s))
@@ -119,7 +121,7 @@ def gram_pair(
     device: torch.device | str | None = None,
     least: int = 6,
 ) -> GramPair:
-    """Check the inputs of a test of permutations and return their Gram matrices."""
+    """Check the inputs of a permutation test and return their Gram matrices."""
     z, s = paired_rows(z, s, where=where, device=device, least=least, what="a test of independence")
     return _gram_pair(z, s, kernel_z, kernel_s, third=False)
 

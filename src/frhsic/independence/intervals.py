@@ -25,10 +25,10 @@ def hsic_interval(
 ) -> Effect:
     r"""Unbiased HSIC with an interval, from its approximate distribution at each population value.
 
-    The interval holds each :math:`\theta \ge 0` with :math:`P_\theta(\hat\theta \ge v)` and
+    The interval contains each :math:`\theta \ge 0` with :math:`P_\theta(\hat\theta \ge v)` and
     :math:`P_\theta(\hat\theta \le v)` at least :math:`\alpha/2`, where v is the observed value. It
-    is widened to hold v, which is negative about half the time under independence; the upper end is
-    never below that of v = 0.
+    is widened to include v, which is negative about half the time under independence; the upper end
+    is never below that of v = 0.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ class IndependenceResult:
         The kernels on Z and on S as text, with their bandwidths.
     bandwidth_rules
         For Z and S: ``"given"``, or for kernels left out ``"median distance"``, or ``"median of the
-        non-zero distances"`` where half or more of the pairs coincide.
+        non-zero distances"`` if half or more of the pairs coincide.
     effect_size
         Normalized HSIC, :math:`\mathrm{HSIC}(z, s) / \sqrt{\mathrm{HSIC}(z, z)\,\mathrm{HSIC}(s,
         s)}`, in [0, 1]. It does not grow with n. Under independence it is positive; compare it with

@@ -135,7 +135,8 @@ def _cluster_labels(clusters: Any, where: Any, n: int) -> Tensor:
     _, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     if len(np.unique(sizes)) == len(sizes):
         raise ValueError(
-            "no two groups have the same number of rows, so none can be exchanged. Keep fewer rows."
+            "no two groups have the same number of rows, so none can be exchanged. Drop rows so"
+            " that some groups have equal sizes."
         )
     return torch.from_numpy(numbers.ravel().astype(np.int64))
 

@@ -1,5 +1,5 @@
 """The gap of one column of scores: soft signs of its local means, the estimate that they give, its
-error, and draws of it where the mean does not depend on s.
+standard error, and draws of it under independence.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Signs:
     Attributes
     ----------
     shrinkage
-        Share of the steps from means over more people to the local means that is left out of the
-        means whose signs are taken; 0 for the signs of the local means themselves.
+        How far the means whose signs are taken are shrunk from the local means towards means over
+        more people, as a share; 0 for the signs of the local means themselves.
     mean
         These means.
     error
@@ -68,8 +68,7 @@ class Signs:
     gap
         The estimate, in the unit of the scores.
     slope
-        What a unit of the score of a row at each node adds to the gap, times the weight of all
-        rows.
+        Derivative of the gap in the score of a row at each node, times the weight of all rows.
     """
 
     shrinkage: float
@@ -83,9 +82,9 @@ class Signs:
 class ColumnGap:
     """The gap of one column of scores, from its local means.
 
-    The signs of means over more people are more certain, where the mean score does not change
-    faster. `signs` are as coarse as the scores allow, and give the value and the lower end; `fine`
-    are those of the local means themselves. The upper end is the higher of those that both give.
+    The signs of means over more people are more certain if the mean score does not change faster.
+    `signs` are as coarse as the scores allow, and give the value and the lower end; `fine` are
+    those of the local means themselves. The upper end is the higher one of the two.
 
     Attributes
     ----------
@@ -96,9 +95,9 @@ class ColumnGap:
     most
         Its largest possible value.
     drawn
-        What was computed of random draws, so that they are drawn once; by what it is of.
+        Results computed from random draws, keyed by kind, so that each is drawn only once.
     more_variance
-        What is added to the variance, where the shares of the nodes are known by other rows.
+        Addition to the variance if the shares of the nodes are known from other rows.
     """
 
     def __init__(self, sums: CenteredSums, windows: Windows, number: int = 0) -> None:
@@ -124,7 +123,7 @@ class ColumnGap:
         return self._signs(0.0)
 
     def standardized_gap(self) -> ColumnGap:
-        """Return the gap in standard deviations of the scores; what was drawn is used again."""
+        """Return the gap in standard deviations of the scores; random draws are reused."""
         scaled = copy(self)
         scaled.standardize = True
         scaled.scale = math.sqrt(self.sums.variance)
@@ -170,7 +169,7 @@ class ColumnGap:
         return np.asarray(self.shares @ (soft * mean - steepness * covariance))
 
     def noise_statistics(self, mean: Array, wide: Array) -> Array:
-        """Return the estimate of each column of drawn noise, whose signs are as coarse as it
+        """Return the estimate of each column of drawn noise, with signs as coarse as the noise
         allows.
         """
         return self.statistic(mean, wide, self.means.shrinkage(mean, wide))
@@ -178,7 +177,7 @@ class ColumnGap:
     def null(self, options: GapOptions) -> Array:
         """Return values of random draws whose mean does not depend on s.
 
-        Their spread is an estimate, so that they have the tails of Student's t. The seed is that of
+        Because their spread is an estimate, they have the tails of Student's t. The seed is that of
         :meth:`uncertain_variance`, with which they are never compared.
         """
         if options not in self.drawn:
@@ -188,9 +187,7 @@ class ColumnGap:
         return np.asarray(self.drawn[options] / self.scale)
 
     def estimates(self, options: GapOptions) -> tuple[GapEstimate, GapEstimate]:
-        """Return what the lower end, and what the upper end is made of, in the unit of the
-        scores.
-        """
+        """Return the components of the lower and of the upper end, in the unit of the scores."""
         fine = self._estimate(self.fine_signs, options)
         lost = wrong_sign_loss(self.shares, self.fine_signs)
         return self._estimate(self.signs, options), replace(fine, lost=lost)
@@ -218,7 +215,7 @@ class ColumnGap:
         )
 
     def uncertain_variance(self, signs: Signs, options: GapOptions) -> float:
-        """Return what uncertain signs add to the variance of the gap."""
+        """Return the addition to the variance of the gap due to uncertain signs."""
         key = signs.shrinkage, options
         if key not in self.drawn:
             near = np.abs(signs.mean) <= UNCERTAIN * signs.error
@@ -235,8 +232,8 @@ class ColumnGap:
 
 
 def soft_signs(mean: Array, error: Array) -> tuple[Array, Array]:
-    """Return the soft signs of means with some standard errors, and their slopes; a sign far from 0
-    is certain.
+    """Return the soft signs of means, given their standard errors, and their derivatives; the sign
+    of a mean far from 0 is certain.
     """
     softness = np.maximum(SOFTNESS * error, TINY)
     x = np.clip(mean / softness, -40, 40)
@@ -251,9 +248,7 @@ def chi_factor(freedom: float, options: GapOptions) -> Array:
 
 
 def wrong_sign_loss(shares: Array, signs: Signs) -> float:
-    """Return a bound on what the statistic loses in expectation where the sign of the gap is
-    uncertain.
-    """
+    """Return a bound on the expected loss of the statistic due to uncertain signs of the curve."""
     spread = math.sqrt(1 + SOFTNESS**2)
     size = np.abs(signs.mean) / np.maximum(signs.error, TINY)
     worst = np.clip(WORST * spread, np.maximum(size - UNCERTAIN, 0), size + UNCERTAIN)
@@ -263,7 +258,7 @@ def wrong_sign_loss(shares: Array, signs: Signs) -> float:
 def stratified_covariance(
     sums: ScoreSums, cells: Cells, whole: ColumnGap, within: ColumnGap
 ) -> float:
-    """Return the covariance of the gap of all rows and of that within strata."""
+    """Return the covariance of the gap of all rows and the gap within strata."""
     cell = np.arange(len(sums.rows))
     size = len(cells.starts)
     slope = _slopes(sums, cells, whole)
@@ -279,8 +274,8 @@ def stratified_covariance(
 
 
 def strata_part(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> float:
-    """Return the part of the gap of all rows that lies between strata: that of the mean scores of
-    their strata, with the same signs.
+    """Return the between-strata part of the gap of all rows: the gap in stratum means, with the
+    same signs.
     """
     apart = np.repeat(sums.stratum_means - sums.mean, len(cells.starts))
     weight = sums.powers[0, 0]
@@ -288,13 +283,13 @@ def strata_part(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> float:
 
 
 def _slopes(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> Array:
-    """Return the slopes of the gap of all rows in the cells of each stratum."""
+    """Return the derivatives of the gap of all rows in the cells of each stratum."""
     cell = np.arange(len(sums.rows)) % len(cells.starts)
     return np.asarray(whole.signs.slope[np.searchsorted(cells.nodes, cell, side="right") - 1])
 
 
 def column_from_sums(sums: ScoreSums, cells: Cells) -> ColumnGap:
-    """Return the gap of rows that are known by their sums; within strata, if these have any."""
+    """Return the gap computed from sums over rows; within strata, if there are any."""
     nodes = sums.group_sums(cells.stratum_nodes if sums.strata > 1 else cells.nodes)
     return ColumnGap(nodes, Windows(nodes))
 
@@ -305,9 +300,7 @@ def column_gaps(
     cells: Cells | None = None,
     windows: Windows | None = None,
 ) -> list[ColumnGap]:
-    """Return the gap of each column of scores; cells and windows of the same rows can be used
-    again.
-    """
+    """Return the gap of each column of scores; cells and windows of the same rows can be reused."""
     if cells is None:
         cells = Cells.from_rows(rows)
     nodes = cells.stratum_nodes if cells.strata else cells.nodes

@@ -111,8 +111,8 @@ def gdp_curve(
     -----
     The ends are those of Student's t with a correction for the skewness of the scores in all bins
     together (Johnson, 1978; Hall, 1992), or those of Clopper and Pearson (1934) for 0/1 decisions,
-    at the confidence :math:`(1 - \alpha)^{1/G}` for G bins (Šidák). Where scores have heavy tails,
-    a bin borrows from the variance of all bins. Means of bins have no smoothing bias.
+    at the confidence :math:`(1 - \alpha)^{1/G}` for G bins (Šidák). If scores have heavy tails, the
+    variance of a bin is combined with that of all bins. Means of bins have no smoothing bias.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def gdp_curve(
 
 
 def curve_from_sums(sums: ScoreSums, cells: Cells, confidence: float) -> ParityCurve:
-    """:func:`gdp_curve` of rows that are known by their sums."""
+    """:func:`gdp_curve` computed from sums over rows."""
     _arrays.require_fraction(confidence, "confidence")
     bins = sums.group_sums(cells.bins)
     overall = sums.mean
@@ -180,8 +180,8 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
     """Return how far the ends of Student's t lie below and above the means of bins, corrected for
     the skewness of all bins together (Johnson, 1978; Hall, 1992); infinite for one row.
 
-    Where scores have heavy tails, the variance of a bin is no less than its mean with that of all
-    bins, each weighted by its degrees of freedom; those of the latter are fewer, the more the
+    If scores have heavy tails, the variance of a bin is at least the average of its own and the
+    pooled variance, weighted by degrees of freedom; the pooled one has fewer, the more the
     variances differ between bins.
     """
     weight = sums.counts

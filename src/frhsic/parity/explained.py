@@ -1,4 +1,6 @@
-"""The share of the variance of scores that s explains, which sees changes that GDP averages out."""
+"""The share of the variance of scores that s explains, which detects changes that GDP averages
+out.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from frhsic.parity.sums import TINY
 
 LEAST_RATIO_ROWS = 8
 TRUSTED_ROWS = 250
-"""Rows below which an oscillation of the mean between neighbouring rows need not show."""
+"""With fewer rows, an oscillation of the mean between neighbouring rows may go unnoticed."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class CorrelationRatio:
     standard_error
         Standard error of the value.
     trusted
-        False where most values of s occur once and there are fewer than 250 rows: a mean that
-        oscillates between neighbouring rows would not show, and the interval would miss it.
+        False if most values of s occur once and there are fewer than 250 rows: the interval would
+        miss a mean that oscillates between neighbouring rows.
     n
         Number of rows.
     confidence
@@ -80,18 +82,19 @@ def correlation_ratio(
     -------
     CorrelationRatio
         The share as `value` and ``float(...)``, its `standard_error` and `interval`. `trusted` is
-        False where most values of s occur once and there are fewer than 250 rows: the interval
-        would miss a mean that oscillates between neighbouring rows.
+        False if most values of s occur once and there are fewer than 250 rows: the interval would
+        miss a mean that oscillates between neighbouring rows.
 
     Notes
     -----
-    The variance within a value of s is that of its rows. Where a value has one row, it is estimated
+    The variance within a value of s is that of its rows. For a value with one row, it is estimated
     by differences from the rows next to it, :math:`(f_{(i)} - f_{(i+1)})^2 / 2` (von Neumann). The
-    interval is that of the normal distribution; neighbouring differences are correlated, and its
-    standard error allows for it. A mean that moves between neighbours lowers the estimate; the
-    upper end is raised by half of what rows two apart differ more than neighbours. An oscillation
-    with fewer than about ten rows is not covered. If most values of s are repeated, the variance of
-    the estimate falls with the share, and the interval is solved for it.
+    interval is that of the normal distribution; neighbouring differences are correlated, and the
+    standard error takes this into account. A mean that changes between neighbours lowers the
+    estimate; the upper end is raised by half of the difference between rows two apart and
+    neighbours. An oscillation with fewer than about ten rows is not covered. If most values of s
+    are repeated, the variance of the estimate falls with the share, and the interval takes this
+    into account.
 
     References
     ----------
@@ -111,7 +114,7 @@ def correlation_ratio(
 
 
 def ratio_from_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
-    """:func:`correlation_ratio` of rows that were checked."""
+    """:func:`correlation_ratio` of validated rows."""
     _arrays.require_rows(len(rows.s), LEAST_RATIO_ROWS, "the share of variance that s explains")
     weights = rows.weights
     f = rows.scores[:, 0] - weighted_mean(weights, rows.scores[:, 0])

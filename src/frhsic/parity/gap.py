@@ -16,10 +16,9 @@ Steps from rows to a gap, with the shapes of intermediate results:
 :func:`largest_gap`                  `ParityResult`              the largest over the columns
 ===================================  ==========================  ================================
 
-A node is a value of s, or several neighbouring ones where there are many.
-:class:`.ranks.RankGap` has a column for each distinct decile, nine at most, the decisions there,
-and stands for their mean over the deciles.
-``docs/intervals.md`` derives each step.
+A node is a value of s, or several neighbouring ones if there are many. :class:`.ranks.RankGap` has
+a column of decisions for each distinct decile, nine at most, and represents their mean over the
+deciles. ``docs/intervals.md`` derives each step.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class ParityResult:
     seed
         Seed that reproduces the result.
     controls
-        The strata, for a gap among people with equal controls.
+        The strata, for a gap among people with the same controls.
 
     Examples
     --------
@@ -113,7 +112,9 @@ class ParityResult:
     def _repr_html_(self) -> str:
         over = f", over the nearest {percent(self.resolution)} of people" if self.resolution else ""
         ends = f"{percent(self.confidence)} confidence, {self.n:,} rows{over}"
-        among = "" if self.controls is None else f" among people of equal {self.controls.label}"
+        among = (
+            "" if self.controls is None else f" among people with the same {self.controls.label}"
+        )
         size = f"gap{among} {figure(self.value)}"
         if self.pvalue == self.pvalue:  # else there were no draws
             gap = format_interval(self.value, *self.interval)
@@ -187,24 +188,24 @@ def gdp(
     ranges of equal weight.
 
     The sign is estimated by the soft sign :math:`g = 2\Phi(2x) - 1`, where x is the mean over the
-    people nearby, less the overall mean, in standard errors. These are four times as many people,
-    as far as their means do not differ from the local ones by more than noise (James and Stein).
-    Each local mean m adds :math:`g m` minus the covariance of the two due to noise, so that its
-    expectation is :math:`m\,E g` (Stein's identity): zero where the mean does not depend on s, and
+    people nearby, minus the overall mean, in standard errors. These are up to four times as many
+    people, provided that their means differ from the local ones by no more than noise (James and
+    Stein). Each local mean m adds :math:`g m` minus the covariance of the two due to noise, so that
+    its expectation is :math:`m\,E g` (Stein's identity): zero if the mean does not depend on s, and
     never more than the gap. The upper end is the higher of two: one with these signs, one with the
     signs of the local means.
 
     The interval is that of Student's t, with few degrees of freedom if a few rows dominate, with
-    corrections (`frhsic.parity.interval.CORRECTIONS`): skewness (Hall, 1992); what uncertain signs
-    take away from the estimate; and, where one of two decisions is rare, the largest gap
-    :math:`2\mu(1 - \mu)` that its rate allows (Clopper and Pearson, 1934). With several columns the
-    error probability is divided among them (Bonferroni).
+    corrections (`frhsic.parity.interval.CORRECTIONS`): skewness (Hall, 1992); the loss due to
+    uncertain signs; and, if one of two decisions is rare, the largest gap :math:`2\mu(1 - \mu)`
+    that its rate allows (Clopper and Pearson, 1934). With several columns the error probability is
+    divided among them (Bonferroni).
 
     The p-value is based on random draws whose mean does not vary with s and whose sums over the
     values of s have the spread and skewness of the scores nearby (with clusters, random multiples
     of their sums). Beyond the draws an exponential tail is fitted, so that every level can be
-    reached. The lower end of the interval is above 0 exactly where the p-value is at most one minus
-    the confidence.
+    reached. The lower end of the interval is above 0 if and only if the p-value is at most one
+    minus the confidence.
 
     References
     ----------
@@ -219,8 +220,8 @@ def gdp(
     >>> round(float(result), 4)
     0.15
 
-    Nurses have higher scores than cooks and are older; among people of equal occupation age does
-    not matter.
+    Nurses have higher scores than cooks and are older; among people with the same occupation age
+    does not matter.
 
     >>> job = ["cook"] * 80 + ["nurse"] * 80
     >>> age = [30.0] * 60 + [50.0] * 20 + [30.0] * 20 + [50.0] * 60
@@ -258,7 +259,7 @@ def standardized_gdp(
 
     It does not change when the scores are shifted or scaled, whereas :func:`gdp` falls when the
     scores shrink. It is at most one. The standard deviation divides by n and uses the rows that
-    `where` keeps; the standard error allows for it (delta method).
+    `where` keeps; the standard error takes it into account (delta method).
 
     Parameters
     ----------
@@ -293,7 +294,8 @@ def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> floa
     y_true
         Ignored; part of the signature of metrics.
     y_pred
-        Probabilities, decisions 0/1, or predictions. With several columns, the largest gap counts.
+        Probabilities, decisions 0/1, or predictions. With several columns, the largest gap is
+        returned.
     sensitive_features
         One or several numeric attributes.
 
@@ -350,8 +352,8 @@ def rank_gap(
     where :math:`q_k` is the k-th decile of the scores, the smallest score that at least a share
     k/10 of the rows does not exceed. Deciles that coincide count as often as they occur; a decile
     that no score exceeds counts zero. Zero in the population when the score is independent of s. It
-    depends on the order of the scores alone, so no strictly increasing map of them, such as a logit
-    or a contraction towards one half, changes it. Compare models by it at equal AUC.
+    depends only on the order of the scores, so strictly increasing maps of them, such as a logit or
+    a contraction towards one half, don't change it. Compare models by it at equal AUC.
 
     Parameters
     ----------
@@ -364,9 +366,10 @@ def rank_gap(
 
     Notes
     -----
-    Each of the nine gaps is estimated as in :func:`gdp`; `per_column` of the result holds them. The
-    standard error allows for estimated deciles: moving a decile moves the gap by the mean sign of
-    the rows near it. The interval is corrected as there, but not for rare decisions.
+    Each of the nine gaps is estimated as in :func:`gdp`; `per_column` of the result contains them.
+    The standard error takes into account that deciles are estimated: moving a decile moves the gap
+    by the mean sign of the rows near it. The interval is corrected as there, but not for rare
+    decisions.
 
     Examples
     --------
@@ -385,8 +388,8 @@ def rank_gap(
 def gap_of_rows(
     rows: ScoreRows, options: GapOptions, *, ranks: bool = False, resolution: float | None = None
 ) -> ParityResult:
-    """Return :func:`gdp`, or :func:`rank_gap`, of rows that were checked, within their strata if
-    they have any.
+    """Return :func:`gdp`, or :func:`rank_gap`, of validated rows, within their strata if they have
+    any.
     """
     if not ranks:
         return largest_gap(column_gaps(rows, resolution), options)
@@ -407,12 +410,12 @@ def gaps_by_column(
     resamples: int = GAP_RESAMPLES,
     random_state: _arrays.RandomState = 0,
 ) -> list[ParityResult]:
-    """Return :func:`gdp` (or :func:`rank_gap`) of each column of scores alone, without the test of
-    no gap.
+    """Return :func:`gdp` (or :func:`rank_gap`) of each column of scores, without the test of no
+    gap.
 
     The columns share their windows and their random numbers, so that many scores of the same rows
-    cost little more than one; `strata` has the number of the stratum of each row.
-    `expected_under_independence` and `pvalue` are NaN, and no test moves the lower end.
+    cost little more than one; `strata` has the stratum of each row. `expected_under_independence`
+    and `pvalue` are NaN, and no test moves the lower end.
     """
     rows = check_rows(scores, s, None, sample_weight, groups, strata)
     options = GapOptions(confidence, resamples, _arrays.integer_seed(random_state), test=False)
@@ -432,8 +435,8 @@ def gaps_by_column(
 
 
 def largest_gap(columns: Sequence[ColumnGap | RankGap], options: GapOptions) -> ParityResult:
-    """Return the largest gap of some columns with its interval and its test, which
-    :func:`.intervals.agreed_low` lets the lower end agree with.
+    """Return the largest gap of some columns with its interval and its test, with which
+    :func:`.intervals.agreed_low` makes the lower end consistent.
     """
     largest = columns[int(np.argmax([column.value for column in columns]))]
     result = ParityResult(
@@ -482,11 +485,10 @@ def tail_share(null: Array, value: float) -> float:
     r"""Return the p-value of a value: the share of draws that reach it, the sample included.
 
     If fewer than ten of B draws reach it, the largest k = B/10 give the tail beyond the next one.
-    Their excesses count as exponential, with an unknown mean that is estimated by
-    :math:`\bar x`. The chance of an excess x is then :math:`(1 + x / k \bar x)^{-k}`, which is
-    :math:`e^{-x / \bar x}` for many draws, and the p-value :math:`\frac{k + 1}{B + 1}` times that.
-    Normal draws have lighter tails than that, those of Student's t with few degrees of freedom
-    heavier ones.
+    Their excesses count as exponential, with an unknown mean that is estimated by :math:`\bar x`.
+    The probability of an excess x is then :math:`(1 + x / k \bar x)^{-k}`, which is :math:`e^{-x /
+    \bar x}` for many draws, and the p-value :math:`\frac{k + 1}{B + 1}` times that. Normal draws
+    have lighter tails than that, those of Student's t with few degrees of freedom heavier ones.
     """
     draws = len(null)
     count = int((null >= value).sum())

@@ -1,9 +1,10 @@
-"""How the interval of a gap is made of an estimate: the ends by Student's t, moved by corrections.
+"""How the interval of a gap is computed from an estimate: the ends of Student's t, moved by
+corrections.
 
 ``GapEstimate → student_ends → CORRECTIONS, one after another → Ends``, each of single numbers. A
-correction is a function that moves the ends; what it is for and by how much it moves them is in its
-docstring. ``benchmarks/corrections.py`` counts what each is worth, ``benchmarks/laws.py`` how often
-intervals hold the truth, and ``docs/intervals.md`` derives them.
+correction is a function that moves the ends; its docstring says why and by how much.
+``benchmarks/corrections.py`` measures the effect of each, ``benchmarks/laws.py`` how often
+intervals cover the truth, and ``docs/intervals.md`` derives them.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ class GapEstimate:
     freedom
         Degrees of freedom of the standard error.
     lost
-        Bound on what uncertain signs take away from the estimate, in expectation; 0 for the
-        estimate that gives the lower end, whose upper end counts if it is the higher one.
+        Bound on the expected loss of the estimate due to uncertain signs; 0 for the estimate that
+        gives the lower end, whose upper end is used if it is higher.
     decisions
-        The sums of 0/1 decisions, whose rate limits their gap; None for other scores and for ranks.
+        The sums of 0/1 decisions, whose rate bounds their gap; None for other scores and for ranks.
     """
 
     value: float
@@ -70,7 +71,7 @@ def student_ends(estimate: GapEstimate, tail: float) -> Ends:
 
 def skewness(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
     """Move the end of the longer tail out by γ(2q² + 1)/6 standard errors, at most 1.5 q: the mean
-    of skewed scores errs more often on that side.
+    of skewed scores is wrong more often on that side.
     """
     quantile = _t_quantile(estimate, tail)
     below, above = skewed_reach(estimate.error, estimate.skewness, quantile)
@@ -93,15 +94,15 @@ def _t_quantile(estimate: GapEstimate, tail: float) -> float:
 
 
 def uncertain_signs(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
-    """Raise the upper end by what the estimate may lack in expectation where the sign of a local
-    mean is uncertain.
+    """Raise the upper end by the largest expected loss of the estimate due to uncertain signs of
+    local means.
     """
     return Ends(ends.low, ends.high + estimate.lost)
 
 
 def decision_rates(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
-    """Raise the upper end to the largest gap 2μ(1 - μ) of 0/1 decisions if few are of the rarer
-    kind, which show no gap, else lower it to this gap.
+    """Raise the upper end to the largest gap 2μ(1 - μ) of 0/1 decisions if there are few of the
+    rarer kind, so that no gap can show; otherwise lower it to this gap.
 
     μ is the upper end of Clopper and Pearson (1934) of the rarer rate; rows of a cluster count as
     one.
@@ -120,7 +121,7 @@ def decision_rates(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
 
 
 CORRECTIONS = (skewness, uncertain_signs, decision_rates)
-"""What is done to the ends, in this order."""
+"""The corrections of the ends, in this order."""
 
 
 def corrected_ends(

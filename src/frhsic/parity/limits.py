@@ -2,15 +2,15 @@
 
 ================================  =============================================================
 ``0.05``                          a bound: the upper end of the gap's interval is at most 0.05
-``"50%"``                         an aim: at most half of the gap without a limit
-``0``                             an aim: the least gap
+``"50%"``                         a target: at most half of the gap without a limit
+``0``                             a target: the smallest gap
 ``None``                          no limit
-``{"age": 0.05, "hours": None}``  limits by attribute
-``"rank_gap <= 0.05"``            a measure by name, where there are several
-``"within <= 0.05"``              the gap among people of equal controls
+``{"age": 0.05, "hours": None}``  limits keyed by attribute
+``"rank_gap <= 0.05"``            a measure by name, if there are several
+``"within <= 0.05"``              the gap among people with the same controls
 ``"gdp <= 10% of base rate"``     a share of the base rate in place of the gap
-``"decision_ratio >= 0.8"``       a least value
-``["50%", "eo <= 0.05"]``         several, all of which must be kept
+``"decision_ratio >= 0.8"``       a lower bound
+``["50%", "eo <= 0.05"]``         several, all of which must be met
 ================================  =============================================================
 """
 
@@ -52,7 +52,7 @@ class Limit:
     Attributes
     ----------
     value
-        The bound in the unit of the measure, or a share if `base` says of what.
+        The bound in the unit of the measure, or a share of `base`.
     measure
         Key of the number, such as ``"gdp"``.
     among
@@ -78,7 +78,9 @@ class Limit:
 
     @property
     def is_aim(self) -> bool:
-        """Whether it is a target for the estimate: a share of the gap, or 0 for the least gap."""
+        """Whether it is a target for the estimate: a share of the gap, or 0 for the smallest
+        gap.
+        """
         return self.base == "gap" or self.value == 0
 
     @property
@@ -92,7 +94,7 @@ class Limit:
         return f"{100 * self.value:.10g}%{' of base rate' if self.base == 'base rate' else ''}"
 
     def bound(self, gap: float, base_rate: float | None = None) -> float:
-        """Return the limit as a number, given the gap and base rate that it may be a share of."""
+        """Return the limit as a number, given the gap and base rate that a share may refer to."""
         if self.base == "gap":
             return self.value * gap
         if self.base == "base rate":
@@ -106,11 +108,11 @@ class Limit:
 
 
 def rows_to_settle(rows: int, value: float, end: float, limit: float) -> int | None:
-    r"""Return about how many rows would show that an estimate keeps its limit,
+    r"""Return the approximate number of rows that would show that an estimate meets its limit,
     :math:`n \, ((e - v) / (l - v))^2`; None unless the estimate lies on the right side.
 
     The distance from the estimate v to the end e of its interval shrinks as :math:`1 / \sqrt n`, so
-    that with as many rows it ends at the limit l, if the estimate stays.
+    with that many rows it ends at the limit l, if the estimate stays the same.
 
     Examples
     --------
@@ -147,7 +149,7 @@ def parse_limits(limit: LimitLike, measures: Sequence[str]) -> tuple[Limit, ...]
     Parameters
     ----------
     limit
-        A number, a share, a text, a dictionary by attribute, a list of these, or None.
+        A number, a share, a string, a dictionary keyed by attribute, a list of these, or None.
     measures
         Names of the measures that can be limited here. Plain numbers and shares apply to the first.
 
@@ -174,8 +176,8 @@ def parse_limits(limit: LimitLike, measures: Sequence[str]) -> tuple[Limit, ...]
         return tuple(parsed for part in limit for parsed in parse_limits(part, measures))
     if isinstance(limit, bool) or not isinstance(limit, Real):
         raise TypeError(
-            f"limit is {limit!r}; pass a number, a share such as '50%', a text such as"
-            f" '{_example(measures[0])}', a dictionary of these by attribute, or None."
+            f"limit is {limit!r}; pass a number, a share such as '50%', a string such as"
+            f" '{_example(measures[0])}', a dictionary of these keyed by attribute, or None."
         )
     return (_make_limit(measures[0], float(limit), ""),)
 
@@ -183,7 +185,8 @@ def parse_limits(limit: LimitLike, measures: Sequence[str]) -> tuple[Limit, ...]
 def _set_attribute(limit: Limit, name: str) -> Limit:
     if limit.attribute is not None:
         raise TypeError(
-            f"limit names an attribute within {name!r}; pass one dictionary, by attribute."
+            f"limit contains a nested dictionary for {name!r}; pass one dictionary keyed by"
+            " attribute."
         )
     return replace(limit, attribute=name)
 
@@ -192,7 +195,7 @@ def _parse_text(text: str, measures: Sequence[str]) -> Limit:
     parts = _TEXT.fullmatch(text.strip())
     if parts is None:
         raise ValueError(
-            f"limit is {text!r}; pass a number, a share such as '50%', or a text such as"
+            f"limit is {text!r}; pass a number, a share such as '50%', or a string such as"
             f" '{_example(measures[0])}'."
         )
     name = parts["measure"] or measures[0]
@@ -220,7 +223,9 @@ def _parse_text(text: str, measures: Sequence[str]) -> Limit:
 
 
 def _make_limit(name: str, value: float, base: Any) -> Limit:
-    """Return a limit on a measure by the name that people write; raise if there is none such."""
+    """Return a limit on a measure given by the name in the text; raise if there is no such
+    measure.
+    """
     first, _, rest = name.partition(".")
     among: Any = next((key for key, prefix in PREFIXES.items() if first == prefix), "all")
     measure = name if among == "all" else rest or "gdp"

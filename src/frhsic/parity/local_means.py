@@ -1,10 +1,11 @@
 r"""Local means of scores along s, averaged over a fixed share of the people, and their noise.
 
-Everything starts from sums over the *nodes* (a value of s, or several neighbouring ones where there
-are many) and is a matrix or a vector over them:
+Everything is computed from sums over the *nodes* (a value of s, or several neighbouring ones if
+there are many), as a matrix or a vector over them:
 
-1. counts of rows → `Windows`: which people are averaged with those at each node;
-2. sums of scores → local means less that of all, or of the stratum, :math:`\hat m = D t`, shape
+1. counts of rows → `Windows`: the people who are averaged with those at each node;
+2. sums of scores → local means minus the mean of all, or of the stratum, :math:`\hat m = D t`,
+shape
    (nodes,);
 3. residuals about them → noise of the sums, of independent rows or of clusters;
 4. both → the variance of each local mean, and draws of all of them, shape (nodes, draws).
@@ -50,22 +51,21 @@ BORROWED_ROWS = 10.0
 
 
 class Windows:
-    """Which people are averaged with those at each node.
-
-    They are all of its stratum whose rank is within half a share of its own, a node in part where
-    only a part of its ranks is. A value of s with a larger share than that stands alone, and so do
-    all values if they are few (`FEW_VALUES`).
+    """The people who are averaged with those at each node: everyone in its stratum whose rank is
+    within half a share of its own; a node counts in part if only part of its ranks is. A value of s
+    with a larger share is not averaged with others, and no value is if there are few
+    (`FEW_VALUES`).
 
     Attributes
     ----------
     shares
-        Share of the people of each stratum who are averaged; 0 if every value of s stands alone.
+        Share of the people of each stratum who are averaged; 0 if no values of s are averaged.
     share
         The largest of these.
     weights
         Share of each node in each window, of shape (nodes, nodes).
     deviations
-        Matrix that gives local means less the mean of their stratum from the sums over the nodes.
+        Matrix that maps sums over the nodes to local means minus the mean of their stratum.
     """
 
     def __init__(self, sums: CenteredSums, share: float | None = None) -> None:
@@ -118,7 +118,7 @@ class Windows:
 
 
 def node_shares(counts: Array, share: float) -> Array:
-    """Return which part of each node lies within a share of the people about each node."""
+    """Return the part of each node that lies within a share of the people around each node."""
     ends = np.cumsum(counts) / counts.sum()
     starts = np.append(0.0, ends[:-1])
     middle = (starts + ends) / 2
@@ -131,9 +131,7 @@ def node_shares(counts: Array, share: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class RowNoise:
-    """Noise of the sums over nodes where rows are independent: variance and skewness of each
-    sum.
-    """
+    """Noise of the sums over nodes if rows are independent: variance and skewness of each sum."""
 
     variance: Array
     skewness: Array
@@ -149,8 +147,8 @@ class RowNoise:
 
 @dataclass(frozen=True, eq=False)
 class ClusterNoise:
-    """Noise of the sums over nodes where rows of a cluster belong together: what each cluster adds
-    to each sum, of shape (nodes, clusters).
+    """Noise of the sums over nodes if rows are clustered: the contribution of each cluster to each
+    sum, of shape (nodes, clusters).
     """
 
     parts: sparse.csr_matrix
@@ -165,12 +163,14 @@ class ClusterNoise:
         return np.asarray(((weights @ self.covariance) * weights).sum(axis=-1))
 
     def draw(self, random: np.random.Generator, draws: int) -> Array:
-        """Draw the sums, of shape (nodes, draws): what clusters add, times normal numbers."""
+        """Draw the sums, of shape (nodes, draws): contributions of clusters times normal
+        numbers.
+        """
         return np.asarray(self.parts @ random.standard_normal((self.parts.shape[1], draws)))
 
 
 class LocalMeans:
-    """Local means less the mean of their stratum at the nodes, of shape (nodes,), and their noise.
+    """Local means minus the mean of their stratum at the nodes, of shape (nodes,), and their noise.
 
     Attributes
     ----------
@@ -185,8 +185,8 @@ class LocalMeans:
     step_covariance
         Covariances of local means and steps.
     freedom
-        Degrees of freedom of the variances (Satterthwaite): few where few rows or clusters carry
-        them, because of their weights, their sizes or heavy tails of the scores.
+        Degrees of freedom of the variances (Satterthwaite): few if a few rows or clusters dominate,
+        because of their weights, their sizes or heavy tails of the scores.
     """
 
     def __init__(self, sums: CenteredSums, windows: Windows) -> None:
@@ -212,8 +212,8 @@ class LocalMeans:
     def variances(self, loads: Array, squared_loads: Array) -> Array:
         """Return the variances of weighted sums over the nodes, for each row of `loads`.
 
-        Rows of a cluster at several nodes widen them by what they share there; those that seem to
-        cancel each other count as independent.
+        Correlated rows of a cluster at several nodes increase them; rows that seem to cancel each
+        other count as independent.
         """
         variance = squared_loads @ self.rows.variance
         if isinstance(self.noise, RowNoise):
@@ -223,20 +223,22 @@ class LocalMeans:
         return np.asarray(variance * np.maximum(shared, 1))
 
     def draw(self, random: np.random.Generator, draws: int) -> tuple[Array, Array]:
-        """Draw the noise of the means, and of those over more people, of shape (nodes,
+        """Draw the noise of the local means, and of the means over more people, of shape (nodes,
         draws).
         """
         return self.means_from_sums(self.noise.draw(random, draws))
 
     def means_from_sums(self, sums: Array) -> tuple[Array, Array]:
-        """Return the means, and those over more people, of drawn sums over the nodes."""
+        """Return the local means, and the means over more people, computed from drawn sums over the
+        nodes.
+        """
         mean = self.scale * (self.windows.deviations @ sums)
         wide = self.scale * (self.windows.wide_deviations @ sums)
         return mean, wide
 
     def shrinkage(self, mean: Array, wide: Array) -> Array:
-        """Return which share of the steps from the means over more people is taken for noise, for
-        each column (James and Stein).
+        """Return the share of the steps from the means over more people that is treated as noise,
+        for each column (James and Stein).
         """
         step = mean - wide
         noise = float(self.sums.counts @ self.step_variance)
@@ -247,9 +249,9 @@ class LocalMeans:
     def _row_noise(self) -> RowNoise:
         """Return the noise of independent sums, each from the spread of the rows nearby.
 
-        Rows of a cluster at one node count as one. Heavy rows pull the local mean towards
-        themselves, so that their own residuals are small; the spread is therefore the larger of
-        those of persons and of their weights.
+        Rows of a cluster at one node count as one. Rows with large weights pull the local mean
+        towards themselves, so their own residuals are small; the spread is therefore the larger of
+        the unweighted and the weighted one.
         """
         sums = self.sums
         windows = self.windows

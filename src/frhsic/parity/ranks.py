@@ -24,12 +24,13 @@ from frhsic.parity.sums import TINY, Cells, ScoreSums
 TENTHS = np.arange(1, 10) / 10
 
 NEAR_DECILE = 0.05
-"""Rows whose rank is this close to a decile say how the gap changes with it."""
+"""Rows whose rank is this close to a decile determine how the gap changes with it."""
 
 
 @dataclass(frozen=True, eq=False)
 class DecidedRows:
-    """Rows with the decision of each threshold, or sums over such of one node and range of ranks.
+    """Rows with the decision of each threshold, or sums over such rows of one node and range of
+    ranks.
 
     Attributes
     ----------
@@ -46,7 +47,7 @@ class DecidedRows:
     powers
         Sums of the powers 1 to 3 of the weights, (3, rows).
     clusters
-        Number of the cluster of each row, or None if rows are independent.
+        Cluster of each row, or None if rows are independent.
     """
 
     decisions: Array
@@ -60,7 +61,7 @@ class DecidedRows:
 
 @dataclass(frozen=True, eq=False)
 class RankSums:
-    """Rows in ranges of their score, by cells of the attribute; ``+`` joins parts, whose rows are
+    """Rows in ranges of their score, by cells of the attribute; ``+`` merges parts, whose rows are
     independent.
 
     Attributes
@@ -75,7 +76,7 @@ class RankSums:
     low, high
         Smallest and largest value of the attribute in each cell.
     strata
-        Number of strata, each of which has as many of the cells.
+        Number of strata, each with the same number of cells.
     """
 
     edges: Array
@@ -123,7 +124,7 @@ class RankSums:
         return replace(self, powers=self.powers * scale ** np.arange(1, 5)[:, None, None])
 
     def score_sums(self, decided: Array, effective: float) -> ScoreSums:
-        """Return the sums of a decision, which each range has."""
+        """Return the sums of a decision, which is constant in each range."""
         mass = self.powers[0].sum(axis=0)
         center = float(mass @ decided / mass.sum())
         powers = np.stack([self.powers @ (decided - center) ** j for j in range(5)], axis=1)
@@ -177,8 +178,8 @@ class RankGap:
 
     @classmethod
     def from_sums(cls, sums: RankSums, deciles: Array, cells: Cells) -> RankGap:
-        """Return the gap of rows that are known by their sums, in ranges between which all deciles
-        are.
+        """Return the gap computed from sums over ranges of the score, whose edges include all
+        deciles.
         """
         sums = sums.scaled()
         thresholds, which = np.unique(deciles, return_inverse=True)
@@ -239,7 +240,7 @@ class RankGap:
     def _joint_noise(self, options: GapOptions) -> Array:
         """Draw sums over nodes for all decisions together, of shape (decisions, nodes, draws).
 
-        Where the score is independent of s, decisions have the same covariance at every node. Rows
+        If the score is independent of s, decisions have the same covariance at every node. Rows
         above the higher of two thresholds are above the lower one too: the product of both
         decisions is the first.
         """
@@ -256,14 +257,14 @@ class RankGap:
 
     def decision_root(self, rate: Array) -> Array:
         """Return a root of the covariance of the decisions of one row, of shape (decisions,
-        decisions), where the score is independent of s.
+        decisions), if the score is independent of s.
         """
         covariance = np.minimum.outer(rate, rate) - np.outer(rate, rate)
         values, vectors = np.linalg.eigh(covariance * self.columns[0].sums.bessel)
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
 
     def terms(self, signs: list[Signs]) -> Array:
-        """Return what each row adds to the gap, with what it adds by moving the deciles."""
+        """Return the contribution of each row to the gap, including its effect on the deciles."""
         rows = self.entries
         weights = rows.powers[0]
         n = float(weights.sum())
@@ -281,7 +282,7 @@ class RankGap:
         return np.asarray(weights * influence / n)
 
     def estimates(self, options: GapOptions) -> tuple[GapEstimate, GapEstimate]:
-        """Return what the lower end, and what the upper end is made of."""
+        """Return the components of the lower and of the upper end."""
         fine = [column.fine_signs for column in self.columns]
         lost = [wrong_sign_loss(column.shares, signs) for column, signs in zip(self.columns, fine)]
         lower = self._estimate([column.signs for column in self.columns], options)

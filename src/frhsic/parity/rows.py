@@ -28,9 +28,9 @@ class ScoreRows:
     weights
         Weights of the rows, with mean one.
     clusters
-        Number of the cluster of each row, or None if rows are independent.
+        Cluster of each row, or None if rows are independent.
     strata
-        Number of the stratum of each row, none of which is empty; None if all rows are compared.
+        Stratum of each row, none of which is empty; None if all rows are compared.
     """
 
     scores: Array
@@ -101,8 +101,8 @@ def score_rows(
     labels: NDArray[Any] | None = None,
     strata: Integers | None = None,
 ) -> ScoreRows:
-    """Return rows that were checked, sorted, without those of weight zero; raise if nothing can
-    depend on s among them.
+    """Return validated rows, sorted, without those of weight zero; raise if nothing can depend on s
+    among them.
     """
     if weights is None:
         weights = np.ones(len(f))

@@ -1,5 +1,5 @@
-"""People with equal control features: columns crossed into strata, each with enough rows for a gap
-of its own.
+"""People with the same control features: columns crossed into strata, each with enough rows for a
+gap of its own.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from frhsic.tables.columns import (
 )
 
 FIFTHS = 5
-"""Number of parts with equal counts that a number with more values is cut into."""
+"""Number of parts with equal counts that a number with more values is binned into."""
 
 LEAST_STRATUM_ROWS = 50
 """Smallest number of rows of a stratum; with fewer, the interval of its gap is too wide to use."""
 
 MOST_STRATA = 32
-"""Largest number of strata; the others are joined."""
+"""Largest number of strata; the others are merged."""
 
 OTHER = "other"
 
@@ -96,7 +96,7 @@ class Strata:
     joined
         Number of combinations of levels with few rows, which were merged into "other".
     missing
-        Number of rows that lack a control; they are in "other", too.
+        Number of rows that lack a control; they are also in "other".
 
     Examples
     --------
@@ -182,7 +182,7 @@ class Strata:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that say what was cut and joined."""
+        """Sentences that say what was binned and merged."""
         notes = [
             f"{column.name} is numeric and was cut into {len(column.texts)} bins of about equal"
             f" size: {'; '.join(column.texts)}."
@@ -192,7 +192,7 @@ class Strata:
         if self.joined:
             group, was = ("group", "was") if self.joined == 1 else ("groups", "were")
             notes.append(
-                f"{self.joined:,} small {group} of equal {self.label} {was} joined into"
+                f"{self.joined:,} small {group} with the same {self.label} {was} joined into"
                 f" {OTHER!r}, which has {format_count(self.rows[-1], 'row')}."
             )
         if self.missing:

@@ -1,11 +1,11 @@
 r"""Sums of scores over cells along s; sums over parts of the data add up.
 
-The cells are fine enough for the nodes of GDP (a value of s, or several neighbouring ones where
-there are many) and for the bins of its curve. The sums are those of :math:`w^p (f - c)^j`
-over the rows of each cell; with clusters, also the sums over the rows that a cluster has in a cell.
-With strata, the cells of the first stratum come first, then those of the next: the same ranges of
-s, so that all strata together have the sums of all rows. Parts give the same numbers as all rows
-together, except that if s has many values, the borders of their cells come from a sample.
+The cells are fine enough for the nodes of GDP (a value of s, or several neighbouring ones if there
+are many) and for the bins of its curve. The sums are those of :math:`w^p (f - c)^j` over the rows
+of each cell; with clusters, also the sums over the rows that a cluster has in a cell. With strata,
+the cells of the first stratum come first, then those of the next: the same ranges of s, so that all
+strata together have the sums of all rows. Parts give the same numbers as all rows together, except
+that if s has many values, the edges of their cells come from a sample.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ TINY = 1e-300
 
 
 MOST_NODES = 256
-"""Nodes of equal weight that replace the values of s where there are more."""
+"""Number of nodes of equal weight that replace the values of s if there are more."""
 
 ALL_NODES = 1024
-"""Nodes of all strata together, at most."""
+"""Largest number of nodes of all strata together."""
 
 SHARE = 0.05
 """People who are averaged together, as a share of all, at `SHARE_ROWS` rows."""
@@ -47,8 +47,8 @@ MOST_CURVE_BINS = 40
 def window_share(effective: float) -> float:
     """Return the share of the people who are averaged together, from the effective number of rows.
 
-    It depends on nothing else, so it cannot adapt to the scores: 5 % at 1,000 rows, falling as the
-    sixth root of the rows beyond and growing faster below, 23 % at 100 rows.
+    It depends on nothing else, so it cannot adapt to the scores. It is 5 % at 1,000 rows, falls as
+    the sixth root of n above that, and rises faster below, to 23 % at 100 rows.
     """
     power = 1 / 6 if effective > SHARE_ROWS else 2 / 3
     return float(np.clip(SHARE * (SHARE_ROWS / effective) ** power, FINEST, 1))
@@ -56,7 +56,7 @@ def window_share(effective: float) -> float:
 
 def max_nodes(rows: int, strata: int) -> int:
     """Return the largest number of nodes of a stratum: four in a window, but more than the values
-    that are compared themselves, and no more than its part of those of all strata.
+    that are compared on their own, and at most its part of the nodes of all strata.
     """
     if strata == 1:
         return MOST_NODES
@@ -69,8 +69,8 @@ def max_bins(n: int) -> int:
 
 
 def node_levels(weights: Array, most: int) -> Integers:
-    """Return which of the distinct values of s, given their weights, begin a node: all, or `most`
-    of equal weight.
+    """Return the distinct values of s that start a node, given their weights: all, or `most` of
+    equal weight.
     """
     if len(weights) <= most:
         return np.arange(len(weights))
@@ -80,7 +80,7 @@ def node_levels(weights: Array, most: int) -> Integers:
 
 
 def bin_levels(counts: Integers, most: int) -> Integers:
-    """Return which distinct values of s, given their numbers of rows, begin a bin.
+    """Return the distinct values of s that start a bin, given their numbers of rows.
 
     There are at most `most` bins, of about equal counts. If s has no more than `most` distinct
     values, each is a bin, unless it has fewer than five rows.
@@ -136,7 +136,7 @@ class Cells:
         its weight.
 
         `values` are those of all rows, of which there are `rows`, or of a sample of them; `strata`
-        is the number of strata of which these are one.
+        is the number of strata.
         """
         if weights is None:
             weights = counts.astype(np.float64)
@@ -190,12 +190,12 @@ class Cells:
         return np.concatenate([i * size + cells.nodes for i, cells in enumerate(self.strata)])
 
     def place(self, s: Array, strata: Integers | None = None) -> Integers:
-        """Return the cell of each row, in its own stratum where there are strata."""
+        """Return the cell of each row, in its own stratum if there are strata."""
         cell = np.maximum(np.searchsorted(self.starts, s, side="right") - 1, 0)
         return cell if strata is None else strata * len(self.starts) + cell
 
     def node(self, s: Array, strata: Integers | None = None) -> Integers:
-        """Return the node of each row, in its own stratum where there are strata."""
+        """Return the node of each row, in its own stratum if there are strata."""
         nodes = self.nodes if strata is None else self.stratum_nodes
         return np.searchsorted(nodes, self.place(s, strata), side="right") - 1
 
@@ -264,7 +264,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class ScoreSums:
-    """Sums of scores over the cells; ``+`` joins parts of the data, whose rows are independent and
+    """Sums of scores over the cells; ``+`` merges parts of the data, whose rows are independent and
     have weight 1.
 
     Attributes
@@ -289,7 +289,7 @@ class ScoreSums:
         Sums of w (f - center)^j, j from 0 to 2, of shape (cells, clusters); None if rows are
         independent.
     strata
-        Number of strata, each of which has as many of the cells.
+        Number of strata, each with the same number of cells.
     """
 
     powers: Array
@@ -364,8 +364,8 @@ class ScoreSums:
         return np.asarray(self.center + scores / total)
 
     def group_sums(self, starts: Integers, means: Array | None = None) -> CenteredSums:
-        """Return the sums over unions of cells of scores less the mean of their stratum, or less
-        other means of the strata.
+        """Return the sums, over unions of cells, of scores minus the mean of their stratum, or
+        minus given means of the strata.
         """
         mean = self.mean
         if means is None:
@@ -410,7 +410,7 @@ class CenteredSums:
     clusters
         Sums of w f^j, j from 0 to 2, of shape (ranges, clusters); None if rows are independent.
     ends
-        Smallest and largest centred score that is possible.
+        Smallest and largest possible centred score.
     decisions
         Whether scores have two values, such as 0 and 1.
     blocks
@@ -471,8 +471,8 @@ class CenteredSums:
         return np.asarray(sum(terms))
 
     def residuals(self, at: Array) -> tuple[Array, Array, Array]:
-        """Return the sums over each range of the powers 2 to 4 of w (f - at), summed over a cluster
-        before.
+        """Return the sums over each range of the powers 2 to 4 of w (f - at), after summing over
+        each cluster.
         """
         if self.clusters is None:
             squares = np.maximum(self.moment(2, 2, at), 0)
@@ -487,9 +487,7 @@ class CenteredSums:
 
     @property
     def squared_weights(self) -> Array:
-        """Sum of the squared weights of each range, those of a cluster added before they are
-        squared.
-        """
+        """Sum of the squared weights of each range, with weights of a cluster added up first."""
         if self.clusters is None:
             return np.asarray(self.powers[1, 0])
         return _cluster_sums(self.clusters[0].multiply(self.clusters[0]))
@@ -527,7 +525,7 @@ class CenteredSums:
 
 
 def summed_effective_rows(powers: Array, clusters: tuple[sparse.csr_matrix, ...] | None) -> float:
-    """Return the effective number of rows, or of clusters, that are summed."""
+    """Return the effective number of summed rows, or of clusters."""
     squares = float(powers[1, 0].sum())
     if clusters is not None:
         squares = float((np.asarray(clusters[0].sum(axis=0)) ** 2).sum())

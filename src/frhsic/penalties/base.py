@@ -1,5 +1,5 @@
-r"""The interface of penalties: a scalar of one batch, with a place for what is fitted once and for
-what is refitted.
+r"""The interface of penalties: a scalar of one batch, with one method for what is fitted once and
+one for what is refitted.
 
 A training loop calls three methods; only the last is differentiated:
 
@@ -172,7 +172,7 @@ class Penalty(nn.Module, ABC):
         return self.n_attributes is not None
 
     def unprepared(self) -> Self:
-        """Return a copy that the next training prepares anew."""
+        """Return a copy that will be prepared again when training starts."""
         penalty = copy.deepcopy(self)
         penalty.n_attributes = None
         return penalty
@@ -215,8 +215,8 @@ class Penalty(nn.Module, ABC):
         return False
 
     def adapt(self, z: Tensor, s: Tensor, epoch: int) -> None:
-        """Refit what follows the representation, before each step, in the epochs in which the
-        penalty :meth:`adapts`.
+        """Refit the parts that depend on the representation, before each step, in the epochs in
+        which the penalty :meth:`adapts`.
 
         No gradient flows through it, and the state is changed in place. Call it under ``vmap`` or
         plainly, but not inside ``torch.func.grad``, which does not allow changes in place.

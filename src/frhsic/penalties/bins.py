@@ -1,4 +1,4 @@
-"""Bins of one continuous attribute: their edges, and which rows belong to them."""
+"""Bins of one continuous attribute: their edges, and the rows in each of them."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def one_attribute(s: Any) -> Tensor:
     values = _tensors.matrix(s, "s")
     if values.shape[1] != 1:
         raise ValueError(
-            f"s has {values.shape[1]} columns; bins are of one attribute. Pass one column at a"
-            " time."
+            f"s has {values.shape[1]} columns; bins need a single attribute. Pass one column at"
+            " a time."
         )
     _arrays.require_varying(values, "s")
     return values[:, 0]

@@ -163,7 +163,7 @@ class HSIC(Penalty):
             )
         if head_weight == 0 and not self._terms:
             raise ValueError(
-                "head_weight and the factor of kernel_z are both 0; give one of them weight."
+                "head_weight and the factor of kernel_z are both 0; make one of them positive."
             )
         self.scale_z: ScaleZ | float = scale_z
         self.scale_s: ScaleS | float = scale_s

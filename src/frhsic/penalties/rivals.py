@@ -1,5 +1,5 @@
-"""The paper's rivals with a formula: FREM, means of bins, distance covariance and Reg-GDP. Each
-formula stands before its penalty.
+"""Competing methods that the paper gives a formula for: FREM, means of bins, distance covariance
+and Reg-GDP. Each formula stands before its penalty.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ def eipm_from_gram(k: Tensor, weights: Tensor, *, floor: float = 0.0) -> Tensor:
 
 
 class EIPM(Penalty):
-    r"""Mean distance of the smoothed conditional law of Z from its marginal, as FREM trains it.
+    r"""Mean distance of the smoothed conditional distribution of Z from its marginal, as FREM
+    trains it.
 
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{\max\bigl(w_i^\top K w_i - 2 w_i^\top K u + u^\top K u,\
         \varepsilon\bigr)},
@@ -350,8 +351,8 @@ class GDP(Penalty):
     bandwidth
         The b of the Nadaraya–Watson smoother, in units of s.
     points
-        G: the :math:`s_g` are so many equispaced values between the least and the largest s of the
-        batch.
+        G: the :math:`s_g` are this many equispaced values between the smallest and the largest s of
+        the batch.
 
     References
     ----------

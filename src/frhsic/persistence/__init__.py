@@ -1,14 +1,13 @@
 """Save fitted models to one file and load them again.
 
 A file is an uncompressed zip archive. `model.json` holds the versions that wrote it, the model and
-its proof; `arrays.safetensors` their arrays; entries that end in `.txt` the trees of LightGBM, and
-in `.skops` models of other libraries. Training rows are not in it, except in models that are made
-of them, such as couplings.
-
-The library's own models are data, so that of all other libraries only the version of LightGBM
-matters to them. Loading runs no code of the file, and neither does predicting. skops reads models
-of other libraries, with the classes that it trusts and those that `trusted` names. The proof
-consists of a few synthetic rows with their scores: `load` predicts them and raises if they differ.
+its proof; `arrays.safetensors` their arrays; entries that end in `.txt` contain LightGBM trees, and
+those that end in `.skops` models from other libraries. Training rows are not in it, except for
+models that consist of them, such as couplings. The library's own models are data, so LightGBM is
+the only dependency whose version matters to them. Loading runs no code of the file, and neither
+does predicting. skops reads models from other libraries, with the classes that it trusts and those
+named in `trusted`. The proof consists of a few synthetic rows with their scores: `load` predicts
+them and raises if they differ.
 """
 
 from __future__ import annotations
@@ -122,9 +121,9 @@ def load(
 ) -> Loaded:
     """Load a fitted model from a file.
 
-    It predicts the same as the saved model: the synthetic rows in the file get the same scores, up
-    to 1e-6 of the largest. Otherwise, or if the file is damaged or contains anything that `save`
-    never writes, a ValueError gives the reason and the versions that wrote the file.
+    It predicts the same as the saved model: the synthetic rows in the file get the same scores to
+    within 1e-6 of the largest. Otherwise, or if the file is damaged or contains anything that
+    `save` never writes, a ValueError gives the reason and the versions that wrote the file.
 
     Parameters
     ----------
@@ -180,14 +179,14 @@ def load(
                 for name, value in given.items():
                     if value is not None and name not in reader.used:
                         raise ValueError(
-                            f"{name} is {value!r}, but the file has all of the model. Call load"
-                            f" without {name}="
+                            f"{name} is {value!r}, but the file contains the complete model. Call"
+                            f" load without {name}="
                         )
                 found = difference(model, reader.value(header["proof"]))
                 if not found <= LARGEST_DIFFERENCE:
                     raise ValueError(
-                        f"the scores of its synthetic rows differ by {found:.2g} of the largest"
-                        " from those that the model had when it was saved"
+                        "the scores of its synthetic rows have changed since it was saved, by"
+                        f" {found:.2g} of the largest"
                     )
                 return model
     except Exception as error:

@@ -55,7 +55,7 @@ def difference(model: Any, proof: Mapping[str, Any]) -> float:
 
 
 def scores_of_row(model: Any, proof: Mapping[str, Any], row: int) -> np.ndarray:
-    """Return what a model makes of one row of a proof, (k,)."""
+    """Return the output of a model for one row of a proof, (k,)."""
     frame = pd.DataFrame({name: [values[row]] for name, values in proof["columns"].items()})
     schema = _schema(model)
     X: Any = schema(frame, ".") if schema.columns else frame.to_numpy(np.float64)
@@ -74,7 +74,7 @@ def scores_of_row(model: Any, proof: Mapping[str, Any], row: int) -> np.ndarray:
 
 
 def _controls(strata: Strata, row: int) -> pd.DataFrame:
-    """Return the controls of a row, of one stratum after the other, the last that of none."""
+    """Return the controls of a row, cycling through the strata and one that does not exist."""
     cell = strata.levels[row] if row < strata.other else ()
     values: dict[str, list[Any]] = {}
     for column, level in zip_longest(strata.columns, cell):

@@ -1,9 +1,9 @@
 """Values as JSON: numbers, text and containers as they are, anything else as an object with one key
 that names its type.
 
-Arrays, the text of boosters and models of other libraries stand in other entries of the file, and
-JSON has their numbers. An object of the library's own is the values that make it: of an estimator
-its parameters, fitted attributes and weights.
+Arrays, the text of boosters and models from other libraries are in other entries of the file, which
+JSON refers to by number. An object of the library's own is stored as the values that define it: for
+an estimator its parameters, fitted attributes and weights.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ DATA = {
     }.items()
     for name in names.split()
 }
-"""The library's own classes, each with its module. A penalty is made of its arguments, an estimator
-of parameters and what is fitted, any other of the fields of a dataclass.
+"""The library's own classes, each with its module. A penalty is defined by its arguments, an
+estimator by its parameters and fitted attributes, any other by the fields of a dataclass.
 """
 
 ESTIMATORS = [name for name, module in DATA.items() if module == "frhsic.estimators"]
-"""Models that have files of their own."""
+"""Models that have their own files."""
 
 FITTED = re.compile(
     r"n_features_in_|feature_names_in_|sensitive_names_in_|classes_|random_seed_|schema_"
@@ -81,7 +81,7 @@ FITTED = re.compile(
     r"|loss_curve_|penalty_curve_|validation_curve_|has_bottleneck_|penalty_|target_mean_"
     r"|target_scale_|_sklearn_output_config"
 )
-"""Fitted attributes that a file holds, as far as a model has them."""
+"""Fitted attributes stored in a file, if the model has them."""
 
 # Parts of a network, which are built for their weights.
 MODULES = ("encoder_", "head_", "penalty_")
@@ -108,8 +108,8 @@ NAMED = re.compile(r"sklearn\..*(Stacking|Vectorizer|Chain|Threshold)\w*")
 
 
 class Writer:
-    """Turns values into JSON, and collects what stands in other entries. Code of the user's own in
-    parameters of a model is written as their names.
+    """Turns values into JSON, and collects the other entries. Functions and classes of the user in
+    parameters of a model are written as their names.
     """
 
     def __init__(self, model: Any = None) -> None:
@@ -158,7 +158,9 @@ class Writer:
         return {"objects": [kind, self.value(values.tolist())]}
 
     def _model(self, value: Any) -> Any:
-        """Return a reference to what skops makes of an object; the same one twice is one."""
+        """Return a reference to an object as written by skops; repeated objects are written
+        once.
+        """
         if id(value) not in self._models:
             import skops.io
 
@@ -271,7 +273,7 @@ KINDS: dict[str, Callable[[Reader, Any], Any]] = {
     "booster": Reader._booster,
     "model": Reader._model,
 }
-"""How values are read that are no JSON."""
+"""How values that aren't JSON are read."""
 
 
 def trusting(names: Collection[str]) -> str:
@@ -298,7 +300,7 @@ def is_own(value: Any) -> bool:
 
 
 def state_of(value: Any) -> dict[str, Any]:
-    """Return what an object of the library's own is made of."""
+    """Return the values that define an object of the library's own."""
     if hasattr(value, "get_params"):
         return estimator_state(value)
     if hasattr(value, "arguments"):
@@ -318,7 +320,7 @@ def estimator_state(model: Any) -> dict[str, Any]:
         if name in state or (name in MODULES and not is_own(value)):
             continue
         if not FITTED.fullmatch(name):
-            raise TypeError(f"{name} of the {type(model).__name__} has no place in a file.")
+            raise TypeError(f"{name} of the {type(model).__name__} cannot be stored in a file.")
         state[name] = value
     if hasattr(model, "encoder_"):
         from frhsic.persistence import networks
@@ -328,8 +330,8 @@ def estimator_state(model: Any) -> dict[str, Any]:
 
 
 def build(cls: Any, state: dict[str, Any]) -> Any:
-    """Return an object of the library's own, whose attributes are as their annotations say;
-    penalties and estimators check their arguments themselves.
+    """Return an object of the library's own, whose attributes have the annotated types; penalties
+    and estimators check their arguments themselves.
     """
     if hasattr(cls, "get_params"):
         return _build_estimator(cls, state)
@@ -389,8 +391,8 @@ def is_of(value: Any, hint: Any) -> bool:
 
 
 def untrusted_names(data: bytes, budget: Budget) -> set[str]:
-    """Return the classes of a skops file that have to be named; raise if it has anything that can
-    be called, or a folder for a cache.
+    """Return the classes of a skops file that have to be named; raise if it contains anything
+    callable, or a cache folder.
     """
     import skops.io
 

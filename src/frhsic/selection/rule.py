@@ -1,4 +1,4 @@
-"""The rule that chooses a weight: which candidates keep the limits, which of them is chosen, and
+"""The rule that chooses a weight: which candidates meet the limits, which of them is chosen, and
 why.
 """
 
@@ -46,7 +46,7 @@ class Candidate:
     pvalue
         p-value of the gamma test of independence.
     accepted
-        Whether this weight keeps the limits.
+        Whether this weight meets the limits.
     """
 
     penalty_weight: float
@@ -71,13 +71,11 @@ class Candidate:
 
 
 def choose(candidates: Sequence[Candidate], limits: Sequence[Limit]) -> tuple[list[bool], int]:
-    """Return which candidates, in order of increasing weight, keep all limits, and the index of the
-    one to take.
-
-    Candidates that keep all limits are compared by the least GDP if some limit is on the gain, by
-    the smallest weight if some limit is on the test, and else by the best performance. If no
-    candidate keeps all limits, the one that comes nearest to the first limit is taken, from those
-    whose estimates keep it if there are any.
+    """Return which candidates, in order of increasing weight, meet all limits, and the index of the
+    one to choose. Among candidates that meet all limits, the one with the smallest GDP is chosen if
+    there is a limit on the gain, the one with the smallest weight if there is a limit on the test,
+    and otherwise the one with the best performance. If no candidate meets all limits, the one
+    closest to the first limit is chosen, among those whose estimates meet it if there are any.
     """
     admitted = [True] * len(candidates)
     for limit in limits:
@@ -103,7 +101,7 @@ def _preferred(limits: Sequence[Limit]) -> tuple[Callable[[Candidate], Any], str
 
 
 def _admitted(candidates: Sequence[Candidate], limit: Limit) -> list[bool]:
-    """Return which candidates keep one limit."""
+    """Return which candidates meet one limit."""
     if limit.measure == "gain":
         return [candidate.gain >= limit.value for candidate in candidates]
     if limit.measure == "p":
@@ -128,14 +126,14 @@ def _bound(candidate: Candidate, limit: Limit) -> float:
 
 
 def _estimate(candidate: Candidate, limit: Limit) -> float:
-    """Return the estimate that a limit on GDP or HSIC is about."""
+    """Return the estimate that a limit on GDP or HSIC applies to."""
     if limit.measure == "hsic":
         return candidate.hsic
     return candidate.gdp if limit.attribute is None else candidate.gaps[limit.attribute]
 
 
 def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
-    """Return the candidate that comes closest to a limit which none keeps."""
+    """Return the candidate that comes closest to a limit that none meets."""
     if limit.measure == "gain":
         return int(np.argmax([candidate.performance for candidate in candidates]))
     if limit.measure == "p":
@@ -148,8 +146,8 @@ def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
 
 
 def _rows_needed(taken: Candidate, limits: Sequence[Limit], rows: int) -> int | None:
-    """Return about how many validation rows would settle limits that the estimates of a candidate
-    keep, and its upper bounds do not; None if they do not keep them all.
+    """Return the approximate number of validation rows that would settle limits that a candidate's
+    estimates meet but its upper bounds do not; None unless the estimates meet all of them.
     """
     if any(limit.measure in ("gain", "p") or limit.is_aim for limit in limits):
         return None

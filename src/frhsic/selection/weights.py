@@ -71,7 +71,7 @@ class LowGainWarning(UserWarning):
 
 @dataclass(frozen=True)
 class HeldOutMeasures:
-    """Measures of the chosen model on rows that neither trained nor chose it; as in
+    """Measures of the chosen model on rows used neither to train nor to choose it; as in
     :class:`Candidate`.
     """
 
@@ -93,7 +93,7 @@ class Selection:
     estimator
         The model at that weight, fitted without the validation rows.
     satisfied
-        Whether it keeps the limits and enough of the unpenalised model's gain.
+        Whether it meets the limits and keeps enough of the unpenalised model's gain.
     reason
         Why it was chosen, in a sentence.
     candidates
@@ -226,14 +226,14 @@ class HeldOutRows:
         known = np.flatnonzero(~np.isnan(values).any(axis=1))
         if not len(known):
             raise ValueError(
-                f"sensitive_features are missing in all {len(values):,} rows to measure on."
+                f"sensitive_features are missing in all {len(values):,} validation rows."
             )
         codes = None if groups is None else pd.factorize(np.asarray(groups).ravel())[0][known]
         names = tuple(_arrays.column_names(s, "sensitive", values.shape[1]))
         return cls(take_rows(X, known), take_rows(y, known), values[known], names, codes, seed)
 
     def pair(self, model: Any) -> Pair:
-        """Return the Gram matrices of Z, or of the scores of a model without it, and of all
+        """Return the Gram matrices of Z (or of the scores of a model without Z) and of all
         attributes jointly, on at most `TEST_ROWS` rows, one of each group.
         """
         encodes = hasattr(model, "transform")
@@ -348,7 +348,7 @@ def select_weight(
     The gain is the share of the unpenalised model's improvement over a constant predictor that a
     model keeps. A chosen model that keeps less than a quarter of it has ``satisfied=False`` and
     gives a :class:`LowGainWarning`. On the validation rows the chosen model is the best of many, so
-    its numbers there are too good. Report :meth:`Selection.evaluate` on test rows.
+    its numbers there are optimistic. Report :meth:`Selection.evaluate` on test rows.
 
     **What a limit on GDP guarantees.** The upper end of the interval of an admitted model, on the
     validation rows, keeps the limit. For validation rows that are drawn independently from the
@@ -356,8 +356,8 @@ def select_weight(
     limit with a probability of at most about (1 − confidence) / 2, for means over the people who
     are neighbours along the attribute: an oscillation that is finer than the resolution of
     :func:`frhsic.parity.gdp` is not covered. A limit on HSIC is compared with the upper end of
-    :func:`frhsic.independence.hsic_interval` on at most 2,000 rows, whose coverage was measured for
-    normal variables alone. Shares, and limits on the gain and on the test, guarantee nothing for
+    :func:`frhsic.independence.hsic_interval` on at most 2,000 rows, whose coverage was measured
+    only for normal variables. Shares, and limits on the gain and on the test, guarantee nothing for
     other rows.
 
     Parameters
@@ -536,7 +536,7 @@ def _scorer(
 def _split_rows(
     given: FitArguments, validation: float | tuple[Any, ...], seed: int
 ) -> tuple[FitArguments, HeldOutRows]:
-    """Return the rows to train on, and the rows to choose on."""
+    """Return the training rows and the validation rows."""
     if isinstance(validation, (int, float)):
         n = len(given.y)
         if given.groups is None:
@@ -554,8 +554,8 @@ def _split_rows(
         )
     if given.groups is not None and len(validation) == 3:
         raise ValueError(
-            "groups are those of the rows to train on; pass those of `validation` as its fourth"
-            " part."
+            "groups are those of the training rows; pass those of `validation` as its fourth"
+            " element."
         )
     X, y, s, *more = validation
     return given, HeldOutRows.from_arrays(X, y, s, more[0] if more else None, seed)

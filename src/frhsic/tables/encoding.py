@@ -217,7 +217,7 @@ class TableEncoding:
         for column, values in zip(columns, codes.T, strict=True):
             if column.kind == "identifier":
                 raise ValueError(
-                    f"column {column.name!r} holds text of which nearly every value is different,"
+                    f"column {column.name!r} contains text in which nearly every value is unique,"
                     " so it identifies rows. Drop it, or encode it first."
                 )
             encoders.append(

@@ -387,8 +387,8 @@ class Schema:
             if counts:
                 shown = ", ".join(map(repr, [*counts][:3]))
                 raise ValueError(
-                    f"column {name!r} has {shown}, which no training row has. Map it to a level of"
-                    " training, or pass handle_unknown='ignore' to give such rows no level."
+                    f"column {name!r} has {shown}, which did not occur in training. Map it to a"
+                    " known level, or pass handle_unknown='ignore' to treat it as missing."
                 )
 
     def count_unseen(self, table: pd.DataFrame) -> dict[str, Counter[str]]:

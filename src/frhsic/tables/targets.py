@@ -204,8 +204,8 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
             equal = column.eq(float(positive))  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise ValueError(
-                f"{positive!r} is to count as 1, but the target {name!r} holds numbers; pass one of"
-                " them."
+                f"{positive!r} was passed as the positive value, but the target {name!r} contains"
+                " numbers; pass one of them."
             ) from None
         values = equal.to_numpy(dtype=np.float64, na_value=np.nan)
     else:

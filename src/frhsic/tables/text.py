@@ -187,8 +187,8 @@ def _check_text(path: Path, encoding: str, budget: Budget) -> None:
         while text := file.read(2**20):
             if "\0" in text:
                 raise ValueError(
-                    "it contains a NUL character, so it is damaged or in another encoding; pass"
-                    " that with --encoding"
+                    "it contains a NUL character, so it is damaged or in another encoding; if so,"
+                    " pass the encoding with --encoding"
                 )
             line = 0 if "\n" in text or "\r" in text else line + len(text)
             if line > PARSED_BYTES:
@@ -262,7 +262,7 @@ def _open(path: Path) -> Any:
     with zipfile.ZipFile(path) as archive:  # whose member keeps the file open
         names = [name for name in archive.namelist() if not name.endswith("/")]
         if len(names) != 1:
-            raise ValueError(f"it holds {len(names)} files; pass an archive of one")
+            raise ValueError(f"it contains {len(names)} files; pass an archive that contains one")
         return archive.open(names[0])
 
 

@@ -96,7 +96,7 @@ class TrainingTable:
         if len(held) < LEAST_HELD_OUT:
             raise ValueError(
                 f"{self.name} has {len(self.y)} rows with a target, of which {len(held)} are held"
-                f" out; measuring needs {LEAST_HELD_OUT}. Pass more rows, or hold out a larger"
+                f" out; at least {LEAST_HELD_OUT} are needed. Pass more rows, or hold out a larger"
                 " share."
             )
         labels = self.y[train]

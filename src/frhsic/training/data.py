@@ -1,15 +1,15 @@
 """Training rows, the members of a fleet, their random streams, and the batches that they see.
 
 Every stream is ``numpy.random.SeedSequence([seed, split, purpose, *more])`` with a fixed number for
-each purpose. The weight λ and the method do not enter. Adding one therefore changes no other model,
-and two methods trained on the same (seed, split) start from the same weights and see the same
-batches, so that their results are paired. Draws are made on the CPU, so that a GPU gets the same
-numbers.
+each purpose, independent of the weight λ and of the method. Adding one therefore changes no other
+model, and two methods trained on the same (seed, split) start from the same weights and see the
+same batches, so that their results are paired. Draws are made on the CPU, so that a GPU gets the
+same numbers.
 
 Layers draw their initial weights from torch's global generators, and dropout draws from them while
 it trains; neither takes a generator of its own. Whatever draws from them runs here, under one lock,
-on a stream of its own. Draws of initial weights are sent to a generator that nothing else knows, so
-that other code cannot change them.
+on a stream of its own. Draws of initial weights use a private generator, so that other code cannot
+change them.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ class TrainingData:
         weights of the epoch with the least task loss + λ · penalty on them; see
         :class:`~frhsic.training.result.Course`.
     labelled : int or None
-        Number of rows of each split for which S is known, if it is not known for all; these come
-        first. The other rows train the task and skip the penalty, whatever `s` holds for them. With
-        several attributes a row is labelled if all are known.
+        Number of rows of each split with known S, if S is not known for all; these come first. The
+        other rows are used for the task but not for the penalty, whatever `s` contains for them.
+        With several attributes a row is labelled if all are known.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class TrainingData:
     ) -> TrainingData:
         """Convert the arrays of one split: NumPy, pandas, polars, torch or lists.
 
-        NaN in `s` marks what is not known; rows with it are moved to the end.
+        NaN in `s` marks unknown values; rows with it are moved to the end.
 
         Examples
         --------
@@ -172,7 +172,7 @@ class TrainingData:
 
     @classmethod
     def stacked(cls, parts: Sequence[TrainingData]) -> TrainingData:
-        """Join several splits, which must have equal numbers of rows and columns."""
+        """Combine several splits, which must have equal numbers of rows and columns."""
         shapes = {(p.rows, p.labelled, *p.widths, p.held_out is None) for p in parts}
         if len(shapes) != 1:
             raise ValueError(
@@ -210,7 +210,8 @@ class TrainingData:
             *self.widths,
         ):
             raise ValueError(
-                "held-out rows have other splits or columns than the training rows; pass the same."
+                "held-out rows have different splits or columns from the training rows; they must"
+                " match."
             )
 
     def table(self) -> Tensor:
@@ -278,8 +279,8 @@ DRAWS = frozenset(
 
 
 class _Local(TorchFunctionMode):
-    """Sends draws on the CPU to a generator of this block; the mode is that of the thread that
-    entered it alone.
+    """Redirects draws on the CPU to a generator of this block, only in the thread that entered
+    it.
     """
 
     def __init__(self, seed: int) -> None:
@@ -329,7 +330,7 @@ def stream(seed: int, split: int, purpose: Purpose, *more: int) -> torch.Generat
 
 @contextmanager
 def fork_generators(seed: int | None = None, *, private: bool = True) -> Iterator[None]:
-    """Let code make modules and draw from the global generators, from a seed on if one is given.
+    """Let code create modules and draw from the global generators, seeded if a seed is given.
 
     Generators and the default dtype, which is float32 in here, are restored at the end. Draws on
     the CPU from a seed are `private`, so that other threads cannot change them; that slows down
@@ -352,8 +353,8 @@ def fork_generators(seed: int | None = None, *, private: bool = True) -> Iterato
 
 
 def batch_shapes(data: TrainingData, batch_size: int) -> list[tuple[int, int]]:
-    """Return for each batch of one pass its number of rows, and how many of them have S; the last
-    holds the rest.
+    """Return, for each batch of one pass, its number of rows and how many of them have S; the last
+    batch gets the remaining rows.
 
     If S is known for some rows only, they are spread evenly: batches of one size differ by at most
     one in their number.
@@ -391,8 +392,8 @@ def batch_order(
 class Batches:
     """Batches of the rows of every group of a fleet.
 
-    The order of the rows of an epoch lies on the device, and a pointer there says which come next,
-    so that every batch of one shape is the same work and can be captured as a CUDA graph.
+    The order of the rows in an epoch is kept on the device, with a pointer to the next rows, so
+    that all batches of one shape run the same operations and can be captured as a CUDA graph.
 
     Parameters
     ----------
@@ -427,7 +428,7 @@ class Batches:
         self.next = self.start.clone()  # places of the next batch in the order
 
     def shuffle(self, epoch: int) -> None:
-        """Draw an epoch's order of the rows, one for each group, and go to its beginning."""
+        """Draw an epoch's order of the rows, one for each group, and start at its beginning."""
         orders = {
             (seed, split): self._order(seed, split, epoch) + split * self.rows
             for seed, split in set(self.keys)

@@ -182,7 +182,7 @@ def _check(data: TrainingData, members: Sequence[Member], recipe: Recipe) -> Non
 
 
 class Trainer:
-    """Takes the steps of the models that are trained at once.
+    """Runs the training steps of the models that are trained at once.
 
     On a GPU a step is captured as a graph for each (shape of the batch, does the penalty adapt) and
     replayed.
@@ -259,9 +259,7 @@ class Trainer:
     def _taken(
         self, key: tuple[object, ...], step: Callable[[], None], changed: Sequence[Tensor]
     ) -> None:
-        """Take a step: plainly, or by replaying its graph, which is captured when it is first
-        met.
-        """
+        """Take a step: directly, or by replaying its graph, which is captured at its first use."""
         if key not in self._steps:
             self._steps[key] = self.captured(step, changed)
         self._steps[key]()
@@ -277,7 +275,7 @@ class Trainer:
 
     def held_out_objective(self) -> Tensor:
         """Return task loss + λ · penalty of each model on the held-out rows, (M,): the mean over
-        batches by rows.
+        batches, weighted by their numbers of rows.
         """
         assert self.held_out is not None
         self.model.eval()
@@ -321,8 +319,8 @@ _GPU = Lock()
 
 @contextmanager
 def settings(device: torch.device) -> Iterator[None]:
-    """Set threads, precision and gradients for the training alone; on a GPU, wait until other
-    threads have trained.
+    """Set threads, precision and gradients only during training; on a GPU, wait until other threads
+    have finished training.
 
     Batches are small, and one thread is fastest.
     """
@@ -354,8 +352,8 @@ def models_at_once(device: torch.device, bytes_per_model: int) -> int:
 
 
 def chunks(members: Sequence[Member], at_once: int) -> list[list[Member]]:
-    """Cut members, sorted by (seed, split), into chunks of at most `at_once`; keep equal (seed,
-    split) together.
+    """Split members, sorted by (seed, split), into chunks of at most `at_once`; keep the same
+    (seed, split) together.
     """
     cut: list[list[Member]] = [[]]
     for _, neighbours in groupby(members, lambda member: (member.seed, member.split)):
@@ -371,8 +369,8 @@ def chunks(members: Sequence[Member], at_once: int) -> list[list[Member]]:
 
 
 class GraphCapture:
-    """Captures steps as CUDA graphs with one memory pool; a step that cannot be captured runs as it
-    is.
+    """Captures steps as CUDA graphs with one memory pool; a step that cannot be captured runs
+    normally.
     """
 
     def __init__(self, enabled: bool) -> None:

@@ -47,7 +47,7 @@ class Losses(NamedTuple):
 
 
 class Model(nn.Module):
-    """One model with its penalty: everything that one member of a fleet owns."""
+    """One model with its penalty: everything that belongs to one of the models trained together."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Model(nn.Module):
 
 
 def n_sharing(members: Sequence[Member]) -> int:
-    """Return the largest K that cuts members, sorted by (seed, split), evenly into groups that
+    """Return the largest K that divides members, sorted by (seed, split), evenly into groups that
     share both.
 
     Examples
@@ -244,7 +244,7 @@ def is_trained(name: str, parameter: nn.Parameter) -> bool:
 
 
 def pieces(tensor: Tensor) -> list[Tensor]:
-    """Cut a tensor for Adam's kernel, which on a GPU gives each piece to a few threads only."""
+    """Split a tensor for Adam's kernel, which on a GPU gives each piece to only a few threads."""
     if not tensor.is_cuda:
         return [tensor]
     length = 1024 * math.ceil(tensor.numel() / (1024 * PIECES))  # so that pieces stay aligned
@@ -256,8 +256,8 @@ def losses(
 ) -> Losses:
     """Run the forward pass of every model on batches `rows` (G, m, columns); each result is (M,).
 
-    Models are independent, so the gradient of the sum of their losses holds the gradient of each.
-    That leaves one transform, the forward `vmap`; the backward pass runs on stacked tensors.
+    Models are independent, so the gradient of the sum of their losses contains the gradient of
+    each. That leaves one transform, the forward `vmap`; the backward pass runs on stacked tensors.
     """
 
     def member_losses(
@@ -297,7 +297,7 @@ def _viewed(stacked: Stacked, *lead: int) -> Stacked:
 
 
 class Trial(NamedTuple):
-    """What running one batch shows about a model."""
+    """What is learned about a model by running one batch."""
 
     draws: bool  # whether a step draws from torch's global generators
     bytes: int  # memory of one model in a step
@@ -306,7 +306,8 @@ class Trial(NamedTuple):
 def try_model(model: Model, recipe: Recipe, data: TrainingData) -> Trial:
     """Run a copy of a model on one batch.
 
-    A model takes twice what its backward pass keeps, plus parameters, gradient and Adam's means.
+    A model needs twice the memory that its backward pass retains, plus parameters, gradient and
+    Adam's means.
     """
     copied = copy.deepcopy(model)
     outputs = recipe.outputs(data)
@@ -331,7 +332,7 @@ def try_model(model: Model, recipe: Recipe, data: TrainingData) -> Trial:
 
 
 def _saved_bytes(forward: Callable[[], object]) -> int:
-    """Return the bytes that a forward pass keeps for its backward pass."""
+    """Return the bytes that a forward pass retains for its backward pass."""
     sizes: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ class MLP:
                 )
 
     def __call__(self, columns: int) -> nn.Sequential:
-        """Return the encoder for rows of so many columns, with initial weights from torch's global
+        """Return the encoder for a number of columns, with initial weights from torch's global
         stream.
         """
         widths = [columns, *self.hidden, self.size]
@@ -109,7 +109,7 @@ class Training:
         Number of passes over the training rows. "auto" makes about 2,500 steps, in 20 to 100
         epochs.
     batch_size : int
-        Rows of a mini-batch. The last batch of an epoch holds the rest.
+        Rows of a mini-batch. The last batch of an epoch gets the remaining rows.
     learning_rate : float
         Step size η of Adam.
     schedule : {"constant", "cosine"}
@@ -135,7 +135,7 @@ class Training:
         an effect. "auto" does so from 500 to 10,000 rows, and not for the penalties "adv" and
         "laftr", which learn during training and look small at first.
     patience : int
-        A model stops after so many epochs without a smaller objective on the held-out rows, if
+        A model stops after this many epochs without a smaller objective on the held-out rows, if
         there are any.
 
     Examples
@@ -205,7 +205,7 @@ class Recipe(Training):
             raise ValueError(f"task is {self.task!r}; choose one of {', '.join(get_args(Task))}.")
 
     def epochs_on(self, rows: int) -> int:
-        """Return the number of epochs on so many rows.
+        """Return the number of epochs for a number of rows.
 
         Examples
         --------
@@ -255,7 +255,7 @@ class Recipe(Training):
         return int(y.max()) + 1 if self.task == "multiclass" else 1
 
     def modules(self, data: TrainingData, outputs: int) -> tuple[nn.Module, nn.Module, Penalty]:
-        """Make encoder, head and penalty anew, with initial weights from the global random
+        """Create new encoder, head and penalty, with initial weights from the global random
         stream.
         """
         encoder = self.encoder(data.columns).to(data.x.dtype)
@@ -285,7 +285,7 @@ def output_width(encoder: nn.Module, data: TrainingData) -> int:
 
 
 def require_output_rows(module: str, values: Tensor, rows: int) -> None:
-    """Raise unless a module gave one row of numbers for each row of the batch."""
+    """Raise unless a module returned one row of numbers for each row of the batch."""
     if values.ndim != 2 or len(values) != rows:
         raise ValueError(
             f"the {module} returns shape {tuple(values.shape)} for {rows} rows; it must return one"

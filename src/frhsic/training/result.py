@@ -31,7 +31,9 @@ CONSTANT = 1e-6
 
 
 class DivergenceWarning(RuntimeWarning):
-    """Some models of a fleet were stopped because their loss or gradient was not finite."""
+    """Some of the models trained together were stopped because their loss or gradient was not
+    finite.
+    """
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ class History:
         Task loss + λ · penalty on the held-out rows at the end of the epoch, if there are such
         rows.
     best_epoch : Tensor or None
-        Epoch with the least `held_out_objective`, whose weights the model has, counted from 0,
-        (M,). −1 if a model diverged in its first.
+        Epoch with the smallest `held_out_objective`, whose weights the model has, counted from 0,
+        (M,). −1 if a model diverged in its first epoch.
     """
 
     task_loss: Tensor
@@ -135,7 +137,7 @@ class Fleet:
     parameters : dict of str to Tensor
         Stacked along the first axis and named as in the modules: ``encoder.0.weight`` is (M, ...).
     buffers : dict of str to Tensor
-        Stacked likewise. Those of a floor under the variance of Z are ``bottleneck.mean``,
+        Stacked likewise. If the variance of Z has a floor, its buffers are ``bottleneck.mean``,
         ``bottleneck.inward`` and ``bottleneck.outward``.
     penalty_state : dict of str to Tensor
         The penalty's own tensors at the end, stacked likewise.
@@ -271,8 +273,8 @@ class Fleet:
 
 
 class Course:
-    """The course of a training of models at once: what was measured, how far each model came, and
-    its best state.
+    """The course of training several models at once: what was measured, how many epochs each model
+    was trained for, and its best state.
 
     With held-out rows a model ends with the state of its best epoch on them. The criterion is the
     whole objective, task loss + λ · penalty. It is measured at the end of each epoch, in batches of
@@ -281,9 +283,8 @@ class Course:
     its early epochs look better than they are; stop such models by hand. Weight decay is not in the
     criterion.
 
-    A model stops after `patience` epochs without improvement. It is trained on while others still
-    improve, but that changes nothing for it: what a model becomes does not depend on the fleet that
-    it is in.
+    A model stops after `patience` epochs without improvement. It keeps training while others still
+    improve, but its result does not change: a model does not depend on the fleet that it is in.
 
     Parameters
     ----------
@@ -324,8 +325,8 @@ class Course:
 
     @torch.no_grad()
     def note(self, epoch: int, rows: int) -> None:
-        """End an epoch whose steps have been launched: write down its means, and keep the models
-        that improved.
+        """End an epoch whose steps have been launched: record its means, and keep the models that
+        improved.
 
         A model whose objective has never been finite counts as improved, so that it ends as without
         held-out rows.
@@ -349,8 +350,8 @@ class Course:
 
 
 def assemble_fleet(courses: Sequence[Course], order: Sequence[int], model: Model) -> Fleet:
-    """Join the models that were trained at once, in the caller's order; `order` has the place of
-    each in it.
+    """Combine the models that were trained at once, in the caller's order; `order` has the position
+    of each.
     """
     back = torch.tensor(order).argsort()
     states = [course.state for course in courses]
@@ -439,7 +440,9 @@ def floor_variance(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
 
 
 def has_enough_rows(rows: int, d: int) -> bool:
-    """Return whether there are enough rows to tell small variances of d coordinates from noise."""
+    """Return whether there are enough rows to distinguish small variances of d coordinates from
+    noise.
+    """
     return rows >= ROWS_PER_DIRECTION * d
 
 

@@ -1,7 +1,6 @@
-"""GPU kernels, written in Triton, which is imported only where they are chosen here.
-
-They are for rows in float32 on a GPU with Triton, and for Gaussian kernels; otherwise PyTorch
-computes, in float64 for statistics.
+"""GPU kernels, written in Triton, which is imported only when they are used. They are for rows in
+float32 on a GPU with Triton, and for Gaussian kernels; in all other cases PyTorch is used, in
+float64 for statistics.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ WIDEST = 512
 
 
 def usable(x: Tensor, *, rows: int = FEWEST_ROWS, columns: int = WIDEST) -> bool:
-    """Return whether x (..., m, d) may go to GPU kernels that take this many rows or more, and
-    columns or fewer.
+    """Return whether x (..., m, d) can be passed to GPU kernels that need at least this many rows
+    and at most this many columns.
     """
     return (
         x.is_cuda
@@ -55,8 +54,8 @@ def gram(x: Tensor, kernel: Kernel) -> One | None:
 
 
 def step_kernels(z: Tensor, columns: int) -> Any:
-    """Return the module of GPU kernels for a training step on rows z (..., m, d) of at most so many
-    columns, or None.
+    """Return the module of GPU kernels for a training step on rows z (..., m, d) with at most a
+    given number of columns, or None.
     """
     if not (z.dtype == torch.float32 and usable(z, rows=1, columns=columns)):
         return None

@@ -390,8 +390,8 @@ def pair_cubes(
     BJ: tl.constexpr,
     SEGMENT: tl.constexpr,
 ):
-    """Sums over i < j of A³, A² (d_i + d_j) and A d_i d_j, where A is centred with half the grand
-    mean in each mean.
+    """Sums over i < j of A³, A² (d_i + d_j) and A d_i d_j, where A is centred by row and column
+    means, each of which includes half of the grand mean.
     """
     start, stop = _segment(first_i, first_j, blocks_i, BI, BJ, SEGMENT)
     if start >= stop:
@@ -445,7 +445,7 @@ def table_kernel(
     BI: tl.constexpr,
     BJ: tl.constexpr,
 ):
-    """Entries of a kernel minus its constant, as the sums over pairs take them."""
+    """Entries of a kernel minus its constant, as used by the sums over pairs."""
     i = tl.program_id(0) * BI + tl.arange(0, BI)
     j = tl.program_id(1) * BJ + tl.arange(0, BJ)
     nothing = tl.zeros([BI, BJ], tl.float32)

@@ -504,7 +504,9 @@ class KernelPair:
 
     @property
     def has_gradient(self) -> bool:
-        """Whether :meth:`gradient` applies: to distances from matrix products."""
+        """Whether :meth:`gradient` can be used; it requires distances computed by matrix
+        products.
+        """
         return self.k.unit > 0
 
     def gradient(self, l_rows: Tensor, joint: Tensor, cross: Tensor, total: Tensor) -> Tensor:
@@ -549,7 +551,7 @@ class One:
 
     @property
     def multiplies(self) -> bool:
-        """Whether :meth:`times` applies: to distances from matrix products."""
+        """Whether :meth:`times` can be used; it requires distances computed by matrix products."""
         return self.k.unit > 0
 
     def times(self, b: Tensor) -> Tensor:
