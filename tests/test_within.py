@@ -337,7 +337,8 @@ def gaps_phrase(gap, whole):
     numbers = (gap.value, *gap.interval, whole.value, *whole.interval)
     shown = [format_estimate(number) for number in numbers]
     return (
-        "Among people with the same job the gap is {} ({} to {}); over all people it is {} ({} to {})"
+        "Among people with the same job the gap is {} ({} to {}); over all people it is {} ({} to"
+        " {})"
     ).format(*shown)
 
 
