@@ -20,7 +20,7 @@ from rules.published import agreement, leading
 from rules.records import ROOT, study
 from rules.writing import WORDS
 
-GIVEN = ("p → 1/2 + t(p − 1/2)", "the 1 % band", "75, 50 and 25 % of the base")
+GIVEN = ("p → 1/2 + t(p − 1/2)", "the 1 % band")
 PRINTED = [f"Table {k}" for k in range(1, 8)] + [f"Figure {k}" for k in range(2, 14)]
 
 

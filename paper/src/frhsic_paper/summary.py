@@ -176,7 +176,6 @@ def summary(
         main=[(*claims[name], findings[name]) for name in MAIN if name in claims],
         index=index_table(findings),
         crossed=crossed.STUDY.lead(results),
-        words=crossed.STUDY.words,
     )
 
 
