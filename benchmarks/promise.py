@@ -2,9 +2,9 @@
 and what that costs, where `confidence=0.95` keeps the limit.
 
     python benchmarks/promise.py --jobs 16             # 200 tables by law, aim and number of rows
-    python benchmarks/promise.py --jobs 16 --minutes 7 --records new.jsonl   # as many as fit python
-    benchmarks/promise.py --tables 10 --aims decision --laws coarse --rows 1000 python
-    benchmarks/promise.py --laws equal --aims score --rows 1000   # within strata of W
+    python benchmarks/promise.py --jobs 16 --minutes 7 --records new.jsonl   # as many as fit
+    python benchmarks/promise.py --tables 10 --aims decision --laws coarse --rows 1000
+    python benchmarks/promise.py --laws equal --aims score --rows 1000   # with the same W
     python benchmarks/promise.py --page                # the tables of the records
     PYTHONPATH=OTHER/src python benchmarks/promise.py --records before.jsonl   # other sources
 
@@ -151,8 +151,8 @@ class Law:
 @dataclass(frozen=True, eq=False)
 class EqualLaw(Law):
     """A law with a control W of three values, which the rank shifts, and in each of which the first
-    column follows the rank in another way; gaps are those among people with the same W. X has W,
-    too.
+    column follows the rank in another way; gaps are those among people with the same W.
+    X has W, too.
     """
 
     turns: tuple[float, ...] = (1.0, -0.7, 0.3)

@@ -1003,9 +1003,9 @@ def test_a_gap_names_the_share_of_the_people_that_it_averages_over():
     gap = result["s"].all_rows["gdp"]
     assert gap.settings["resolution"] == pytest.approx(0.05 * (1000 / 300) ** (2 / 3))
     assert gap.value < 0.2
-    assert "over the nearest 11.2 % of the people along s" in resolution_sentence(gap, "s")
+    assert "over the nearest 11.2 % of the people along s" in resolution_sentence([gap], "s")
     few = audit(u, np.round(4 * u), settings=SMALL)
-    assert resolution_sentence(few["s"].all_rows["gdp"], "s") == ""
+    assert resolution_sentence(few["s"].all_rows.numbers, "s") == ""
 
 
 # changes

@@ -60,6 +60,16 @@ def panel(name: str) -> pd.DataFrame:
     return table.assign(**{name: np.repeat(np.arange(100), 4) * 7 + 3})
 
 
+def uneven() -> pd.DataFrame:
+    """Return women with one to seven rows: their income differs, town and age do not."""
+    rows = np.repeat(np.arange(120), 1 + np.arange(120) % 7)
+    table = people().loc[rows].reset_index(drop=True)
+    random = np.random.default_rng(1)
+    table["income"] = random.normal(40_000, 9_000, len(table)).round(2)
+    table["hours"] = random.normal(size=len(table)).round(4)
+    return table.assign(woman=rows * 7 + 3).sample(frac=1, random_state=0)
+
+
 FOUND = {
     "a code below all others": (replaced("age", -9), "missing code", "--missing age=-9"),
     "a code above all others": (replaced("income", 9999999), "missing code", "--missing inc"),
@@ -95,6 +105,48 @@ FOUND = {
         people().assign(seen=pd.date_range("2020-01-01", periods=ROWS).strftime("%m/%d/%Y")),
         "unreadable",
         "--date-format %m/%d/%Y",
+    ),
+    "dates in two formats": (
+        people().assign(
+            seen=[f"{i % 28 + 1:02d}/03/2020" if i % 2 else "04-Mar-20" for i in range(ROWS)]
+        ),
+        "unreadable",
+        "--drop seen",
+    ),
+    "bands of the attribute": (
+        people().assign(division=people()["age"].floordiv(5).map("band {}".format)),
+        "attribute repeated",
+        "--drop division",
+    ),
+    "a pair that gives the attribute": (
+        people().assign(
+            year=(year := np.random.default_rng(2).integers(1990, 2010, ROWS)),
+            birth_yr=year - people()["age"] - np.arange(ROWS) % 2,
+        ),
+        "attribute repeated",
+        "--drop",
+    ),
+    "uneven rows of people": (uneven(), "repeated identifier", "--groups woman"),
+    "weights of persons": (
+        people().assign(perweight=np.linspace(0.5, 2, ROWS) ** 3),
+        "weights",
+        "--row-weights perweight",
+    ),
+    "many words among numbers": (
+        people().assign(size=[f"{i} pieces" if i % 20 == 0 else str(i % 90) for i in range(ROWS)]),
+        "text in numbers",
+        "--missing 'size=0 pieces,20 pieces",
+    ),
+    "names": (
+        people().assign(who=[f"name {i % 90}" for i in np.random.default_rng(3).permutation(ROWS)]),
+        "many levels",
+        "",
+    ),
+    "a constant": (people().assign(wave=1), "constant", ""),
+    "ranges that became dates": (
+        people().assign(speed=np.resize(["24-Oct", "25-39", "40-54"], ROWS)),
+        "spreadsheet dates",
+        "",
     ),
     "an abbreviation": (
         people().assign(paid=np.resize(["Approved", "Appr.", "Denied"], ROWS)),
@@ -179,3 +231,184 @@ def test_the_probabilities_of_several_classes_are_audited_by_the_positive_one():
     one = audit(chances[:, 1], age, labels, positive="low", settings=settings)
     assert every["age"].all_rows["gdp"].value == one["age"].all_rows["gdp"].value
     assert every.quality == one.quality
+
+
+def test_words_in_the_attribute_hide_no_other_problem(tmp_path):
+    age = people()["age"].astype(object)
+    age[:12] = "unknown"
+    age[20:32] = -9
+    table = people().assign(age=age, born=2000 - people()["age"])
+    problems, command = problems_of(table, tmp_path)
+    options = {problem["kind"]: problem["option"] for problem in problems}
+    assert options["attribute"] == "--missing age=unknown"
+    assert options["missing code"] == "--missing age=-9"
+    assert options["attribute repeated"] == "--drop born"
+    again, _ = problems_of(table, tmp_path, *shlex.split(command)[7:])
+    assert {problem["certainty"] for problem in again} == {"certain"}
+
+
+def test_an_error_shows_the_cells_that_cannot_be_read(tmp_path):
+    age = people()["age"].map("${:,.2f}".format)
+    age[:9] = "n. b."
+    [error] = [
+        problem
+        for problem in problems_of(people().assign(age=age), tmp_path)[0]
+        if problem["certainty"] == "error"
+    ]
+    assert "it contains 'n. b.', first in row 1." in error["text"]
+    assert (error["rows"], error["option"]) == (9, "--missing 'age=n. b.'")
+
+
+def test_amounts_in_two_notations_are_read_where_each_has_one_meaning(tmp_path):
+    income = people()["income"].map("${:,.2f}".format)
+    german = people()["income"].map("{:,.2f} USD".format).str.translate({44: ".", 46: ","})
+    table = people().assign(income=income.where(np.arange(ROWS) % 7 > 0, german))
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False)
+    data = read_training_table(TableFile.open(path), ColumnRoles("paid", ("age",)))
+    assert data.X["income"].tolist() == people()["income"].tolist()
+    [note] = [note for note in data.notes if note.startswith("'income'")]
+    assert "USD' as" in note
+    assert "'$" in note
+
+
+def test_a_code_among_amounts_of_money_is_missing(tmp_path):
+    amounts = people()["income"].copy()
+    amounts[:5] = 9_999_999
+    table = people().assign(income=amounts.map("${:,.2f}".format))
+    problems, command = problems_of(table, tmp_path)
+    assert "--missing income=9999999" in [problem["option"] for problem in problems]
+    again, _ = problems_of(table, tmp_path, *shlex.split(command)[7:])
+    assert "missing code" not in [problem["kind"] for problem in again]
+    file = TableFile.open(tmp_path / "people.csv", missing=["income=9999999"])
+    data = read_training_table(file, ColumnRoles("paid", ("age",)))
+    assert data.X["income"].isna().sum() == 5
+    row = pd.DataFrame({"income": ["$9,999,999.00", "$1,250.00"], "town": "Bern"})
+    assert data.schema(row, ".")["income"].tolist()[1:] == [1250]
+    assert data.schema(row, ".")["income"].isna().tolist() == [True, False]
+
+
+def test_rows_are_repeated_only_if_they_are_in_every_column_of_the_file(tmp_path):
+    alike = pd.concat([people(), people().head(60)], ignore_index=True)
+    seen = pd.Series(np.resize(["04-Mar-20", "03/07/2020"], len(alike)))
+    seen[ROWS:] = [f"{i % 28 + 1:02d}/05/2020" for i in range(60)]  # the same people, later
+    later = alike.assign(seen=seen)
+    for options in ((), ("--drop", "seen")):
+        kinds = [problem["kind"] for problem in problems_of(later, tmp_path, *options)[0]]
+        assert "repeated rows" not in kinds
+    twice = pd.concat([later, later.head(30)], ignore_index=True)
+    twice.to_csv(tmp_path / "t.csv", index=False)
+    roles = ColumnRoles("paid", ("age",), drop=("seen",), drop_repeated=True)
+    repeated = twice.duplicated().sum()
+    assert read_training_table(TableFile.open(tmp_path / "t.csv"), roles).repeated == repeated
+    numbered = alike.assign(customer_id=[f"c{i}" for i in range(len(alike))])
+    problems, command = problems_of(numbered, tmp_path)
+    options = [problem["option"] for problem in problems if problem["kind"] == "repeated rows"]
+    assert options == ["--drop-repeated --drop customer_id"]
+    again, _ = problems_of(numbered, tmp_path, *shlex.split(command)[7:])
+    assert "repeated rows" not in [problem["kind"] for problem in again]
+
+
+def test_an_identifier_that_repeats_identifies_no_rows():
+    ids = np.append(np.arange(ROWS - 40), np.arange(40)) * 7
+    found = check(people().assign(subject_id=ids), "paid", "age")
+    [problem] = [problem for problem in found if "subject_id" in problem.columns]
+    assert (problem.kind, problem.option) == ("repeated identifier", "--groups subject_id")
+    assert "identify 360 people or other units, 40 of them with several rows" in problem.text
+
+
+def test_amounts_and_places_are_no_people():
+    random = np.random.default_rng(5)
+    salary = np.round(random.lognormal(10.5, 0.3, ROWS), -2)
+    place = random.integers(0, 150, ROWS)
+    table = people().assign(salary=salary, place=np.char.add("place ", place.astype(str)))
+    table = table.assign(region=place % 9, hours=random.integers(1, 60, ROWS))
+    assert "repeated identifier" not in [one.kind for one in check(table, "paid", "age")]
+
+
+def test_columns_that_explain_much_of_a_number_are_asked_about(tmp_path):
+    random = np.random.default_rng(6)
+    score = random.normal(size=ROWS)
+    table = people().assign(
+        paid=score.round(4),
+        gun=(score + 0.12 * random.normal(size=ROWS)).round(4),  # 98 % of the variance
+        prize=np.digitize(score, [-1, 0, 1]).astype(str),
+        weak=(score + 1.2 * random.normal(size=ROWS)).round(4),  # 41 %
+    )
+    table["prize"] = "class " + table["prize"]
+    problems, command = problems_of(table, tmp_path)
+    found = {problem["columns"][0]: problem for problem in problems if problem["option"]}
+    assert {name: one["certainty"] for name, one in found.items()} == {
+        "gun": "likely",
+        "prize": "possible",
+    }
+    bands = table.groupby("prize")["paid"].transform("mean")
+    share = 1 - (table["paid"] - bands).var(ddof=0) / table["paid"].var(ddof=0)
+    assert f"'prize' ({100 * share:.0f} %)" in found["prize"]["text"]
+    assert "--drop gun" in command
+    assert "prize" not in command
+
+
+def test_two_dates_that_coincide_for_one_outcome_are_both_named():
+    start = pd.Series(pd.date_range("2000-01-01", periods=ROWS))
+    yes = people()["paid"] == "yes"
+    end = start + pd.to_timedelta(np.arange(ROWS) % 90 + 30, unit="D")
+    event = end - pd.to_timedelta(np.where(yes, np.arange(ROWS) % 25 + 3, 0), unit="D")
+    table = people().assign(event=event.sample(frac=1, random_state=0).sort_index(), end=end)
+    [leak] = [problem for problem in check(table, "paid", "age") if problem.kind == "leak"]
+    assert leak.option in ("--drop event --drop end", "--drop end --drop event")
+
+
+def test_rows_without_an_attribute_that_have_another_outcome_are_told():
+    table = people().assign(age=people()["age"].astype(float))
+    yes = table["paid"] == "yes"
+    lacking = np.flatnonzero(yes)[:60]
+    table.loc[lacking, "age"] = np.nan
+    [problem] = [one for one in check(table, "paid", "age") if one.kind == "missing attribute"]
+    rest = yes.drop(index=lacking).mean()
+    assert f"their share of 'yes' is 1, that of the others {rest:.3g}." in problem.text
+    scattered = people().assign(age=people()["age"].mask(np.arange(ROWS) % 6 == 0))
+    assert "missing attribute" not in [one.kind for one in check(scattered, "paid", "age")]
+
+
+def test_spellings_in_a_parquet_file_are_merged_as_in_text(tmp_path):
+    towns = np.resize(["Bern", "BERN", " Bern", "Basel", "basel "], ROWS)
+    table = people().assign(town=towns)
+    levels = []
+    for name in ("t.csv", "t.parquet"):
+        path = tmp_path / name
+        table.to_csv(path, index=False) if name == "t.csv" else table.to_parquet(path)
+        data = read_training_table(TableFile.open(path), ColumnRoles("paid", ("age",)))
+        assert any(note.startswith("Labels of 'town'") for note in data.notes)
+        levels.append(sorted(data.X["town"].unique()))
+    assert levels == [["Basel", "Bern"]] * 2
+
+
+def test_the_features_that_remain_are_listed(tmp_path):
+    path = tmp_path / "t.csv"
+    people().assign(born=2000 - people()["age"], wave=1).to_csv(path, index=False)
+    shown = CliRunner().invoke(app, ["check", str(path), "-t", "paid", "-s", "age"]).stdout
+    assert shown.splitlines()[-1] == "Features (2): income, town."
+
+
+def test_a_column_that_was_not_examined_asks_for_another_check(tmp_path):
+    path = tmp_path / "t.csv"
+    dates = pd.date_range("2020-01-01", periods=ROWS).strftime("%m/%d/%Y")
+    people().assign(seen=dates).to_csv(path, index=False)
+    command = ["check", str(path), "-t", "paid", "-s", "age"]
+    first = CliRunner().invoke(app, command).stdout
+    assert "Run check again with these options first: 'seen' was not examined" in first
+    again = CliRunner().invoke(app, [*command, "--date-format", "%m/%d/%Y"]).stdout
+    assert "Run check again" not in again
+
+
+def test_an_audit_leaves_out_rows_with_a_code_among_amounts_of_money(tmp_path):
+    amounts = people()["income"].copy()
+    amounts[:5] = 9_999_999
+    path = tmp_path / "t.csv"
+    score = np.random.default_rng(7).uniform(0.1, 0.9, ROWS)
+    people().assign(income=amounts.map("${:,.2f}".format), score=score).to_csv(path, index=False)
+    asked = ["audit", str(path), "-s", "income", "--score", "score", "--json"]
+    asked += ["--missing", "income=9999999", "--max-rows", "100"]
+    document = json.loads(CliRunner().invoke(app, asked).stdout)
+    assert document["rows"]["used"] == ROWS - 5

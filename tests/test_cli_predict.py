@@ -380,3 +380,22 @@ def test_an_attribute_of_a_model_without_its_schema_is_read_as_numbers():
     np.testing.assert_array_equal(attributes["age"], [31.5, np.nan])
     with pytest.raises(ValueError, match="column 'age' contained numbers in training"):
         served.inputs(pd.DataFrame({"age": ["31,5", "old"]}), file)
+
+
+def test_a_label_that_hardly_a_row_gets_is_told_with_the_threshold(tmp_path):
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"a": random.normal(size=600), "b": random.normal(size=600)})
+    rare = np.where(random.random(600) < 0.06, "yes", "no")
+    age = pd.Series(random.normal(size=600), name="age")
+    with pytest.warns(UserWarning, match="is not significant"):
+        model = ParityClassifier(random_state=0, n_jobs=1).fit(X, rare, sensitive_features=age)
+    save(model, tmp_path / "model")
+    X.to_parquet(tmp_path / "new.parquet")
+    out = tmp_path / "out.csv"
+    said = done(["predict", str(tmp_path / "model"), str(tmp_path / "new.parquet"), "-o", str(out)])
+    scores = pd.read_csv(out)
+    given = int((scores["predicted"] == "yes").sum())
+    expected = scores["score"].sum()
+    assert 10 * given < expected
+    assert f"{given} of 600 rows are labelled 'yes', though the scores add up to" in said.stderr
+    assert f"{expected:,.0f}: the threshold of the model is 0.5" in said.stderr

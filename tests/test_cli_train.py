@@ -151,11 +151,14 @@ YARDSTICKS = {
 
 
 def test_rows_that_train_measure_and_are_left_out_add_up_to_those_of_the_table():
-    data = data_of(groups=np.arange(300), order=np.arange(300), dropped=7, given=1018)
-    words = training._row_counts(data, 1018, 200, 80, 5).replace(",", "")
+    split = {"groups": np.arange(300), "order": np.arange(300)}
+    data = data_of(**split, dropped=10, removed=1, repeated=2, given=1021)
+    words = training._row_counts(data, 1021, 200, 80, 5).replace(",", "")
+    assert "1 (totals)" in words
+    assert "2 (repeated)" in words
     given, train, test, left_out, *reasons = map(int, re.findall(r"\d+", words))
     assert given == train + test + left_out
-    assert reasons == [7, 711, 5, 15]
+    assert reasons == [7, 1, 2, 711, 5, 15]
     assert sum(reasons) == left_out
     assert re.findall(r"\d+", training._row_counts(data_of(), 300, 200, 100, 0)) == [
         "300",
@@ -293,8 +296,9 @@ def test_on_a_terminal_it_ends_with_five_aligned_lines(monkeypatch, capsys, tmp_
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "note: [bold]a note"
     closing = closing_lines(report) | {"report": str(tmp_path / "report.html")}
-    assert lines[1:] == [f"{name:9}{text}" for name, text in closing.items()]
-    assert len(lines[1:]) == 5
+    assert lines[1] == "note: Features (2): skill, rank."
+    assert lines[2:] == [f"{name:9}{text}" for name, text in closing.items()]
+    assert len(lines[2:]) == 5
     assert "[red]age" in closing["gap"]
 
 
@@ -318,7 +322,7 @@ def test_a_limit_that_the_fit_does_not_meet_exits_with_1(outcome, capsys):
             model, replace(report, tradeoff=replace(report.tradeoff, met=False)), {}, as_json=True
         )
     assert ended.value.exit_code == 1
-    assert capsys.readouterr().err.startswith("The gap along [red]age goes from")
+    assert capsys.readouterr().err.startswith("In the fit, no trade-off certainly keeps the limit")
 
 
 def test_the_verdict_says_what_was_asked_and_by_how_much_the_gap_was_reduced(outcome):

@@ -397,7 +397,7 @@ def test_a_bad_file_in_the_folder_is_an_error_at_once(places, monkeypatch, name,
 def test_a_folder_that_is_not_there_is_an_error(places, monkeypatch):
     places.put(places.cache, GOOD)
     monkeypatch.setenv("FRHSIC_DATA", str(places.folder / "nowhere"))
-    with pytest.raises(DatasetUnavailableError, match=r"FRHSIC_DATA is '.*nowhere', which is no"):
+    with pytest.raises(NotADirectoryError, match=r"FRHSIC_DATA is '.*nowhere', which is no"):
         obtain([raw()])
 
 

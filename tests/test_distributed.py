@@ -142,7 +142,7 @@ def test_gaps_among_equals_are_those_in_memory_whatever_the_partitions():
     assert within.differences[0].after == within["gdp"].value
     assert results[5].limits[0].among == "equal"
     (note,) = (note for note in results[5].context.remarks if "joined" in note)
-    assert note.startswith("In the random sample: 1 small group of equal job was joined")
+    assert note.startswith("In the random sample: 1 small group with the same job was joined")
 
 
 def test_all_rows_give_the_numbers_of_the_audit_in_memory(audited):

@@ -30,10 +30,12 @@ from frhsic import (
     load,
     save,
 )
+from frhsic.auditing import Settings
 from frhsic.estimators import JoinedStrataWarning
 from frhsic.estimators.constraints import Constraint, GapCurves, LabelledRows
 from frhsic.estimators.families import NumberScores, log_loss_root
 from frhsic.estimators.solution import Solution
+from frhsic.report import render, trained_report
 
 
 def people(n: int = 500, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
@@ -273,12 +275,39 @@ def test_new_missing_and_rare_controls_have_the_common_coefficients(fitted):
 def test_strata_are_said_to_be_joined():
     rare = JOB.where(JOB.index > 10, "pope")
     with pytest.warns(
-        JoinedStrataWarning, match="1 small group of equal job was joined into 'other'"
+        JoinedStrataWarning, match="1 small group with the same job was joined into 'other'"
     ):
         model = classifier().fit(NUMBERS, Y, sensitive_features=AGE, control_features=rare)
     assert model.strata_.rows[-1] == 11
     with pytest.warns(JoinedStrataWarning, match="other is numeric and was cut into 5 bins"):
         classifier().fit(NUMBERS, Y, sensitive_features=AGE, control_features="other")
+
+
+@pytest.mark.filterwarnings("ignore::frhsic.estimators.IndistinctGapWarning")
+def test_a_report_has_one_interval_of_a_gap_and_counts_its_own_rows():
+    rare = JOB.where(JOB.index > 10, "pope")
+    with pytest.warns(JoinedStrataWarning, match="which has 11 rows"):
+        model = classifier().fit(NUMBERS, Y, sensitive_features=AGE, control_features=rare)
+    rows = slice(6, None)
+    report = trained_report(
+        model,
+        NUMBERS[rows],
+        Y[rows],
+        sensitive_features=AGE[rows],
+        control_features=rare[rows],
+        settings=Settings(fast=True, resamples=60),
+    )
+    within = report.audit["age"].all_rows.within
+    (stated,) = report.tradeoff.after.gaps
+    (chosen,) = (stop.point.gaps[0] for stop in report.tradeoff.stops if stop.point.chosen)
+    for gap in (stated, chosen):
+        assert (gap.low, gap.high) == (within["gdp"].interval.low, within["gdp"].interval.high)
+    (joined,) = (remark for remark in report.audit.context.remarks if "joined into" in remark)
+    assert joined.endswith("'other', which has 5 rows.")
+    assert within.strata["other"].rows == 5
+    page = render(report)
+    assert "gaps among people with the same job" in page
+    assert "within control groups" not in page
 
 
 def test_arrays_and_own_regressions_take_controls(few_trees):

@@ -20,8 +20,15 @@ def test_levels_are_strata_and_rare_missing_or_new_ones_are_other():
     assert strata.codes(["cook", "nurse", "diver", "pilot", None]).tolist() == [0, 1, 2, 2, 2]
     assert np.bincount(strata.codes(jobs)).tolist() == [50, 60, 56]
     joined, missing = strata.notes
-    assert "1 small group of equal control was joined into 'other', which has 56 rows" in joined
+    assert (
+        "1 small group with the same control was joined into 'other', which has 56 rows" in joined
+    )
     assert "7 rows have no value" in missing
+    others = strata.recounted(["cook"] * 3 + ["diver"] * 2 + [None])
+    assert (others.rows, others.missing) == ((3, 0, 3), 1)
+    joined, missing = others.notes  # with the counts of the rows that are shown
+    assert "joined into 'other', which has 3 rows." in joined
+    assert "1 row has no value of control and counts as 'other'." in missing
 
 
 def test_numbers_are_cut_into_fifths_of_the_fitted_rows():

@@ -11,14 +11,16 @@ import pytest
 
 from frhsic import audit, gdp
 from frhsic.auditing import Audit, Settings, since
+from frhsic.auditing.measures import Rows, gaps_and_curves
 from frhsic.formatting import figure, format_estimate
 from frhsic.parity.column import GapOptions, column_from_sums, column_gaps, stratified_covariance
 from frhsic.parity.gap import gaps_by_column
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import check_rows
+from frhsic.parity.strata import Strata
 from frhsic.parity.sums import ALL_NODES, Cells
 from frhsic.report import Report, render, text
-from frhsic.report.equals import stratum_pictures
+from frhsic.report.equals import equal_sentence, stratum_pictures
 from frhsic.report.first_page import closing_lines, limit_sentence
 
 QUICK = Settings(fast=True, resamples=99)
@@ -315,8 +317,8 @@ def test_remarks_say_what_was_cut_and_joined(people):
     result = audit(people["score"], people["age"], control_features=controls, settings=QUICK)
     remarks = " ".join(result.context.remarks)
     assert "hours is numeric and was cut into 5 bins" in remarks
-    assert "small groups of equal hours and job were joined into 'other'" in remarks
-    assert "1 rows have no value of hours and job" in remarks
+    assert "small groups with the same hours and job were joined into 'other'" in remarks
+    assert "1 row has no value of hours and job" in remarks
     assert len(result["age"].all_rows.within.strata) == 21
 
 
@@ -331,24 +333,58 @@ def test_errors_name_control_features(people):
         gdp(people["score"], people["age"], control_features=people["job"][::-1])
 
 
+def gaps_phrase(gap, whole):
+    numbers = (gap.value, *gap.interval, whole.value, *whole.interval)
+    shown = [format_estimate(number) for number in numbers]
+    return (
+        "Among people with the same job the gap is {} ({} to {}); over all people it is {} ({} to"
+        " {})"
+    ).format(*shown)
+
+
+@pytest.mark.parametrize(("sign", "word"), [(-1, "larger"), (1, "smaller")])
+def test_it_is_said_whether_the_gap_over_all_people_is_significantly_different(audited, sign, word):
+    attribute = audited["age"]
+    rows = attribute.all_rows
+    gap, whole = rows.within["gdp"], replace(rows["gdp"], value=0.05)
+    ends = sorted([sign * 0.01, sign * 0.04])
+    change = replace(
+        rows.within.differences[0],
+        before=0.05,
+        after=0.05 + 0.02 * sign,
+        interval=replace(gap.interval, low=ends[0], high=ends[1]),
+        pvalue=0.001,
+    )
+    within = replace(rows.within, differences=(change, *rows.within.differences[1:]))
+    numbers = (whole, *(n for n in rows.numbers if n.key != "gdp"))
+    moved = replace(attribute, all_rows=replace(rows, numbers=numbers, within=within))
+    said = equal_sentence(replace(audited, attributes=(moved,)), "age")
+    tail = f", significantly {word}: by 0.020 (0.010 to 0.040)."
+    assert said == gaps_phrase(gap, whole) + tail
+
+
 def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
     report = Report(audited)
     lines = closing_lines(report)
     rows = audited["age"].all_rows
     gap, whole = rows.within["gdp"], rows["gdp"]
-    both = [format_estimate(number) for number in (gap.value, *gap.interval, whole.value)]
-    said = (
-        f"Among people with the same job the gap is {both[0]} ({both[1]} to {both[2]}); over all"
-        f" people {both[3]}"
-    )
-    assert lines["equal"].startswith(said)
-    assert f"It is largest for job “{rows.within.worst}”" in lines["equal"]
+    said = gaps_phrase(gap, whole)
+    assert f"{said}; the difference of" in lines["equal"]
+    assert "is not significant" in lines["equal"]
+    name = rows.within.worst
+    worst = rows.within.strata[name]
+    ends = " to ".join(format_estimate(end) for end in worst["gdp"].interval)
+    assert (
+        f"Of the groups with a significant gap, job “{name}” has the largest:"
+        f" {format_estimate(worst['gdp'].value)} ({ends}), {worst.rows:,} people."
+    ) in lines["equal"]
     assert said in text(audited)
     page = render(report).replace("\xa0", " ")
     first, rest = page.split('id="decision"')
     assert said in first
     assert first.count(f"“{rows.within.worst}”") == 1
     section = rest[rest.index('id="equal-1"') : rest.index('id="method"')]
+    assert "All people, of any job." in first
     assert section.count("<svg") == 4
     assert section.count('class="worst"') == 1
     for number in (gap, *(group["gdp"] for group in rows.within.strata.values())):
@@ -356,6 +392,10 @@ def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
     assert "explained" not in section
     assert figure(rows.within.between) in section
     assert "people of different job may be scored differently" in page
+    limited = replace(audited, limits=audited.limits[1:2])
+    first = render(Report(limited)).replace("\xa0", " ").split('id="decision"')[0]
+    assert said not in first  # the verdict has the gap among equals
+    assert said.split("; over")[1].replace(" it is ", " the gap is ") in first
     limits = [limit_sentence(check, audited) for check in audited.limits]
     assert limits[1].startswith(
         "The limit of 0.3 is kept: the gap along age among people with the same job is"
@@ -371,6 +411,73 @@ def test_eight_strata_are_shown_and_others_folded_on_one_scale(people):
     pictures = [picture for _, picture in stratum_pictures(result, "age")]
     ticks = [re.findall(r'text-anchor="end">([^<]*)<', picture) for picture in pictures]
     assert ticks == [ticks[0]] * 10
+
+
+def test_a_small_group_neither_flattens_the_curves_of_others_nor_leaves_its_picture():
+    rng = np.random.default_rng(0)
+    n = 1000
+    age = rng.integers(20, 60, n + 25).astype(float)
+    score = 0.5 + 0.002 * (age - 40) + 0.02 * rng.standard_normal(n + 25)
+    score[n:] = rng.random(25)
+    job = np.array(["cook"] * n + ["pope"] * 25)
+    rows = Rows(
+        score[:, None],
+        age[:, None],
+        score,
+        strata=(job == "pope").astype(int),
+        controls=Strata.fit(job, least=1),
+    )
+    result = audit(score, age, control_features=job, settings=QUICK)
+    attribute = result["s"]
+    population = gaps_and_curves(rows, QUICK)
+    attribute = replace(attribute, all_rows=replace(attribute.all_rows, within=population.within))
+    pictures = dict(stratum_pictures(replace(result, attributes=(attribute,)), "s"))
+    ticks = re.findall(r'text-anchor="end">([^<]*)<', pictures["cook"])
+    assert max(float(tick.replace("−", "-")) for tick in ticks) <= 0.1
+    for path in re.findall(r'class="(?:band|line)"[^>]* d="M([^"]*?)Z?"', pictures["pope"]):
+        heights = [float(corner.split()[1]) for corner in path.split("L")]
+        assert min(heights) >= 6 - 0.1
+        assert max(heights) <= 200 - 18 + 0.1
+
+
+def test_flat_curves_of_few_rows_are_not_called_a_gap():
+    """Single rows at a value show no noise: most such laws were called a gap."""
+    rng = np.random.default_rng(0)
+    for n, values in ((17, 20), (22, 45), (60, 20)):
+        rejected = 0
+        for _ in range(150):
+            age = rng.integers(20, 20 + values, n).astype(float)
+            rejected += gdp(rng.beta(0.3, 2, n), age, resamples=199).pvalue <= 0.05
+        assert rejected <= 150 * 0.05 + 2 * np.sqrt(150 * 0.05 * 0.95)
+
+
+def test_no_stratum_is_called_the_worst_where_no_curve_moves():
+    """Random laws of strata of 10 to 300 people, whose scores differ in mean and spread."""
+    rng = np.random.default_rng(1)
+    settings = Settings(fast=True, resamples=199)
+    named = 0
+    for _ in range(120):
+        sizes = rng.integers(10, 60, 10).tolist() + rng.integers(100, 300, 2).tolist()
+        strata = np.repeat(np.arange(12), sizes)
+        age = rng.integers(17, rng.integers(25, 80), len(strata)).astype(float)
+        chance = rng.beta(*rng.uniform(0.3, 3, (2, 12)))[strata]
+        score = rng.beta(5 * chance, 5 * (1 - chance))
+        rows = Rows(
+            score[:, None],
+            age[:, None],
+            score,
+            strata=strata,
+            controls=Strata.fit(strata.astype(str), least=1),
+        )
+        named += gaps_and_curves(rows, settings).within.worst is not None
+    assert named <= 120 * 0.05 + 2 * np.sqrt(120 * 0.05 * 0.95)
+
+
+def test_no_group_stands_out_where_none_is_significant(people):
+    flat = audit(people["hours"], people["age"], control_features=people["job"], settings=QUICK)
+    said = closing_lines(Report(flat))["equal"]
+    assert said.endswith("No single group with the same job stands out.")
+    assert "is not significant" in said
 
 
 def test_drift_compares_the_gap_among_equals_and_limits_can_be_shares_of_it(people):

@@ -194,8 +194,12 @@ def _mark(
     sides = ("end", "start") if 2 * a > box[1] else ("start", "end")
     places = [(down, side) for down in (29, -17, 40, -28) for side in sides]
     down, side = min(places, key=covered)
+    lead = ""
+    if down in (40, -28):  # further away than the ring is wide
+        start, end = (b + 9, b + down - 13) if down > 0 else (b - 9, b + down + 4)
+        lead = f'<path class="mark" stroke="#93390b" d="M{a:.1f} {start:.1f}V{end:.1f}"/>'
     return (
-        f'<circle class="mark" fill="none" stroke="#93390b" stroke-width="2.5" cx="{a:.1f}"'
+        f'{lead}<circle class="mark" fill="none" stroke="#93390b" stroke-width="2.5" cx="{a:.1f}"'
         f' cy="{b:.1f}" r="9"/>{_text(a, b + down, text, "halo marked", side)}'
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import math
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-# Largest number of names that a hint lists.
+# Largest number of names that a hint or a sentence lists.
 SHOWN = 30
 
 
@@ -98,9 +98,13 @@ def format_difference(value: float) -> str:
     Examples
     --------
     >>> format_difference(0.0634), format_difference(-0.5), format_difference(1234.0)
-    ('+0.063', '−0.5', '+1,200')
+    ('+0.063', '−0.50', '+1,200')
     """
-    return f"{float(f'{value:.2g}'):+,.10g}".replace("-", "−")
+    rounded = float(f"{value:.2g}")
+    decimals = 0
+    if 0 < abs(rounded) < 10:
+        decimals = 1 - math.floor(math.log10(abs(rounded)) + 1e-12)
+    return f"{rounded:+,.{decimals}f}".replace("-", "−")
 
 
 def points(share: float) -> str:
@@ -169,6 +173,18 @@ def rows_needed_phrase(rows: int, noun: str = "rows") -> str:
     """
     unit = 10 ** max(len(str(rows)) - 2, 0)
     return f"about {-(-rows // unit) * unit:,} {noun} in all would settle it"
+
+
+def features_sentence(names: Sequence[str]) -> str:
+    """Return which columns are features.
+
+    Examples
+    --------
+    >>> features_sentence(["hours", "town"])
+    'Features (2): hours, town.'
+    """
+    more = f", and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"Features ({len(names):,}): {', '.join(names[:SHOWN])}{more}."
 
 
 def capitalize(text: str) -> str:

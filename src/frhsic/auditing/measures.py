@@ -52,6 +52,7 @@ from frhsic.splits import subsample
 
 LEAST_ROWS = 20
 SPARSE = 30  # rows below which a group of a curve is not to be trusted
+NO_SHARE = 1e-12  # below which a mean of decisions is the rounding error of none
 RANK_ROWS = 50_000  # rows of the rank gap at most, which looks at nine decisions
 SHARE_METHOD = "Clopper and Pearson"  # of the intervals of shares
 PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
@@ -397,11 +398,12 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
     have enough rows. There is no ratio if no decision is positive.
     """
     curve = curves.get("decision_gdp")
-    if curve is None or max(curve.mean[i] for i in curve.trusted_groups) == 0:
+    if curve is None or max(curve.mean[i] for i in curve.trusted_groups) < NO_SHARE:
         return []
     means, low, high = (
         np.array(values)[curve.trusted_groups] for values in (curve.mean, curve.low, curve.high)
     )
+    means[means < NO_SHARE] = 0.0
     ends = max(low.min(), 0.0) / high.max(), min(high.min() / max(low.max(), 1e-12), 1.0)
     interval = Interval(float(ends[0]), float(ends[1]), curve.confidence, "band")
     return [

@@ -639,7 +639,9 @@ class Context:
     dropped
         Rows that were dropped before the audit because a value is missing.
     remarks
-        Your own sentences, which a reader sees first.
+        Sentences of the caller that a reader should see first.
+    features
+        Columns that the score is predicted from.
     origin
         Date and time, SHA-256 of the files, and versions of the software; see :meth:`stamped`.
 
@@ -663,6 +665,7 @@ class Context:
     given: int = 0
     dropped: int = 0
     remarks: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     origin: dict[str, str] = field(default_factory=dict)
 
     def stamped(self, **files: Path | None) -> Context:

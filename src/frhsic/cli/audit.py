@@ -356,7 +356,9 @@ def _read_table(
     )
     numeric = [*parts, *filter(None, (options.score, options.row_weights))]
     measured = rows.frame[list(dict.fromkeys([*needed, *controls, *numeric]))]
-    check = TableCheck.from_cells(measured, decimal=file.decimal, date_format=file.date_format)
+    check = TableCheck.from_cells(
+        measured, decimal=file.decimal, date_format=file.date_format, missing=file.missing
+    )
     attributes = check.find_attributes(options.sensitive)
     columns = check.table
     for name in dict.fromkeys(numeric):

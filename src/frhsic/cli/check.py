@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from frhsic.cli import _terminal
+from frhsic.formatting import features_sentence
 
 if TYPE_CHECKING:
     from frhsic.tables.problems import Problem
@@ -46,19 +48,23 @@ def check(
     file = TableFile.open(columns.table, **vars(reading))
     with _terminal.progress() as watch, file.name_in_errors():
         watch(f"reading {columns.table.name}")
-        rows, found, _ = check_file(file, roles, seed=seed)
+        rows, found, examined = check_file(file, roles, seed=seed)
     problems = found.sorted_problems
     command = next_command(columns, reading, problems)
     notes = [*file.notes, *rows.note("checked")]
+    if rows.repeated:
+        notes.append(f"{rows.repeated:,} rows repeat an earlier one and are left out.")
+    left = [name for name in examined.features if name not in settled_columns(problems)]
     if as_json:
         document = {
             "problems": [asdict(problem) for problem in problems],
             "notes": notes,
+            "features": left,
             "command": command,
         }
         typer.echo(json.dumps(document, indent=1))
     else:
-        _show(problems, notes, command)
+        _show(problems, notes, command, features_sentence(left))
     if any(problem.certainty == "error" for problem in problems):
         raise typer.Exit(_terminal.BAD_INPUT)
 
@@ -66,7 +72,9 @@ def check(
 def next_command(
     columns: _terminal.Columns, reading: _terminal.Reading, problems: Sequence[Problem]
 ) -> str:
-    """Return the command that trains on the table, with the options that settle its problems."""
+    """Return the command that trains on the table, with the options that settle its errors and
+    likely problems.
+    """
     words = ["frhsic", "train", str(columns.table)]
     names = {"order": "split-by", "weights": "row-weights", "separator": "delimiter"}
     for name, value in (vars(columns) | vars(reading)).items():
@@ -77,16 +85,34 @@ def next_command(
             for each in value if isinstance(value, list) else [value]:
                 words += [option, str(each)]
     command = shlex.join(words)
-    options = dict.fromkeys(problem.option for problem in problems if problem.option)
-    return " ".join([command, *options])
+    return " ".join([command, *settling_options(problems)])
 
 
-def _show(problems: Sequence[Problem], notes: Sequence[str], command: str) -> None:
+def settling_options(problems: Sequence[Problem]) -> list[str]:
+    """Return the options that settle errors and likely problems."""
+    options = [
+        problem.option
+        for problem in problems
+        if problem.option and problem.certainty in ("error", "likely")
+    ]
+    return list(dict.fromkeys(options))
+
+
+def settled_columns(problems: Sequence[Problem]) -> set[str]:
+    """Return the columns that are no features with these options."""
+    words = shlex.split(" ".join(settling_options(problems)))
+    roles = ("--drop", "--groups", "--row-weights")
+    return {column for option, column in itertools.pairwise(words) if option in roles}
+
+
+def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, features: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from frhsic.tables.columns import quote_names
+
     terminal = _terminal.console()
-    styles = {"error": "bold red", "likely": "bold yellow", "certain": "dim"}
+    styles = {"error": "bold red", "likely": "bold yellow", "possible": "cyan", "certain": "dim"}
     table = Table("", "rows", "problem", "option", box=None, padding=(0, 2, 0, 0))
     for problem in problems:
         table.add_row(
@@ -106,3 +132,19 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str) -> No
         return
     terminal.print(Text("Run next:", style="bold"))
     terminal.print(Text(command), soft_wrap=True)
+    unread = [
+        problem.columns[0]
+        for problem in problems
+        if problem.kind in ("unreadable", "text in numbers") and "--drop" not in problem.option
+    ]
+    if unread:
+        terminal.print(
+            Text(
+                f"Run check again with these options first: {quote_names(unread)}"
+                f" {'was' if len(unread) == 1 else 'were'} not examined as numbers or dates."
+            ),
+            soft_wrap=True,
+        )
+    terminal.print(Text(features), soft_wrap=True)
+    if any(problem.certainty == "possible" for problem in problems):
+        terminal.print("Options of possible problems are not in the command.")

@@ -31,6 +31,8 @@ DEFAULT_SCORES = Path("frhsic-scores.csv")
 BLOCK = 1024
 # Rows from which on a table is refused if most of them have a level that no training row has.
 LEAST_REFUSED = 20
+# Expected rows of a label from which on it is said that it is given to less than a tenth of them.
+LEAST_EXPECTED = 10
 # Levels of a column that no training row has, which are kept to show the most frequent.
 MOST_UNSEEN = 1000
 # Characters of such a level that a message shows at most.
@@ -122,7 +124,7 @@ def predict(
                 file = TableFile.open(part, **vars(reading))  # before the model, which takes longer
                 if served is None:
                     served = Served.load(model, trusted, reading.max_bytes)
-                own = replace(served, unseen={})
+                own = replace(served, unseen={}, labels={"given": 0.0, "expected": 0.0})
                 file = own.reopen(file, reading)
                 told = own.write(file, scores, keep or (), formulas, counted=not several)
                 if several:
@@ -184,6 +186,7 @@ class Served:
     sensitive: list[str]
     unseen: dict[str, Counter[str]] = field(default_factory=dict)
     unseen_rows: Counter[str] = field(default_factory=Counter)
+    labels: dict[str, float] = field(default_factory=lambda: {"given": 0.0, "expected": 0.0})
 
     @classmethod
     def load(
@@ -288,6 +291,7 @@ class Served:
                         f"--keep {taken[0]}: the output already has a column of this name; rename"
                         f" it in {file.path.name}."
                     )
+                self.count_labels(outputs)
                 copies = frame[kept]
                 if file.decimal == ",":  # the file of scores has one decimal sign
                     copies = copies.map(with_points)
@@ -301,7 +305,29 @@ class Served:
                 raise ValueError(f"{file.path.name} has a header and no rows.")
             with file.name_in_errors():
                 unseen = self.unseen_notes(rows)
-        return [*file.notes, *([totals_sentence(totals)] if totals else []), *unseen]
+        totals_notes = [totals_sentence(totals)] if totals else []
+        return [*file.notes, *totals_notes, *unseen, *self.rare_notes(rows)]
+
+    def count_labels(self, outputs: pd.DataFrame) -> None:
+        """Count the rows that are predicted to be of the second of two classes, and those that the
+        scores let expect.
+        """
+        classes = list(getattr(self.model, "classes_", ()))
+        if len(classes) == 2 and {"score", "predicted"} <= {*outputs}:
+            self.labels["given"] += int((outputs["predicted"] == classes[1]).sum())
+            self.labels["expected"] += float(outputs["score"].sum())
+
+    def rare_notes(self, rows: int) -> Iterator[str]:
+        """Yield a note if hardly a row is given the second label, though scores let expect more."""
+        given, expected = self.labels["given"], self.labels["expected"]
+        if expected >= LEAST_EXPECTED and 10 * given < expected:
+            label = str(list(self.model.classes_)[-1])
+            threshold = getattr(self.model, "threshold_", 0.5)
+            yield (
+                f"{given:,.0f} of {rows:,} rows are labelled {label!r}, though the scores add up to"
+                f" {expected:,.0f}: the threshold of the model is {threshold:g}. Choose by the"
+                " column score, or train with --threshold."
+            )
 
     @contextmanager
     def name_in_errors(self) -> Iterator[None]:

@@ -19,6 +19,7 @@ from frhsic._files import require_writable, write_together
 from frhsic.cli import _terminal
 from frhsic.cli._terminal import DEFAULT_REPORT
 from frhsic.cli.predict import shield_text
+from frhsic.formatting import features_sentence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -389,7 +390,7 @@ class ScheduledTable:
             f"Of {self.rows:,} rows, {len(self.test):,} were drawn to measure the model, and those"
             f" that are not held out and have {data.target_name} trained it."
         )
-        dropped = data.dropped + len(data.y) - len(self.test)
+        dropped = data.dropped - data.removed - data.repeated + len(data.y) - len(self.test)
         return FinishedFit(model, self.test, caught, counts, self.rows, dropped)
 
 
@@ -491,14 +492,15 @@ def fit_and_report(
     rest = data.s.drop(index=data.s.index[[*train, *test]])
     lacking, given = int(rest.isna().any(axis=1).sum()), data.given or len(data.y) + data.dropped
     counts = _row_counts(data, given, len(train), len(test), lacking)
-    fit = FinishedFit(model, test, caught, counts, given, data.dropped + lacking)
+    unknown = data.dropped - data.removed - data.repeated + lacking
+    fit = FinishedFit(model, test, caught, counts, given, unknown)
     return report_fit(fit, data, settings, title, statements, table, required)
 
 
 @dataclass(frozen=True)
 class FinishedFit:
-    """A model, the held-out rows of a table, warnings of the fit, a sentence about the rows, and
-    how many were given and left out.
+    """A model, the rows of a table that are held out, warnings of the fit, a sentence on the rows,
+    and how many were given and lack a value.
     """
 
     model: Any
@@ -557,6 +559,7 @@ def report_fit(
                 title=title or "",
                 source=data.name,
                 remarks=tuple(notes),
+                features=tuple(map(str, data.X)),
                 dropped=fit.dropped,
                 given=fit.given,
             ),
@@ -582,8 +585,9 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
         " or what rows are split by" if data.groups is not None or data.order is not None else ""
     )
     reasons = {
-        f"without {data.target_name}{split}": data.dropped - data.removed,
-        "total or repeated": data.removed,
+        f"without {data.target_name}{split}": data.dropped - data.removed - data.repeated,
+        "totals": data.removed,
+        "repeated": data.repeated,
         "not drawn": given - data.dropped - len(data.y),
         f"held out, but without {' or '.join(map(str, data.s))}": lacking,
         "in a group on the other side of the split in time": (len(data.y) - train - test - lacking),
@@ -609,6 +613,7 @@ def finish(
     from frhsic.persistence import file_bytes
     from frhsic.report.first_page import alarms, closing_lines, shortfalls
     from frhsic.report.page import render
+    from frhsic.report.words import say
 
     contents: dict[Path, bytes] = {}
     if "model" in files:
@@ -640,9 +645,10 @@ def finish(
             document["served"] = [asdict(cost) for cost in served.costs]
         typer.echo(json.dumps(document, allow_nan=False, indent=1))
     else:
-        _terminal.show(report.audit.context.remarks, files, report)
+        context = report.audit.context
+        _terminal.show([*context.remarks, features_sentence(context.features)], files, report)
         if served is not None:
             typer.echo(str(served), err=True)
     missed = dict.fromkeys([*shortfalls(report), *alarms(report.audit)])
-    unmet = [] if met else [str(model.choice_)]
+    unmet = [] if met else [say("not_met")]
     _terminal.exit_over_limits([*unmet, *missed], () if as_json else lines.values())

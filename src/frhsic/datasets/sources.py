@@ -188,7 +188,7 @@ def _local_places() -> list[tuple[str, Path]]:
     if folder:
         base = Path(folder).expanduser()
         if not base.is_dir():
-            raise DatasetUnavailableError(
+            raise NotADirectoryError(
                 f"{FOLDER_VARIABLE} is {folder!r}, which is not a folder; correct or unset it."
             )
         places.append((f"folder of {FOLDER_VARIABLE}", base))

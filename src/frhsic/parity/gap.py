@@ -183,8 +183,9 @@ def gdp(
     The mean score at s is averaged over the people whose rank along s is within half of the
     resolution, and the gap is that of these means: faster oscillations are averaged out. A value of
     s shared by more people is compared on its own. If `resolution` is None, all values are compared
-    on their own if there are at most 20, or at most 1/resolution (29 at 10,000 rows, never more
-    than 64). More than 256 distinct values are replaced by as many ranges of equal weight.
+    on their own if there are at most 20 with five rows or more on average, or one for each share
+    (29 at 10,000 rows, never more than 64). More than 256 distinct values are replaced by as many
+    ranges of equal weight.
 
     The sign is estimated by the soft sign :math:`g = 2\Phi(2x) - 1`, where x is the mean over the
     people nearby, minus the overall mean, in standard errors. These are up to four times as many

@@ -28,7 +28,12 @@ from frhsic.parity.sums import ALL_NODES, FINEST, TINY, CenteredSums, window_sha
 
 FEW_VALUES = 20
 """Up to this many values of s are compared on their own, unless a resolution was passed; more if
-the share of the people is small.
+the share of the people is small, fewer if there are few rows.
+"""
+
+ROWS_PER_VALUE = 5.0
+"""Fewest rows per value, on average, with which values are compared on their own: single rows show
+no spread, so that the noise of their means would seem to be small.
 """
 
 WIDE = 4.0
@@ -81,7 +86,8 @@ class Windows:
                 wanted = max(window_share(sums.stratum_effective(stratum)), finest)
             inside = node_shares(counts, wanted)
             alone = counts >= wanted * counts.sum()
-            if len(counts) <= max(FEW_VALUES, 1 / wanted) and share is None:
+            few = min(FEW_VALUES, sums.stratum_effective(stratum) / ROWS_PER_VALUE)
+            if len(counts) <= max(few, 1 / wanted, 2) and share is None:
                 alone[:] = True
             inside[alone | alone[:, None]] = 0
             np.fill_diagonal(inside, 1)

@@ -4,7 +4,7 @@ gap of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
+from frhsic.formatting import format_count
 from frhsic.parity.rows import Integers
 from frhsic.tables.columns import (
     check_distinct,
@@ -132,7 +133,7 @@ class Strata:
     def codes(self, controls: Any) -> Integers:
         """Return the stratum of each row; `other` if its controls are missing, new or rare."""
         table = control_frame(controls)
-        names = [column.name for column in self.columns]
+        names = self._names
         if len(names) == 1 and table.shape[1] == 1:
             table.columns = pd.Index(names)  # a column without a name is still the control
         lacking = [name for name in names if name not in table]
@@ -145,6 +146,20 @@ class Strata:
         for place, cell in enumerate(self.levels):
             places[cell] = place
         return np.asarray(places[tuple(codes.T)])  # of a level -1, which no stratum has, the last
+
+    def recounted(self, controls: Any) -> Strata:
+        """Return the same strata with the numbers of other rows."""
+        codes = self.codes(controls)
+        table = control_frame(controls)
+        if table.shape[1] > 1:  # one column may have another name
+            table = table[self._names]
+        rows = np.bincount(codes, minlength=self.other + 1)
+        missing = table.apply(is_missing).any(axis=1).sum()
+        return replace(self, rows=tuple(rows.tolist()), missing=int(missing))
+
+    @property
+    def _names(self) -> list[str]:
+        return [column.name for column in self.columns]
 
     @property
     def other(self) -> int:
@@ -177,12 +192,14 @@ class Strata:
         if self.joined:
             group, was = ("group", "was") if self.joined == 1 else ("groups", "were")
             notes.append(
-                f"{self.joined:,} small {group} of equal {self.label} {was} joined into"
-                f" {OTHER!r}, which has {self.rows[-1]:,} rows."
+                f"{self.joined:,} small {group} with the same {self.label} {was} joined into"
+                f" {OTHER!r}, which has {format_count(self.rows[-1], 'row')}."
             )
         if self.missing:
+            has, counts = ("has", "counts") if self.missing == 1 else ("have", "count")
             notes.append(
-                f"{self.missing:,} rows have no value of {self.label} and count as {OTHER!r}."
+                f"{format_count(self.missing, 'row')} {has} no value of {self.label} and"
+                f" {counts} as {OTHER!r}."
             )
         return tuple(notes)
 

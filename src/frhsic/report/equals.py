@@ -7,9 +7,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from frhsic._pictures import Frame
+from frhsic._pictures import Frame, Line
 from frhsic.auditing.results import Audit, Curve, Population, Within
-from frhsic.report.people import axis_name, curve_line, drawn_domain, drawn_extent, people_phrase
+from frhsic.report.people import (
+    axis_name,
+    curve_line,
+    drawn_domain,
+    drawn_extent,
+    people_phrase,
+    rows_phrase,
+)
 from frhsic.report.words import drift_verdict, say
 
 MOST_PICTURES = 8
@@ -21,44 +28,53 @@ def equal_gaps(audit: Audit, s: str) -> Within | None:
     return audit[s].all_rows.within
 
 
-def equal_sentence(audit: Audit, s: str) -> str:
-    """Return the gap among people with the same controls next to the gap among all people, and
-    their difference; empty without controls.
+def equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
+    """Return the gap among people with the same controls, unless it is known, the gap among all
+    people, and their difference; empty without controls.
     """
     within = equal_gaps(audit, s)
     if within is None:
         return ""
     change = within.differences[0]
-    key = "equal_differs" if change.significant else "equal_alike"
+    size = change.after - change.before
+    assert change.interval is not None
     text = say(
-        "equal",
+        "equal_whole" if known else "equal",
         people=people_phrase(audit),
         control=within.label,
         gap=within["gdp"],
         whole=audit[s].all_rows["gdp"],
     )
-    return text + say(key, size=change.after - change.before, ends=change.interval)
+    if not change.significant:
+        return text + say("equal_alike", size=size, ends=change.interval)
+    low, high = sorted(abs(end) for end in change.interval)
+    key = "equal_larger" if size < 0 else "equal_smaller"
+    return text + say(key, size=abs(size), low=low, high=high)
 
 
-def first_equal_sentence(audit: Audit, s: str) -> str:
+def first_equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
     """Return a short statement, for the first screen, of the gap among people with the same
-    controls, next to the gap among all people or, if known, the earlier one.
+    controls, unless it is known, next to the earlier one or the gap among all people, and of the
+    worst stratum.
     """
     within = equal_gaps(audit, s)
     if within is None:
         return ""
-    values = {"people": people_phrase(audit), "control": within.label, "gap": within["gdp"]}
     for change in audit.drift:
         if (change.key, change.attribute) == ("within", s):
-            return say("equal_since", **values, change=change, verdict=drift_verdict(change))
-    worst = ""
-    if within.worst is not None:
-        worst = say("equal_worst", name=within.worst, gap=within.strata[within.worst]["gdp"])
-    return say("equal_first", **values, whole=audit[s].all_rows["gdp"], worst=worst)
+            return say(
+                "equal_since",
+                people=people_phrase(audit),
+                control=within.label,
+                gap=within["gdp"],
+                change=change,
+                verdict=drift_verdict(change),
+            )
+    return f"{equal_sentence(audit, s, known=known)} {worst_stratum_sentence(audit, s)}"
 
 
 def worst_stratum_sentence(audit: Audit, s: str) -> str:
-    """Return the stratum with the largest gap, or say that none is significant by itself."""
+    """Return the largest of the significant gaps of strata, or say that none is significant."""
     within = equal_gaps(audit, s)
     if within is None:
         return ""
@@ -71,7 +87,7 @@ def worst_stratum_sentence(audit: Audit, s: str) -> str:
         name=within.worst,
         gap=worst["gdp"],
         rows=worst.rows,
-        people=people_phrase(audit),
+        people=rows_phrase(audit),
     )
 
 
@@ -81,8 +97,25 @@ def parts_sentence(audit: Audit, s: str) -> str:
     if within is None:
         return ""
     whole = audit[s].all_rows["gdp"].value
-    parts = {"inside": whole - within.between, "between": within.between}
-    return say("equal_parts", whole=whole, control=within.label, **parts)
+    return say(
+        "equal_parts",
+        people=people_phrase(audit),
+        control=within.label,
+        whole=whole,
+        inside=whole - within.between,
+        between=within.between,
+        gap=within["gdp"].value,
+    )
+
+
+def picture_note(audit: Audit, s: str) -> str:
+    """Return who is in the picture of the first screen, if the verdict is about people with the
+    same controls.
+    """
+    within = equal_gaps(audit, s)
+    if within is None:
+        return ""
+    return say("drawn_all", people=people_phrase(audit), control=within.label)
 
 
 def sorted_strata(within: Within) -> list[tuple[str, Population]]:
@@ -103,7 +136,7 @@ def stratum_caption(audit: Audit, s: str, name: str) -> str:
     assert within is not None
     group = within.strata[name]
     gap = group.get("gdp")
-    values = {"name": name, "s": s, "rows": group.rows, "people": people_phrase(audit)}
+    values = {"name": name, "s": s, "rows": group.rows, "people": rows_phrase(audit)}
     if gap is None:
         return say("constant_stratum", **values)
     return say("stratum", **values, gap=gap)
@@ -111,7 +144,7 @@ def stratum_caption(audit: Audit, s: str, name: str) -> str:
 
 def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
     """Return name and curve of each stratum: the mean score minus that of the stratum. All curves
-    have the same scale.
+    have the scale of the largest stratum and of means over enough people; the rest is cut off.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -119,14 +152,30 @@ def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
     attribute = audit[s]
     curves = {name: center_curve(group.curves["gdp"]) for name, group in sorted_strata(within)}
     domain, cut = drawn_domain(attribute, attribute.all_rows.curves["gdp"])
-    extent = drawn_extent([*curves.values()], [], attribute.law)
+    means = [
+        mean
+        for curve in curves.values()
+        for mean, sparse in zip(curve.mean, curve.sparse)
+        if not sparse
+    ]
+    largest = max(within.strata, key=lambda name: within.strata[name].rows)
+    extent = drawn_extent([curves[largest]], means, attribute.law)
     pictures = []
     for name, curve in curves.items():
         names = s + cut, axis_name(audit), say("drawn_stratum", s=s, name=name)
         frame = Frame(domain, extent, names, 300, 200, small=True)
-        line = curve_line("after", curve, domain)
+        line = cut_line(curve_line("after", curve, domain), extent)
         pictures.append((name, frame.svg([line] if line.x else [], level=(0.0, ""))))
     return pictures
+
+
+def cut_line(line: Line, extent: tuple[float, float]) -> Line:
+    """Return a line and its band as far as they lie within the ends of a picture."""
+
+    def cut(values: Sequence[float]) -> tuple[float, ...]:
+        return tuple(min(max(value, extent[0]), extent[1]) for value in values)
+
+    return replace(line, y=cut(line.y), low=cut(line.low), high=cut(line.high))
 
 
 def center_curve(curve: Curve) -> Curve:

@@ -37,7 +37,7 @@ from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name
 from frhsic.report.equals import equal_sentence, worst_stratum_sentence
 from frhsic.report.model import Report, Stop, TradeOff
-from frhsic.report.people import people_phrase, score_noun
+from frhsic.report.people import people_phrase, rows_phrase, score_noun
 from frhsic.report.words import (
     WORDS,
     aim_sentence,
@@ -153,9 +153,26 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
 
 
 def verdict(report: Report) -> Headline:
-    """Return the verdict: on the limit that is missed by most, the gap that has changed most, or
-    the largest gap.
+    """Return the verdict: that the score predicts no better than a constant, then on the limit that
+    is missed by most, the gap that has changed most, or the largest gap.
     """
+    head = _gap_verdict(report)
+    if not _is_poor(report.audit):
+        return head
+    kind = "unclear" if head.kind == "kept" else head.kind
+    return replace(head, kind=kind, sentence=f"{say('poor')} {head.sentence}")
+
+
+def _is_poor(audit: Audit) -> bool:
+    """Whether the score is not better than a constant by two standard errors."""
+    return any(
+        quality.value - quality.constant <= 2 * (quality.standard_error or 0.0)
+        for quality in audit.quality
+        if quality.key in ("auc", "explained")
+    )
+
+
+def _gap_verdict(report: Report) -> Headline:
     audit = report.audit
     judged = sorted(
         checks(report),
@@ -169,8 +186,13 @@ def verdict(report: Report) -> Headline:
         elif first.rows_needed is not None:
             settled = say("hardly_settled")
             if first.rows_needed < FAR * first.rows:
-                settled = capitalize(rows_needed_phrase(first.rows_needed, people_phrase(audit)))
+                noun = rows_phrase(audit)
+                if report.tradeoff is not None:
+                    noun = say("held_out", people=noun)
+                settled = capitalize(rows_needed_phrase(first.rows_needed, noun))
             remarks.append(f"{settled}.")
+        if first.verdict == "unclear" and report.tradeoff is not None:
+            remarks.append(say("hold_out_more"))
         remarks += split_lines(audit, first.attribute)
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
@@ -212,13 +234,18 @@ def verdict(report: Report) -> Headline:
         )
         said = (*split_lines(audit, name), *contrary)
         return Headline("none", told, name, gaps[name], said)
-    first_name, *rest = sorted(gaps, key=lambda name: -gaps[name].value)
+    ordered = sorted(gaps, key=lambda name: -gaps[name].value)
+    sentences = [gap_sentence(gaps[name], name, audit) for name in ordered]
+    if report.tradeoff is not None and any(report.tradeoff.shares):
+        shares = [percent(share) for share in report.tradeoff.shares if share is not None]
+        asked = join_names([*dict.fromkeys(shares)])
+        sentences.insert(0, say("share_not_applied", asked=asked))
     return Headline(
         "none",
-        gap_sentence(gaps[first_name], first_name, audit),
-        first_name,
-        gaps[first_name],
-        tuple(gap_sentence(gaps[name], name, audit) for name in rest),
+        sentences[0],
+        ordered[0],
+        gaps[ordered[0]],
+        tuple(sentences[1:]),
         tuple(_unlimited_reasons(report)),
     )
 
@@ -267,15 +294,14 @@ def _aim_remarks(check: LimitCheck) -> Iterator[str]:
 def _unlimited_reasons(report: Report) -> Iterator[str]:
     """Yield why no limit is judged."""
     tradeoff = report.tradeoff
-    shares = [] if tradeoff is None else [share for share in tradeoff.shares if share is not None]
-    if shares:
-        yield say("share_not_applied", asked=join_names([*dict.fromkeys(map(percent, shares))]))
+    if tradeoff is not None and any(tradeoff.shares):  # the verdict says so
         return
     if tradeoff is not None and tradeoff.limited:
         yield say("least_gap")
         for change in tradeoff.changes:
-            what = gap_phrase(tradeoff.measure_name, change.attribute)
-            what = capitalize(what + condition_phrase(tradeoff.condition, report.audit))
+            among = "equal" if tradeoff.controls else tradeoff.condition
+            what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
+            what = capitalize(what + condition_phrase(among, report.audit))
             yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
         return
     yield say("no_limit")
@@ -324,13 +350,13 @@ def meaning(head: Headline, audit: Audit) -> str:
     shares = subject.chances or gap.key not in ("gdp", "within")
     scale = 100 if shares else 1
     limit = None if head.limit is None else scale * head.limit
-    size = format_estimate(scale * gap.value, limit)
+    size = format_estimate(gap.value, head.limit)
     spread = audit[s].all_rows.get("standardized_gdp")
+    allowed = "" if limit is None else say("allowed", limit=limit)
     if shares:
-        size += say("points")
+        allowed = say("points", size=format_estimate(scale * gap.value, limit), allowed=allowed)
     elif spread:
         size += say("deviations", spread=spread, noun=score_noun(audit))
-    allowed = "" if limit is None else say("allowed", limit=limit)
     values = {"s": s, "size": size, "allowed": allowed, "threshold": subject.threshold}
     return fill(
         GAP_MEANINGS[gap.key],
@@ -349,7 +375,7 @@ def surety(report: Report) -> str:
     if audit.context.people:
         counted = f"{audit.rows.used:,} {audit.context.people}"
     if audit.rows.groups is not None:
-        counted = f"{audit.rows.groups:,} {people_phrase(audit)} ({audit.rows.used:,} rows)"
+        counted = f"{audit.rows.used:,} rows in {audit.rows.groups:,} groups"
     text = say(key, confidence=audit.subject.confidence, counted=counted)
     if report.earlier is not None:
         text += say("sure_earlier", rows=report.earlier.rows.used)
@@ -361,10 +387,6 @@ def surety(report: Report) -> str:
 def unanswered_questions(report: Report) -> list[str]:
     """Return what these data cannot answer."""
     lines = []
-    for quality in report.audit.quality:  # better than a constant by two standard errors
-        gain = quality.value - quality.constant
-        if quality.key in ("auc", "explained") and gain <= 2 * (quality.standard_error or 0.0):
-            lines.append(say("poor"))
     names = " or ".join(attribute.name for attribute in report.audit.attributes)
     lines.append(say("no_cause", noun=score_noun(report.audit), names=names))
     control = control_phrase(report.audit)
@@ -414,6 +436,8 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
             )
             unit = say("point_unit") if key in SHARES else ""
             text = say("change", low=low, high=high, unit=unit) + _judgement(change)
+            if tuple(change.interval) == (0.0, 0.0):
+                text = say("unchanged")
     elif number.standard_error:
         reach = -float(ndtri(audit.subject.level / 2)) * number.standard_error
         text = f"{form(number.value - reach)} to {form(number.value + reach)}"
@@ -425,6 +449,17 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
     }
     name, meaning = (fill(COSTS[key][part], **values) for part in ("name", "meaning"))
     return Cost(key, name, meaning, was, form(number.value), text)
+
+
+def decision_sentence(report: Report) -> str:
+    """Return by which threshold decisions are judged where that is not the usual one, and that the
+    model has another.
+    """
+    subject = report.audit.subject
+    if subject.threshold in (None, 0.5) or subject.threshold_stated:
+        return ""
+    key = "rare" if report.tradeoff is None else "rare_trained"
+    return say(key, threshold=subject.threshold)
 
 
 def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[str]]:
@@ -463,7 +498,7 @@ def frontier_picture(tradeoff: TradeOff) -> str:
     every = [*tradeoff.points, tradeoff.before, tradeoff.after]
     pairs = [(point.gaps[i].value, point.performance) for point in every]
     (chosen,) = [pair for pair, point in zip(pairs, tradeoff.points) if point.chosen]
-    gap = gap_name(tradeoff.measure_name, tradeoff.attributes[i])
+    gap = gap_name(tradeoff.measure_name, tradeoff.attributes[i], tradeoff.controls or "")
     names = gap, WORDS["measures"][tradeoff.measure]
     return tradeoff_svg(pairs[:-2], names, dots=pairs[-2:], chosen=chosen)
 
@@ -477,7 +512,8 @@ def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
         limits = ", ".join(format_setting(limit) for limit in tradeoff.limits if limit)
         cuts = ", ".join(percent(1 - share) for share in tradeoff.shares if share is not None)
         asked = say("fitted_for", limits=limits) if limits else ""
-        asked += say("fitted_cut", cuts=cuts) if cuts else ""
+        if cuts:
+            asked += say("fitted_none" if tradeoff.points[0].chosen else "fitted_cut", cuts=cuts)
         return say("this_model", asked=asked)
     if stop.limit in ("none", "0"):
         return say("stop_none" if stop.limit == "none" else "stop_least")
@@ -533,17 +569,22 @@ def closing_lines(report: Report) -> dict[str, str]:
         for change in (*paired, *report.changes, *report.audit.drift):
             if (change.key, change.attribute) == (gap.key, head.attribute):
                 was = f"{figure(change.before)} → "
-        name = "" if gap.key == "gdp" else f", {measure_label(gap.key).lower()}"
+        label = measure_label(gap.key, control_phrase(report.audit))
+        name = "" if gap.key == "gdp" else f", {label[:1].lower()}{label[1:]}"
         lines["gap"] = f"{head.attribute}{name}: {was}{format_interval(gap.value, *gap.interval)}"
     shown = [
         f"{cost.name} {cost.was} → {cost.now}" if cost.was else f"{cost.name} {cost.now}"
         for cost in costs(report)[:3]
     ]
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
+    if decided := decision_sentence(report):
+        lines["decided"] = decided
     equal = equal_sentence(report.audit, head.attribute)
     if equal:
         lines["equal"] = f"{equal} {worst_stratum_sentence(report.audit, head.attribute)}"
-    return lines | {"rows": surety(report)}
+    hint = say("hold_out_more")
+    hints = [hint for line in head.remarks if line == hint]
+    return lines | {"rows": " ".join([surety(report), *hints])}
 
 
 def text(report: Report | Audit) -> str:

@@ -56,6 +56,10 @@ def render(report: Report | Audit) -> str:
     )
     environment.filters |= words.FORMS
     audit = report.audit
+    texts = {name: words.WORDS[name] for name in ("page", "curves", "notes", "glossary")}
+    if len(audit.attributes) == 1:
+        several = "Not every combination was examined"
+        texts["notes"] = {key: text for key, text in texts["notes"].items() if key != several}
     page = environment.from_string(_asset("report.html.j2")).render(
         report=report,
         audit=audit,
@@ -71,7 +75,7 @@ def render(report: Report | Audit) -> str:
         equals=equals,
         people=people,
         words=words,
-        **{name: words.WORDS[name] for name in ("page", "curves", "notes", "glossary")},
+        **texts,
     )
     return page.lstrip().encode(errors="replace").decode()  # a file name need not be UTF-8
 

@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from scipy.special import ndtr
 
 from frhsic._pictures import Frame, Line, curve_svg, padded_range
-from frhsic.auditing.results import AttributeAudit, Audit, Curve, Law
+from frhsic.auditing.results import AttributeAudit, Audit, Curve, Law, Quality
 from frhsic.formatting import format_interval
 from frhsic.report.model import Report, Stop
-from frhsic.report.words import group_phrase, is_significant, outcome_phrase, say, score_phrase
+from frhsic.report.words import (
+    WORDS,
+    fill,
+    group_phrase,
+    is_significant,
+    outcome_phrase,
+    say,
+    score_phrase,
+)
 
 MOST_GROUPS = 5
 
@@ -35,6 +43,11 @@ class Group:
 def people_phrase(audit: Audit) -> str:
     """Return who is decided about: as stated, or “people”."""
     return audit.context.people or "people"
+
+
+def rows_phrase(audit: Audit) -> str:
+    """Return what the rows are called: people, unless several may be of one of them."""
+    return people_phrase(audit) if audit.rows.groups is None else "rows"
 
 
 def score_noun(audit: Audit) -> str:
@@ -77,13 +90,30 @@ def _are_wrong(attribute: AttributeAudit, audit: Audit) -> bool:
     tests share the level.
     """
     gap = attribute.all_rows.get("calibration_gdp")
-    pvalues = []
-    if gap is not None and gap.pvalue is not None:
-        pvalues.append(gap.pvalue if gap.adjusted is None else gap.adjusted)
-    for quality in audit.quality:
-        if quality.key == "mean_error" and quality.standard_error:
-            pvalues.append(2 * float(ndtr(-abs(quality.value) / quality.standard_error)))
-    return bool(pvalues) and len(pvalues) * min(pvalues) <= audit.subject.level
+    if gap is None or gap.pvalue is None:
+        return overall_error(attribute, audit) is not None
+    pvalue = gap.pvalue if gap.adjusted is None else gap.adjusted
+    share = audit.subject.level / (1 if _mean_error(audit) is None else 2)
+    return pvalue <= share or overall_error(attribute, audit) is not None
+
+
+def _mean_error(audit: Audit) -> Quality | None:
+    """Return the mean of outcome minus score, where its error is known."""
+    known = (q for q in audit.quality if q.key == "mean_error" and q.standard_error)
+    return next(known, None)
+
+
+def overall_error(attribute: AttributeAudit, audit: Audit) -> float | None:
+    """Return by how much the mean score lies above the mean outcome, where that is more than
+    chance; None otherwise. It shares its level with the test along the attribute.
+    """
+    error = _mean_error(audit)
+    if error is None or not error.standard_error:
+        return None
+    gap = attribute.all_rows.get("calibration_gdp")
+    tests = 1 if gap is None or gap.pvalue is None else 2
+    pvalue = 2 * float(ndtr(-abs(error.value) / error.standard_error))
+    return -error.value if tests * pvalue <= audit.subject.level else None
 
 
 def _is_favourable(error: float, audit: Audit) -> bool | None:
@@ -138,7 +168,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         level=(curve.overall, say("average", mean=curve.overall)),
         marks=marks,
         neutral=_error(attribute, worst, audit) is None,
-        tips=() if small else _tips(curve, s),
+        tips=() if small else _tips(curve, s, rows_phrase(audit)),
     )
 
 
@@ -242,10 +272,10 @@ def group_judgement(group: Group, audit: Audit) -> str:
     return text + say("for_them" if good else "against_them")
 
 
-def _tips(curve: Curve, s: str) -> Iterator[tuple[float, float, str]]:
+def _tips(curve: Curve, s: str, people: str) -> Iterator[tuple[float, float, str]]:
     for i, rows in enumerate(curve.rows):
         size = format_interval(curve.mean[i], curve.low[i], curve.high[i])
-        text = say("tip", where=group_phrase(curve, i, s), size=size, rows=rows)
+        text = say("tip", where=group_phrase(curve, i, s), size=size, rows=rows, people=people)
         yield curve.start[i], curve.end[i], text
 
 
@@ -264,6 +294,21 @@ def groups(report: Report, s: str) -> list[Group]:
     return worst_groups
 
 
+def groups_note(report: Report, s: str) -> str:
+    """Return which of the groups are shown, and in which order."""
+    audit, words = report.audit, WORDS["page"]
+    count = len(audit[s].all_rows.curves["gdp"].trusted_groups)
+    target = audit.subject.target
+    known = target is not None and target.favours_high is not None
+    return fill(
+        words["groups_note"],
+        s=s,
+        shown=min(count, MOST_GROUPS),
+        count=count,
+        order=words["groups_order"] if known else "",
+    )
+
+
 def worst_sentence(report: Report, s: str) -> str:
     """Return a sentence on the group with the largest significant error. If there is none, on the
     group furthest from the average, and whether that is significant.
@@ -279,7 +324,7 @@ def worst_sentence(report: Report, s: str) -> str:
         key = "actually" if audit.subject.chances and counted else "actual_mean"
         actual = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
     was = "" if group.was is None else say("was", was=group.was)
-    text = say("group", group=group, noun=score_noun(audit), people=people_phrase(audit), was=was)
+    text = say("group", group=group, noun=score_noun(audit), people=rows_phrase(audit), was=was)
     if group.error is not None:
         how = group_judgement(group, audit)
         against = say("against_them")
@@ -289,4 +334,15 @@ def worst_sentence(report: Report, s: str) -> str:
     beyond = is_significant(attribute.all_rows.get("gdp"), audit.subject)
     chance = "" if beyond and group.apart else say("may_be_chance")
     start = say("furthest" if group.actual is None else "none_wrong")
+    error = overall_error(attribute, audit)
+    if group.actual is not None and error is not None:
+        start = say(
+            "all_wrong",
+            people=people_phrase(audit),
+            noun=score_noun(audit),
+            way="high" if error > 0 else "low",
+            size=abs(error),
+            mean=curve.overall,
+            actual=curve.overall - error,
+        )
     return f"{start}: {text}{say('beside_average', overall=curve.overall)}{chance}{actual}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -131,7 +132,9 @@ def trained_report(
     context = replace(context, name=context.name or _score_name(model, target.name, shown))
     names = [str(name) for name in model.sensitive_names_in_]
     if model.strata_ is not None:
-        context = replace(context, remarks=(*context.remarks, *model.strata_.notes))
+        controls = model._controls(X) if control_features is None else control_features
+        measured = model.strata_.recounted(controls)  # the fit had other rows
+        context = replace(context, remarks=(*context.remarks, *measured.notes))
     every = _outputs(model, X, s, control_features)
     now = _class_outputs(every, shown)
     inputs = Inputs.from_arrays(
@@ -168,9 +171,11 @@ def trained_report(
         paired = tuple(rows.changes(was, now, before, after, settings))
         before = replace(before, limits=check_limits(before, stated_limits, before))
     after = replace(after, limits=check_limits(after, stated_limits, before or after, paired))
-    old = rows.measure_outputs(free, settings)
+    old = _as_audited(rows.measure_outputs(free, settings), before or after)
     place = model.choice_.position
-    new = rows.measure_outputs(every, settings) if place else old
+    new = old
+    if place:
+        new = _as_audited(rows.measure_outputs(every, settings), after)
     return Report(
         after,
         before=before,
@@ -183,6 +188,20 @@ def trained_report(
         ),
         changes=paired,
     )
+
+
+def _as_audited(measured: _Measured, audit: Audit) -> _Measured:
+    """Return what was measured with the intervals of the audit where it has the same gaps; those
+    of two computations can differ in the last digit.
+    """
+    gaps = []
+    for attribute, (number, terms) in zip(audit.attributes, measured.gaps):
+        among = attribute.all_rows.within if number.key == "within" else attribute.all_rows
+        known = among.get("gdp") if among and number.key in ("gdp", "within") else None
+        if known is not None and math.isclose(known.value, number.value, abs_tol=1e-9):
+            number = replace(number, interval=known.interval)
+        gaps.append((number, terms))
+    return replace(measured, gaps=gaps)
 
 
 def _outputs(model: Any, X: Any, s: np.ndarray, controls: Any) -> np.ndarray:
@@ -222,7 +241,9 @@ def _score_name(model: Any, target: Any, shown: int) -> str:
     """Return the name of a model's outputs."""
     classes = [str(label) for label in getattr(model, "classes_", ())]
     score = "probability of" if classes and model.aim != "decision" else "predicted"
-    if classes in ([], ["0", "1"], ["False", "True"]):  # the target names its positive class
+    named = [] if not classes else [classes[shown].casefold()]
+    # the target names its positive class
+    if classes in ([], ["0", "1"], ["False", "True"]) or named == [str(target).casefold()]:
         return f"{score} {target}"
     return f"{score} {target}: {classes[shown]}"
 

@@ -98,7 +98,8 @@ def outcome_phrase(subject: Subject) -> str:
     target = subject.target
     if target is None:
         return "the outcome"
-    return f"“{target.name}{'' if target.positive is None else f': {target.positive}'}”"
+    named = str(target.positive).casefold() == target.name.casefold()
+    return f"“{target.name}{'' if target.positive is None or named else f': {target.positive}'}”"
 
 
 def favoured_phrase(subject: Subject) -> str:
@@ -108,11 +109,11 @@ def favoured_phrase(subject: Subject) -> str:
     return f"the good outcome “{subject.target.name}: {subject.target.favourable}”"
 
 
-def measure_label(key: str) -> str:
+def measure_label(key: str, control: str = "controls") -> str:
     """Return the name of a number, or its key if it is unknown."""
     plain = plain_measure(key)
     name = LABELS.get(plain, plain)
-    return name if plain == key else say("among_equals", name=name)
+    return name if plain == key else say("among_equals", name=name, control=control)
 
 
 def plain_measure(key: str) -> str:
@@ -123,13 +124,14 @@ def plain_measure(key: str) -> str:
     return "gdp" if key == prefix else key.removeprefix(f"{prefix}.")
 
 
-def gap_name(key: str, s: str) -> str:
-    """Return what is limited, such as “rank gap along age”; for the score, “gap along age”."""
+def gap_name(key: str, s: str, control: str = "") -> str:
+    """Return what is limited, such as “rank gap along age”; for the score, “gap along age”; with a
+    control, “gap along age, equal education”.
+    """
     plain = plain_measure(key)
     name = "gap" if plain == "gdp" else LABELS[plain]
-    if plain != key:
-        name = say("among_equals", name=name)
-    return f"{name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
+    name = f"{name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
+    return name if plain == key else say("among_equals", name=name, control=control)
 
 
 def gap_phrase(key: str, s: str) -> str:
@@ -158,18 +160,19 @@ def adjusted_phrase(number: Number) -> str:
     return "" if number.adjusted is None else say("adjusted", p=number.adjusted)
 
 
-def resolution_sentence(number: Number, s: str) -> str:
-    """Return over how many people the mean score is averaged, to append to the sentence about the
-    gap.
+def resolution_sentence(numbers: Sequence[Number], s: str) -> str:
+    """Return over how many people gaps average the mean score; empty if values of the attribute
+    have their own means.
     """
-    share = number.settings.get("resolution", 0.0)
-    return say("averaged", s=s, share=share) if share else ""
+    shares = {float(number.settings.get("resolution", 0.0)) for number in numbers}
+    texts = [say("averaged", s=s, share=share) for share in sorted(shares) if share]
+    return " ".join(dict.fromkeys(texts))
 
 
 def sentence(number: Number, subject: Subject, s: str) -> str:
     """Return a sentence that states a number for `subject` and the attribute named `s`."""
     if number.value == 0 and number.key in GAP_LABELS:
-        return say("is_zero", name=measure_label(number.key)) + resolution_sentence(number, s)
+        return say("is_zero", name=measure_label(number.key))
     null, pvalue = number.under_independence, number.pvalue
     tails = {
         "shuffled": null is not None and say("shuffled", s=s, null=null),
@@ -182,7 +185,6 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
                 adjusted=adjusted_phrase(number),
             )
         ),
-        "averaged": resolution_sentence(number, s),
     }
     text = fill(
         SENTENCES.get(number.key, "{key}: {value:figure}."),
@@ -192,7 +194,9 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
         s=s,
         y="target" if subject.target is None else subject.target.name,
         value=number.value,
-        share="nothing" if number.value <= 0 else percent(number.value),
+        share="nothing"
+        if number.value <= 0 and number.key not in RATIOS
+        else percent(number.value),
         threshold=0.5 if subject.threshold is None else subject.threshold,
         **{name: tail or "" for name, tail in tails.items()},
     )
@@ -294,13 +298,13 @@ def warnings(audit: Audit) -> list[str]:
     """
     rows, subject = audit.rows, audit.subject
     remarks = {
-        "grouped": rows.groups is not None,
-        "weighted": rows.weighted,
+        "grouped": rows.groups is not None and not rows.weighted,
+        "weighted": rows.weighted and rows.groups is None,
+        "grouped_weighted": rows.weighted and rows.groups is not None,
         "left_out": rows.independent < LEAST_ROWS,
         "sampled": rows.sample is not None,
         "dropped": rows.dropped > 0,
         "few_rows": rows.used < 500,
-        "rare": subject.threshold not in (None, 0.5) and not subject.threshold_stated,
     }
     values = {"rows": rows, "share": rows.dropped / max(rows.given, 1), "subject": subject}
     lines = [
@@ -319,7 +323,7 @@ def warnings(audit: Audit) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def banded_sentence(attribute: AttributeAudit, audit: Audit) -> str:
+def banded_sentence(attribute: AttributeAudit, audit: Audit, noun: str) -> str:
     r"""Return the gap between bands of an attribute, computed as in a spreadsheet, and its expected
     value by chance, :math:`\sqrt{2 / \pi} \, \sigma \sum_b \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}`
     for scores with standard deviation :math:`\sigma`; empty for weighted or grouped rows.
@@ -339,7 +343,8 @@ def banded_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     spread = math.sqrt(shares @ (np.array(law.values) - law.mean) ** 2)
     errors = np.sqrt(np.maximum(1 / sizes - 1 / total, 0.0))
     chance = math.sqrt(2 / math.pi) * spread * float(sizes @ errors) / total
-    return say("banded", s=attribute.name, bands=len(sizes), shown=shown, chance=chance, gap=gap)
+    values = {"shown": shown, "chance": chance, "gap": gap, "noun": noun}
+    return say("banded", s=attribute.name, bands=len(sizes), **values)
 
 
 def join_names(names: Sequence[str]) -> str:

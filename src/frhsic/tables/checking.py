@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,16 +15,22 @@ import pandas as pd
 from frhsic.tables.attributes import attribute
 from frhsic.tables.columns import (
     check_distinct,
+    examples,
     expand,
     is_text,
     mask_codes,
     missing_codes,
     quote_names,
+    repeated_rows,
     require_moderate,
     to_pandas,
+    unify_spelling,
 )
+from frhsic.tables.leaks import LEAST_IN_CLASS
 from frhsic.tables.problems import (
+    ALIKE,
     FEW_WORDS,
+    LEAST_SUSPECTED_ROWS,
     Problem,
     class_problems,
     clipped_problems,
@@ -30,18 +38,24 @@ from frhsic.tables.problems import (
     identifier_problem,
     identifiers,
     label_problems,
+    many_levels_problems,
     number_problems,
     option_text,
     panel_problems,
+    readable_numbers,
+    repeated_problem,
+    strong_features,
     text_problems,
     weight_problems,
     words_as_missing,
 )
-from frhsic.tables.schema import ColumnType, Schema, date_formats
+from frhsic.tables.schema import DATE, ColumnType, Schema, date_formats
 from frhsic.tables.targets import merge_labels, rarest_label, read_target
 
 # A target with at most this many distinct whole numbers may have been meant as classes.
 FEW_NUMBERS = 10
+# Standard errors between the targets of rows with and without an attribute.
+LACKING_ERRORS = 4
 
 
 @dataclass(frozen=True)
@@ -126,13 +140,16 @@ class TableCheck:
     cells
         Values as they were read.
     decimal
-        Decimal sign of a text file, None for a table with typed columns.
+        Decimal sign of a text file, None for a table whose columns have types.
+    repeats
+        Returns which rows repeat an earlier one of the file in all columns but those given.
     """
 
     cells: pd.DataFrame
     decimal: str | None
     table: pd.DataFrame
     schema: Schema
+    repeats: Callable[[Sequence[str]], np.ndarray]
     problems: list[Problem] = field(default_factory=list)
 
     @classmethod
@@ -144,17 +161,24 @@ class TableCheck:
         separator: str = "",
         date_format: str = "",
         missing: dict[str, tuple[str, ...]] | None = None,
+        repeats: Callable[[Sequence[str]], np.ndarray] | None = None,
     ) -> TableCheck:
         """Learn the schema of a table and read its columns with it."""
         whole = Schema((), decimal or ".", separator, missing=missing or {})
-        check = cls(cells, decimal, pd.DataFrame(index=cells.index), whole)
+        repeats = repeats or (lambda names: repeated_rows(cells.drop(columns=list(names))))
+        check = cls(cells, decimal, pd.DataFrame(index=cells.index), whole, repeats)
         columns = {}
         types: list[ColumnType] = []
         for name in cells.columns.astype(str):
-            with check.errors("unreadable", name, date_option(cells[name])):
-                learned = Schema.learn(cells[[name]], decimal=decimal, date_format=date_format)
-                columns[name] = replace(whole, columns=learned.columns)(cells)[name]
+            column = cells[[name]]
+            try:
+                if decimal is None and is_text(cells[name]):
+                    column = unify_spelling(cells[name])[0].to_frame()
+                learned = Schema.learn(column, decimal=decimal, date_format=date_format)
+                columns[name] = replace(whole, columns=learned.columns)(column)[name]
                 types += learned.columns
+            except (ValueError, TypeError) as error:
+                check.problems.append(_unreadable(cells[name], error, date_format))
         check.table = pd.DataFrame(columns, cells.index)
         check.schema = replace(whole, columns=tuple(types))
         return check
@@ -169,8 +193,8 @@ class TableCheck:
 
     @property
     def sorted_problems(self) -> list[Problem]:
-        """The problems, errors first and handled problems last."""
-        order = ("error", "likely", "certain")
+        """The problems, errors first and what was dealt with last."""
+        order = ("error", "likely", "possible", "certain")
         return sorted(self.problems, key=lambda problem: order.index(problem.certainty))
 
     def find_attributes(self, names: Sequence[str]) -> pd.DataFrame:
@@ -178,7 +202,21 @@ class TableCheck:
         attributes = {}
         for name in [name for name in names if name in self.table]:
             words = f"sensitive attribute {name!r}"
-            with self.errors("attribute", name, self._words_option(name)):
+            numbers = self._numbers_among_words(name)
+            if numbers is not None:
+                wrong = self.cells[name][numbers.index][numbers.isna()]
+                text = (
+                    f"{words} is not numeric: {examples(wrong)}. Write its values as numbers (two"
+                    " groups as 0 and 1, ordered levels as their rank, bands as 30-39)."
+                )
+                option = words_as_missing(name, wrong)
+                rows = len(wrong)
+                self.problems.append(Problem("attribute", text, (name,), rows, "error", option))
+                numbers = mask_codes(numbers, self.schema.missing.get(name, ()))
+                self.problems += number_problems(numbers)
+                attributes[name] = numbers.reindex(self.table.index)
+                continue
+            with self.errors("attribute", name):
                 values, note = attribute(self.table[name], words)
                 require_moderate(self.table[name], values, words)
                 column = pd.DataFrame({name: values}, self.table.index)
@@ -193,22 +231,24 @@ class TableCheck:
                     self.problems.append(Problem("bands", note, (name,), certainty="certain"))
                 if missing := int(column[name].isna().sum()):
                     text = (
-                        f"{missing:,} of {len(column):,} rows have no {name}; they may be trained"
-                        " on, but are not used to measure the model."
+                        f"{missing:,} of {len(column):,} rows have no {name}; they can train"
+                        " the model, but not measure it."
                     )
                     self.problems.append(Problem("missing", text, (name,), missing, "certain"))
         return pd.DataFrame(attributes, self.table.index)
 
-    def _words_option(self, name: str) -> str:
-        """Return the option that treats words in a column of numbers as missing, if there are
-        few.
+    def _numbers_among_words(self, name: str) -> pd.Series[Any] | None:
+        """Return the numbers of an attribute that are kept from being numbers by a few words, NaN
+        in place of these; else None.
         """
-        column = self.table[name].dropna()
-        if not is_text(column) or column.empty:
-            return ""
-        wrong = column[pd.to_numeric(column, errors="coerce").isna()]
-        few = len(wrong) <= FEW_WORDS * len(column)
-        return words_as_missing(name, wrong) if few else ""
+        if not is_text(self.table[name]):
+            return None
+        with contextlib.suppress(ValueError, TypeError):  # bands
+            attribute(self.table[name], name)
+            return None
+        numbers = readable_numbers(self.cells[name], self.decimal or ".").rename(name)
+        few = 0 < numbers.isna().sum() <= FEW_WORDS * len(numbers)
+        return numbers if few else None
 
     def find_target(
         self, name: str, positive: object = None
@@ -242,6 +282,10 @@ class TableCheck:
         without values, are left out.
         """
         kinds = self.schema.kinds
+        for i, problem in enumerate(self.problems):
+            if problem.kind == "unreadable" and not problem.option and problem.columns[0] in names:
+                option = option_text("drop", problem.columns[0])
+                self.problems[i] = replace(problem, option=option)
         names = [name for name in names if name in kinds]
         counting = identifiers(self.table[names])
         empty = [name for name in names if kinds[name] == "empty"]
@@ -250,29 +294,41 @@ class TableCheck:
             for name in names
             if (kinds[name] == "identifier" or name in counting) and name not in asked
         ]
-        kept = [name for name in names if name not in {*empty, *ids}]
+        constant = [
+            name
+            for name in names
+            if name not in {*empty, *ids, *asked}
+            and self.table[name].notna().all()
+            and self.table[name].nunique() == 1
+        ]
+        kept = [name for name in names if name not in {*empty, *ids, *constant}]
         self.problems += text_problems(self.cells, self.schema.select(names), self.decimal)
         self.problems += clipped_problems(self.table[kept])
         self.problems += weight_problems(self.table[kept])
+        self.problems += many_levels_problems(
+            self.table[[name for name in kept if name not in asked]]
+        )
         for name in kept:
             if kinds[name] == "number":
                 self.problems += number_problems(self.table[name])
         if empty:
             text = f"{quote_names(empty)} has no value in any row and is left out."
             self.problems.append(Problem("empty", text, tuple(empty), None, "certain"))
+        if constant:
+            text = f"{quote_names(constant)} is the same in every row and is left out."
+            self.problems.append(Problem("constant", text, tuple(constant), None, "certain"))
+        repeats = self.repeats(())
         for name in ids:
-            self.problems.append(identifier_problem(self.table[name], left_out=True))
-        if ids:
-            alike = self.table[self.table.duplicated(ids, keep=False)]
-            if repeated := int(alike.duplicated().sum()):
-                text = (
-                    f"{repeated:,} of {len(self.table):,} rows repeat an earlier one in every"
-                    f" column, even {quote_names(ids)}. Leave them out; otherwise the model is"
-                    " measured on rows that it was trained on."
-                )
-                self.problems.append(
-                    Problem("repeated rows", text, tuple(ids), repeated, option="--drop-repeated")
-                )
+            self.problems.append(identifier_problem(self.table[name][~repeats], left_out=True))
+        if ids and (repeated := int(repeats.sum())):
+            text = (
+                f"{repeated:,} of {len(self.table):,} rows repeat an earlier one in every column,"
+                f" even {quote_names(ids)}. Leave them out; otherwise the model is measured on rows"
+                " that it was trained on."
+            )
+            self.problems.append(
+                Problem("repeated rows", text, tuple(ids), repeated, option="--drop-repeated")
+            )
         if not kept:
             text = "No column is left to predict from, other than the target and the attributes."
             self.problems.append(Problem("no features", text, (), None, "error"))
@@ -293,16 +349,64 @@ class TableCheck:
         if roles.groups is None and not repeated:
             others = [name for name in kept if name not in (roles.features or ())]
             self.problems += panel_problems(self.table[[*others, *s]])
+        if kept and codes is not None and len(codes) == len(self.table):
+            self._warn_of_lacking(clean, codes, classes)
         if kept:
             known_codes = None if codes is None or len(codes) < len(self.table) else codes
             count = 0 if classes is None else len(classes)
+            known = {problem.kind for problem in self.problems}
             for problem in feature_problems(self.table[kept], known_codes, count, clean):
-                known = problem.kind == "repeated rows" and any(
-                    other.kind == problem.kind for other in self.problems
-                )
-                if "identifier" not in problem.kind and not known:  # identifiers are asked for
+                if problem.kind == "repeated rows":
+                    if problem.kind not in known:
+                        self.problems += self._repeated_but_identifiers()
+                elif "identifier" not in problem.kind:  # identifiers are asked for
                     self.problems.append(problem)
+            named = {
+                name
+                for problem in self.problems
+                for name in problem.columns
+                if option_text("drop", name) in problem.option
+            }
+            asked = [name for name in kept if name not in named]
+            if known_codes is not None and len(self.table) >= LEAST_SUSPECTED_ROWS:
+                self.problems += strong_features(self.table[asked], known_codes, count)
         return Examined(s, codes, classes, kept)
+
+    def _repeated_but_identifiers(self) -> Iterator[Problem]:
+        """Yield the rows that repeat an earlier one of the file in all but the identifiers."""
+        ids = [
+            problem.columns[0]
+            for problem in self.problems
+            if problem.kind in ("identifier", "repeated identifier")
+            and problem.columns[0] in self.cells
+        ]
+        repeated = int(self.repeats(ids).sum())
+        if repeated >= max(LEAST_IN_CLASS, (1 - ALIKE) * len(self.table)):
+            yield repeated_problem(repeated, len(self.table), ids)
+
+    def _warn_of_lacking(
+        self, s: pd.DataFrame, codes: np.ndarray, classes: np.ndarray | None
+    ) -> None:
+        """Add attributes whose rows without a value have another outcome than the others."""
+        if classes is not None and len(classes) > 2:
+            return
+        for name in map(str, s):
+            lacking = s[name].isna().to_numpy()
+            parts = codes[lacking], codes[~lacking]
+            if min(map(len, parts)) < LEAST_SUSPECTED_ROWS:
+                continue
+            error = math.sqrt(sum(part.var() / len(part) for part in parts))
+            without, rest = (float(part.mean()) for part in parts)
+            if abs(without - rest) > LACKING_ERRORS * error:
+                what = "mean target" if classes is None else f"share of {str(classes[1])!r}"
+                text = (
+                    f"Rows without {name} have another target than the others: their {what} is"
+                    f" {without:.3g}, that of the others {rest:.3g}. Only rows with {name} are used"
+                    " to measure the model, so it is not measured on all."
+                )
+                self.problems.append(
+                    Problem("missing attribute", text, (name,), int(lacking.sum()), "certain")
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,12 +475,29 @@ def check(
     return tuple(found.sorted_problems)
 
 
-def date_option(cells: pd.Series[Any]) -> str:
-    """Return the option that parses the dates of a column, if one of the usual formats fits all of
-    them; if several fit, the one with the day before the month.
+def _unreadable(cells: pd.Series[Any], error: Exception, date_format: str) -> Problem:
+    """Return a problem for a column that cannot be read, with the option that parses its dates if
+    one of the usual formats fits all of them; if several do, the day is before the month.
     """
-    formats = date_formats(cells)
-    return option_text("date-format", formats[0]) if formats else ""
+    name = str(cells.name)
+    formats = [] if date_format else date_formats(cells)
+    if formats:
+        option = option_text("date-format", formats[0])
+        return Problem("unreadable", str(error), (name,), None, "error", option)
+    text = str(error)
+    if is_text(cells):
+        bare = cells.dropna().str.strip()
+        bare = bare[bare.str.fullmatch(DATE, case=False)]
+        shapes = bare.str.replace("[0-9]+", "0", regex=True).str.replace(
+            "[a-zA-Z]+", "a", regex=True
+        )
+        different = bare[~shapes.duplicated()]
+        if len(different) > 1:
+            text = (
+                f"{name!r} has dates in several formats: {quote_names(different.tolist()[:3])}."
+                " Write them alike, or drop the column."
+            )
+    return Problem("unreadable", text, (name,), None, "error")
 
 
 def _number_target(column: pd.Series[Any]) -> Iterator[Problem]:

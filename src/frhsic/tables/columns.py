@@ -25,6 +25,10 @@ LARGEST_FEATURE = 1e150
 # Cells of a text file that stand for a missing value.
 MARKS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>", "#N/A")
 
+# Names of columns that identify rows or people.
+NAMED_ID = re.compile(
+    r"((.*[^a-zA-Z])?(?i:id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number))\W*"
+)
 NUMBERS = ("integer", "floating", "mixed-integer-float")
 DURATIONS = ("time", "timedelta", "timedelta64")
 DATES = ("datetime", "datetime64", "date", "period", *DURATIONS)
@@ -192,6 +196,20 @@ def missing_codes(texts: Sequence[str], names: Sequence[str]) -> dict[str, tuple
         for column in [name] if sign else names:
             codes[column] = (*codes.get(column, ()), *parts)
     return codes
+
+
+def repeated_rows(frame: pd.DataFrame) -> np.ndarray:
+    """Return which rows repeat an earlier one in all columns.
+
+    Examples
+    --------
+    >>> repeated_rows(pd.DataFrame({"age": [31, 52, 31], "tags": [["a"], ["a"], ["a"]]})).tolist()
+    [False, False, True]
+    """
+    try:
+        return frame.duplicated().to_numpy()
+    except TypeError:  # cells that hold lists
+        return frame.astype(str).duplicated().to_numpy()
 
 
 def identifies_rows(levels: int, rows: int) -> bool:

@@ -18,12 +18,14 @@ from frhsic import _progress
 from frhsic.formatting import did_you_mean, printable
 from frhsic.tables.columns import (
     MOST_TABLE_COLUMNS,
+    NAMED_ID,
     check_distinct,
     is_missing,
     is_text,
     mask_codes,
     missing_codes,
     quote_names,
+    repeated_rows,
 )
 from frhsic.tables.parquet import PIECE_BYTES, ParquetReader
 from frhsic.tables.text import COMPRESSED, TextReader
@@ -38,6 +40,10 @@ KEPT_ROWS = 1_000_000
 KEPT_BYTES = 256 * 2**20
 # Column of the random keys by which rows are drawn; no name of a column is equal to it.
 KEY: Any = object()
+# Column of the hashes of the cells that are not kept.
+OTHERS: Any = object()
+# Rows from which on whole numbers that all differ number the rows.
+LEAST_NUMBERED = 50
 # Characters of a reader's error that a message repeats at most.
 LONGEST_ERROR = 300
 
@@ -190,7 +196,7 @@ class TableFile:
         size = min(PIECE_ROWS, max(1, PIECE_CELLS // max(1, len(columns))))
         place = 0
         with _readable(self.path):
-            for batch in _joined(self.reader.batches(columns), size):
+            for batch in _join_batches(self.reader.batches(columns), size):
                 for start in range(0, batch.num_rows, size):
                     # floats would round long identifiers
                     piece = batch.slice(start, size).to_pandas(
@@ -206,9 +212,11 @@ class TableFile:
 
 @dataclass(frozen=True, eq=False)
 class FileRows:
-    """Rows of a file, indexed by their position in it. `dropped` of its `given` rows lack a
-    required value, are `totals` or are `repeated`. `frame` contains the others, or a uniform sample
-    of them if `is_sample`.
+    """Rows of a file, indexed by their place in it.
+
+    `dropped` of its `given` rows lack a value where one is required, are `totals` or one of
+    `repeated` rows. `frame` holds the others, or if `is_sample` a uniform sample of them, and
+    `others` hashes of the columns that were not kept, but for identifiers.
     """
 
     frame: pd.DataFrame
@@ -216,6 +224,7 @@ class FileRows:
     dropped: int
     totals: tuple[int, ...] = ()
     repeated: int = 0
+    others: np.ndarray | None = None
 
     @property
     def is_sample(self) -> bool:
@@ -223,17 +232,28 @@ class FileRows:
         return self.given - self.dropped > len(self.frame)
 
     def without_repeated(self) -> FileRows:
-        """Return the rows that do not repeat an earlier one in all columns."""
-        frame = self.frame.drop_duplicates()
-        repeated = len(self.frame) - len(frame)
-        return replace(self, frame=frame, dropped=self.dropped + repeated, repeated=repeated)
+        """Return the rows that do not repeat an earlier one in all columns of the file."""
+        repeats = self.repeats()
+        repeated = int(repeats.sum())
+        return replace(
+            self,
+            frame=self.frame[~repeats],
+            dropped=self.dropped + repeated,
+            repeated=repeated,
+            others=None if self.others is None else self.others[~repeats],
+        )
+
+    def repeats(self, ignored: Sequence[str] = ()) -> np.ndarray:
+        """Return which rows repeat an earlier one in all columns of the file but those that are
+        ignored.
+        """
+        frame = self.frame.drop(columns=list(ignored))
+        if self.others is not None:
+            frame[OTHERS] = self.others
+        return repeated_rows(frame)
 
     def note(self, what: str) -> list[str]:
-        """Return sentences about repeated rows that were dropped and, if the rows are a sample,
-        about how many were `what` ("used").
-        """
-        if self.repeated:
-            return [f"{self.repeated:,} rows repeat an earlier one and are left out."]
+        """Return a sentence on the sample, if it is one: how many rows were `what` ("used")."""
         if not self.is_sample:
             return []
         return [
@@ -242,7 +262,7 @@ class FileRows:
         ]
 
 
-def _joined(batches: Iterable[Any], size: int) -> Iterator[Any]:
+def _join_batches(batches: Iterable[Any], size: int) -> Iterator[Any]:
     """Yield tables of several batches each, since a Parquet file may have thousands of row groups
     of a few rows.
     """
@@ -270,6 +290,7 @@ def read_rows(
     *,
     required: Sequence[str] = (),
     seed: int = 0,
+    whole: bool = False,
 ) -> FileRows:
     """Read the rows of a file that have the required values; of a long file, a uniform sample is
     kept.
@@ -284,8 +305,16 @@ def read_rows(
         Columns whose missing values drop a row.
     seed
         Seed of the sample.
+    whole
+        Whether the other columns are hashed, so that repeated rows can be found.
     """
     columns = list(dict.fromkeys(columns))
+    looked_at = list(dict.fromkeys([*columns, *file.label_columns]))
+    others = [
+        name
+        for name in file.names
+        if whole and name not in columns and not NAMED_ID.fullmatch(name)
+    ]
     required = list(dict.fromkeys(required))
     keep = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * len(columns))))
     rng = np.random.default_rng(seed)
@@ -295,9 +324,12 @@ def read_rows(
     complete = 0
     present = pd.Series(0, index=required)
     total = file.row_count() if _progress.has_listener() else None
-    for piece in file.pieces(list(dict.fromkeys([*columns, *file.label_columns]))):
-        given += len(piece)
-        piece = drop_totals(piece, totals)[columns]
+    for whole_piece in file.pieces(list(dict.fromkeys([*looked_at, *others]))):
+        given += len(whole_piece)
+        piece = drop_totals(whole_piece[looked_at], totals)[columns]
+        if others:
+            piece = piece.copy()
+            piece[OTHERS] = _hash_rows(whole_piece.loc[piece.index, others])
         has = pd.DataFrame({name: ~is_missing(piece[name]) for name in required}, index=piece.index)
         present += has.sum()
         rows = piece[has.all(axis=1)].copy()
@@ -321,7 +353,24 @@ def read_rows(
             " rows remain."
         )
     frame = _sample_rows(parts, keep).sort_index().drop(columns=KEY)
-    return FileRows(frame, given, given - complete, tuple(totals))
+    hashes = frame.pop(OTHERS).to_numpy() if others else None
+    return FileRows(frame, given, given - complete, tuple(totals), others=hashes)
+
+
+def _hash_rows(piece: pd.DataFrame) -> np.ndarray:
+    """Return a hash of each row, without columns that number the rows."""
+    text = piece.astype(str)
+    numbering = [
+        name
+        for name in text
+        if len(text) >= LEAST_NUMBERED
+        and text[name].is_unique
+        and text[name].str.fullmatch(r"\s*[0-9]+\s*").all()
+    ]
+    text = text.drop(columns=numbering)
+    if text.shape[1] == 0:
+        return np.zeros(len(text), dtype=np.uint64)
+    return pd.util.hash_pandas_object(text, index=False).to_numpy()
 
 
 def drop_totals(piece: pd.DataFrame, totals: list[int]) -> pd.DataFrame:

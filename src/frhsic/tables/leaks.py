@@ -1,4 +1,6 @@
-"""Features that give the target away: a column, one of its values, or two columns together."""
+"""Features that give the target or a sensitive attribute away: a column, one of its values, or two
+columns together.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,9 @@ MOST_PAIRED = 100
 PAIRED_ROWS = 300
 PAIR_EXPLAINS = 0.999
 LEAST_LEFT = 0.05
+# Of pairs of columns that an attribute follows from: share of its variance, as ages in whole years
+# follow from two dates.
+PAIR_REPEATS = 0.98
 # What of a typical distance counts as no distance: numbers are written with a few digits.
 WRITTEN_DIGITS = 1e-3
 
@@ -96,14 +101,73 @@ def _alone(name: str) -> str:
     return f"{name!r} alone predicts the target almost perfectly"
 
 
-def _predicts_number(name: str, values: np.ndarray, y: np.ndarray) -> str:
+def repeating_pair(columns: dict[str, np.ndarray], s: np.ndarray) -> tuple[str, str, str] | None:
+    """Return two numbers that an attribute follows from, the one to drop first, and how: their
+    difference, sum, product or ratio explains 98 % of its variance, and neither alone nearly so
+    much.
+    """
+    numeric = {name: values for name, values in columns.items() if values.dtype != object}
+    if not 1 < len(numeric) <= MOST_PAIRED:
+        return None
+    pair = _clearest_pair(numeric, s, 0, PAIR_REPEATS)
+    return None if pair is None else (*pair[0], pair[1])
+
+
+def is_banded(values: np.ndarray, s: np.ndarray) -> bool:
+    """Return whether a column has at most 64 different values that divide an attribute into bands,
+    but for 1 % of the rows that the most frequent value leaves.
+    """
+    known = ~(pd.isna(values) | np.isnan(s))
+    codes, levels = pd.factorize(values[known])
+    if len(codes) < LEAST_OF_VALUE or not 2 < len(levels) <= MOST_ENCODED_LEVELS:
+        return False
+    s = s[known]
+    sizes = np.bincount(codes)
+    order = np.argsort(np.bincount(codes, s) / sizes)
+    bands = np.argsort(order)[codes]
+    along = bands[np.lexsort((bands, s))]
+    wrong = int((along != np.sort(bands)).sum())
+    return wrong <= (1 - NEARLY_ALL) * (len(codes) - int(sizes.max()))
+
+
+def explained_share(values: np.ndarray, y: np.ndarray, classes: int) -> float:
+    """Return the share of the variance of a number, or of the errors of the constant prediction of
+    classes, that a column takes away by its values or, of two classes, by one threshold.
+    """
+    if not classes:
+        return _share_of_variance(values, y)
+    codes = y.astype(np.int64)
+    places, known = pd.factorize(values, sort=True)
+    counts = np.bincount((places + 1) * classes + codes, minlength=(len(known) + 1) * classes)
+    counts = counts.reshape(-1, classes)
+    sizes = counts.sum(axis=0)
+    wrong = len(codes) - int(sizes.max())
+    if wrong < LEAST_IN_CLASS:
+        return 0.0
+    errors = wrong
+    if len(counts) <= min(MOST_ENCODED_LEVELS, len(codes) / LEAST_IN_CLASS):
+        errors = len(codes) - int(counts.max(axis=1).sum())
+    elif classes == 2 and values.dtype != object:
+        below = np.cumsum(counts[1:], axis=0)
+        above = below[-1] - below
+        right = counts[0].max() + np.maximum(below[:, 0] + above[:, 1], below[:, 1] + above[:, 0])
+        errors = len(codes) - int(right.max())
+    return 1 - errors / wrong
+
+
+def _share_of_variance(values: np.ndarray, y: np.ndarray) -> float:
+    """Return the squared rank correlation of a number with y, or the share of the variance of y
+    that is between the levels of text.
+    """
     levels = np.asarray(pd.factorize(values, use_na_sentinel=False)[0])
     if values.dtype != object or levels.max() >= len(y) / LEAST_IN_CLASS:
-        explained = rank_correlation(values, y, LEAST_OF_VALUE) ** 2
-    else:
-        means = np.bincount(levels, y) / np.bincount(levels)
-        explained = 1 - float(np.square(y - means[levels]).mean() / y.var())
-    return _alone(name) if explained >= NEARLY_ALL else ""
+        return rank_correlation(values, y, LEAST_OF_VALUE) ** 2
+    means = np.bincount(levels, y) / np.bincount(levels)
+    return 1 - float(np.square(y - means[levels]).mean() / y.var())
+
+
+def _predicts_number(name: str, values: np.ndarray, y: np.ndarray) -> str:
+    return _alone(name) if _share_of_variance(values, y) >= NEARLY_ALL else ""
 
 
 def _predicts_class(name: str, values: np.ndarray, codes: np.ndarray, classes: int) -> str:
@@ -169,7 +233,20 @@ def _shares_phrase(shares: np.ndarray) -> str:
 
 
 def _find_pair(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterator[Leak]:
-    """Yield the pair of numbers that determines the target most clearly, first the one to drop."""
+    """Yield the two numbers that settle the target most clearly, first the one to drop."""
+    pair = _clearest_pair(columns, y, classes, PAIR_EXPLAINS)
+    if pair is not None:
+        names, phrase = pair
+        listed = " and ".join(repr(name) for name in columns if name in names)
+        yield Leak(names, f"{listed} together give the target away: {phrase}")
+
+
+def _clearest_pair(
+    columns: dict[str, np.ndarray], y: np.ndarray, classes: int, least: float
+) -> tuple[tuple[str, str], str] | None:
+    """Return the two numbers that settle y most clearly, first the one that does more alone, and
+    how; of a number, they explain at least a share `least` of its variance.
+    """
     sides = [y == label for label in range(classes)] or [~np.isnan(y)]
     rows = np.concatenate(
         [
@@ -179,24 +256,26 @@ def _find_pair(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> I
     )
     values = np.column_stack([*columns.values()])[rows]
     y = y[rows]
-    settled = _settled_classes if classes else _settled_numbers
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of pairs without rows
         alone = _squared_correlations(values, y)
         candidates = [
             (round(clearness, 6), i, i + 1 + place, phrase)
             for i in range(len(columns) - 1)
-            for clearness, place, phrase in settled(values[:, [i]], values[:, i + 1 :], y)
+            for clearness, place, phrase in (
+                _settled_classes(values[:, [i]], values[:, i + 1 :], y)
+                if classes
+                else _settled_numbers(values[:, [i]], values[:, i + 1 :], y, least)
+            )
         ]
-    if candidates:
-        _, i, j, phrase = max(candidates, key=lambda candidate: candidate[0])
-        names = [*columns]
-        pair = (names[i], names[j]) if alone[i] >= alone[j] else (names[j], names[i])
-        text = f"{names[i]!r} and {names[j]!r} together give the target away: {phrase}"
-        yield Leak(pair, text)
+    if not candidates:
+        return None
+    _, i, j, phrase = max(candidates, key=lambda candidate: candidate[0])
+    names = [*columns]
+    return ((names[i], names[j]) if alone[i] >= alone[j] else (names[j], names[i])), phrase
 
 
 def _settled_numbers(
-    one: np.ndarray, others: np.ndarray, y: np.ndarray
+    one: np.ndarray, others: np.ndarray, y: np.ndarray, least: float
 ) -> Iterator[tuple[float, int, str]]:
     """Yield the share of a number's variance that a column and one of some others explain together,
     if this is nearly all of it and much more than either explains alone, with the index of the
@@ -205,7 +284,7 @@ def _settled_numbers(
     alone = np.maximum(_squared_correlations(one, y), _squared_correlations(others, y))
     for name, operation in OPERATIONS.items():
         explained = _squared_correlations(operation(one, others), y)
-        enough = (explained >= PAIR_EXPLAINS) & (1 - explained <= LEAST_LEFT * (1 - alone))
+        enough = (explained >= least) & (1 - explained <= LEAST_LEFT * (1 - alone))
         place = int(np.argmax(np.where(enough, explained, 0.0)))
         if enough[place]:
             share = percent(round(float(explained[place]), 4))

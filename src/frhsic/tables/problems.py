@@ -13,10 +13,11 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from frhsic.formatting import capitalize, format_count
+from frhsic.formatting import capitalize, format_count, percent
 from frhsic.tables.columns import (
     LARGEST_FEATURE,
     MOST_ENCODED_LEVELS,
+    NAMED_ID,
     column_kind,
     examples,
     feature,
@@ -25,10 +26,18 @@ from frhsic.tables.columns import (
     is_text,
     level_text,
     quote_names,
+    repeated_rows,
     row_number,
     unify_spelling,
 )
-from frhsic.tables.leaks import LEAST_IN_CLASS, leaks, rank_correlation
+from frhsic.tables.leaks import (
+    LEAST_IN_CLASS,
+    explained_share,
+    is_banded,
+    leaks,
+    rank_correlation,
+    repeating_pair,
+)
 from frhsic.tables.schema import NUMBER_MARKS, ColumnType, Schema, parse_numbers, plain_digits
 
 # Fewest rows for these checks, and the number of evenly spaced rows that they inspect.
@@ -38,24 +47,33 @@ LOOKED_AT_ROWS = 10_000
 FEW_IN_CLASS = 50
 # Rank correlation of a column that repeats S, and share of rows that come with the same others.
 ALIKE = 0.99
-NAMED_ID = re.compile(
-    r"((.*[^a-zA-Z])?(?i:id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number))\W*"
-)
+# Share of the errors of a class, or of the variance of a number, that one column may explain before
+# it seems to follow from the target, and share from which on that is asked.
+MOST_EXPLAINED = 0.95
+MUCH_EXPLAINED = 0.5
+MOST_ASKED = 3
 NAMED_WEIGHT = re.compile(
-    r"(.*[^a-zA-Z])?(weights?|wt|wgt|fnlwgt|perwt|pweight|gewicht)([^a-zA-Z].*)?", re.IGNORECASE
+    r"(.*[^a-zA-Z])?(p|per|person|hh|household|final|fnl|samp|sample|sampling|survey)?"
+    r"(weights?|wt|wgt|gewicht)([^a-zA-Z].*)?",
+    re.IGNORECASE,
 )
+# How many times the median the largest weight of bodies is at most.
+MOST_BODIES = 20
 # Columns of a table from which on rows that are alike in all of them came twice.
 LEAST_COLUMNS = 4
 # Pairs of equal values that chance alone would make, on average, from which on a column without any
 # holds keys: as many draws all differ with a probability of at most exp(-10).
 EXPECTED_PAIRS = 10
-# Rows of each value, on average, from which on an identifier is one of people with several rows,
-# and up to which a column without such a name may be one; their largest number, as a multiple.
-LEAST_REPEATED = 1.5
+# Of a column that may identify people with several rows, though it is not named so: share of rows
+# that repeat its value, rows of a value on average, share of the values with equally many rows, and
+# by how much rows of a value agree more than rows of neighbouring values, in the median column:
+# 0.23 to 0.99 for the identifiers of twelve tables, and at most 0.06 for their other columns.
+LEAST_REPEATED = 0.05
 MOST_REPEATED = 50
-MOST_UNEVEN = 5
-# Share of the rows of a table of people that agree with the first row of theirs.
-SETTLED = 0.99
+EQUALLY_MANY = 0.99
+MORE_ALIKE = 0.15
+COMPARED_COLUMNS = 30
+COMPARED_ROWS = 100_000
 # Numbers that people write for a missing value, and words.
 MISSING_NUMBERS = re.compile(r"-?(9+|8+|7+)|-1|-2|0")
 MISSING_WORDS = {
@@ -82,6 +100,7 @@ LEAST_CODED_ROWS = 3
 # Codes that are no rank or count: looked for among few numbers, and among words.
 CLEAR_CODE = re.compile(r"-(9+|8+|7+)|99+|88+|77+")
 MOST_CODES = 3
+MOST_WORDS = 50
 MOST_ZEROS = 0.1
 # Share of the median at which the other values begin, where 0 may be a code.
 LEAST_START = 0.2
@@ -90,10 +109,15 @@ FEW_WORDS = 0.1
 # Cells that look like numbers, and the share of them above which a column of text is remarked on.
 LIKE_NUMBER = r"[-+]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?"
 MOST_ALIKE = 0.5
+# What a spreadsheet makes of a range such as 10-24 or 1-9.
+SPREADSHEET_DATE = (
+    r"[0-9]{1,2}-(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+    r"|(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-[0-9]{2}"
+)
 # Letters of a label that may be short for another one.
 LEAST_LETTERS = 3
 
-Certainty = Literal["error", "certain", "likely"]
+Certainty = Literal["error", "likely", "possible", "certain"]
 
 
 class SuspiciousColumnWarning(UserWarning):
@@ -116,7 +140,8 @@ class Problem:
         Number of affected rows; None if that is all of them or unknown.
     certainty
         ``"error"`` if the table cannot be used as it is, ``"certain"`` if the problem was handled
-        as described in the text, ``"likely"`` if the user has to decide.
+        as the text says, ``"likely"`` if the user has to decide, ``"possible"`` if the column is
+        probably all right.
     option
         Command-line option that resolves it; empty if there is none.
     values
@@ -166,8 +191,9 @@ def feature_problems(
 
     - A column has no values at all.
     - A column of numbers identifies rows or people by the rules of :func:`identifiers`.
-    - A column repeats a sensitive attribute if it has its name, or if their rank correlation is at
-      least 0.99 in absolute value.
+    - A column repeats a sensitive attribute if it has its name, if their rank correlation is at
+      least 0.99 in absolute value, or if its values are bands of the attribute; two columns repeat
+      it if it follows from them, as an age from two years.
     - Columns give the target away, by the rules of :func:`~frhsic.tables.leaks.leaks`.
     - At least 1 % of the rows, and at least ten, repeat an earlier row in all columns but
       identifiers, and hardly any row repeats one in all columns but the target: people who occur
@@ -192,37 +218,106 @@ def feature_problems(
     if empty := [str(name) for name in X if X[name].isna().all()]:
         text = f"{quote_names(empty)} has no value in any row; drop it."
         yield Problem("empty", text, tuple(empty))
+    different = ~repeated_rows(X) if X.shape[1] >= LEAST_COLUMNS else np.ones(len(X), dtype=bool)
     for name in identifiers(X):
-        yield identifier_problem(X[name], left_out=False)
+        yield identifier_problem(X[name][different], left_out=False)
     for attribute in map(str, s):
         known = s[attribute].to_numpy()[rows]
-        for name, values in columns.items():
-            if name == attribute or rank_correlation(values, known, LEAST_SUSPECTED_ROWS) >= ALIKE:
-                yield Problem(
-                    "attribute repeated",
-                    f"{name!r} repeats the sensitive attribute {attribute!r}, which the prediction"
-                    " must not depend on; drop it.",
-                    (name, attribute),
-                    option=option_text("drop", name),
-                )
+        yield from _attribute_problems(columns, known, attribute)
     if y is None or len(X) < LEAST_SUSPECTED_ROWS:
         return
     for leak in leaks(columns, y[rows], classes):
-        name = leak.columns[0]
+        dates = [name for name in leak.columns if column_kind(X[name]) == "date"]
+        late = dates if len(dates) > 1 else leak.columns[:1]  # of two dates, both came later
+        remedy = "is known only after the target, drop it"
+        if len(late) > 1:
+            remedy = "are known only after the target, drop both"
         yield Problem(
             "leak",
-            f"{capitalize(leak.text)}. If {name!r} is known only after the target, drop it.",
+            f"{capitalize(leak.text)}. If {' and '.join(map(repr, late))} {remedy}.",
             leak.columns,
-            option=option_text("drop", name),
+            option=" ".join(option_text("drop", name) for name in late),
         )
     if repeated := _repeated_rows(X, y, s):
+        yield repeated_problem(repeated, len(X))
+
+
+def repeated_problem(repeated: int, rows: int, ids: Sequence[str] = ()) -> Problem:
+    """Return a problem for rows that repeat an earlier one in all columns but these."""
+    drops = [option_text("drop", name) for name in ids]
+    return Problem(
+        "repeated rows",
+        f"{repeated:,} of {rows:,} rows repeat an earlier one in every column but identifiers. If"
+        " these are the same people, leave the repeated rows out or pass the people as groups;"
+        " otherwise the model is measured on rows that it was trained on.",
+        rows=repeated,
+        option=" ".join(["--drop-repeated", *drops]),
+    )
+
+
+def _attribute_problems(
+    columns: dict[str, np.ndarray], s: np.ndarray, attribute: str
+) -> Iterator[Problem]:
+    """Yield columns that repeat a sensitive attribute, alone or in a pair."""
+    rest = {}
+    for name, values in columns.items():
+        if name == attribute or rank_correlation(values, s, LEAST_SUSPECTED_ROWS) >= ALIKE:
+            how = f"{name!r} repeats the sensitive attribute {attribute!r}"
+        elif is_banded(values, s):
+            how = f"{name!r} has bands of the sensitive attribute {attribute!r}"
+        else:
+            rest[name] = values
+            continue
         yield Problem(
-            "repeated rows",
-            f"{repeated:,} of {len(X):,} rows repeat an earlier one in every column but"
-            " identifiers. If these are the same people, leave the repeated rows out or pass the"
-            " people as groups; otherwise the model is measured on rows that it was trained on.",
-            rows=repeated,
-            option="--drop-repeated",
+            "attribute repeated",
+            f"{how}, which the prediction must not depend on; drop it.",
+            (name, attribute),
+            option=option_text("drop", name),
+        )
+    pair = repeating_pair(rest, s)
+    if pair is not None:
+        name, other, phrase = pair
+        yield Problem(
+            "attribute repeated",
+            f"{name!r} and {other!r} together repeat the sensitive attribute {attribute!r}"
+            f" ({phrase}), which the prediction must not depend on; drop one of them.",
+            (name, other, attribute),
+            option=option_text("drop", name),
+        )
+
+
+def strong_features(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Problem]:
+    """Yield each column that takes away 95 % of the errors, or of the variance, that the constant
+    prediction leaves, and a question about the three strongest that take away half of it.
+    """
+    rows = _examined_rows(X)
+    shares = {
+        str(name): explained_share(feature(X[name].iloc[rows], str(name)), y[rows], classes)
+        for name in X
+    }
+    what = "errors of always predicting one class" if classes else "variance of the target"
+    strong = sorted(shares, key=lambda name: -shares[name])
+    strong = [name for name in strong if shares[name] >= MUCH_EXPLAINED]
+    asked = [name for name in strong if shares[name] < MOST_EXPLAINED][:MOST_ASKED]
+    for name in strong:
+        if shares[name] >= MOST_EXPLAINED:
+            yield Problem(
+                "leak",
+                f"{name!r} alone explains {percent(round(shares[name], 3))} of the {what}. If it is"
+                " known only after the target, drop it.",
+                (name,),
+                option=option_text("drop", name),
+            )
+    if asked:
+        shown = ", ".join(f"{name!r} ({percent(round(shares[name], 2))})" for name in asked)
+        one = len(asked) == 1
+        yield Problem(
+            "strong feature",
+            f"{shown} {'explains' if one else 'each explain'} at least half of the {what}. If"
+            f" {'it' if one else 'one'} is known only after the target, drop it.",
+            tuple(asked),
+            certainty="possible",
+            option=" ".join(option_text("drop", name) for name in asked),
         )
 
 
@@ -232,9 +327,9 @@ def option_text(name: str, value: str) -> str:
 
 
 def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
-    """Yield a column whose values seem to be people with several rows each, although its name does
-    not suggest it: whole numbers or text with equally many rows each, or a column that determines
-    at least half of the other columns.
+    """Yield a column whose values seem to be people with several rows each, though its name does
+    not say so: whole numbers or text with equally many rows each, or whose rows agree on the other
+    columns more than rows of neighbouring values do.
 
     Examples
     --------
@@ -244,58 +339,57 @@ def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
     >>> [problem.option for problem in panel_problems(panel)]
     ['--groups man']
     """
+    table = table[~repeated_rows(table)]
     most = ("", MOST_ENCODED_LEVELS)
     for name, column in table.items():
         levels = column.nunique()
-        rows = column.count() / max(levels, 1)
-        if levels <= most[1] or not LEAST_REPEATED <= rows <= MOST_REPEATED:
+        rows = column.count()
+        if levels <= most[1] or column_kind(column) not in ("number", "category"):
+            continue
+        if rows - levels < LEAST_REPEATED * rows or rows > MOST_REPEATED * levels:
             continue
         if pd.api.types.is_float_dtype(column) and (column.dropna() % 1 != 0).any():
             continue
         counts = column.value_counts()
-        if counts.iloc[0] > MOST_UNEVEN * rows:  # people have about equally many rows
-            continue
-        equal = (counts == counts.iloc[0]).mean() >= SETTLED
-        if equal or _settled_share(table, str(name)) >= 1 / 2:
+        equal = counts.iloc[0] > 1 and (counts == counts.iloc[0]).mean() >= EQUALLY_MANY
+        if equal or _agreement(table, str(name)) >= MORE_ALIKE:
             most = str(name), levels
-    name, levels = most
-    if name:
-        yield Problem(
-            "repeated identifier",
-            f"{name!r} seems to identify {levels:,} people with"
-            f" {table[name].count() / levels:.2g} rows each. If so, pass it as groups, so that"
-            " no person is in both the training and the held-out rows.",
-            (name,),
-            int(table[name].count()),
-            option=option_text("groups", name),
-        )
+    if most[0]:
+        yield _people_problem(table[most[0]], ". If so, pass it")
 
 
-def _settled_share(table: pd.DataFrame, name: str) -> float:
-    """Return the share of the other columns, among those with more than one value, that the column
-    determines.
+def _agreement(table: pd.DataFrame, name: str) -> float:
+    """Return by how much neighbouring rows of a value agree more than those of neighbouring values
+    do, as a share of what these leave, in the median of the other columns.
     """
-    others = [other for other in table if other != name and table[other].nunique() > 1]
-    first = table[others].groupby(table[name], dropna=False).transform("first")
-    alike = (table[others] == first) | table[others].isna()
-    return float((alike.mean() >= SETTLED).mean()) if others else 0.0
+    present = table[name].notna().to_numpy()
+    codes = pd.factorize(table[name][present], sort=True)[0]
+    order = np.argsort(codes, kind="stable")[:COMPARED_ROWS]
+    same = np.diff(codes[order]) == 0
+    gains = []
+    for other in table.columns[:COMPARED_COLUMNS]:
+        if other == name:
+            continue
+        column = table[other][present]
+        if is_text(column):
+            column = column.map(fold_text, na_action="ignore")
+        values = pd.factorize(column)[0][order]
+        known = (values[1:] >= 0) & (values[:-1] >= 0)
+        equal = values[1:] == values[:-1]
+        if min((known & same).sum(), (known & ~same).sum()) < LEAST_SUSPECTED_ROWS:
+            continue
+        chance = equal[known & ~same].mean()
+        if chance < 1:
+            gains.append((equal[known & same].mean() - chance) / (1 - chance))
+    return float(np.median(gains)) if gains else 0.0
 
 
 def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
     """Return a problem for an identifier of rows, or of people with several rows each."""
     name = str(column.name)
-    present = column.dropna()
-    people = present.nunique()
-    each = len(present) / max(people, 1)
-    remedy = " and is left out. Pass it" if left_out else ". Drop it and pass it"
-    if each >= LEAST_REPEATED:
-        return Problem(
-            "repeated identifier",
-            f"{name!r} seems to identify {people:,} people with {each:.2g} rows each{remedy} as"
-            " groups, so that no person is in both the training and the held-out rows.",
-            (name,),
-            len(present),
-            option=option_text("groups", name),
+    if column.dropna().duplicated().any():
+        return _people_problem(
+            column, " and is left out. Pass it" if left_out else ". Drop it and pass it"
         )
     text = f"{name!r} seems to identify rows; drop it."
     if left_out:
@@ -303,6 +397,22 @@ def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
             f"{name!r} seems to identify rows and is left out; name it with --features to use it."
         )
     return Problem("identifier", text, (name,), certainty="certain" if left_out else "likely")
+
+
+def _people_problem(column: pd.Series[Any], remedy: str) -> Problem:
+    """Return a problem for an identifier of people or other units with several rows."""
+    name = str(column.name)
+    counts = column.value_counts()
+    several = int((counts > 1).sum())
+    return Problem(
+        "repeated identifier",
+        f"{name!r} seems to identify {len(counts):,} people or other units, {several:,} of them"
+        f" with several rows (up to {counts.iloc[0]:,}){remedy} as groups, so that none is in both"
+        " the training and the held-out rows.",
+        (name,),
+        int(column.count()),
+        option=option_text("groups", name),
+    )
 
 
 def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
@@ -440,10 +550,10 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
         if column.kind not in ("text", "identifier"):
             continue
         if column.kind == "text":
-            if decimal is not None:
-                _, notes = unify_spelling(present.str.strip())
-                for note in notes:
-                    yield Problem("spelling", note, (name,), certainty="certain")
+            _, notes = unify_spelling(present.str.strip())
+            for note in notes:
+                yield Problem("spelling", note, (name,), certainty="certain")
+            yield from _spreadsheet_problems(column.levels, name)
             for level in column.levels:
                 if fold_text(level) in MISSING_WORDS:
                     words.setdefault(fold_text(level), []).append(name)
@@ -464,16 +574,33 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
         )
 
 
+def _spreadsheet_problems(levels: Sequence[Any], name: str) -> Iterator[Problem]:
+    """Yield a note on levels that were ranges before a spreadsheet took them for dates."""
+    dates = [level for level in map(str, levels) if re.fullmatch(SPREADSHEET_DATE, level)]
+    if 0 < len(dates) < len(levels):
+        yield Problem(
+            "spreadsheet dates",
+            f"{quote_names(dates[:3])} in {name!r} may be ranges such as 10-24 that a spreadsheet"
+            " took for dates; each counts as a level of its own.",
+            (name,),
+            certainty="certain",
+        )
+
+
 def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) -> Problem:
     """Return a note on how amounts of money and similar text are parsed."""
     bare = cells.str.strip()
     bare = bare[~bare.isin(NUMBER_MARKS)]
     plain = bare[plain_digits(bare, decimal)[0] != bare]
-    numbers = column(plain.iloc[:1], decimal)
+    commas = plain.str.contains(r",[0-9]{1,2}(?![0-9])")
+    shown = pd.concat([plain[commas].iloc[:1], plain[~commas].iloc[:1]])
+    listed = " and ".join(
+        f"{cell!r} as {_plain_number(float(number))}"
+        for cell, number in zip(shown, column(shown, decimal))
+    )
     return Problem(
         "amounts",
-        f"{column.name!r} is read as numbers: {plain.iloc[0]!r} as"
-        f" {_plain_number(float(numbers.iloc[0]))}.",
+        f"{column.name!r} is read as numbers: {listed}.",
         (column.name,),
         len(plain),
         "certain",
@@ -485,10 +612,10 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     numbers.
     """
     name = str(cells.name)
+    numbers = readable_numbers(cells, decimal)
+    cells = cells[numbers.index]
     bare = cells.str.strip()
-    bare = bare[~bare.isin(NUMBER_MARKS)]
-    cells = cells[bare.index]
-    wrong = parse_numbers(*plain_digits(bare, decimal)).isna()
+    wrong = numbers.isna()
     alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
     if 0 < wrong.mean() <= FEW_WORDS:
         yield Problem(
@@ -497,8 +624,9 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
             f" {examples(cells[wrong])}. To read it as numbers, treat them as missing.",
             (name,),
             int(wrong.sum()),
-            option=words_as_missing(name, bare[wrong]),
+            option=words_as_missing(name, bare[wrong]) or option_text("drop", name),
         )
+        yield from number_problems(numbers)
     elif alike.mean() > MOST_ALIKE:
         yield Problem(
             "text in numbers",
@@ -506,13 +634,24 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
             f" {examples(cells[alike])}. To read it as numbers, write them as 1234{decimal}5.",
             (name,),
             int(alike.sum()),
+            "possible",
+            option_text("drop", name),
         )
+
+
+def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+    """Return the cells of text that are no marks of missing values as numbers, NaN where they
+    cannot be read.
+    """
+    bare = cells.dropna().str.strip()
+    bare = bare[~bare.isin(NUMBER_MARKS)]
+    return parse_numbers(*plain_digits(bare, decimal))
 
 
 def words_as_missing(name: str, cells: pd.Series[Any]) -> str:
     """Return the option that treats some cells of a column as missing."""
     words = cells.str.strip().unique().tolist()
-    if len(words) > MOST_CODES or any("," in word for word in words):
+    if len(words) > MOST_WORDS or any(sign in word for word in words for sign in ",="):
         return ""
     return option_text("missing", f"{name}={','.join(words)}")
 
@@ -532,18 +671,42 @@ def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
             )
 
 
+def many_levels_problems(features: pd.DataFrame) -> Iterator[Problem]:
+    """Yield a question about the columns of text with more levels than are told apart."""
+    counts = {
+        str(name): features[name].nunique()
+        for name in features
+        if column_kind(features[name]) == "category"
+    }
+    many = [name for name, levels in counts.items() if levels > MOST_ENCODED_LEVELS]
+    if many:
+        shown = ", ".join(f"{name!r} ({counts[name]:,})" for name in many)
+        yield Problem(
+            "many levels",
+            f"{shown} {'has' if len(many) == 1 else 'have'} more than {MOST_ENCODED_LEVELS}"
+            " different texts, of which the rare ones are merged. Drop names of people.",
+            tuple(many),
+            certainty="possible",
+            option=" ".join(option_text("drop", name) for name in many),
+        )
+
+
 def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
     """Yield columns of numbers with names like those of row weights."""
     for name, column in features.select_dtypes("number").items():
         text = str(name)
         if NAMED_WEIGHT.fullmatch(text) and column.min() >= 0 and column.nunique() > LEAST_VALUES:
             option = option_text("row-weights", text)
+            # it may be body weight
+            body = text.casefold() == "weight" and column.min() > 0
+            body = body and column.max() <= MOST_BODIES * column.median()
             yield Problem(
                 "weights",
                 f"{text!r} may contain row weights. If so, pass it with {option}; otherwise it is"
                 " used as a feature.",
                 (text,),
-                option="" if text.casefold() == "weight" else option,  # it may be body weight
+                certainty="possible" if body else "likely",
+                option=option,
             )
 
 

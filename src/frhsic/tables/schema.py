@@ -343,7 +343,10 @@ class Schema:
         for column in self.columns:
             if date_format and (column.date_format or not learned):
                 column = replace(column, date_format=date_format)
-            values[column.name] = column(self._cells(table, column.name), sign)
+            read = column(self._cells(table, column.name), sign)
+            if column.grouped:  # a code among amounts of money was text before
+                read = mask_codes(read, self.missing.get(column.name, ()))
+            values[column.name] = read
         return pd.DataFrame(values, table.index)
 
     def codes(self, table: pd.DataFrame) -> np.ndarray:
@@ -569,18 +572,23 @@ def remove_units(cells: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def remove_grouping(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Return text whose numbers have no thousands separators: 1234.5 for 1,234.5.
+    """Return text whose numbers have no signs between groups of three digits: 1234.5 for 1,234.5.
+    A number that can only have the other decimal sign, as 1.234,5 has, gets this one.
 
     Examples
     --------
     >>> remove_grouping(pd.Series(["1.234,5", "12,5", "1.23"]), ",").tolist()
     ['1234,5', '12,5', '1.23']
+    >>> remove_grouping(pd.Series(["1,234.5", "1.234,5", "1.234"]), ".").tolist()
+    ['1234.5', '1234.5', '1.234']
     """
     sign = "." if decimal == "," else ","
     groups = rf"[-+]?[1-9][0-9]{{0,2}}([{sign}][0-9]{{3}})+([{decimal}][0-9]+)?"
+    other = rf"[-+]?[1-9][0-9]{{0,2}}([{decimal}][0-9]{{3}})+[{sign}][0-9]+"
+    swapped = cells.str.replace(decimal, "", regex=False).str.replace(sign, decimal, regex=False)
     return cells.mask(
         cells.str.fullmatch(groups, na=False), cells.str.replace(sign, "", regex=False)
-    )
+    ).mask(cells.str.fullmatch(other, na=False), swapped)
 
 
 def parse_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:

@@ -45,8 +45,8 @@ class TrainingTable:
         Name of the target.
     dropped
         Number of rows of the table that lack the target or the column to split by, or were removed.
-    removed
-        Number of these that are totals or repeat an earlier row.
+    removed, repeated
+        Numbers of them that hold totals, and that repeat an earlier row.
     notes
         Notes for the user.
     given
@@ -74,6 +74,7 @@ class TrainingTable:
     target_name: str
     dropped: int = 0
     removed: int = 0
+    repeated: int = 0
     notes: tuple[str, ...] = ()
     given: int = 0
     favourable: object = None
@@ -117,7 +118,7 @@ def check_file(
 ) -> tuple[FileRows, TableCheck, Examined]:
     """Read the usable rows of a file, and look for problems in all its columns."""
     names = roles.find_features(file.names, file.path.name)
-    rows = read_rows(file, roles.columns(names), required=roles.required, seed=seed)
+    rows = read_rows(file, roles.columns(names), required=roles.required, seed=seed, whole=True)
     if roles.drop_repeated:
         rows = rows.without_repeated()
     check = TableCheck.from_cells(
@@ -126,6 +127,7 @@ def check_file(
         separator=file.separator,
         date_format=file.date_format,
         missing=file.missing,
+        repeats=rows.repeats,
     )
     if rows.totals:
         text = totals_sentence(rows.totals)
@@ -172,7 +174,8 @@ def read_training_table(
         name=file.path.name,
         target_name=roles.target,
         dropped=rows.dropped,
-        removed=len(rows.totals) + rows.repeated,
+        removed=len(rows.totals),
+        repeated=rows.repeated,
         notes=tuple(notes),
         given=rows.given,
         favourable=_favourable_class(table[roles.target], codes, classes, roles.favourable),
