@@ -839,7 +839,7 @@ def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
         (["no", "yes"], "default", "^'default' is not a value of 'y'. Available: no, yes.$"),
         (["cook", "clerk"], None, "which one counts as 1"),
         ([f"job {i}" for i in range(21)], None, "--positive VALUE"),
-        ([1, 2], "high", "holds numbers"),
+        ([1, 2], "high", "contains numbers"),
         ([0.0, np.inf], None, "target 'y' has infinite values"),
         ([1, 1], None, "nothing to predict"),
     ],

@@ -113,7 +113,7 @@ def encoder() -> Iterator[str]:
     )
     less, more, total, level = beside_rivals()
     yield (
-        f"in {less} of {total} comparisons (by more than two standard errors), and"
+        f"in {less} of {total} comparisons (by over two standard errors), and"
         f" {f'worse in {more}' if more else 'never worse'}. The `hsic` penalty does"
         f" as well as the encoder on {WORDS[level]} tables"
     )

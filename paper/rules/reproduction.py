@@ -97,8 +97,7 @@ def sentences(cells: Cells) -> Iterator[str]:
     yield f"It is best, or within one standard error of the best, {counted_in(cells)}."
     if len(gaining(cells)) < len(cells):
         yield (
-            "the cost is undefined; excluding these cells, it is best or within one standard error"
-            f" {counted_in(gaining(cells))}."
+            f"the cost is undefined; excluding these cells, it is so {counted_in(gaining(cells))}."
         )
 
 

@@ -303,7 +303,7 @@ def sentences(results: Results) -> list[str]:
     if len(gain) < len(cells):
         said.append(
             "Where the base is worse than a constant, the cost is undefined; excluding these cells,"
-            f" it is best or within one standard error {_counted(gain)}."
+            f" it is so {_counted(gain)}."
         )
     if before := all_costs(results, SEEN):
         names = ", ".join(dict.fromkeys(dataset_name(name) for _, _, name in before))
