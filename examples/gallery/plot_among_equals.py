@@ -26,7 +26,7 @@ score = 0.3 + 0.1 * level + 0.004 * (age - 42) * (level == 2) + 0.1 * rng.normal
 
 # %%
 # The audit gives the gap among people with the same education and the gap among all people, with an
-# interval of their difference. Neither number shows what causes the gap.
+# interval for their difference. Neither number shows what causes the gap.
 
 audit = frhsic.audit(
     score,

@@ -8,9 +8,9 @@ from rules.comparison import FRESH, YARDSTICKS, gaining, on_tables, standing_of,
 from rules.writing import WORDS
 
 GIVEN = (
-    "Two age groups differ by .002, so a method for two groups has nothing to correct; yet the"
-    " share of positive decisions at a person's age differs from the overall share by 34 percentage"
-    " points on average",
+    "The positive rates of two age groups differ by .002, so a method for two groups has nothing to"
+    " correct; yet the positive rate at a person's age differs from the overall rate by 34"
+    " percentage points on average",
     "Earnings in 1978 of 15,992 people",
 )
 
@@ -24,11 +24,11 @@ def phrases() -> Iterator[str]:
     on_trees = standings(cells, scores, False)["closed form", "trees"]
     yield (
         f"in {own.ahead} of {sum(own)} cells (a cell is one table with one base model),"
-        f" {on_trees.ahead} of them on trees. In {own.behind}, another method costs less."
+        f" {on_trees.ahead} of them on trees. In {own.behind}, another method does better."
     )
 
 
 def fresh_tables() -> str:
     """Return on how many tables the comparison could be made."""
     tables = {table for _, _, table in gaining(on_tables(FRESH))}
-    return f"On {WORDS[len(tables)]} tables not used before, with the same base models,"
+    return f"On {WORDS[len(tables)]} tables not used in development, with the same base models,"

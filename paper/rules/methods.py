@@ -72,7 +72,7 @@ def phrases() -> Iterator[str]:
     yield f"Without the {WORDS[len(cells) - len(gain)]} cells whose base is worse"
     own = standing_of("closed form", gain, scores, False)
     yield (
-        f"In loss at the same gap in scores, the closed form is ahead in {own.ahead} of"
+        f"Judged by loss at equal gaps in scores, the closed form is ahead in {own.ahead} of"
         f" {sum(own)} cells, level in {own.level} and behind in {own.behind}"
     )
     on_trees = standings(gain, scores, False)["closed form", "trees"]
@@ -97,7 +97,7 @@ def phrases() -> Iterator[str]:
         by_base[way][BASES.index("splines")]
         for way in ("fairlearn ExponentiatedGradient", "closed form, decisions")
     )
-    yield f"the median cost of ExponentiatedGradient is {gradient} %, of ours {own_cost} %"
+    yield f"the median cost is {gradient} % for ExponentiatedGradient and {own_cost} % for ours"
     read = [cell for (title, *_), cell in gain.items() if title == decisions]
     fewer = sum(c["closed form"].value < c["closed form, decisions"].value for c in read)
     yield f"In {fewer} of the {len(read)} cells, thresholds"

@@ -19,8 +19,8 @@ from rules.representations import beside_rivals
 from rules.writing import seconds
 
 GIVEN = (
-    "two age groups differ by .002, while the share of positive decisions at a person's age differs"
-    " from the overall share by 34 percentage points on average",
+    "two age groups have positive rates .002 apart, while the positive rate at a person's age differs"
+    " from the overall rate by 34 percentage points on average",
     "BSD-3-Clause",
 )
 
@@ -35,15 +35,15 @@ def phrases() -> Iterator[str]:
     trees, *networks = (by_base["closed form", base] for base in ("trees", *BASES[:2]))
     yield (
         f"in {own.ahead} of {sum(own)} cells (a cell is one table with one base model), and another"
-        f" method costs less in {own.behind}, counting differences above one standard error. On"
+        f" method's is lower in {own.behind}, counting differences above one standard error. On"
         f" trees it is ahead in {trees.ahead} of {sum(trees)}, on networks in"
         f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))}"
     )
     own = standing_of("closed form, decisions", cells, decisions, False)
     yield f"level with the best in {own.level} of {sum(own)} cells and behind in {own.behind}"
     less, more, total, _ = beside_rivals()
-    often = f"more in {more}" if more else "never more"
-    yield f"in {less} of {total} comparisons (by over two standard errors), and {often}"
+    yield f"In {less} of {total} comparisons with eight kinds of equally good networks"
+    yield f"(by over two standard errors), and {f'better in {more}' if more else 'never better'}"
     gpu = benchmark("gpu.json")
     million = next(r["seconds"] for r in gpu["hsic"] if r["n"] == 2**20)
     yield f"a million rows take {seconds(million)} on one {gpu['device']}"

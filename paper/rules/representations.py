@@ -18,7 +18,7 @@ GIVEN = (
     "heads beyond [0, 1]",
     "95 % interval",
     "a limit of 0,",
-    "well above 0 even at independence. The default limit 0",
+    "well above 0 even under independence. The default limit 0",
     "at least 200 rows",
 )
 
@@ -102,13 +102,13 @@ def encoder() -> Iterator[str]:
         f"AUC falls from {short(free['adult'], 2)} to {short(solved['adult'], 2)} on Adult, and"
         f" from {short(free['credit'], 3)} to {short(solved['credit'], 3)} on Credit"
     )
-    yield f"Heads of Z cost {excess():.1f} % of the gain over a constant"
+    yield f"Heads trained on Z lose {excess():.1f} % of the gain over a constant"
     found = heads()
     own = found[[name.startswith("encoder") for name in found.index.get_level_values("method")]]
     yield (
-        f"on {WORDS[found.index.get_level_values('table').nunique()]} tables,"
-        f" {percents(own['beyond'])} of these have a significant gap (after `ParityCoupling`"
-        f" {percents(found.loc['coupling', 'beyond'])}); the median gap is {span(own['gap'], 3)}"
+        f"On {WORDS[found.index.get_level_values('table').nunique()]} tables,"
+        f" {percents(own['beyond'])} of the heads have a significant gap"
+        f" ({percents(found.loc['coupling', 'beyond'])} with `ParityCoupling`); the median gap is {span(own['gap'], 3)}"
         f" standard deviations (raw columns {span(found.loc['raw', 'gap'], 2)})"
     )
     less, more, total, level = beside_rivals()
