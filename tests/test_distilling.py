@@ -107,7 +107,7 @@ def test_a_distilled_model_is_saved_and_loaded_and_prints_in_few_lines(model, tm
     )
     assert str(again) == str(served)
     assert type(load(tmp_path / "model.frhsic", type(served))) is type(served)
-    with pytest.raises(ValueError, match="and ParityRegressor was asked for"):
+    with pytest.raises(ValueError, match="but a ParityRegressor was requested"):
         load(tmp_path / "model.frhsic", ParityRegressor)
     assert len(str(served).splitlines()) == 3 + len(served.costs) <= 6
     if isinstance(served, DistilledClassifier):

@@ -106,9 +106,9 @@ KINDS = (
             TypeError,
             "limit contains a nested dictionary for 'age'; pass one dictionary keyed by attribute.",
         ),
-        (-0.1, ValueError, "the limit of gdp is -0.1; pass a number of 0 or more."),
-        (math.nan, ValueError, "the limit of gdp is nan; pass a number of 0 or more."),
-        (math.inf, ValueError, "the limit of gdp is inf; pass a number of 0 or more."),
+        (-0.1, ValueError, "the limit on gdp is -0.1; pass a number of 0 or more."),
+        (math.nan, ValueError, "the limit on gdp is nan; pass a number of 0 or more."),
+        (math.inf, ValueError, "the limit on gdp is inf; pass a number of 0 or more."),
         *((text, ValueError, f"limit is '{text}'; {FORMS}") for text in ("half", "gdp=0.05")),
         ("gdp < 0.05", ValueError, f"limit is 'gdp < 0.05'; {FORMS}"),
         ("gdp >= 0.05", ValueError, "limit is 'gdp >= 0.05'; write 'gdp <= 0.05'."),
@@ -121,7 +121,7 @@ KINDS = (
             (
                 f"decision_ratio >= {value}",
                 ValueError,
-                f"the limit of decision_ratio is {value}; it is a share, at most 1.",
+                f"the limit on decision_ratio is {value}; it must be a share of at most 1.",
             )
             for value in ("1.2", "0")
         ),
@@ -134,12 +134,12 @@ KINDS = (
         (
             "hsic <= 50%",
             ValueError,
-            "the limit of hsic is a share; pass a number, as in 'hsic <= 0.05'.",
+            "the limit on hsic is a share; pass a number, as in 'hsic <= 0.05'.",
         ),
         (
             "rank_gap <= 5% of base rate",
             ValueError,
-            "the limit of rank_gap is a share; pass a number, as in 'rank_gap <= 0.05'.",
+            "the limit on rank_gap is a share; pass a number, as in 'rank_gap <= 0.05'.",
         ),
         (
             "gdp <= 0.1 of base rate",

@@ -380,7 +380,7 @@ def test_a_model_that_no_file_can_hold_is_refused_and_nothing_is_left(
     model: Any, reason: str, tmp_path: Path
 ):
     model = fitted(wrapped(LogisticRegression(), attribute_estimator=model), FRAME[["hours"]])
-    with pytest.raises(TypeError, match=f"the model holds a .*{reason}"):
+    with pytest.raises(TypeError, match=f"the model contains a .*{reason}"):
         save(model, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 

@@ -747,7 +747,7 @@ def test_a_frame_of_dask_says_how_it_becomes_a_table():
 
 def test_columns_of_two_levels_are_refused():
     frame = people().set_axis(pd.MultiIndex.from_product([["a", "b"], ["x", "y"]]), axis=1)
-    with pytest.raises(ValueError, match="X has columns of 2 levels; join them"):
+    with pytest.raises(ValueError, match="X has 2-level column labels; join each"):
         to_pandas(frame, "X")
 
 

@@ -44,7 +44,7 @@ def phrases() -> Iterator[str]:
     yield f"On {WORDS[len(FRESH)]} new tables" if cells else "The comparison was not run yet"
     yield from sentences(cells)
     if before := on_tables(SEEN):
-        yield f"which don't count towards the result, it is so {counted_in(before)}."
+        yield f"which don't count towards the result, this holds {counted_in(before)}."
 
 
 def index_of_claims() -> Iterator[str]:
@@ -55,8 +55,9 @@ def index_of_claims() -> Iterator[str]:
     twice = {name: claim for name, claim in found.items() if claim.second}
     other = [name for name, claim in twice.items() if claim.second != claim.sign]
     links = [f"[{name}](evidence/{found[name].page}#{name})" for name in other]
-    names = ", ".join(sorted(links, key=page.find)) or "none"
-    yield f"{len(twice)} claims; the verdict differs for {names}"
+    names = ", ".join(sorted(links, key=page.find))
+    which = f"{len(links)} of them: {names}" if links else "none"
+    yield f"{len(twice)} claims; the verdict differs for {which}"
     for name in re.findall(r"^\| \[[^|]*\]\(evidence/[\w-]+\.md#([^)]+)\)", page, re.MULTILINE):
         if name in found:
             own = found[name]
@@ -92,12 +93,12 @@ def sentences(cells: Cells) -> Iterator[str]:
         return
     yield (
         f"The closed form is more than one standard error behind the best method in {total - good}"
-        f" of {total} cells (a measure, base and table)."
+        f" of {total} cells (one cell per measure, base and table)."
     )
-    yield f"It is best, or within one standard error of the best, {counted_in(cells)}."
+    yield f"It is best, or within one standard error of the best: {counted_in(cells)}."
     if len(gaining(cells)) < len(cells):
         yield (
-            f"the cost is undefined; excluding these cells, it is so {counted_in(gaining(cells))}."
+            f"the cost is undefined; excluding these cells, this holds {counted_in(gaining(cells))}."
         )
 
 

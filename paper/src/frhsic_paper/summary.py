@@ -230,7 +230,8 @@ def differing(findings: Mapping[str, Finding], claims: Mapping[str, tuple[Claim,
     twice = {name: (f, f.on_decisions) for name, f in findings.items() if f.on_decisions}
     other = [name for name, (first, second) in twice.items() if first.verdict != second.verdict]
     links = [f"[{name}](evidence/{claims[name][1]}.md#{name})" for name in other]
-    return f"{len(twice)} claims; the verdict differs for {', '.join(links) or 'none'}"
+    which = f"{len(links)} of them: {', '.join(links)}" if links else "none"
+    return f"{len(twice)} claims; the verdict differs for {which}"
 
 
 def index_table(findings: Mapping[str, Finding]) -> Table:

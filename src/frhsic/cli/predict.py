@@ -379,7 +379,7 @@ class Served:
         if len(classes) > 2 and not places:
             raise ValueError(
                 f"the model {self.path.name} predicts {len(classes)} classes:"
-                f" {quote_names(classes)}. Say which of them is audited (--target COLUMN --positive"
+                f" {quote_names(classes)}. Specify which class to audit (--target COLUMN --positive"
                 " CLASS)."
             )
         X, s = self.inputs(rows, file)

@@ -233,14 +233,14 @@ def _make_limit(name: str, value: float, base: Any) -> Limit:
         base = ""  # a share of itself: 80 % is 0.8
         if not 0 < value <= 1:
             raise ValueError(
-                f"the limit of {name} is {format_exact(value)}; it is a share, at most 1."
+                f"the limit on {name} is {format_exact(value)}; it must be a share of at most 1."
             )
     if base and (measure not in SHARED or (base == "base rate" and measure != "gdp")):
         raise ValueError(
-            f"the limit of {name} is a share; pass a number, as in '{_example(name)}'."
+            f"the limit on {name} is a share; pass a number, as in '{_example(name)}'."
         )
     if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"the limit of {name} is {value:g}; pass a number of 0 or more.")
+        raise ValueError(f"the limit on {name} is {value:g}; pass a number of 0 or more.")
     return Limit(value, measure, among, None, base)
 
 

@@ -169,7 +169,7 @@ def load(
             (name,) = header["model"]
             require(name in ESTIMATORS, f"this version knows no {name!r}")
             if kind and name != kind.__name__:
-                raise ValueError(f"it holds a {name}, and {kind.__name__} was asked for")
+                raise ValueError(f"it contains a {name}, but a {kind.__name__} was requested")
             data = archive.read(ARRAYS_ENTRY)
             budget.charge_text(data[8 : 8 + int.from_bytes(data[:8], "little")], HEADER_MARKS)
             reader = Reader(safetensors.numpy.load(data), archive.read, budget, trusted, given)
@@ -185,8 +185,8 @@ def load(
                 found = difference(model, reader.value(header["proof"]))
                 if not found <= LARGEST_DIFFERENCE:
                     raise ValueError(
-                        "the scores of its synthetic rows have changed since it was saved, by"
-                        f" {found:.2g} of the largest"
+                        "the scores of its synthetic rows have changed since it was saved, by up"
+                        f" to {found:.2g} relative to the largest score"
                     )
                 return model
     except Exception as error:

@@ -169,8 +169,8 @@ class Writer:
                 self.untrusted |= untrusted_names(data, Budget(2**63))
             except Exception as error:  # of whatever its attributes are
                 raise TypeError(
-                    f"the model holds a {code_name(value)}, which a file cannot hold ({error})."
-                    " Keep the model with joblib.dump, and load it only from people you trust."
+                    f"the model contains a {code_name(value)}, which cannot be saved to a file"
+                    f" ({error}). Keep the model with joblib.dump, and load it only from people you trust."
                 ) from error
             self._models[id(value)] = value, {"model": self._entry("skops", data)}
         return self._models[id(value)][1]

@@ -108,8 +108,8 @@ def to_pandas(table: Any, name: str = "frame") -> pd.DataFrame:
         )
     if table.columns.nlevels > 1:
         raise ValueError(
-            f"{name} has columns of {table.columns.nlevels} levels; join them into one name each,"
-            " such as by columns.map('_'.join)."
+            f"{name} has {table.columns.nlevels}-level column labels; join each into one name,"
+            " for example with columns.map('_'.join)."
         )
     frame = table.reset_index(drop=True)
     named = all(isinstance(name, str) for name in frame.columns.tolist())

@@ -187,8 +187,8 @@ def _check_text(path: Path, encoding: str, budget: Budget) -> None:
         while text := file.read(2**20):
             if "\0" in text:
                 raise ValueError(
-                    "it contains a NUL character, so it is damaged or in another encoding; if so,"
-                    " pass the encoding with --encoding"
+                    "it contains a NUL character, so it is damaged or in another encoding; in the"
+                    " latter case, pass the encoding with --encoding"
                 )
             line = 0 if "\n" in text or "\r" in text else line + len(text)
             if line > PARSED_BYTES:

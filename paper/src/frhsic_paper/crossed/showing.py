@@ -296,19 +296,19 @@ def sentences(results: Results) -> list[str]:
         return []
     said = [
         f"The closed form is more than one standard error behind the best method in {total - good}"
-        f" of {total} cells (a measure, base and table).",
-        f"It is best, or within one standard error of the best, {_counted(cells)}.",
+        f" of {total} cells (one cell per measure, base and table).",
+        f"It is best, or within one standard error of the best: {_counted(cells)}.",
     ]
     gain = gaining_cells(results, cells)
     if len(gain) < len(cells):
         said.append(
             "Where the base is worse than a constant, the cost is undefined; excluding these cells,"
-            f" it is so {_counted(gain)}."
+            f" this holds {_counted(gain)}."
         )
     if before := all_costs(results, SEEN):
         names = ", ".join(dict.fromkeys(dataset_name(name) for _, _, name in before))
         said.append(
-            f"On tables used before ({names}), which don't count towards the result, it is so"
+            f"On tables used before ({names}), which don't count towards the result, this holds"
             f" {_counted(before)}."
         )
     return said
