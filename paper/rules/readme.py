@@ -19,8 +19,8 @@ from rules.representations import beside_rivals
 from rules.writing import seconds
 
 GIVEN = (
-    "two age groups have positive rates .002 apart, while the positive rate at a person's age differs"
-    " from the overall rate by 34 percentage points on average",
+    "two age groups have positive rates .002 apart, while the positive rate at a person's age"
+    " differs from the overall rate by 34 percentage points on average",
     "BSD-3-Clause",
 )
 

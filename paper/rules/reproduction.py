@@ -98,7 +98,8 @@ def sentences(cells: Cells) -> Iterator[str]:
     yield f"It is best, or within one standard error of the best: {counted_in(cells)}."
     if len(gaining(cells)) < len(cells):
         yield (
-            f"the cost is undefined; excluding these cells, this holds {counted_in(gaining(cells))}."
+            "the cost is undefined; excluding these cells, this holds"
+            f" {counted_in(gaining(cells))}."
         )
 
 

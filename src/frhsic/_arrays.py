@@ -378,7 +378,7 @@ def needs_float64(low: np.ndarray, high: np.ndarray, name: str) -> bool:
     """Return whether float32 is too narrow for the products of numbers in columns from `low` to
     `high`; raise if float64 is, too.
 
-    Columns that are constant have no magnitude that matters.
+    The magnitude of constant columns does not matter.
     """
     largest = float(np.maximum(-low, high).max())
     spread = high - low

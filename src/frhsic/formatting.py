@@ -93,7 +93,7 @@ def format_exact(value: float) -> str:
 
 
 def format_difference(value: float) -> str:
-    """Format a difference: two significant digits with their sign.
+    """Format a difference: two significant digits, with a sign.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def format_count(count: float, noun: str) -> str:
 
 
 def rows_needed_phrase(rows: int, noun: str = "rows") -> str:
-    """Say how many rows would show that a limit is kept, with two digits.
+    """Say how many rows would show that a limit is kept, to two digits.
 
     Examples
     --------

@@ -45,8 +45,8 @@ def parse_audit_limits(limit: LimitLike) -> tuple[Limit, ...]:
         if parsed.is_aim:
             raise ValueError(
                 f"the limit {parsed} is a target for a fit. An audit needs an earlier one to"
-                " compare with (--against, or `since` in Python), a number such as 0.05, or"
-                " 'gdp <= 10% of base rate'."
+                " compare with (--against, or auditing.since() in Python), a number such as 0.05,"
+                " or 'gdp <= 10% of base rate'."
             )
     return limits
 

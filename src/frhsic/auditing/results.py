@@ -409,8 +409,8 @@ class RowCounts:
     dropped
         Rows that were dropped for a missing value.
     used
-        Rows that were used: at most `given - dropped`, fewer if some trained a model or were not
-        drawn.
+        Rows that were used: at most `given - dropped`, fewer if some were used to train a model or
+        were not sampled.
     independent
         Maximum number of rows for the measures of dependence and the probes: one of each group,
         kept at random in proportion to its weight. With fewer than 20, these measures are left out.

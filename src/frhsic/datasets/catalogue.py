@@ -198,7 +198,7 @@ ACS_SEED = 42
 
 
 def read_acs_income(facts: Facts, data: bytes) -> Content:
-    """Return 20,000 rows of ACS Income drawn by the paper's seed, with all codes as numbers."""
+    """Return 20,000 rows of ACS Income drawn with the paper's seed, with all codes as numbers."""
     table = pd.read_csv(BytesIO(data), usecols=ACS_TABLE)
     n = len(table)
     frame = table.iloc[legacy_permutation(n, ACS_SEED)[:ACS_DRAWN]].reset_index(drop=True)

@@ -138,8 +138,8 @@ class Dataset:
 
 
 def legacy_permutation(n: int, seed: int) -> np.ndarray:
-    """Return a permutation of 0, ..., n - 1 by NumPy's legacy generator, as the published splits
-    drew it.
+    """Return a permutation of 0, ..., n - 1 from NumPy's legacy generator, as in the published
+    splits.
 
     Examples
     --------

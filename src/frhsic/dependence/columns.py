@@ -100,7 +100,9 @@ class SortedColumn:
         within_above = _sums_before((gap * both * (gap * above**2 + 2 * upper))[::-1])[::-1]
 
         def triples(middle: Values) -> float:
-            """Sum g_k g_l g_m p_k² q_m² times `middle` of l, over all k, l, m sorted so."""
+            """Sum g_k g_l g_m p_k² q_m² times `middle` of l, over all triples, sorted as
+            k ≤ l ≤ m.
+            """
             ends = 6 * lower * upper + 3 * gap * (below**2 * upper + above**2 * lower)
             return float((gap * middle) @ (ends + gap**2 * both**2))
 

@@ -157,8 +157,8 @@ def _trace_of_cube(k: Gram, centers: Tensor) -> Tensor:
 
 
 def random_signs(k: Gram) -> Tensor | None:
-    """Return random signs of a fixed seed, less their means, of shape (n, :data:`VECTORS`); None up
-    to :data:`CUBE_ROWS` rows, where the trace of the cube is exact.
+    """Return random signs from a fixed seed, minus their means, of shape (n, :data:`VECTORS`); None
+    up to :data:`CUBE_ROWS` rows, where the trace of the cube is exact.
     """
     if k.n <= CUBE_ROWS:
         return None

@@ -240,8 +240,8 @@ def pull_back(k: Gram, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
 
     `cotangent(rows, columns)` gives a tile of the function's gradient C with respect to K. Each
     tile of K is computed again, so memory is O(n) plus one tile. The gradient of a Gaussian is
-    :math:`\sum_j C_{ij} K_{ij} (x_j - x_i) / \sigma^2`, twice. Other tiles are differentiated by
-    themselves.
+    twice :math:`\sum_j C_{ij} K_{ij} (x_j - x_i) / \sigma^2`. For other kernels, each tile is
+    differentiated on its own.
     """
     x = k.x
     ones = x.new_ones(k.n)

@@ -93,7 +93,7 @@ def hsic_unbiased_from_gram(k: Tensor, l: Tensor) -> Tensor:
 
     Examples
     --------
-    Rows in two pairs that see only the other pair: 8/4 - 2 * 16/8 + 64/24.
+    Two pairs of rows, each similar only to the other pair: 8/4 - 2 * 16/8 + 64/24.
 
     >>> k = torch.tensor([[1.0, 0, 1, 1], [0, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 1]])
     >>> hsic_unbiased_from_gram(k, k)

@@ -78,9 +78,9 @@ def mutual_information(
 
     Examples
     --------
-    A copy. The nearest neighbour sets the radius in one of z and s, where no row is strictly
-    nearer, and lies just inside it in the other, by the jitter: ψ(1) + ψ(8) - ψ(1) - ψ(2) = 1/2 +
-    1/3 + ... + 1/7.
+    s is a copy of z. Because of the jitter, the nearest neighbour is at the radius in one of them,
+    where no row is strictly nearer, and just inside it in the other: ψ(1) + ψ(8) - ψ(1) - ψ(2) =
+    1/2 + 1/3 + ... + 1/7.
 
     >>> x = [0.0, 1.0, 3.0, 6.0, 10.0, 15.0, 21.0, 28.0]
     >>> round(mutual_information(x, x, n_neighbors=1), 4)

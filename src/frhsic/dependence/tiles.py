@@ -121,7 +121,7 @@ def half_distances(x: Tensor, y: Tensor) -> Tensor:
     """Return the half-distance kernel of rows in float64, without a gradient.
 
     With several columns, one matrix product gives the squared distances, twelve times as fast as
-    subtraction. If most of the squared lengths cancels, which costs digits, rows are subtracted
+    subtraction. If most of the squared lengths cancel, which costs digits, rows are subtracted
     directly.
     """
     x_squares = x.square().sum(1)[:, None]

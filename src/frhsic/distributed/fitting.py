@@ -51,7 +51,7 @@ def fit(
 ) -> FittedModel:
     r"""Fit a ParityClassifier or a ParityRegressor to the rows of a Dask data frame.
 
-    The result is fitted as by ``estimator.fit`` on one machine, and is saved, loaded and served
+    The model is fitted as ``estimator.fit`` does on one machine, and is saved, loaded and served
     like any other. All rows are used for the additive part of the models, from sums of Gram
     matrices, and to measure every trade-off and its gap. Trees are trained on a random sample of at
     most 10 million cells, half a million rows of 20 columns: in parallel, each on one worker. A
@@ -95,11 +95,11 @@ def fit(
 
     Notes
     -----
-    The rows as numbers must fit into the memory of all workers together. Bin edges come from the
-    sample: the share q of all rows below an edge has a standard error of :math:`\sqrt{q(1 - q) /
-    m}` with m rows in the sample, at most 0.2 % by default; the same holds for the deciles of
-    ranks. AUC is computed from scores grouped into 1,024 ranges. Up to rounding, the model does not
-    depend on workers and partitions, even if a worker is lost.
+    The rows, converted to numbers, must fit into the combined memory of the workers. Bin edges come
+    from the sample: the share q of all rows below an edge has a standard error of
+    :math:`\sqrt{q(1 - q) / m}` with m rows in the sample, at most 0.2 % by default; the same
+    holds for the deciles of ranks. AUC is computed from scores grouped into 1,024 ranges. Up to
+    rounding, the model does not depend on workers and partitions, even if a worker is lost.
 
     Examples
     --------

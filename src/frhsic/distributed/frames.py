@@ -126,7 +126,7 @@ def file_columns(path: str) -> list[str]:
 
 
 def read_files(paths: Sequence[str], columns: Sequence[str]) -> Any:
-    """Return columns of files as a Dask data frame; a file that lacks one of them raises."""
+    """Return columns of files as a Dask data frame; raise if a file lacks one of them."""
     dask = dask_module()
     for path in paths:
         names = file_columns(path)

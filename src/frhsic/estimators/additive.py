@@ -205,7 +205,7 @@ class Basis:
         return int(self.components.shape[1])
 
     def values(self, incidence: csr_array) -> np.ndarray:
-        """Return the functions of rows from the bins of the rows; (n, q)."""
+        """Return the functions' values for rows, given the bins of the rows; (n, q)."""
         return np.asarray((incidence @ self.functions).toarray() @ self.components)
 
     def on_bins(self, coefficients: np.ndarray) -> np.ndarray:

@@ -489,7 +489,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Rows of the fit (all or some), which get the same Z as in fit, or a table of at least
+            All or some of the fitted rows, which get the same Z as in fit, or a table of at least
             200 new rows.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
             The attributes that the estimator was fitted with.

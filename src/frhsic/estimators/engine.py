@@ -457,7 +457,7 @@ class EngineRows(ABC):
         _progress.tell(done, total, "regressions")
 
     def booster_seeds(self, number: int) -> list[int]:
-        """Return the seed of the booster of each fold, of one of the columns."""
+        """Return each fold's booster seed for one column."""
         seeds = np.random.SeedSequence([self.seed, number]).generate_state(self.design.folds)
         return [int(seed) for seed in seeds % 2**31]
 

@@ -191,8 +191,8 @@ class Family(ABC):
     def measured(
         self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Return the loss, and the sums, along functions of the rows, of the outputs that the gap
-        is measured on, (K, c).
+        """Return the loss, and the outputs that the gap is measured on, summed against functions of
+        the rows, (K, c).
         """
 
 

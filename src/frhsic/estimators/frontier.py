@@ -161,7 +161,7 @@ class Gap:
     high: float
 
     def maximum(self, other: Gap) -> Gap:
-        """Return the larger of two gaps: the larger value, low and high."""
+        """Return the elementwise maximum of two gaps: of value, low and high."""
         return Gap(*map(max, astuple(self), astuple(other)))
 
     def __str__(self) -> str:
@@ -178,9 +178,9 @@ class Frontier:
     of the path; and coefficients are fitted to predictions of models that saw the fold. Ranks and
     decisions with custom folds are measured on the first fold only. :meth:`choose` compares these
     same gaps, and their lower ends are those of the interval alone, without the test of no gap.
-    `benchmarks/promise.py` measures the combined effect: of 852 limits met by the upper end of a 95
-    % interval, the population gap exceeded 10 for scores; for ranks 9 of 837, and for decisions 23
-    of 852.
+    `benchmarks/promise.py` measures the combined effect: among limits met by the upper end of a 95
+    % interval, the population gap was larger than the limit for 10 of 852 (scores), 9 of 837
+    (ranks) and 23 of 852 (decisions).
 
     Attributes
     ----------
@@ -307,9 +307,9 @@ class Frontier:
         of a two-sided interval is wrong half as often as `confidence` allows. The ends of an
         encoder's intervals are one-sided, so the second search is skipped there. A share of the
         gap, or 0, is compared with the estimate. If no upper end meets a number, trade-offs whose
-        estimates meet it are preferred, even to a constant, which meets every limit. A limit of 0
-        chooses the smallest maximum, over its attributes, of the gap divided by the unconstrained
-        gap.
+        estimates meet it are preferred, even to a constant, which meets every limit. For a limit of
+        0, the trade-off is chosen whose largest gap relative to the unconstrained gap, over its
+        attributes, is smallest.
         """
         limits = self.limits(limit)
         indistinct = tuple(

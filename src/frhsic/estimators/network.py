@@ -101,8 +101,8 @@ class EncodedRows:
 
 @dataclass(frozen=True)
 class Trained:
-    """Trained models, and whether their encoder ends in the bottleneck of an earlier call, because
-    a new one needs more rows.
+    """Trained models, and whether the encoder reuses the bottleneck of an earlier call, because a
+    new one needs more rows.
     """
 
     fleet: Fleet

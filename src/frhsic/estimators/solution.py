@@ -162,8 +162,8 @@ class Solution:
 
     @property
     def constant(self) -> np.ndarray:
-        """Mask of the trade-offs that make the same decision for everybody; scores keep some
-        spread.
+        """Mask of the trade-offs that make the same decision for everybody; never true for scores,
+        which keep some spread.
         """
         same = ~self.parameters[..., 3:].any(axis=(1, 2))
         return np.asarray(same & self.family.decides)

@@ -38,7 +38,9 @@ NO_VARIANCE = 1e-12
 
 @dataclass(frozen=True)
 class GapOptions:
-    """Settings of a gap. Without `test` there is neither p-value nor value under independence."""
+    """Settings of a gap. Without `test` there is neither a p-value nor a value under
+    independence.
+    """
 
     confidence: float
     resamples: int
@@ -177,8 +179,8 @@ class ColumnGap:
     def null(self, options: GapOptions) -> Array:
         """Return values of random draws whose mean does not depend on s.
 
-        Because their spread is an estimate, they have the tails of Student's t. The seed is that of
-        :meth:`uncertain_variance`, with which they are never compared.
+        Because their spread is an estimate, they have the tails of Student's t. They share the seed
+        of :meth:`uncertain_variance`, with whose draws they are never compared.
         """
         if options not in self.drawn:
             random = np.random.default_rng((options.seed, self.number))
@@ -275,7 +277,7 @@ def stratified_covariance(
 
 def strata_part(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> float:
     """Return the between-strata part of the gap of all rows: the gap in stratum means, with the
-    same signs.
+    signs of the overall gap.
     """
     apart = np.repeat(sums.stratum_means - sums.mean, len(cells.starts))
     weight = sums.powers[0, 0]

@@ -435,8 +435,8 @@ def gaps_by_column(
 
 
 def largest_gap(columns: Sequence[ColumnGap | RankGap], options: GapOptions) -> ParityResult:
-    """Return the largest gap of some columns with its interval and its test, with which
-    :func:`.intervals.agreed_low` makes the lower end consistent.
+    """Return the largest gap of some columns with its interval and its test;
+    :func:`.intervals.agreed_low` uses the test to make the lower end consistent.
     """
     largest = columns[int(np.argmax([column.value for column in columns]))]
     result = ParityResult(

@@ -39,8 +39,8 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class ControlColumn:
-    """How the values of one control become levels. Numbers have the upper ends of all parts but the
-    last in `cuts`; other values are text.
+    """How the values of one control become levels. For numbers, `cuts` has the upper end of every
+    bin except the last; other values are stored as text.
     """
 
     name: str

@@ -118,7 +118,7 @@ class Penalty(nn.Module, ABC):
         Number of sensitive attributes, once prepared; None before.
     default_weight_decay
         Weight decay of the encoder that an estimator uses with this penalty unless told otherwise;
-        see :class:`frhsic.FRHSICClassifier`. 0 unless a penalty says more.
+        see :class:`frhsic.FRHSICClassifier`. 0 unless a penalty sets another value.
     default_variance_floor
         Likewise, the variance floor of Z.
 

@@ -193,11 +193,12 @@ class HSIC(Penalty):
         attributes: Literal["isotropic", "sum"] = "isotropic",
         condition: PenaltyCondition = None,
     ) -> HSIC:
-        """Return the penalty of the paper's printed numbers: Gaussians at median bandwidths on Z
-        and S, no head.
+        """Return the penalty behind the paper's printed numbers: Gaussians with median bandwidths
+        on Z and S, no head.
 
-        Several attributes: one Gaussian of the rows with one bandwidth, or a sum. Equal Opportunity
-        was trained with both bandwidths at 1, on batches with more than 10 positive rows.
+        For several attributes: a single Gaussian kernel on the rows, or a sum of one per attribute.
+        Equal Opportunity was trained with both bandwidths at 1, on batches with more than 10
+        positive rows.
 
         Examples
         --------

@@ -170,7 +170,8 @@ class Writer:
             except Exception as error:  # of whatever its attributes are
                 raise TypeError(
                     f"the model contains a {code_name(value)}, which cannot be saved to a file"
-                    f" ({error}). Keep the model with joblib.dump, and load it only from people you trust."
+                    f" ({error}). Keep the model with joblib.dump, and load it only from people you"
+                    " trust."
                 ) from error
             self._models[id(value)] = value, {"model": self._entry("skops", data)}
         return self._models[id(value)][1]

@@ -109,8 +109,8 @@ def parts_sentence(audit: Audit, s: str) -> str:
 
 
 def picture_note(audit: Audit, s: str) -> str:
-    """Return who is in the picture of the first screen, if the verdict is about people with the
-    same controls.
+    """Return which people the chart on the first screen shows, if the verdict is about people with
+    the same controls.
     """
     within = equal_gaps(audit, s)
     if within is None:

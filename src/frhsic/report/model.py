@@ -60,8 +60,8 @@ class TradeOff:
     shares
         The same as a share of the gap without a limit; None: no such limit.
     base_shares
-        Each of `limits` as a share of the base rate of the training rows; None if it was not stated
-        so.
+        Each of `limits` as a share of the base rate of the training rows; None if it was not given
+        that way.
     base_rate
         The base rate; None for numbers.
     met

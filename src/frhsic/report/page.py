@@ -83,7 +83,7 @@ def render(report: Report | Audit) -> str:
 def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
     """Write a report to `path`, completely or not at all, and return the path.
 
-    Print it from a browser for a PDF: its first page is one sheet of A4.
+    To get a PDF, print it from a browser; the first page fits on one sheet of A4.
 
     Examples
     --------

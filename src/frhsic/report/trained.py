@@ -327,7 +327,7 @@ class _HeldOut:
     def stops(
         self, known: dict[int, tuple[np.ndarray, _Measured]], settings: Settings, after: Audit
     ) -> Iterator[Stop]:
-        """Yield the chosen trade-off and others, well spaced, that limit the attribute with the
+        """Yield the chosen trade-off and other well-spaced trade-offs for the attribute with the
         largest gap; `known` has the outputs at some positions (0 is no limit) and their
         measurements.
         """

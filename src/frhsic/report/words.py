@@ -161,8 +161,8 @@ def adjusted_phrase(number: Number) -> str:
 
 
 def resolution_sentence(numbers: Sequence[Number], s: str) -> str:
-    """Return over how many people gaps average the mean score; empty if values of the attribute
-    have their own means.
+    """Say how many people each local mean covers; empty if every value of the attribute has its own
+    mean.
     """
     shares = {float(number.settings.get("resolution", 0.0)) for number in numbers}
     texts = [say("averaged", s=s, share=share) for share in sorted(shares) if share]

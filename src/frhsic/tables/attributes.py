@@ -85,8 +85,8 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
 
     A band such as "30-39", "30 to 39" or a pandas Interval becomes its midpoint. An open band such
     as "<25", "under 25", "65+" or "65 and over" is assumed to be as wide as the nearest closed one;
-    if there is none, it becomes its bound. Other ordered categories become 0, 1, ... in their
-    order.
+    if there is none, the band is replaced by its bound. Other ordered categories become 0, 1, ...
+    in their order.
 
     Examples
     --------

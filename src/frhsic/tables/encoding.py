@@ -40,7 +40,7 @@ class Scale:
     Attributes
     ----------
     missing
-        Whether training rows lacked the value; then a second column is 1 where it is missing.
+        Whether any training row lacked the value; if so, a second column is 1 where it is missing.
     middle
         The median, which replaces missing values.
     clipped

@@ -107,8 +107,8 @@ class TableFile:
         date_format
             Format of strptime for columns of text that hold dates.
         max_bytes
-            Largest memory that the table may need if it were read at once. None is 200 times the
-            size of the file, but at least 128 MiB.
+            Maximum memory that reading the table at once may take. None is 200 times the size of
+            the file, but at least 128 MiB.
         missing
             Codes for missing values, as in :func:`frhsic.tables.columns.missing_codes`.
         """
@@ -302,7 +302,7 @@ def read_rows(
     columns
         The columns to keep.
     required
-        Columns whose missing values drop a row.
+        A row with a missing value in any of these columns is dropped.
     seed
         Seed of the sample.
     whole

@@ -131,8 +131,8 @@ def is_banded(values: np.ndarray, s: np.ndarray) -> bool:
 
 
 def explained_share(values: np.ndarray, y: np.ndarray, classes: int) -> float:
-    """Return the share of the variance of a number, or of the errors of the constant prediction of
-    classes, that a column takes away by its values or, of two classes, by one threshold.
+    """Return the share of a numeric target's variance, or of the errors of a constant classifier,
+    that a column removes by its values or, for two classes, by one threshold.
     """
     if not classes:
         return _share_of_variance(values, y)

@@ -287,8 +287,8 @@ def _attribute_problems(
 
 
 def strong_features(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Problem]:
-    """Yield each column that takes away 95 % of the errors, or of the variance, that the constant
-    prediction leaves, and a question about the three strongest that take away half of it.
+    """Yield each column that removes 95 % of the errors or variance of a constant prediction, and a
+    question about the three strongest columns that remove half of it.
     """
     rows = _examined_rows(X)
     shares = {
@@ -640,8 +640,8 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
 
 
 def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Return the cells of text that are no marks of missing values as numbers, NaN where they
-    cannot be read.
+    """Convert text cells to numbers, ignoring marks of missing values; NaN where they cannot be
+    read.
     """
     bare = cells.dropna().str.strip()
     bare = bare[~bare.isin(NUMBER_MARKS)]

@@ -170,7 +170,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Recipe(Training):
-    r"""What each model of a fleet learns. A model of weight λ minimizes
+    r"""What each model of a fleet learns. A model with penalty weight λ minimizes
 
     .. math:: \frac1n \sum_i \ell(f(h(x_i)), y_i) + \lambda \cdot \text{penalty}(h(x), s)
 

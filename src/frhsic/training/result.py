@@ -328,8 +328,8 @@ class Course:
         """End an epoch whose steps have been launched: record its means, and keep the models that
         improved.
 
-        A model whose objective has never been finite counts as improved, so that it ends as without
-        held-out rows.
+        A model whose objective has never been finite counts as improved, so that it ends as it
+        would without held-out rows.
         """
         before = self.running
         means = self.state.sums / rows

@@ -209,7 +209,9 @@ class OffDiagonal(NamedTuple):
 
 
 def split_table(x: Tensor, k: KernelPlan) -> Tensor:
-    """Return the matrix of a plan without matrix products, minus its constant, in float32."""
+    """Return the kernel matrix, minus its constant, for a plan without matrix products, in
+    float32.
+    """
     n = len(x)
     padded = _padded(n)
     out = torch.empty(padded, padded, dtype=torch.float32, device=x.device)
