@@ -261,7 +261,9 @@ class Drifting(LogisticRegression):
         return chances / chances.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize(("version", "reason"), [(2, "scores .* have changed "), (3, "_fill_dtype")])
+@pytest.mark.parametrize(
+    ("version", "reason"), [(2, "scores .* have changed "), (3, "_fill_dtype")]
+)
 def test_other_scores_or_an_error_name_both_versions_and_what_to_do(
     version: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

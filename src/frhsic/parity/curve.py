@@ -216,14 +216,22 @@ def error_ends(
     clusters = weight**2 / sums.squared_weights
     several = clusters > 1 + 1e-9
     rest = np.where(several, clusters - 1, 1)
-    squares = sums.residuals(mean)[0] * np.where(several, clusters / rest, 1)
-    more = np.maximum(squares / np.maximum(expected, TINY), 1)
-    more = np.maximum(more, squares.sum() / max(float(expected.sum()), TINY))
-    count = weight**2 / squared
+    squares = np.maximum(sums.moment(2, 2, mean), 0)
+    more = _excess(squares, expected)
     if sums.clusters is not None or not np.allclose(squared, weight):
+        more = more * _excess(sums.residuals(mean)[0] * clusters / rest, squares)
         more = more * (stdtrit(rest, tail) / ndtri(tail)) ** 2
+    count = weight**2 / squared
     low, high = rate_ends(share, np.where(several, count / more, 0), (0.0, 1.0), tail)
     return mean, low - scores - overall, high - scores - overall
+
+
+def _excess(sums: Array, expected: Array) -> Array:
+    """Return by what factor sums are larger than expected: each by itself or all together, at
+    least 1.
+    """
+    together = float(sums.sum()) / max(float(expected.sum()), TINY)
+    return np.maximum(sums / np.maximum(expected, TINY), max(together, 1))
 
 
 def wide_cells(sums: ScoreSums, cells: Cells) -> Cells | None:

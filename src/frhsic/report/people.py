@@ -77,10 +77,12 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
 
 def _error(attribute: AttributeAudit, i: int, audit: Audit) -> float | None:
     """Return by how much the mean score of a group is above its mean outcome, if the band of all
-    groups excludes 0 and errors are significant on average or along the attribute.
+    groups excludes 0 and is exact, or errors are significant on average or along the attribute.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
-    if rest is None or not _is_apart(rest, i) or not _are_wrong(attribute, audit):
+    if rest is None or not _is_apart(rest, i):
+        return None
+    if not _is_exact(audit) and not _are_wrong(attribute, audit):
         return None
     return -rest.mean[i]
 
@@ -109,9 +111,10 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     curves = attribute.all_rows.curves
     wide = curves.get(WINDOWS_KEY, curves["calibration_gdp"])
     wrong = [i for i in wide.trusted_groups if _is_apart(wide, i)]
-    if not _errors_change(attribute, audit):
-        if overall_error(attribute, audit) is not None:
-            return say("none_apart")
+    change = _errors_change(attribute, audit)
+    if not change and overall_error(attribute, audit) is not None:
+        return say("none_apart")
+    if not change and not (wrong and _is_exact(audit)):
         rest = curves["calibration_gdp"]
         alone = any(_is_apart(rest, i) for i in rest.trusted_groups)
         return say("not_certain" if wrong or alone else "none_wrong")
@@ -120,7 +123,7 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     worst = max(wrong, key=lambda i: abs(wide.mean[i]))
     return say(
         "errors_where",
-        s=s,
+        start=say("errors_along", s=s) if change else "The",
         where=group_phrase(wide, worst, s),
         rows=wide.rows[worst],
         people=rows_phrase(audit),
@@ -128,6 +131,14 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
         way="low" if wide.mean[worst] > 0 else "high",
         size=abs(wide.mean[worst]),
     )
+
+
+def _is_exact(audit: Audit) -> bool:
+    """Whether the band of errors needs no further test: outcomes are 0/1, and errors are looked at
+    along a single attribute.
+    """
+    numeric = any(quality.key == "root_squared_error" for quality in audit.quality)
+    return not numeric and len(audit.attributes) == 1
 
 
 def _is_apart(rest: Curve, i: int) -> bool:
