@@ -53,6 +53,7 @@ from frhsic.auditing.measures import (
 )
 from frhsic.auditing.results import (
     LIMITABLE,
+    WINDOWS_KEY,
     AttributeAudit,
     Histogram,
     RowCounts,
@@ -1010,6 +1011,7 @@ def first_screen(law: Law, rng: Random, number: int) -> Record:
             "limit": limit_claim(verdict(Report(limited)), truth, limit) if limit > FLAT else {},
             "aim": aim_claim(verdict(limited_report), reduction),
             "group": group_claim(worst_sentence(Report(after), "s"), after, law, second),
+            "errors": errors_claim(worst_sentence(Report(after), "s"), after, law, second),
             **cost_claims(limited_report, law, second, threshold),
         }
     }
@@ -1049,6 +1051,29 @@ def group_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:
     above = curve.mean[worst] > curve.overall
     true = far > FLAT if above else far < -FLAT
     return {"says": "may be chance" not in sentence, "wrong": False, "true": true}
+
+
+def errors_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:
+    """Return whether errors are said to change along the attribute, and to be of one sign in a
+    wide window.
+    """
+    start = sentence.find("Errors change")
+    if start < 0:
+        return {"says": False, "true": True}
+    error = second.means - law.means
+    true = bool(np.ptp(error) > FLAT)
+    said = sentence[start:].split(";")[0]
+    if "is significantly too" in said:
+        curves = after["s"].all_rows.curves
+        wide = curves.get(WINDOWS_KEY, curves["calibration_gdp"])
+        apart = [i for i in wide.trusted_groups if not wide.low[i] <= 0 <= wide.high[i]]
+        worst = max(apart, key=lambda i: abs(wide.mean[i]))
+        values = law.attribute.value(middles(GRID))
+        first = np.searchsorted(values, wide.start[worst])
+        last = max(np.searchsorted(values, wide.end[worst], side="right"), first + 1)
+        inside = float(error[first:last].mean())
+        true = true and (inside < -FLAT if "too low" in said else inside > FLAT)
+    return {"says": True, "true": true}
 
 
 def cost_claims(report: Report, law: Law, second: Law, threshold: float) -> Record:
@@ -1346,6 +1371,8 @@ CLAIMS = {
                 lambda one: group_is_called(one) and says_falsely(one, "group"),
                 most=LEVEL,
             ),
+            Rate("errors change", partial(says, kind="errors")),
+            Rate("errors change, falsely", partial(says_falsely, kind="errors"), most=LEVEL),
             Rate("group far", lambda one: says(one, "group") and not group_is_called(one)),
             Rate(
                 "group far, falsely",

@@ -284,6 +284,33 @@ def test_residuals_of_chances_are_followed_along_the_attribute():
     assert 0 <= min(few.low) <= max(few.high) <= 1  # means of chances are chances
 
 
+def test_errors_of_groups_have_the_ends_of_the_exact_test_of_their_scores():
+    """The band of outcome minus score in each group and window excludes 0 if and only if the
+    binomial test of its scores rejects, whose ends are those of Clopper and Pearson.
+    """
+    random = np.random.default_rng(4)
+    age = random.integers(20, 32, 1500).astype(float)
+    y = (random.random(1500) < 0.02 + 0.1 * (age > 29)).astype(float)
+    curves = audit(np.full(1500, 0.03), age, y, settings=FAST)["s"].all_rows.curves
+    groups, windows = curves["calibration_gdp"], curves["calibration_windows"]
+    means = len(groups.grid) + len(windows.grid)
+    assert means == 12 + 4
+    for curve in (groups, windows):
+        for i, (start, end) in enumerate(zip(curve.start, curve.end)):
+            own = y[(start <= age) & (age <= end)]
+            test = stats.binomtest(int(own.sum()), len(own), 0.03)
+            ends = test.proportion_ci(0.95 ** (1 / means), "exact")
+            assert (curve.low[i], curve.high[i]) == pytest.approx(
+                (ends.low - 0.03, ends.high - 0.03), abs=1e-12
+            )
+    pairs = np.repeat(np.arange(1500), 2)  # the same rows twice say no more
+    twice = audit(np.full(3000, 0.03), age[pairs], y[pairs], settings=FAST, groups=pairs)
+    again = twice["s"].all_rows.curves["calibration_gdp"]
+    assert again.grid == groups.grid
+    assert np.all(np.array(again.low) <= np.array(groups.low) + 1e-12)
+    assert np.all(np.array(again.high) >= np.array(groups.high) - 1e-12)
+
+
 def test_equal_opportunity_is_the_same_on_the_rows_with_the_favourable_outcome(scored):
     z, age, y, result = scored
     positives = result["age"].positives

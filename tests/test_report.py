@@ -235,9 +235,12 @@ def test_the_worst_group_is_scored_most_wrongly_beyond_chance_or_else_furthest()
     )
 
     def order(
-        rest: Curve | None, favours_high: bool | None = None, pvalue: float = 0.01
+        rest: Curve | None,
+        favours_high: bool | None = None,
+        pvalue: float = 0.01,
+        quality: tuple[Quality, ...] = (),
     ) -> list[int]:
-        result = with_curve(samples.audit(), curve)
+        result = with_curve(replace(samples.audit(), quality=quality), curve)
         if rest is not None:
             everyone = result["age"].all_rows
             everyone.curves["calibration_gdp"] = rest
@@ -254,7 +257,10 @@ def test_the_worst_group_is_scored_most_wrongly_beyond_chance_or_else_furthest()
     assert order(rest, favours_high=False) == [1, 0, 2, 3]  # the second is scored too high
     assert order(None)[:2] == [3, 2]
     assert order(replace(rest, low=(-1.0,) * 5, high=(1.0,) * 5))[:2] == [3, 2]
-    assert order(rest, pvalue=0.2)[:2] == [3, 2]  # chance explains the errors together
+    assert order(rest, pvalue=0.2) == [0, 2, 1, 3]  # the band of 0/1 outcomes is exact
+    numeric = (Quality("root_squared_error", 1.0, 1.1, 0.1),)
+    chance = order(rest, pvalue=0.2, quality=numeric)
+    assert chance[:2] == [3, 2]  # chance explains the errors together
 
 
 def test_the_furthest_group_may_be_chance():
@@ -940,6 +946,47 @@ def test_a_score_that_is_too_low_for_all_is_said_where_no_group_stands_out():
     )
 
 
+def test_errors_that_no_single_group_shows_are_said_to_change_along_the_attribute():
+    """Scores of the old are too low by so little that only a wide window shows it."""
+    random = np.random.default_rng(8)
+    age = random.integers(20, 60, 4_000).astype(float)
+    chance = np.where(age > 50, 0.87, 0.8)
+    outcome = pd.Series((random.random(4_000) < chance).astype(int), name="insured")
+    settings = Settings(fast=True, resamples=50)
+
+    def said(score: Any, outcome: Any = outcome) -> str:
+        scores = pd.Series(score, name="score")
+        result = audit(scores, pd.Series(age, name="age"), outcome, settings=settings)
+        return worst_sentence(Report(result), "age")
+
+    noise = 0.01 * random.standard_normal(4_000)
+    flat = said(0.82 + noise)
+    assert flat.startswith(
+        "Errors change along age: the mean score at ages 53 and over, 649 people"
+    )
+    assert "significantly too low, by 0.0" in flat
+    assert "No group" not in flat
+    assert said(chance + noise).startswith("No group is scored significantly too high or too low;")
+    low = said(0.76 + noise)  # all are scored too low, the old more so
+    assert low.startswith(("The mean score of all people is significantly too low", "Largest"))
+
+
+def test_deaths_that_the_scores_do_not_expect_are_not_chance():
+    """Of 190 old people 11 die, where the scores expect 1.5."""
+    random = np.random.default_rng(2)
+    age = np.sort(random.integers(16, 80, 5_000)).astype(float)
+    died = random.random(5_000) < 0.008
+    died[-190:] = np.arange(190) < 11
+    score = pd.Series(0.008 + 0.001 * random.random(5_000), name="score")
+    outcome = pd.Series(died.astype(int), name="died")
+    result = audit(
+        score, pd.Series(age, name="age"), outcome, settings=Settings(fast=True, resamples=50)
+    )
+    said = worst_sentence(Report(result), "age")
+    assert said.startswith("Largest error (ringed): ages 7")
+    assert "significantly too low" in said
+
+
 def test_a_rare_outcome_says_by_which_threshold_the_model_labels():
     random = np.random.default_rng(3)
     chance = np.clip(random.beta(1, 20, 3_000), 0.001, 0.6)
@@ -978,6 +1025,7 @@ def test_a_share_that_was_not_applied_is_said_first():
     free = replace(report, before=None, tradeoff=tradeoff)
     head = verdict(free)
     assert head.sentence.startswith("No limit was applied: the gap in the fit, of which 20 %")
+    assert "train with --limit 0" in head.sentence
     assert head.others[0].startswith("The mean score moves with")
     [chosen] = [stop for stop in tradeoff.stops if stop.point.chosen]
     assert stop_name(tradeoff, chosen) == "this model (no limit applied)"

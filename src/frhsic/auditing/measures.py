@@ -17,6 +17,7 @@ from frhsic import _arrays, _lazy
 from frhsic.auditing.comparing import difference, holm
 from frhsic.auditing.results import (
     GAPS,
+    WINDOWS_KEY,
     Change,
     Curve,
     Law,
@@ -39,7 +40,7 @@ from frhsic.parity.column import (
     strata_part,
     stratified_covariance,
 )
-from frhsic.parity.curve import curve_from_sums
+from frhsic.parity.curve import curve_from_sums, wide_cells
 from frhsic.parity.explained import ratio_from_rows
 from frhsic.parity.gap import largest_gap
 from frhsic.parity.ranks import RankGap
@@ -230,7 +231,7 @@ def gaps_and_curves(rows: Rows, settings: Settings) -> Population:
     if rows.controls is not None and rows.strata is not None:
         weighted = rows.strata if rows.weights is None else rows.strata[rows.weights > 0]
         names = tuple(rows.controls.names[code] for code in np.unique(weighted))
-    return gaps_from_sums(sums, cells, settings, rows.controls, names)
+    return gaps_from_sums(sums, cells, settings, rows.controls, names, binary=binary)
 
 
 def gaps_from_sums(
@@ -239,8 +240,12 @@ def gaps_from_sums(
     settings: Settings,
     controls: Strata | None = None,
     names: Sequence[str] = (),
+    *,
+    binary: bool | None = None,
 ) -> Population:
-    """Return the gaps, and their curves, from sums over rows; `names` are those of the strata."""
+    """Return the gaps, and their curves, from sums over rows; `names` are those of the strata, and
+    `binary` says whether the target is 0/1.
+    """
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
     equal: list[Number] = []
@@ -252,8 +257,12 @@ def gaps_from_sums(
             gaps["standardized_gdp"] = column.standardized_gap()
         for name, gap in gaps.items():
             numbers.append(gap_number(name, largest_gap([gap], settings.options)))
-        curve = curve_from_sums(score_sums.pooled(), cells, settings.confidence)
-        curves[key] = shown_curve(curve, *score_sums.ends)
+        if key == "calibration_gdp":
+            chances = sums["gdp"].pooled() if binary else None
+            curves |= _error_curves(score_sums.pooled(), cells, settings.confidence, chances)
+        else:
+            curve = curve_from_sums(score_sums.pooled(), cells, settings.confidence)
+            curves[key] = shown_curve(curve, *score_sums.ends)
         if controls is not None:
             within = column_from_sums(score_sums, cells)
             equal.append(gap_number(key, largest_gap([within], settings.options)))
@@ -275,6 +284,25 @@ def gaps_from_sums(
         between=strata_part(sums["gdp"], cells, column_from_sums(sums["gdp"].pooled(), cells)),
     )
     return replace(population, within=among_equals)
+
+
+def _error_curves(
+    sums: ScoreSums, cells: Cells, confidence: float, chances: ScoreSums | None
+) -> dict[str, Curve]:
+    """Return the mean errors of groups and, if there are many, of wide windows; one band covers
+    all of them.
+    """
+    wide = wide_cells(sums, cells)
+    parts = {"calibration_gdp": cells}
+    if wide is not None:
+        parts[WINDOWS_KEY] = wide
+    total = sum(len(part.bins) for part in parts.values())
+    curves = {}
+    for key, part in parts.items():
+        beside = total - len(part.bins)
+        curve = curve_from_sums(sums, part, confidence, chances=chances, beside=beside)
+        curves[key] = shown_curve(curve, *sums.ends)
+    return curves
 
 
 def score_nodes(sums: ScoreSums, cells: Cells) -> Nodes:

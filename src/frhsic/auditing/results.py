@@ -40,6 +40,7 @@ Verdict = Literal["kept", "not kept", "unclear"]
 # Gaps of means along an attribute: of the score, of decisions, of errors, and of the target less
 # the score.
 GAPS = ("gdp", "decision_gdp", "error_gdp", "calibration_gdp")
+WINDOWS_KEY = "calibration_windows"  # the curve of target less score in wide windows
 # Numbers with an interval, which decides whether a limit is kept.
 LIMITED = (
     *GAPS,
@@ -311,7 +312,8 @@ class Population(Keyed):
     Opportunity).
 
     `curves` has the mean of the score along S (``"gdp"``) and, keyed like their gaps, the means of
-    decisions, errors and residuals, in the same groups. `within` has the gaps among people with the
+    decisions, errors and residuals, in the same groups, and ``"calibration_windows"`` has those of
+    residuals in wide windows, if there are many groups. `within` has the gaps among people with the
     same controls, if there are controls. `nodes` has the score in finer groups, only for all
     people.
     """

@@ -365,7 +365,9 @@ class PopulationPlan:
             strata = () if self.sample.strata is None else np.unique(self.sample.strata)
             names = [] if controls is None else [controls.names[code] for code in strata]
             keyed = dict(zip(self.columns, own))
-            summed = gaps_from_sums(keyed, cells.cells, settings, controls, names)
+            y = self.sample.y
+            binary = y is not None and bool(((y == 0) | (y == 1)).all())
+            summed = gaps_from_sums(keyed, cells.cells, settings, controls, names, binary=binary)
             numbers = [*numbers, *summed.numbers]
             population = replace(summed, numbers=population.numbers)
         new = {number.key: number for number in numbers}

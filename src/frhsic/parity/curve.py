@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, stdtrit
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from frhsic import _arrays
 from frhsic._pictures import Line, card, curve_svg
 from frhsic.formatting import percent
 from frhsic.parity.interval import skewed_reach
 from frhsic.parity.rows import Array, check_rows, one_column
-from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums
+from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums, bin_levels
+
+WINDOWS = 5
+"""Wide windows of a curve at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +130,29 @@ def gdp_curve(
     return curve_from_sums(cells.score_sums(rows)[0], cells, confidence)
 
 
-def curve_from_sums(sums: ScoreSums, cells: Cells, confidence: float) -> ParityCurve:
-    """:func:`gdp_curve` computed from sums over rows."""
+def curve_from_sums(
+    sums: ScoreSums,
+    cells: Cells,
+    confidence: float,
+    *,
+    chances: ScoreSums | None = None,
+    beside: int = 0,
+) -> ParityCurve:
+    """:func:`gdp_curve` computed from sums over rows.
+
+    With `chances`, the sums are those of 0/1 outcomes minus these chances. The band covers as many
+    other means as are stated `beside` it, too.
+    """
     _arrays.require_fraction(confidence, "confidence")
     bins = sums.group_sums(cells.bins)
     overall = sums.mean
-    mean, lower, upper = bin_ends(bins, confidence ** (1 / len(bins.counts)))
+    each = confidence ** (1 / (len(bins.counts) + beside))
+    if chances is None:
+        mean, lower, upper = bin_ends(bins, each)
+    else:
+        scored = chances.group_sums(cells.bins)
+        scores = chances.mean + scored.powers[0, 1] / scored.counts
+        mean, lower, upper = error_ends(bins, scores, overall, each)
     rows = np.add.reduceat(sums.rows, cells.bins, dtype=np.float64)
     return ParityCurve(
         at=cells.medians,
@@ -174,6 +194,56 @@ def rate_ends(
     below = np.where(share > 0, betaincinv(np.maximum(ones, TINY), zeros + 1, tail), 0)
     above = np.where(share < 1, betaincinv(ones + 1, np.maximum(zeros, TINY), 1 - tail), 1)
     return low + size * below, low + size * above
+
+
+def error_ends(
+    sums: CenteredSums, scores: Array, overall: float, confidence: float
+) -> tuple[Array, Array, Array]:
+    """Return the mean of outcome minus score in each bin, and the ends of its interval: those of
+    Clopper and Pearson for the share of outcomes, minus the mean score.
+
+    They exclude 0 if and only if the exact test does whose variance is that expected under the
+    scores. An error estimated from the outcomes would be far off where few of them are 1. Rows
+    count as fewer if errors vary more than independent outcomes, in the bin or in all of them
+    together, and if few clusters or weights tell by how much (Korn and Graubard, 1998).
+    """
+    tail = (1 - confidence) / 2
+    weight = sums.counts
+    mean = sums.powers[0, 1] / weight
+    share = np.clip(scores + overall + mean, 0, 1)
+    squared = sums.powers[1, 0]
+    expected = squared * np.maximum(share * (1 - share), scores * (1 - scores))
+    clusters = weight**2 / sums.squared_weights
+    several = clusters > 1 + 1e-9
+    rest = np.where(several, clusters - 1, 1)
+    squares = np.maximum(sums.moment(2, 2, mean), 0)
+    more = _excess(squares, expected)
+    if sums.clusters is not None or not np.allclose(squared, weight):
+        more = more * _excess(sums.residuals(mean)[0] * clusters / rest, squares)
+        more = more * (stdtrit(rest, tail) / ndtri(tail)) ** 2
+    count = weight**2 / squared
+    low, high = rate_ends(share, np.where(several, count / more, 0), (0.0, 1.0), tail)
+    return mean, low - scores - overall, high - scores - overall
+
+
+def _excess(sums: Array, expected: Array) -> Array:
+    """Return by what factor sums are larger than expected: each by itself or all together, at
+    least 1.
+    """
+    together = float(sums.sum()) / max(float(expected.sum()), TINY)
+    return np.maximum(sums / np.maximum(expected, TINY), max(together, 1))
+
+
+def wide_cells(sums: ScoreSums, cells: Cells) -> Cells | None:
+    """Return cells whose bins are unions of neighbouring bins with about equal numbers of rows;
+    None if there are no more bins than that.
+    """
+    if len(cells.bins) <= WINDOWS:
+        return None
+    counts = np.add.reduceat(sums.rows, cells.bins)
+    first = bin_levels(counts, WINDOWS)
+    last = np.append(first[1:], len(counts)) - 1
+    return replace(cells, bins=cells.bins[first], medians=cells.medians[(first + last) // 2])
 
 
 def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple[Array, Array]:

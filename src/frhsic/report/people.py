@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from scipy.special import ndtr
 
 from frhsic._pictures import Frame, Line, curve_svg, padded_range
-from frhsic.auditing.results import AttributeAudit, Audit, Curve, Law, Quality
+from frhsic.auditing.results import WINDOWS_KEY, AttributeAudit, Audit, Curve, Law, Quality
 from frhsic.formatting import format_interval
 from frhsic.report.model import Report, Stop
 from frhsic.report.words import (
@@ -77,10 +77,12 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
 
 def _error(attribute: AttributeAudit, i: int, audit: Audit) -> float | None:
     """Return by how much the mean score of a group is above its mean outcome, if the band of all
-    groups excludes 0 and errors are significant on average or along the attribute.
+    groups excludes 0 and is exact, or errors are significant on average or along the attribute.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
-    if rest is None or rest.low[i] <= 0 <= rest.high[i] or not _are_wrong(attribute, audit):
+    if rest is None or not _is_apart(rest, i):
+        return None
+    if not _is_exact(audit) and not _are_wrong(attribute, audit):
         return None
     return -rest.mean[i]
 
@@ -89,12 +91,59 @@ def _are_wrong(attribute: AttributeAudit, audit: Audit) -> bool:
     """Whether scores differ significantly from outcomes, overall or along the attribute; the two
     tests share the level.
     """
+    return _errors_change(attribute, audit) or overall_error(attribute, audit) is not None
+
+
+def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
+    """Whether errors change significantly along the attribute."""
     gap = attribute.all_rows.get("calibration_gdp")
     if gap is None or gap.pvalue is None:
-        return overall_error(attribute, audit) is not None
+        return False
     pvalue = gap.pvalue if gap.adjusted is None else gap.adjusted
-    share = audit.subject.level / (1 if _mean_error(audit) is None else 2)
-    return pvalue <= share or overall_error(attribute, audit) is not None
+    return pvalue <= audit.subject.level / (1 if _mean_error(audit) is None else 2)
+
+
+def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
+    """Return what is known of errors where no group has a significant one: whether they change
+    along the attribute, and the wide window with the largest significant error.
+    """
+    s = attribute.name
+    curves = attribute.all_rows.curves
+    wide = curves.get(WINDOWS_KEY, curves["calibration_gdp"])
+    wrong = [i for i in wide.trusted_groups if _is_apart(wide, i)]
+    change = _errors_change(attribute, audit)
+    if not change and overall_error(attribute, audit) is not None:
+        return say("none_apart")
+    if not change and not (wrong and _is_exact(audit)):
+        rest = curves["calibration_gdp"]
+        alone = any(_is_apart(rest, i) for i in rest.trusted_groups)
+        return say("not_certain" if wrong or alone else "none_wrong")
+    if not wrong:
+        return say("errors_change", s=s)
+    worst = max(wrong, key=lambda i: abs(wide.mean[i]))
+    return say(
+        "errors_where",
+        start=say("errors_along", s=s) if change else "The",
+        where=group_phrase(wide, worst, s),
+        rows=wide.rows[worst],
+        people=rows_phrase(audit),
+        noun=score_noun(audit),
+        way="low" if wide.mean[worst] > 0 else "high",
+        size=abs(wide.mean[worst]),
+    )
+
+
+def _is_exact(audit: Audit) -> bool:
+    """Whether the band of errors needs no further test: outcomes are 0/1, and errors are looked at
+    along a single attribute.
+    """
+    numeric = any(quality.key == "root_squared_error" for quality in audit.quality)
+    return not numeric and len(audit.attributes) == 1
+
+
+def _is_apart(rest: Curve, i: int) -> bool:
+    """Whether the band of errors excludes 0."""
+    return not rest.low[i] <= 0 <= rest.high[i]
 
 
 def _mean_error(audit: Audit) -> Quality | None:
@@ -333,16 +382,21 @@ def worst_sentence(report: Report, s: str) -> str:
     # one error rate for all claims of the page that a score moves with an attribute
     beyond = is_significant(attribute.all_rows.get("gdp"), audit.subject)
     chance = "" if beyond and group.apart else say("may_be_chance")
-    start = say("furthest" if group.actual is None else "none_wrong")
+    start = say("furthest")
     error = overall_error(attribute, audit)
+    if group.actual is not None:
+        start = f"{_errors_sentence(attribute, audit)} {start}"
     if group.actual is not None and error is not None:
-        start = say(
+        before = earlier_curve(report, s) if report.before else None
+        all_wrong = say(
             "all_wrong",
             people=people_phrase(audit),
             noun=score_noun(audit),
             way="high" if error > 0 else "low",
             size=abs(error),
             mean=curve.overall,
+            was="" if before is None else say("was", was=before.overall),
             actual=curve.overall - error,
         )
+        start = f"{all_wrong} {start}"
     return f"{start}: {text}{say('beside_average', overall=curve.overall)}{chance}{actual}."
