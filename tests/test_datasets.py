@@ -218,7 +218,7 @@ def test_a_whole_state_is_known_by_its_length_and_by_rows_of_it():
         pytest.skip("needs the sample of the state in a folder")
     sample = pd.read_csv(folder / "acs_income" / "acsincome_ca_2018.csv.gz").set_index("ca_row")
     table = pd.DataFrame(1, index=range(catalogue.ACS_ROWS), columns=catalogue.ACS_TABLE)
-    with pytest.raises(ValueError, match="not the rows that are known"):
+    with pytest.raises(ValueError, match="contents are not as expected"):
         catalogue.check_acs(table.to_csv(index=False).encode())
     table.loc[sample.index] = sample[catalogue.ACS_TABLE]
     catalogue.check_acs(table.to_csv(index=False).encode())
@@ -272,7 +272,7 @@ def test_a_sample_is_the_head_of_the_permutation():
             lambda: encode_columns(pd.DataFrame({"COW": [1, 9]}), [], {"COW": [1, 2]}),
             r"values \[9\], which are not among",
         ),
-        (lambda: toy(20).sample(21, 42), "has 20 rows"),
+        (lambda: toy(20).sample(21, 42), "of the 20 rows"),
     ],
 )
 def test_what_cannot_be_is_refused(call, message):

@@ -51,7 +51,9 @@ def counts(said: list[str], what: str) -> list[int]:
 def test_commands_count_what_is_done_and_what_is_left(folder, said, reading):
     reading(400)  # so that there are several pieces
     done(TRAIN)
-    assert counts(said, "reading t.csv: # of 400 rows") == [80, 160, 240, 320, 400]
+    # all columns are read, to find repeated rows
+    size = 400 // people(1).shape[1]
+    assert counts(said, "reading t.csv: # of 400 rows") == [*range(size, 400, size), 400]
     fitted = [line for line in said if "regressions" in line]
     assert fitted[0].startswith("fitting on 320 rows: 1 of")  # y, and directions of age
     assert len(fitted) > 1

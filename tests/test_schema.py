@@ -488,7 +488,7 @@ def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, comm
     assert result.exit_code == 2
     refusal = " ".join(result.output.split())
     assert "41 of 80 rows have a value of 'job' that no training row has: 'KOCHEN' (40)" in refusal
-    assert "In training it held 'Koch', 'a" in refusal
+    assert "In training it contained 'Koch', 'a" in refusal
     assert not (tmp_path / "s.csv").exists()
     write(half_new.head(19).assign(job="KOCH"), path)
     if command == "predict":  # of few rows, each may be new
