@@ -16,8 +16,8 @@ from frhsic.parity.interval import skewed_reach
 from frhsic.parity.rows import Array, check_rows, one_column
 from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums, bin_levels
 
-WINDOWS = 5
-"""Wide windows of a curve at most."""
+WIDE_WINDOWS = 5
+"""Wide windows of a curve, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,10 +238,10 @@ def wide_cells(sums: ScoreSums, cells: Cells) -> Cells | None:
     """Return cells whose bins are unions of neighbouring bins with about equal numbers of rows;
     None if there are no more bins than that.
     """
-    if len(cells.bins) <= WINDOWS:
+    if len(cells.bins) <= WIDE_WINDOWS:
         return None
     counts = np.add.reduceat(sums.rows, cells.bins)
-    first = bin_levels(counts, WINDOWS)
+    first = bin_levels(counts, WIDE_WINDOWS)
     last = np.append(first[1:], len(counts)) - 1
     return replace(cells, bins=cells.bins[first], medians=cells.medians[(first + last) // 2])
 

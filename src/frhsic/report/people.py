@@ -100,7 +100,7 @@ def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
     if gap is None or gap.pvalue is None:
         return False
     pvalue = gap.pvalue if gap.adjusted is None else gap.adjusted
-    return pvalue <= audit.subject.level / (1 if _mean_error(audit) is None else 2)
+    return pvalue * _tests(attribute, audit) <= audit.subject.level
 
 
 def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
@@ -152,6 +152,16 @@ def _mean_error(audit: Audit) -> Quality | None:
     return next(known, None)
 
 
+def _tests(attribute: AttributeAudit, audit: Audit) -> int:
+    """Return how many tests of errors share the level: of their mean, of their change along the
+    attribute, and of groups by themselves.
+    """
+    gap = attribute.all_rows.get("calibration_gdp")
+    if gap is None or gap.pvalue is None:
+        return 1
+    return 1 + (_mean_error(audit) is not None) + _is_exact(audit)
+
+
 def overall_error(attribute: AttributeAudit, audit: Audit) -> float | None:
     """Return by how much the mean score lies above the mean outcome, where that is more than
     chance; None otherwise. It shares its level with the test along the attribute.
@@ -159,10 +169,8 @@ def overall_error(attribute: AttributeAudit, audit: Audit) -> float | None:
     error = _mean_error(audit)
     if error is None or not error.standard_error:
         return None
-    gap = attribute.all_rows.get("calibration_gdp")
-    tests = 1 if gap is None or gap.pvalue is None else 2
     pvalue = 2 * float(ndtr(-abs(error.value) / error.standard_error))
-    return -error.value if tests * pvalue <= audit.subject.level else None
+    return -error.value if pvalue * _tests(attribute, audit) <= audit.subject.level else None
 
 
 def _is_favourable(error: float, audit: Audit) -> bool | None:
