@@ -108,8 +108,9 @@ def encoder() -> Iterator[str]:
     yield (
         f"On {WORDS[found.index.get_level_values('table').nunique()]} tables,"
         f" {percents(own['beyond'])} of the heads have a significant gap"
-        f" ({percents(found.loc['coupling', 'beyond'])} with `ParityCoupling`); the median gap is"
-        f" {span(own['gap'], 3)} standard deviations (raw columns {span(found.loc['raw', 'gap'], 2)})"
+        f" ({percents(found.loc['coupling', 'beyond'])} with `ParityCoupling`); the median gap"
+        f" is {span(own['gap'], 3)} standard deviations"
+        f" (raw columns {span(found.loc['raw', 'gap'], 2)})"
     )
     less, more, total, level = beside_rivals()
     yield (
