@@ -188,7 +188,9 @@ def test_a_frozen_lightgbm_with_categories_is_served_and_audited(tmp_path):
     expected = model.predict_proba(X)[:, 1]
     out = tmp_path / "scores.csv"
     asked = [str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(out)]
-    assert "--trusted" in one_line_and_2(["predict", *asked])
+    refusal = one_line_and_2(["predict", *asked])
+    assert "load(path, trusted=['" in refusal
+    assert "or --trusted for each" in refusal
     done(["predict", *asked, *trusted])
     scores = pd.read_csv(out)
     np.testing.assert_allclose(scores["score"], expected, rtol=1e-9)

@@ -368,6 +368,7 @@ def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error
     # the report lists the features in a table
     features = "Features (3): skill, rank, job."
     assert [note for note in notes if html.escape(note) not in page] == [features]
+    assert "<summary>Features (3)</summary><p>skill, rank, job</p>" in page
     assert stdout == "frhsic-model.frhsic\nfrhsic-report.html\n"
 
 

@@ -157,10 +157,10 @@ class Commands(TyperGroup):
         raise typer.Exit(code)
 
     def _named(self, ctx: Any, text: str) -> str:
-        """Return a message with option names in place of the library's argument names."""
+        """Return a message with names of options in place of those of arguments, except lists."""
         command = self.get_command(ctx, ctx.invoked_subcommand or "")
         for option in [] if command is None else command.get_params(ctx):
-            text = re.sub(rf"\b{option.name}=(?=\S)", f"{option.opts[0]} ", text)
+            text = re.sub(rf"\b{option.name}=(?=[^\s\[])", f"{option.opts[0]} ", text)
         return text.replace("sensitive_features", "--sensitive")
 
 
