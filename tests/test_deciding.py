@@ -278,7 +278,7 @@ def test_the_path_within_strata_is_that_of_the_dual_and_shrinks_to_common_coeffi
             (parameters,) = family.path(one, np.array([share]))
             d = (family.outputs(parameters, base, columns) > 0) * 1.0
             best = law.optimum(gains, law.gaps(d))
-            common, *own = np.abs(parameters[4:].reshape(3, 2)).max(axis=1)
+            common, *own = np.abs(parameters[-6:].reshape(3, 2)).max(axis=1)
             if ridge == 0:
                 assert law.gaps(d) == approx(share * whole, rel=0.05, abs=0.005)
                 assert best - 2e-3 <= law.mass @ (d * gains) <= best + 1e-9
@@ -317,6 +317,53 @@ def test_decisions_do_not_depend_on_the_last_digits_of_eta_and_m(intercept):
         changed = (shaken > 0) != (exact > 0)
         assert np.abs(exact[changed]).max(initial=0.0) < 1e-6
         assert np.abs(shaken - exact).max() < 1e-6
+
+
+def test_decisions_use_what_m_says_of_y_beyond_eta():
+    """η misses half of what m says of y; where it is recalibrated along m, decisions at the same
+    share of the gap are as good as with the true η. The first trade-off is η itself.
+    """
+    rng = np.random.default_rng(0)
+    n = 4000
+    s = rng.uniform(-1, 1, size=n)
+    x, m = rng.normal(size=(2, n))
+    m += s
+    y = (rng.random(n) < expit(x + m)) * 1.0
+    basis = SensitiveBasis.fit(s)
+    basis = basis.along(np.eye(basis.values.shape[1])[:, :1])
+    weights = np.full(n, 1 / n)
+    curves = GapCurves.of([Constraint(0, "all", basis, 1.0)], s[:, None], y, weights)
+    family = Decisions()
+    decided = []
+    for eta in (expit(x + m), expit(x + m / 2)):
+        task = SolverTask(log_odds(eta), m[:, None], y, weights, curves, ridge=np.full(1, 1e-6))
+        path = family.path(task, GAP_SHARES)
+        decided.append([family.outputs(own, task.base, task.columns) > 0 for own in path])
+    right, missed = np.array(decided)
+    assert (missed[0] == (eta > 0.5)).mean() > 0.98
+    assert (missed[1:] == right[1:]).mean(axis=1).min() > 0.98 > (missed[0] == right[0]).mean()
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.8])
+def test_thresholds_take_decisions_evenly_to_a_constant(rate):
+    """Also with weights: a row of weight 2 is two rows."""
+    rng = np.random.default_rng(0)
+    eta = expit(rng.normal(size=400) + np.log(rate / (1 - rate)))
+    y = (rng.random(400) < eta) * 1.0
+    weights = rng.integers(1, 3, size=400) / 600
+    columns = rng.normal(size=(400, 2))
+    family = Decisions()
+    task = SolverTask(log_odds(eta), columns, y, weights)
+    parameters = np.array([0.0, 1.0, 0.0, 0.0, -0.5, 1.0, 0.1, -0.1])
+    constant = rate > 0.5
+    differ = weights @ ((family.outputs(parameters, task.base, columns) > 0) != constant)
+    shares = np.array([0.75, 0.5, 0.25, 0.0])
+    path = family.toward_constant(task, parameters, shares)
+    left = [weights @ ((family.outputs(p, task.base, columns) > 0) != constant) for p in path]
+    assert left == approx(shares * differ, abs=2 / 600)
+    twice = np.repeat(np.arange(400), np.round(weights * 600).astype(int))
+    same = replace(task.at(twice), weights=np.full(len(twice), 1 / len(twice)))
+    assert family.toward_constant(same, parameters, shares) == approx(path, abs=1e-12)
 
 
 @pytest.mark.parametrize("share", [0.8, 0.5, 0.2, 0.05])

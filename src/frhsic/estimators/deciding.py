@@ -27,8 +27,14 @@ from frhsic.estimators.families import Family, SolverTask, Units, combine, log_o
 # Losses of decisions that differ by less count as equal, up to rounding.
 TIED = 1e-9
 
+# Margins that agree to so many digits count as equal where a threshold is put between them.
+MARGIN_DIGITS = 9
+
 # Weight of the loss beside half of the squared slope where η is recalibrated.
 CALIBRATION_WEIGHT = 5e4
+
+# Ridge of a coefficient where η is recalibrated along m, beside half of the squared slope, at least.
+LEAST_RIDGE = 1e-4
 
 # Gap of decisions without limits that shares are taken of, at least.
 LEAST_WHOLE = 1e-3
@@ -56,8 +62,10 @@ DUAL_SHORTEST = 1e-6
 @dataclass(frozen=True)
 class Decisions(Family):
     """Decisions with the smallest loss: positive if η exceeds a threshold that depends linearly on
-    m. A false positive costs τ, a false negative 1 - τ. The parameters are two that recalibrate the
-    log-odds of η, an intercept, a factor for η, and the coefficients.
+    m. A false positive costs τ, a false negative 1 - τ. The first half of the parameters
+    recalibrates η: an intercept, a factor for its log-odds, and coefficients along m, since y can
+    depend on m beyond η. The second half decides: an intercept, a factor for η, and the
+    coefficients.
     """
 
     decides = True
@@ -71,9 +79,9 @@ class Decisions(Family):
         return sample.y
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        shift, slope, intercept, factor = parameters[:4]
-        eta = expit(shift + slope * base)
-        return np.asarray(intercept + factor * eta - combine(columns, parameters[4:]))
+        calibration, rule = np.split(parameters, 2)
+        eta = expit(calibration[0] + calibration[1] * base + combine(columns, calibration[2:]))
+        return np.asarray(rule[0] + rule[1] * eta - combine(columns, rule[2:]))
 
     def loss(self, task: SolverTask, parameters: np.ndarray) -> float:
         """Return the mean loss of hard decisions."""
@@ -89,9 +97,28 @@ class Decisions(Family):
 
     def constant(self, task: SolverTask) -> np.ndarray:
         """Return the constant decision with the smaller loss."""
-        constant = np.zeros(4 + task.columns.shape[1])
-        constant[2] = 1.0 if task.mean() > task.threshold + TIED else -1.0
+        constant = np.zeros(2 * (2 + task.columns.shape[1]))
+        constant[len(constant) // 2] = 1.0 if task.mean() > task.threshold + TIED else -1.0
         return constant
+
+    def toward_constant(
+        self, task: SolverTask, parameters: np.ndarray, shares: np.ndarray
+    ) -> np.ndarray:
+        """Return parameters with which, by another intercept, given shares of the decisions that
+        differ from the constant one are left, (G, P).
+        """
+        constant = self.constant(task)
+        place = len(constant) // 2
+        margins = constant[place] * self.outputs(parameters, task.base, task.columns)
+        # between margins that differ by more than rounding, so that no decision depends on it
+        values, value = np.unique(np.round(margins, MARGIN_DIGITS), return_inverse=True)
+        left = np.cumsum(np.bincount(value, task.weights))
+        other = np.append(0.0, left)[np.searchsorted(values, 0)]
+        middles = values + np.diff(values, append=values[-1]) / 2
+        last = np.searchsorted(left, shares * (1 - TIED) * other)
+        path = np.tile(parameters, (len(shares), 1))
+        path[:, place] += constant[place] * np.maximum(-middles[last], 0)
+        return path
 
     def path(self, task: SolverTask, shares: np.ndarray) -> np.ndarray:
         """Return the parameters for each trade-off, (G, P), whose gaps are given shares of the gap
@@ -106,13 +133,11 @@ class Decisions(Family):
         columns = np.column_stack([levels, rest])[:, limited]
         average = np.hstack([np.diag(share) for share in curves.shares])
         away = np.eye(strata * width) - np.tile(average, (strata, 1))
-        own = np.tile(np.broadcast_to(task.ridge, len(away))[-width:], strata)
-        ridge = DUAL_RIDGE * np.eye(len(away)) + away.T @ (own[:, None] * away)
+        each = np.tile(np.broadcast_to(task.ridge, len(away))[-width:], strata)
+        ridge = DUAL_RIDGE * np.eye(len(away)) + away.T @ (each[:, None] * away)
         ridge = ridge[np.ix_(limited, limited)]
-        line = LogisticRegression(C=CALIBRATION_WEIGHT, solver="newton-cholesky", tol=1e-10)
-        line.fit(task.base[:, None], task.y, sample_weight=task.weights)
-        calibration = [line.intercept_[0], line.coef_[0, 0]]
-        eta = expit(calibration[0] + calibration[1] * task.base)
+        calibration = recalibration(task, task.columns.shape[1])
+        eta = expit(calibration[0] + calibration[1] * task.base + task.columns @ calibration[2:])
         gains = eta - task.threshold
         # less a multiple of the chance of the condition, so that constants have no gap
         chance = curves.chance[0] + np.outer(eta, curves.chance[1])
@@ -122,19 +147,35 @@ class Decisions(Family):
         limits = max(curves.largest(sums[:, None]), LEAST_WHOLE) * curves.scales
         path = []
         for share in shares:
-            c = np.zeros(len(offset))
+            own = calibration
             if share < 1:
-                c, _ = solve_dual(
-                    gains, centered, task.weights, curves, share * limits, ridge=ridge
-                )
+                bounds = share * limits
+                c, _ = solve_dual(gains, centered, task.weights, curves, bounds, ridge=ridge)
+            else:  # the model itself
+                own = np.append(recalibration(task, 0), np.zeros(task.columns.shape[1]))
+                c = np.zeros(len(offset))
             intercept, factor = curves.chance @ (c * offset)
             every = np.zeros(len(limited))
             every[limited] = c
             each = every.reshape(strata, width)
             mean = (curves.shares * each).sum(axis=0)
             along = np.vstack([mean, each[:-1] - mean]).ravel()
-            path.append([*calibration, intercept - task.threshold, 1 + factor, *along])
+            rule = [intercept - task.threshold, 1 + factor, *along]
+            path.append(np.append(own, rule))
         return np.array(path)
+
+
+def recalibration(task: SolverTask, count: int) -> np.ndarray:
+    """Return the coefficients of a logistic regression of y on the log-odds of η and the first
+    columns of m, the intercept first, with the ridge of the task.
+    """
+    # in these units the ridge is that of all coefficients, which hardly counts for the log-odds
+    ridge = np.broadcast_to(task.ridge, task.columns.shape[1:])[:count]
+    units = 1 / np.sqrt(np.maximum(2 * CALIBRATION_WEIGHT * ridge, LEAST_RIDGE))
+    columns = np.column_stack([task.base, task.columns[:, :count] * units])
+    line = LogisticRegression(C=CALIBRATION_WEIGHT, solver="newton-cholesky", tol=1e-10)
+    line.fit(columns, task.y, sample_weight=task.weights)
+    return np.concatenate([line.intercept_, line.coef_[0] * np.append(1.0, units)])
 
 
 def solve_dual(
