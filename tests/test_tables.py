@@ -28,8 +28,10 @@ from frhsic.tables import files
 from frhsic.tables.attributes import BandedAttributeWarning, read_sensitive
 from frhsic.tables.checking import ColumnRoles
 from frhsic.tables.columns import numbers, to_pandas
+from frhsic.tables.features import feature_problems
 from frhsic.tables.files import TableFile, read_rows
-from frhsic.tables.problems import SuspiciousColumnWarning, feature_problems, identifiers
+from frhsic.tables.identifiers import identifiers
+from frhsic.tables.problems import SuspiciousColumnWarning
 from frhsic.tables.schema import Schema
 from frhsic.tables.targets import read_target
 from frhsic.tables.text import shield

@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 
 from frhsic.tables.attributes import attribute
+from frhsic.tables.cells import FEW_WORDS, readable_numbers, text_problems, words_as_missing
+from frhsic.tables.codes import clipped_problems, number_problems
 from frhsic.tables.columns import (
     check_distinct,
     examples,
@@ -26,34 +28,31 @@ from frhsic.tables.columns import (
     to_pandas,
     unify_spelling,
 )
-from frhsic.tables.leaks import LEAST_IN_CLASS
-from frhsic.tables.problems import (
-    ALIKE,
-    FEW_WORDS,
-    LEAST_SUSPECTED_ROWS,
-    Problem,
-    class_problems,
-    clipped_problems,
+from frhsic.tables.features import (
     feature_problems,
+    many_levels_problems,
+    strong_features,
+    weight_problems,
+)
+from frhsic.tables.identifiers import (
+    ALIKE,
     identifier_problem,
     identifiers,
-    label_problems,
-    many_levels_problems,
-    number_problems,
-    option_text,
     panel_problems,
-    readable_numbers,
     repeated_problem,
-    strong_features,
-    text_problems,
-    weight_problems,
-    words_as_missing,
 )
+from frhsic.tables.leaks import LEAST_IN_CLASS
+from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
 from frhsic.tables.schema import DATE, ColumnType, Schema, date_formats
-from frhsic.tables.targets import merge_labels, rarest_label, read_target
+from frhsic.tables.targets import (
+    class_problems,
+    label_problems,
+    merge_labels,
+    number_target_problems,
+    rarest_label,
+    read_target,
+)
 
-# A target with at most this many distinct whole numbers may have been meant as classes.
-FEW_NUMBERS = 10
 # Standard errors between the targets of rows with and without an attribute.
 LACKING_ERRORS = 4
 
@@ -268,7 +267,7 @@ class TableCheck:
             if is_text(column):
                 self.problems += label_problems(merge_labels(column[present])[0])
             if classes is None:
-                self.problems += [*number_problems(column), *_number_target(column)]
+                self.problems += [*number_problems(column), *number_target_problems(column)]
             else:
                 self.problems += class_problems(codes, classes, name)
             return codes, classes
@@ -498,21 +497,6 @@ def _unreadable(cells: pd.Series[Any], error: Exception, date_format: str) -> Pr
                 " Write them alike, or drop the column."
             )
     return Problem("unreadable", text, (name,), None, "error")
-
-
-def _number_target(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield problems of a target that is predicted as a number."""
-    name = str(column.name)
-    if identifiers(column.to_frame()):
-        text = f"The target {name!r} seems to identify rows. Is it really the column to predict?"
-        yield Problem("target", text, (name,))
-    values = np.unique(column.dropna().to_numpy(dtype=np.float64))
-    if len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
-        text = (
-            f"The target {name!r} has {len(values)} different values and is predicted as a number;"
-            " to predict one value against all others, pass it with --positive."
-        )
-        yield Problem("target", text, (name,))
 
 
 def check_varies(s: pd.DataFrame, where: str) -> None:
