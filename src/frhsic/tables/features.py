@@ -26,7 +26,14 @@ from frhsic.tables.identifiers import (
     identifiers,
     repeated_problem,
 )
-from frhsic.tables.leaks import explained_share, is_banded, leaks, rank_correlation, repeating_pair
+from frhsic.tables.leaks import (
+    PAIR_REPEATS,
+    clearest_pair,
+    explained_share,
+    is_banded,
+    leaks,
+    rank_correlation,
+)
 from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
 
 # Share of the errors of a class, or of the variance of a number, that one column may explain before
@@ -120,7 +127,7 @@ def _attribute_problems(
             (name, attribute),
             option=option_text("drop", name),
         )
-    pair = repeating_pair(rest, s)
+    pair = clearest_pair(rest, s, 0, PAIR_REPEATS)
     if pair is not None:
         name, other, phrase = pair
         yield Problem(
