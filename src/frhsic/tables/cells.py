@@ -4,34 +4,44 @@ numbers.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
+from frhsic.tables.attributes import band
 from frhsic.tables.codes import (
     CLEAR_CODE,
-    MISSING_WORDS,
     code_problem,
+    missing_option,
     number_problems,
     plain_number,
+    reads_missing,
 )
-from frhsic.tables.columns import examples, fold_text, is_text, quote_names, unify_spelling
+from frhsic.tables.columns import (
+    examples,
+    fold_text,
+    is_text,
+    quote_names,
+    row_number,
+    unify_spelling,
+)
 from frhsic.tables.problems import Problem, option_text
 from frhsic.tables.schema import NUMBER_MARKS, ColumnType, Schema, parse_numbers, plain_digits
 
-MOST_WORDS = 50
 # Share of a column's cells that may be no numbers if it seems to have been meant as numbers.
 FEW_WORDS = 0.1
 # Cells that look like numbers, and the share of them above which a column of text is remarked on.
 LIKE_NUMBER = r"[-+]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?"
 MOST_ALIKE = 0.5
 # What a spreadsheet makes of a range such as 10-24 or 1-9.
-SPREADSHEET_DATE = (
-    r"[0-9]{1,2}-(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-    r"|(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-[0-9]{2}"
-)
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+SPREADSHEET_DATE = f"[0-9]{{1,2}}-({'|'.join(MONTHS)})|({'|'.join(MONTHS)})-[0-9]{{2}}"
+# Levels that are numbers or ranges, and their share of all, from which on a column of text is
+# remarked on.
+LEAST_RANGES = 2
+MOST_OTHER = 0.75
 
 
 def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> Iterator[Problem]:
@@ -39,7 +49,7 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
     that prevent the column from being read as numbers; `decimal` is None for a table with typed
     columns.
     """
-    words: dict[str, list[str]] = {}
+    words: dict[str, Counter[str]] = {}
     for column in schema.columns:
         name = column.name
         present = cells[name].dropna()
@@ -50,41 +60,69 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
         if column.kind not in ("text", "identifier"):
             continue
         if column.kind == "text":
-            _, notes = unify_spelling(present.str.strip())
+            bare = present.str.strip()
+            _, notes = unify_spelling(bare)
             for note in notes:
                 yield Problem("spelling", note, (name,), certainty="certain")
-            yield from _spreadsheet_problems(column.levels, name)
-            for level in column.levels:
-                if fold_text(level) in MISSING_WORDS:
-                    words.setdefault(fold_text(level), []).append(name)
+            yield from spreadsheet_problems(bare)
+            for level, rows in bare.value_counts().items():
+                if reads_missing(level):
+                    words.setdefault(fold_text(level), Counter())[name] += rows
             codes = [level for level in column.levels if CLEAR_CODE.fullmatch(str(level))]
             if codes and not any(
                 str(level)[-1:].isdigit() for level in {*column.levels} - {*codes}
             ):
                 yield code_problem(name, codes, int(present.isin(codes).sum()))
-        if decimal is not None:
-            yield from _nearly_numbers(present, decimal)
-    for word, names in words.items():
+        nearly = [*_nearly_numbers(present, decimal)] if decimal is not None else []
+        yield from nearly or _range_problems(column)
+    for word, counts in words.items():
         yield Problem(
             "missing code",
-            f"{word!r} is a value of {quote_names(names)}. If it means missing, treat it as"
+            f"{word!r} is a value of {quote_names([*counts])}. If it means missing, treat it as"
             " missing.",
-            tuple(names),
-            option=" ".join(option_text("missing", f"{name}={word}") for name in names),
+            tuple(counts),
+            counts.total(),
+            option=" ".join(missing_option(name, [word]) for name in counts),
+            values=(word,),
         )
 
 
-def _spreadsheet_problems(levels: Sequence[Any], name: str) -> Iterator[Problem]:
-    """Yield a note on levels that were ranges before a spreadsheet took them for dates."""
-    dates = [level for level in map(str, levels) if re.fullmatch(SPREADSHEET_DATE, level)]
-    if 0 < len(dates) < len(levels):
-        yield Problem(
-            "spreadsheet dates",
-            f"{quote_names(dates[:3])} in {name!r} may be ranges such as 10-24 that a spreadsheet"
-            " took for dates; each counts as a level of its own.",
-            (name,),
-            certainty="certain",
-        )
+def spreadsheet_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield a question about cells that were ranges before a spreadsheet took them for dates."""
+    dates = cells[cells.str.fullmatch(SPREADSHEET_DATE)]
+    if not 0 < len(dates) < len(cells):
+        return
+    name = str(cells.name)
+    shown = dates.unique().tolist()
+    parts = shown[0].split("-")
+    ends = sorted(MONTHS.index(part) + 1 if part in MONTHS else int(part) for part in parts)
+    yield Problem(
+        "spreadsheet dates",
+        f"{quote_names(shown[:3])} in {name!r}, first in row {row_number(dates, 0):,}, may"
+        f" be ranges such as {ends[0]}-{ends[1]} that a spreadsheet took for dates. Correct the"
+        " file, or treat them as missing; otherwise they do not count as these ranges.",
+        (name,),
+        len(dates),
+        "possible",
+        missing_option(name, shown),
+    )
+
+
+def _range_problems(column: ColumnType) -> Iterator[Problem]:
+    """Yield a note on text of which some levels are numbers or ranges, since it has no order."""
+    ranges = [level for level in column.levels if band(level)]
+    others = [level for level in column.levels if level not in ranges]
+    if len(ranges) < LEAST_RANGES or len(others) > MOST_OTHER * len(column.levels):
+        return
+    mixed = f", others are not ({quote_names(others[:2])})" if others else ""
+    yield Problem(
+        "ranges",
+        f"{column.name!r} is read as text, in which each value is a level without an order: some"
+        f" values are numbers, codes or ranges ({quote_names(ranges[:3])}){mixed}. To use their"
+        " order, write them as numbers.",
+        (column.name,),
+        certainty="possible",
+    )
 
 
 def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) -> Problem:
@@ -124,7 +162,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
             f" {examples(cells[wrong])}. To read it as numbers, treat them as missing.",
             (name,),
             int(wrong.sum()),
-            option=words_as_missing(name, bare[wrong]) or option_text("drop", name),
+            option=missing_option(name, bare[wrong].unique().tolist()) or option_text("drop", name),
         )
         yield from number_problems(numbers)
     elif alike.mean() > MOST_ALIKE:
@@ -146,11 +184,3 @@ def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     bare = cells.dropna().str.strip()
     bare = bare[~bare.isin(NUMBER_MARKS)]
     return parse_numbers(*plain_digits(bare, decimal))
-
-
-def words_as_missing(name: str, cells: pd.Series[Any]) -> str:
-    """Return the option that treats some cells of a column as missing."""
-    words = cells.str.strip().unique().tolist()
-    if len(words) > MOST_WORDS or any(sign in word for word in words for sign in ",="):
-        return ""
-    return option_text("missing", f"{name}={','.join(words)}")

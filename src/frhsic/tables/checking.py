@@ -12,9 +12,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.tables.attributes import attribute
-from frhsic.tables.cells import FEW_WORDS, readable_numbers, text_problems, words_as_missing
-from frhsic.tables.codes import clipped_problems, number_problems
+from frhsic.tables.attributes import attribute, band
+from frhsic.tables.cells import (
+    FEW_WORDS,
+    SPREADSHEET_DATE,
+    readable_numbers,
+    spreadsheet_problems,
+    text_problems,
+)
+from frhsic.tables.codes import clipped_problems, missing_option, number_problems, reads_missing
 from frhsic.tables.columns import (
     check_distinct,
     examples,
@@ -208,7 +214,7 @@ class TableCheck:
                     f"{words} is not numeric: {examples(wrong)}. Write its values as numbers (two"
                     " groups as 0 and 1, ordered levels as their rank, bands as 30-39)."
                 )
-                option = words_as_missing(name, wrong)
+                option = missing_option(name, wrong.str.strip().unique().tolist())
                 rows = len(wrong)
                 self.problems.append(Problem("attribute", text, (name,), rows, "error", option))
                 numbers = mask_codes(numbers, self.schema.missing.get(name, ()))
@@ -237,8 +243,8 @@ class TableCheck:
         return pd.DataFrame(attributes, self.table.index)
 
     def _numbers_among_words(self, name: str) -> pd.Series[Any] | None:
-        """Return the numbers of an attribute that are kept from being numbers by a few words, NaN
-        in place of these; else None.
+        """Return the numbers of an attribute that few words, words for missing values, or dates
+        keep from being numbers or bands, NaN in place of these; else None.
         """
         if not is_text(self.table[name]):
             return None
@@ -246,8 +252,17 @@ class TableCheck:
             attribute(self.table[name], name)
             return None
         numbers = readable_numbers(self.cells[name], self.decimal or ".").rename(name)
-        few = 0 < numbers.isna().sum() <= FEW_WORDS * len(numbers)
-        return numbers if few else None
+        bare = self.cells[name][numbers.index].str.strip()
+        wrong = numbers.isna() & bare.map(band).isna()
+        if not 0 < wrong.sum() < len(wrong):
+            return None
+        odd = bare[wrong & ~bare.map(reads_missing) & ~bare.str.fullmatch(SPREADSHEET_DATE)]
+        if len(odd) > FEW_WORDS * len(numbers):
+            return None
+        self.problems += spreadsheet_problems(bare)
+        if (numbers.isna() & ~wrong).any():
+            numbers[~wrong], _ = attribute(bare[~wrong], name)
+        return numbers
 
     def find_target(
         self, name: str, positive: object = None
@@ -255,9 +270,17 @@ class TableCheck:
         """Return the codes and classes of a target, or None if it cannot be used."""
         if name not in self.table:
             return None
-        self.problems += text_problems(self.cells, self.schema.select([name]), self.decimal)
         column = self.table[name]
         present = column.notna()
+        for problem in text_problems(self.cells, self.schema.select([name]), self.decimal):
+            rest = mask_codes(column, problem.values).dropna()
+            if problem.kind == "ranges" or rest.nunique() < 2:
+                continue
+            if problem.values and positive is None and rest.nunique() == 2 and _is_unclear(rest):
+                option = option_text("positive", rest.value_counts().index[-1])
+                text = f"{problem.text} Two labels are left, of which one counts as 1."
+                problem = replace(problem, text=text, option=f"{problem.option} {option}")
+            self.problems.append(problem)
         rarest = rarest_label(column[present]) if positive is None and is_text(column) else None
         option = "" if rarest is None else option_text("positive", rarest)
         with self.errors("target", name, option):
@@ -472,6 +495,15 @@ def check(
     found = TableCheck.from_cells(used, missing=codes)
     found.examine(roles, names)
     return tuple(found.sorted_problems)
+
+
+def _is_unclear(labels: pd.Series[Any]) -> bool:
+    """Return whether a target cannot be read without the label that counts as 1."""
+    try:
+        read_target(labels)
+    except ValueError:
+        return True
+    return False
 
 
 def _unreadable(cells: pd.Series[Any], error: Exception, date_format: str) -> Problem:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.tables.columns import LARGEST_FEATURE, examples, level_text, row_number
+from frhsic.tables.columns import LARGEST_FEATURE, examples, fold_text, level_text, row_number
 from frhsic.tables.problems import Problem, option_text
 
 # Numbers that people write for a missing value, and words.
@@ -24,11 +24,27 @@ MISSING_WORDS = {
     "not available",
     "no answer",
     "refused",
+    "invalid",
+    "undetermined",
+    "not applicable",
+    "not answered",
+    "no response",
+    "prefer not to say",
     "don't know",
     "unbekannt",
+    "ungültig",
     "k.a.",
     "keine angabe",
+    "weiß nicht",
 }
+# Columns of ages of people, the oldest age, and the share of the rows beyond it from which on it is
+# another age, such as that of a house or in months.
+NAMED_AGE = re.compile(
+    r"(.*[^a-zA-Z])?(?i:ages?|alter|edad|âge|idade|leeftijd)([^a-zA-Z].*)?|.*[a-z]Age([^a-z].*)?"
+)
+OLDEST = 120
+MOST_IMPOSSIBLE = 0.1
+MOST_LISTED = 50
 # Different values of a column of numbers from which on codes and outliers are looked for; the
 # nearest of the others that a code is compared with; how many times as far from them it lies as
 # they from each other, and an outlier from the median as the next value.
@@ -45,15 +61,64 @@ MOST_ZEROS = 0.1
 LEAST_START = 0.2
 
 
+def reads_missing(level: object) -> bool:
+    """Return whether a level reads like a code for a missing value.
+
+    Examples
+    --------
+    >>> (
+    ...     reads_missing("Unknown/Refused"),
+    ...     reads_missing("(invalid)"),
+    ...     reads_missing("unknown soldier"),
+    ... )
+    (True, True, False)
+    """
+    parts = re.split("/| or ", fold_text(level).strip("()[]<>*?"))
+    return all(part.strip() in MISSING_WORDS for part in parts)
+
+
 def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield values of a column of numbers that lie far from all others: codes for missing values if
-    they repeat, else outliers.
+    """Yield values of a column of numbers that lie far from all others, as codes for missing values
+    if they repeat, else as outliers; and other numbers that are no ages in a column of ages.
 
     A code is at an end, occurs in at least three rows, and is three times as far from the next
     value as the values there are from each other; it also looks like a code (-9, 99, -1, 0), or is
     further away than the whole range of the others. An outlier is ten times as far from the median
     as the next value.
     """
+    far = [*_far_problems(column)]
+    yield from far
+    name = str(column.name)
+    odd = column[(column < 0) | (column > OLDEST)]
+    if NAMED_AGE.fullmatch(name) and 0 < len(odd) <= MOST_IMPOSSIBLE * column.count():
+        known = {value for problem in far for value in problem.values}
+        odd = odd[~odd.astype(float).map(level_text).isin(known)]
+        if len(odd):
+            values = odd.unique().tolist()
+            codes = tuple(map(level_text, map(float, values)))
+            verb = "is no age of a person" if len(codes) == 1 else "are no ages of people"
+            yield Problem(
+                "impossible age",
+                f"{', '.join(map(plain_number, values[:3]))}{', ...' if len(values) > 3 else ''} in"
+                f" {name!r} {verb}, first in row {row_number(odd, 0):,}. Correct it, or treat it as"
+                " missing.",
+                (name,),
+                len(odd),
+                option=missing_option(name, codes),
+                values=codes,
+            )
+
+
+def missing_option(name: str, words: Sequence[str]) -> str:
+    """Return the option that treats some cells of a column as missing; empty if they are too many,
+    or cannot be written so.
+    """
+    if len(words) > MOST_LISTED or any(sign in word for word in words for sign in ",="):
+        return ""
+    return option_text("missing", f"{name}={','.join(words)}")
+
+
+def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     name = str(column.name)
     present = column.dropna()
     values, counts = np.unique(present.to_numpy(dtype=np.float64), return_counts=True)
@@ -82,8 +147,7 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
                 " a mistake, correct it or treat it as missing."
             )
         codes = tuple(level_text(float(value)) for value in far)
-        option = option_text("missing", f"{name}={','.join(codes)}")
-        yield Problem(kind, text, (name,), total, option=option, values=codes)
+        yield Problem(kind, text, (name,), total, option=missing_option(name, codes), values=codes)
 
 
 def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Iterator[Problem]:
@@ -111,7 +175,7 @@ def code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
         " means missing, treat it as missing.",
         (name,),
         rows,
-        option=option_text("missing", f"{name}={','.join(codes)}"),
+        option=missing_option(name, codes),
         values=tuple(codes),
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import did_you_mean, format_count
+from frhsic.tables.codes import CLEAR_CODE, code_problem
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
     column_kind,
@@ -34,6 +35,8 @@ FEW_IN_CLASS = 50
 LEAST_LETTERS = 3
 # A target with at most this many distinct whole numbers may have been meant as classes.
 FEW_NUMBERS = 10
+# Codes for a missing answer beside 0 and 1, or 1 and 2.
+CODES_OF_ANSWERS = ("-1", "7", "8", "9")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
@@ -274,7 +277,12 @@ def number_target_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         text = f"The target {name!r} seems to identify rows. Is it really the column to predict?"
         yield Problem("target", text, (name,))
     values = np.unique(column.dropna().to_numpy(dtype=np.float64))
-    if len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
+    texts = [text for text in map(level_text, values.tolist()) if not CLEAR_CODE.fullmatch(text)]
+    labels = [text for text in texts if text not in CODES_OF_ANSWERS]
+    codes = [text for text in texts if text in CODES_OF_ANSWERS]
+    if codes and labels in (["0", "1"], ["1", "2"]):
+        yield code_problem(name, codes, int(column.isin([*map(float, codes)]).sum()))
+    elif 2 < len(texts) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
         text = (
             f"The target {name!r} has {len(values)} different values and is predicted as a number;"
             " to predict one value against all others, pass it with --positive."
