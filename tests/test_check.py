@@ -216,6 +216,23 @@ def test_two_labels_stay_two_though_one_reads_like_a_missing_value():
     assert "missing code" not in [one.kind for one in check(table, "paid", "age", positive="paid")]
 
 
+def test_weights_are_looked_at_before_they_are_used(tmp_path):
+    even = np.linspace(1, 3, ROWS).round(4)
+    heavy = np.where(np.arange(ROWS) < 3, 4_000.0, even)
+    effective = heavy.sum() ** 2 / (heavy**2).sum()
+    share = 4_000 / heavy.sum()
+    for weights, kinds in ((even, []), (heavy, ["row weights"]), (-even, ["row weights"])):
+        options = ("--row-weights", "factor")
+        problems, _ = problems_of(people().assign(factor=weights), tmp_path, *options)
+        found = [one for one in problems if one["columns"] == ["factor"]]
+        assert [one["kind"] for one in found if one["kind"] != "missing code"] == kinds
+    assert found[-1]["certainty"] == "error"
+    problems, _ = problems_of(people().assign(wgt=heavy), tmp_path)
+    [asked] = [one for one in problems if one["kind"] == "weights"]
+    assert f"as precise as {effective:.0f} rows of equal weight" in asked["text"]
+    assert asked["text"].endswith(f"row 1 alone has {100 * share:.3g} % of the weight.")
+
+
 def test_only_ages_of_people_have_an_end():
     old = people()["age"].mask(people().index % 100 == 7, 130)
     for name, asked in (("husbandAge", True), ("Age (years)", True), ("mileage", False)):

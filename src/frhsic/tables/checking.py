@@ -37,6 +37,7 @@ from frhsic.tables.columns import (
 from frhsic.tables.features import (
     feature_problems,
     many_levels_problems,
+    row_weight_problems,
     strong_features,
     weight_problems,
 )
@@ -367,6 +368,8 @@ class TableCheck:
         outcome = self.find_target(roles.target, roles.positive) if roles.target else None
         codes, classes = (None, None) if outcome is None else outcome
         kept = self.find_features(names, roles.features or ())
+        if roles.weights in self.table:
+            self.problems += row_weight_problems(self.table[roles.weights])
         repeated = any(problem.kind == "repeated identifier" for problem in self.problems)
         if roles.groups is None and not repeated:
             others = [name for name in kept if name not in (roles.features or ())]

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from frhsic.formatting import capitalize, percent
-from frhsic.tables.codes import LEAST_VALUES
+from frhsic._arrays import effective_number, has_few_effective
+from frhsic.formatting import capitalize, format_count, percent
+from frhsic.tables.codes import LEAST_VALUES, number_problems
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
     column_kind,
+    examples,
     feature,
     quote_names,
     repeated_rows,
+    row_number,
 )
 from frhsic.tables.identifiers import (
     ALIKE,
@@ -186,11 +190,40 @@ def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
             yield Problem(
                 "weights",
                 f"{text!r} may contain row weights. If so, pass it with {option}; otherwise it is"
-                " used as a feature.",
+                f" used as a feature. {_few_effective_sentence(column.dropna())}".strip(),
                 (text,),
                 certainty="possible" if body else "likely",
                 option=option,
             )
+
+
+def row_weight_problems(column: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield what is wrong with the weights of rows: codes and outliers, numbers below 0, and few
+    rows that outweigh all others.
+    """
+    name = str(column.name)
+    weights = pd.to_numeric(column, errors="coerce").dropna()
+    yield from number_problems(weights)
+    if len(weights) < column.count() or (weights < 0).any():
+        text = f"weights {name!r} have to be numbers of 0 or more"
+        wrong = column[column.notna() & ~(pd.to_numeric(column, errors="coerce") >= 0)]
+        yield Problem("row weights", f"{text}: {examples(wrong)}.", (name,), len(wrong), "error")
+    elif text := _few_effective_sentence(weights):
+        yield Problem("row weights", text, (name,), len(weights))
+
+
+def _few_effective_sentence(weights: pd.Series[Any]) -> str:
+    """Return how few rows of equal weight would be as precise, if they are few; else nothing."""
+    effective = effective_number(weights.to_numpy(dtype=np.float64))
+    if not has_few_effective(len(weights), effective):
+        return ""
+    largest = int(np.argmax(weights))
+    share = percent(weights.iloc[largest] / weights.sum())
+    return (
+        f"{str(weights.name)!r} weights {len(weights):,} rows so that they are as precise as"
+        f" {format_count(effective, 'row')} of equal weight, and intervals are wide: row"
+        f" {row_number(weights, largest):,} alone has {share} of the weight."
+    )
 
 
 def many_levels_problems(features: pd.DataFrame) -> Iterator[Problem]:
