@@ -146,6 +146,46 @@ FOUND = {
     "ranges that became dates": (
         people().assign(speed=np.resize(["24-Oct", "25-39", "40-54"], ROWS)),
         "spreadsheet dates",
+        "--missing speed=24-Oct",
+    ),
+    "a class that is no answer": (
+        people().assign(paid=np.resize(["approved", "denied", "Invalid"], ROWS)),
+        "missing code",
+        "--missing paid=invalid --positive denied",
+    ),
+    "a code that is no answer": (
+        people().assign(paid=np.resize([0, 1, 9, 0, 1, 1], ROWS)),
+        "missing code",
+        "--missing paid=9",
+    ),
+    "two words for an unknown answer": (
+        replaced("town", "(Unknown/Refused)"),
+        "missing code",
+        "--missing 'town=(unknown/refused)'",
+    ),
+    "ages of nobody": (
+        people().assign(age=people()["age"].mask(people().index == 7, 150)),
+        "impossible age",
+        "--missing age=150",
+    ),
+    "bands with a word": (
+        people().assign(age=np.resize(["20-29", "30-39", "unknown", "40+"], ROWS)),
+        "attribute",
+        "--missing age=unknown",
+    ),
+    "bands of which one became a date": (
+        people().assign(age=np.resize(["10-24", "25-39", "24-Oct", "40+"], ROWS)),
+        "attribute",
+        "--missing age=24-Oct",
+    ),
+    "ranges and other text": (
+        people().assign(grades=np.resize(["K-08", "1-5", "6-8"], ROWS)),
+        "ranges",
+        "",
+    ),
+    "codes with leading zeros": (
+        people().assign(zip=np.resize(["007", "0123", "12"], ROWS)),
+        "ranges",
         "",
     ),
     "an abbreviation": (
@@ -163,10 +203,52 @@ def test_each_problem_is_named_with_the_option_that_settles_it(kind, tmp_path):
     options = [problem["option"] for problem in problems if problem["kind"] == name]
     assert any(one.startswith(option) for one in options)
     words = shlex.split(command)
-    again, _ = problems_of(table, tmp_path, *words[7:])  # the printed options are understood
+    asked = [one["option"] for one in problems if one["certainty"] == "possible"]
+    asked = [word for one in asked if one.startswith("--missing") for word in shlex.split(one)]
+    again, _ = problems_of(table, tmp_path, *words[7:], *asked)  # the options are understood
     if option:
         assert name not in [problem["kind"] for problem in again]
     assert "error" not in [problem["certainty"] for problem in again]
+
+
+def test_two_labels_stay_two_though_one_reads_like_a_missing_value():
+    table = people().assign(paid=np.resize(["paid", "unknown"], ROWS))
+    assert "missing code" not in [one.kind for one in check(table, "paid", "age", positive="paid")]
+
+
+def test_weights_are_looked_at_before_they_are_used(tmp_path):
+    even = np.linspace(1, 3, ROWS).round(4)
+    heavy = np.where(np.arange(ROWS) < 3, 4_000.0, even)
+    effective = heavy.sum() ** 2 / (heavy**2).sum()
+    share = 4_000 / heavy.sum()
+    for weights, kinds in ((even, []), (heavy, ["row weights"]), (-even, ["row weights"])):
+        options = ("--row-weights", "factor")
+        problems, _ = problems_of(people().assign(factor=weights), tmp_path, *options)
+        found = [one for one in problems if one["columns"] == ["factor"]]
+        assert [one["kind"] for one in found if one["kind"] != "missing code"] == kinds
+    assert found[-1]["certainty"] == "error"
+    problems, _ = problems_of(people().assign(wgt=heavy), tmp_path)
+    [asked] = [one for one in problems if one["kind"] == "weights"]
+    assert f"as precise as {effective:.0f} rows of equal weight" in asked["text"]
+    assert asked["text"].endswith(f"row 1 alone has {100 * share:.3g} % of the weight.")
+
+
+def test_only_ages_of_people_have_an_end():
+    old = people()["age"].mask(people().index % 100 == 7, 130)
+    for name, asked in (("husbandAge", True), ("Age (years)", True), ("mileage", False)):
+        found = check(people().assign(**{name: old}), "paid", "age")
+        rows = [one.rows for one in found if one.kind == "impossible age"]
+        assert rows == ([4] if asked else [])
+    months = people().assign(age=people()["age"] * 12)
+    assert "impossible age" not in [one.kind for one in check(months, "paid", "age")]
+
+
+def test_cells_of_a_spreadsheet_are_counted_with_the_range_that_they_were(tmp_path):
+    cells = np.resize(["2-Mar", "4-5", "6-7", "8-9"], ROWS)
+    problems, _ = problems_of(people().assign(size=cells), tmp_path)
+    [problem] = [one for one in problems if one["kind"] == "spreadsheet dates"]
+    assert problem["rows"] == ROWS / 4
+    assert "'2-Mar' in 'size', first in row 1, may be ranges such as 2-3" in problem["text"]
 
 
 def test_an_error_of_the_target_hides_no_other_problem(tmp_path):

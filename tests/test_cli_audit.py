@@ -64,11 +64,9 @@ def test_the_command_says_what_the_function_says_to_the_last_digit(folder, name,
         expected.subject,
         expected.quality,
     )
-    assert (found.rows.groups, found.rows.weighted, found.rows.used) == (
-        150,
-        weights is not None,
-        300,
-    )
+    rows = (found.rows.groups, found.rows.used, found.rows.effective)
+    assert rows == (150, 300, expected.rows.effective)
+    assert (found.rows.effective is None) == (weights is None)
 
 
 @pytest.mark.parametrize("name", ["people.csv", "people.parquet"])

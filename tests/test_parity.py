@@ -388,7 +388,11 @@ def test_no_positive_decision_is_no_proof_that_there_is_no_gap():
     rate = 1 - 0.025 ** (1 / 100)
     assert gdp(np.zeros(200), s, groups=people).interval == approx((0.0, 2 * rate * (1 - rate)))
     assert gdp(np.ones(200), s, groups=people).interval == approx((0.0, 2 * rate * (1 - rate)))
-    assert gdp(np.full(200, 0.3), s).interval == (0.0, 0.0)
+    for chance, farthest in ((0.3, 0.7), (0.6, 0.6)):  # of another person: 1, or 0
+        result = gdp(np.full(200, chance), s, groups=people)
+        assert (result.value, result.pvalue) == (0, 1)
+        assert result.interval == approx((0.0, farthest * 2 * rate * (1 - rate)))
+    assert gdp(np.full(200, 40.0), s).interval == (0.0, 0.0)  # whose range is unknown
     none, all_ = gdp_curve(np.zeros(200), s), gdp_curve(np.ones(200), s)
     assert none.lower == approx(0)
     assert all_.upper == approx(1)

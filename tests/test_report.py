@@ -936,6 +936,33 @@ def test_a_score_no_better_than_a_constant_is_said_so_first():
     assert verdict(Report(scored(limit="gdp <= 0.3"))).kind == "kept"
 
 
+def test_equal_scores_of_few_groups_are_no_proof_of_a_gap_of_0():
+    """Of 38 groups, at most 9.25 % may have another score, at most 0.7 away."""
+    age, groups = np.repeat(np.arange(38.0), 8), np.repeat(np.arange(38), 8)
+    rate = 1 - 0.025 ** (1 / 38)
+    most = format_estimate(0.7 * 2 * rate * (1 - rate))
+    settings = Settings(fast=True, resamples=50)
+    options = {"groups": groups, "settings": settings}
+    y = np.arange(len(age)) % 3 == 0
+    chance = Report(audit(np.full(len(age), 0.3), pd.Series(age, name="age"), y, **options))
+    sentence = verdict(chance).sentence
+    assert f"the gap is not distinguishable from 0, at most {most}." in sentence
+    wage = Report(audit(np.full(len(age), 40.0), pd.Series(age, name="age"), **options))
+    assert "the score is the same in all 304 rows, which" in verdict(wage).sentence
+    shown = text_of(render(wage)) + text_of(render(chance))
+    assert not re.search(r"at most 0[ .,;](?![0-9])", shown)
+
+
+def test_weights_that_leave_few_rows_are_said_on_the_first_screen():
+    weights = np.where(np.arange(3_000) < 30, 1e4, 1.0)
+    effective = weights.sum() ** 2 / (weights @ weights)
+    report = Report(scored(sample_weight=weights))
+    assert f"3,000 rows, weighted like {effective:,.0f} of equal weight" in surety(report)
+    assert any("Check the largest weights" in line for line in warnings(report.audit))
+    even = scored(sample_weight=np.linspace(1, 2, 3_000))
+    assert not any("Check the largest weights" in line for line in warnings(even))
+
+
 def test_a_score_that_is_too_low_for_all_is_said_where_no_group_stands_out():
     honest, low = (worst_sentence(Report(scored(bias)), "age") for bias in (0.0, 0.032))
     assert honest.startswith("No group is scored significantly too high or too low")

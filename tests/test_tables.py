@@ -28,8 +28,10 @@ from frhsic.tables import files
 from frhsic.tables.attributes import BandedAttributeWarning, read_sensitive
 from frhsic.tables.checking import ColumnRoles
 from frhsic.tables.columns import numbers, to_pandas
+from frhsic.tables.features import feature_problems
 from frhsic.tables.files import TableFile, read_rows
-from frhsic.tables.problems import SuspiciousColumnWarning, feature_problems, identifiers
+from frhsic.tables.identifiers import identifiers
+from frhsic.tables.problems import SuspiciousColumnWarning
 from frhsic.tables.schema import Schema
 from frhsic.tables.targets import read_target
 from frhsic.tables.text import shield
@@ -157,7 +159,7 @@ def test_a_number_with_groups_of_digits_and_a_fraction_shows_the_decimal_sign(
         ),
         (["1.234,5", "2.345"], None),
         (["cook", "clerk", "2.345"], None),
-        (["007", "008"], None),
+        (["007", "008"], "some values are numbers, codes or ranges ('007', '008')."),
         (["10.0.0.1", "10.0.0.2"], None),
     ],
 )

@@ -28,6 +28,9 @@ AnyArray = TypeVar("AnyArray", np.ndarray, "torch.Tensor")
 # as in the variance of a linear HSIC, are still floats.
 LARGEST_NUMBER = 1e30
 SMALLEST_SPREAD = 1e-30
+# Share and number of the rows that weights should leave.
+FEW_EFFECTIVE = 0.1
+LEAST_EFFECTIVE = 50
 # Magnitude, or one over it, from which on float32 becomes float64: products of four such numbers
 # overflow.
 WIDENED = 1e8
@@ -442,3 +445,22 @@ def require_finite(values: np.ndarray, name: str, allow_missing: bool) -> None:
 def _is_default(index: Any) -> bool:
     """Return whether an index counts from 0, as that of a new or reset object does."""
     return bool(index.dtype.kind == "i" and (np.asarray(index) == np.arange(len(index))).all())
+
+
+def effective_number(weights: np.ndarray) -> float:
+    """Return how many rows of equal weight give as precise a mean (Kish, 1965): the square of the
+    sum of the weights over the sum of their squares.
+
+    Examples
+    --------
+    >>> effective_number(np.array([1.0, 1.0, 1.0])), effective_number(np.array([98.0, 1.0, 1.0]))
+    (3.0, 1.0410160316468873)
+    """
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def has_few_effective(rows: int, effective: float) -> bool:
+    """Return whether a few rows with large weights decide the mean of many, or rows that would be
+    enough for an interval are no longer.
+    """
+    return effective < max(FEW_EFFECTIVE * rows, min(LEAST_EFFECTIVE, rows / 2))

@@ -16,7 +16,7 @@ from frhsic.intervals import Interval
 
 # Fields between 0 and 1 or not negative, and measures of which this holds.
 CHANCE_FIELDS = {"pvalue", "adjusted", "confidence"}
-COUNT_FIELDS = {"rows", "given", "dropped", "used", "independent", "standard_error"}
+COUNT_FIELDS = {"rows", "given", "dropped", "used", "independent", "effective", "standard_error"}
 SHARE_KEYS = {
     "accuracy",
     "true_positive_rate",

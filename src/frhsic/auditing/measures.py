@@ -14,6 +14,7 @@ import numpy as np
 from scipy import stats
 
 from frhsic import _arrays, _lazy
+from frhsic._arrays import effective_number
 from frhsic.auditing.comparing import difference, holm
 from frhsic.auditing.results import (
     GAPS,
@@ -510,7 +511,7 @@ def effective_rows(count: int, weights: np.ndarray | None, groups: np.ndarray | 
     shares = np.ones(count) if weights is None else weights
     if groups is not None:
         shares = np.bincount(groups, shares)
-    return float(shares.sum() ** 2 / (shares**2).sum())
+    return effective_number(shares)
 
 
 def base_rate(

@@ -26,7 +26,7 @@ from frhsic.parity.limits import measure_name, rows_to_settle
 
 # version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes
 # away
-FORMAT = 13
+FORMAT = 14
 PACKAGES = ("frhsic", "numpy", "scikit-learn")
 POINTS = 200  # values at which the distribution of a variable is kept, at most
 
@@ -418,8 +418,9 @@ class RowCounts:
         kept at random in proportion to its weight. With fewer than 20, these measures are left out.
     groups
         Number of groups of rows that belong together, or None.
-    weighted
-        Whether rows have weights.
+    effective
+        Number of rows, or of groups, of equal weight that would give as precise a mean; None if
+        rows have no weights.
     sample
         Rows in the random sample of a distributed audit; None if all rows were in memory.
     """
@@ -429,7 +430,7 @@ class RowCounts:
     used: int
     independent: int
     groups: int | None = None
-    weighted: bool = False
+    effective: float | None = None
     sample: int | None = None
 
 

@@ -219,7 +219,7 @@ def audit_inputs(
             rows.count,
             independent.count,
             None if rows.groups is None else len(np.unique(rows.groups)),
-            rows.weights is not None,
+            None if rows.weights is None else rows.effective,
         ),
         attributes=tuple(attributes),
         joint=joint,

@@ -341,9 +341,10 @@ def _read_table(
 ) -> _Table:
     """Read the named columns and the features of a model; each cell is converted once."""
     from frhsic.tables.checking import TableCheck
+    from frhsic.tables.codes import number_problems
     from frhsic.tables.columns import numbers, require_moderate
     from frhsic.tables.files import read_rows, totals_sentence
-    from frhsic.tables.problems import number_problems, require_none
+    from frhsic.tables.problems import require_none
 
     parts = _embedding_columns(options, file.names, options.table.name)
     named = (*options.sensitive, options.target, options.score)

@@ -24,7 +24,8 @@ from frhsic.tables.columns import (
     numbers,
     to_pandas,
 )
-from frhsic.tables.problems import SuspiciousColumnWarning, feature_problems
+from frhsic.tables.features import feature_problems
+from frhsic.tables.problems import SuspiciousColumnWarning
 from frhsic.tables.schema import Schema
 
 

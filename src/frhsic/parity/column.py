@@ -213,7 +213,7 @@ class ColumnGap:
             error=error,
             skewness=third / max(error**3, TINY),
             freedom=self.means.freedom,
-            decisions=sums if sums.decisions else None,
+            decisions=sums if sums.decisions or 0.0 in sums.ends else None,
         )
 
     def uncertain_variance(self, signs: Signs, options: GapOptions) -> float:

@@ -42,7 +42,8 @@ class GapEstimate:
         Bound on the expected loss of the estimate due to uncertain signs; 0 for the estimate that
         gives the lower end, whose upper end is used if it is higher.
     decisions
-        The sums of 0/1 decisions, whose rate bounds their gap; None for other scores and for ranks.
+        The sums of 0/1 decisions, or of equal scores, whose rate bounds their gap; None for other
+        scores and for ranks.
     """
 
     value: float
@@ -105,10 +106,11 @@ def decision_rates(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
     rarer kind, so that no gap can show; otherwise lower it to this gap.
 
     μ is the upper end of Clopper and Pearson (1934) of the rarer rate; rows of a cluster count as
-    one.
+    one. If all scores are the same number from 0 to 1, it is the rate of another score, as far from
+    it as possible. Equal scores outside of this range have no such bound.
     """
     sums = estimate.decisions
-    if sums is None:
+    if sums is None or sums.ends == (0.0, 0.0):
         return ends
     low, high = sums.ends
     size = high - low

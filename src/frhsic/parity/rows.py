@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frhsic import _arrays
+from frhsic._arrays import effective_number
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -45,7 +46,7 @@ class ScoreRows:
         of squares.
         """
         sums = self.weights if self.clusters is None else np.bincount(self.clusters, self.weights)
-        return float(sums.sum() ** 2 / (sums**2).sum())
+        return effective_number(sums)
 
     @property
     def stratum_means(self) -> Array:

@@ -386,13 +386,12 @@ class ScoreSums:
             axis=1,
         )
         low, high = self.ends
-        ends = (low - mean, high - mean) if low < high else (0.0, 0.0)
-        if low == high and low in (
-            0.0,
-            1.0,
-        ):  # all 0, or all 1: the other value is possible
-            ends = -low, 1 - low
-        decisions = self.at_ends.sum() == self.rows.sum() and ends[0] < ends[1]
+        ends = low - mean, high - mean
+        if low == high:  # another value is possible, of a share at most the one furthest away
+            other = float(low < 0.5) if 0 <= low <= 1 else low
+            ends = min(other - low, 0.0), max(other - low, 0.0)
+        two = low < high or low in (0.0, 1.0)
+        decisions = two and self.at_ends.sum() == self.rows.sum()
         sums = CenteredSums(powers, self.effective, clusters, ends, bool(decisions))
         return replace(sums.merge(starts), blocks=np.flatnonzero(starts % size == 0))
 
@@ -410,7 +409,7 @@ class CenteredSums:
     clusters
         Sums of w f^j, j from 0 to 2, of shape (ranges, clusters); None if rows are independent.
     ends
-        Smallest and largest possible centred score.
+        Smallest and largest possible centred score; one of them is 0 if all scores are equal.
     decisions
         Whether scores have two values, such as 0 and 1.
     blocks

@@ -311,10 +311,11 @@ def gap_sentence(gap: Number, s: str, audit: Audit) -> str:
     """Return how large a gap is, and whether it is significant."""
     key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
     if gap.value == 0:
-        key = "gap_zero"
+        key = "gap_zero" if gap.interval and gap.interval.high > 0 else "gap_unbounded"
     if key == "gap_seen" and (gap.adjusted or 0.0) > audit.subject.level:
         key = "gap_alone"
-    return say(key, noun=score_noun(audit), s=s, gap=gap, count=len(audit.attributes))
+    counts = {"count": len(audit.attributes), "rows": audit.rows}
+    return say(key, noun=score_noun(audit), s=s, gap=gap, **counts)
 
 
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
@@ -376,6 +377,8 @@ def surety(report: Report) -> str:
         counted = f"{audit.rows.used:,} {audit.context.people}"
     if audit.rows.groups is not None:
         counted = f"{audit.rows.used:,} rows in {audit.rows.groups:,} groups"
+    if audit.rows.effective is not None:
+        counted += say("sure_weighted", rows=audit.rows)
     text = say(key, confidence=audit.subject.confidence, counted=counted)
     if report.earlier is not None:
         text += say("sure_earlier", rows=report.earlier.rows.used)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from frhsic import formatting
+from frhsic._arrays import has_few_effective
 from frhsic.auditing.measures import LEAST_ROWS, SPARSE
 from frhsic.auditing.results import (
     GAPS,
@@ -298,9 +299,11 @@ def warnings(audit: Audit) -> list[str]:
     """
     rows, subject = audit.rows, audit.subject
     remarks = {
-        "grouped": rows.groups is not None and not rows.weighted,
-        "weighted": rows.weighted and rows.groups is None,
-        "grouped_weighted": rows.weighted and rows.groups is not None,
+        "grouped": rows.groups is not None and rows.effective is None,
+        "weighted": rows.effective is not None and rows.groups is None,
+        "grouped_weighted": rows.effective is not None and rows.groups is not None,
+        "few_by_weight": rows.effective is not None
+        and has_few_effective(rows.used, rows.effective),
         "left_out": rows.independent < LEAST_ROWS,
         "sampled": rows.sample is not None,
         "dropped": rows.dropped > 0,
@@ -330,7 +333,7 @@ def banded_sentence(attribute: AttributeAudit, audit: Audit, noun: str) -> str:
     """
     curve, law = attribute.all_rows.curves.get("gdp"), audit.subject.law
     gap = attribute.all_rows.get("gdp")
-    if curve is None or gap is None or law is None or audit.rows.weighted or audit.rows.groups:
+    if curve is None or gap is None or law is None or audit.rows.effective or audit.rows.groups:
         return ""
     rows = np.array(curve.rows)
     total = rows.sum()

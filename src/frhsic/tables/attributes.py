@@ -97,7 +97,7 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
         return numbers(column, name), None
     categorical = isinstance(column.dtype, pd.CategoricalDtype)
     levels = list(column.cat.categories if categorical else column.dropna().unique())
-    bands = {level: _band(level) for level in levels}
+    bands = {level: band(level) for level in levels}
     if levels and all(bands.values()):
         points = _points({level: band for level, band in bands.items() if band})
         if not all(band[0] == band[1] for band in bands.values() if band):
@@ -137,7 +137,7 @@ def _attribute_frame(values: Any, name: str, default: str) -> pd.DataFrame | Non
     return None
 
 
-def _band(level: Any) -> tuple[float, float] | None:
+def band(level: Any) -> tuple[float, float] | None:
     """Return both ends of a band, infinite for an open end, or None if the text is not a band."""
     if isinstance(level, pd.Interval):
         return float(level.left), float(level.right)

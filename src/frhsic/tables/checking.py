@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.tables.attributes import attribute
+from frhsic.tables.attributes import attribute, band
+from frhsic.tables.cells import (
+    FEW_WORDS,
+    SPREADSHEET_DATE,
+    readable_numbers,
+    spreadsheet_problems,
+    text_problems,
+)
+from frhsic.tables.codes import clipped_problems, missing_option, number_problems, reads_missing
 from frhsic.tables.columns import (
     check_distinct,
     examples,
@@ -26,34 +34,32 @@ from frhsic.tables.columns import (
     to_pandas,
     unify_spelling,
 )
-from frhsic.tables.leaks import LEAST_IN_CLASS
-from frhsic.tables.problems import (
-    ALIKE,
-    FEW_WORDS,
-    LEAST_SUSPECTED_ROWS,
-    Problem,
-    class_problems,
-    clipped_problems,
+from frhsic.tables.features import (
     feature_problems,
+    many_levels_problems,
+    row_weight_problems,
+    strong_features,
+    weight_problems,
+)
+from frhsic.tables.identifiers import (
+    ALIKE,
     identifier_problem,
     identifiers,
-    label_problems,
-    many_levels_problems,
-    number_problems,
-    option_text,
     panel_problems,
-    readable_numbers,
     repeated_problem,
-    strong_features,
-    text_problems,
-    weight_problems,
-    words_as_missing,
 )
+from frhsic.tables.leaks import LEAST_IN_CLASS
+from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
 from frhsic.tables.schema import DATE, ColumnType, Schema, date_formats
-from frhsic.tables.targets import merge_labels, rarest_label, read_target
+from frhsic.tables.targets import (
+    class_problems,
+    label_problems,
+    merge_labels,
+    number_target_problems,
+    rarest_label,
+    read_target,
+)
 
-# A target with at most this many distinct whole numbers may have been meant as classes.
-FEW_NUMBERS = 10
 # Standard errors between the targets of rows with and without an attribute.
 LACKING_ERRORS = 4
 
@@ -209,7 +215,7 @@ class TableCheck:
                     f"{words} is not numeric: {examples(wrong)}. Write its values as numbers (two"
                     " groups as 0 and 1, ordered levels as their rank, bands as 30-39)."
                 )
-                option = words_as_missing(name, wrong)
+                option = missing_option(name, wrong.str.strip().unique().tolist())
                 rows = len(wrong)
                 self.problems.append(Problem("attribute", text, (name,), rows, "error", option))
                 numbers = mask_codes(numbers, self.schema.missing.get(name, ()))
@@ -238,8 +244,8 @@ class TableCheck:
         return pd.DataFrame(attributes, self.table.index)
 
     def _numbers_among_words(self, name: str) -> pd.Series[Any] | None:
-        """Return the numbers of an attribute that are kept from being numbers by a few words, NaN
-        in place of these; else None.
+        """Return the numbers of an attribute that few words, words for missing values, or dates
+        keep from being numbers or bands, NaN in place of these; else None.
         """
         if not is_text(self.table[name]):
             return None
@@ -247,8 +253,17 @@ class TableCheck:
             attribute(self.table[name], name)
             return None
         numbers = readable_numbers(self.cells[name], self.decimal or ".").rename(name)
-        few = 0 < numbers.isna().sum() <= FEW_WORDS * len(numbers)
-        return numbers if few else None
+        bare = self.cells[name][numbers.index].str.strip()
+        wrong = numbers.isna() & bare.map(band).isna()
+        if not 0 < wrong.sum() < len(wrong):
+            return None
+        odd = bare[wrong & ~bare.map(reads_missing) & ~bare.str.fullmatch(SPREADSHEET_DATE)]
+        if len(odd) > FEW_WORDS * len(numbers):
+            return None
+        self.problems += spreadsheet_problems(bare)
+        if (numbers.isna() & ~wrong).any():
+            numbers[~wrong], _ = attribute(bare[~wrong], name)
+        return numbers
 
     def find_target(
         self, name: str, positive: object = None
@@ -256,9 +271,17 @@ class TableCheck:
         """Return the codes and classes of a target, or None if it cannot be used."""
         if name not in self.table:
             return None
-        self.problems += text_problems(self.cells, self.schema.select([name]), self.decimal)
         column = self.table[name]
         present = column.notna()
+        for problem in text_problems(self.cells, self.schema.select([name]), self.decimal):
+            rest = mask_codes(column, problem.values).dropna()
+            if problem.kind == "ranges" or rest.nunique() < 2:
+                continue
+            if problem.values and positive is None and rest.nunique() == 2 and _is_unclear(rest):
+                option = option_text("positive", rest.value_counts().index[-1])
+                text = f"{problem.text} Two labels are left, of which one counts as 1."
+                problem = replace(problem, text=text, option=f"{problem.option} {option}")
+            self.problems.append(problem)
         rarest = rarest_label(column[present]) if positive is None and is_text(column) else None
         option = "" if rarest is None else option_text("positive", rarest)
         with self.errors("target", name, option):
@@ -268,7 +291,7 @@ class TableCheck:
             if is_text(column):
                 self.problems += label_problems(merge_labels(column[present])[0])
             if classes is None:
-                self.problems += [*number_problems(column), *_number_target(column)]
+                self.problems += [*number_problems(column), *number_target_problems(column)]
             else:
                 self.problems += class_problems(codes, classes, name)
             return codes, classes
@@ -345,6 +368,8 @@ class TableCheck:
         outcome = self.find_target(roles.target, roles.positive) if roles.target else None
         codes, classes = (None, None) if outcome is None else outcome
         kept = self.find_features(names, roles.features or ())
+        if roles.weights in self.table:
+            self.problems += row_weight_problems(self.table[roles.weights])
         repeated = any(problem.kind == "repeated identifier" for problem in self.problems)
         if roles.groups is None and not repeated:
             others = [name for name in kept if name not in (roles.features or ())]
@@ -475,6 +500,15 @@ def check(
     return tuple(found.sorted_problems)
 
 
+def _is_unclear(labels: pd.Series[Any]) -> bool:
+    """Return whether a target cannot be read without the label that counts as 1."""
+    try:
+        read_target(labels)
+    except ValueError:
+        return True
+    return False
+
+
 def _unreadable(cells: pd.Series[Any], error: Exception, date_format: str) -> Problem:
     """Return a problem for a column that cannot be read, with the option that parses its dates if
     one of the usual formats fits all of them; if several do, the day is before the month.
@@ -498,21 +532,6 @@ def _unreadable(cells: pd.Series[Any], error: Exception, date_format: str) -> Pr
                 " Write them alike, or drop the column."
             )
     return Problem("unreadable", text, (name,), None, "error")
-
-
-def _number_target(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield problems of a target that is predicted as a number."""
-    name = str(column.name)
-    if identifiers(column.to_frame()):
-        text = f"The target {name!r} seems to identify rows. Is it really the column to predict?"
-        yield Problem("target", text, (name,))
-    values = np.unique(column.dropna().to_numpy(dtype=np.float64))
-    if len(values) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
-        text = (
-            f"The target {name!r} has {len(values)} different values and is predicted as a number;"
-            " to predict one value against all others, pass it with --positive."
-        )
-        yield Problem("target", text, (name,))
 
 
 def check_varies(s: pd.DataFrame, where: str) -> None:

@@ -74,18 +74,22 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
     """
     rest = {}
     for name, values in columns.items():
-        if classes:
-            text = _predicts_class(name, values, y.astype(np.int64), classes)
-        else:
-            text = _predicts_number(name, values, y)
+        text = ""
+        if explained_share(values, y, classes) >= NEARLY_ALL:
+            text = _alone(name)
+        elif classes == 2:
+            text = _one_sided(name, values, y.astype(np.int64))
         if text:
             yield Leak((name,), text)
-        elif values.dtype != object:
+        else:
             rest[name] = values
     # of numbers that are mostly alike, a few rows decide
     enough = classes == 2 if classes else len(np.unique(y)) >= LEAST_OF_VALUE
-    if enough and 1 < len(rest) <= MOST_PAIRED:
-        yield from _find_pair(rest, y, classes)
+    pair = clearest_pair(rest, y, classes, PAIR_EXPLAINS) if enough else None
+    if pair is not None:
+        *names, phrase = pair
+        listed = " and ".join(repr(name) for name in columns if name in names)
+        yield Leak(tuple(names), f"{listed} together give the target away: {phrase}")
 
 
 def rank_correlation(values: np.ndarray, other: np.ndarray, least_rows: int) -> float:
@@ -99,18 +103,6 @@ def rank_correlation(values: np.ndarray, other: np.ndarray, least_rows: int) -> 
 
 def _alone(name: str) -> str:
     return f"{name!r} alone predicts the target almost perfectly"
-
-
-def repeating_pair(columns: dict[str, np.ndarray], s: np.ndarray) -> tuple[str, str, str] | None:
-    """Return two numbers that an attribute follows from, the one to drop first, and how: their
-    difference, sum, product or ratio explains 98 % of its variance, and neither alone nearly so
-    much.
-    """
-    numeric = {name: values for name, values in columns.items() if values.dtype != object}
-    if not 1 < len(numeric) <= MOST_PAIRED:
-        return None
-    pair = _clearest_pair(numeric, s, 0, PAIR_REPEATS)
-    return None if pair is None else (*pair[0], pair[1])
 
 
 def is_banded(values: np.ndarray, s: np.ndarray) -> bool:
@@ -137,9 +129,7 @@ def explained_share(values: np.ndarray, y: np.ndarray, classes: int) -> float:
     if not classes:
         return _share_of_variance(values, y)
     codes = y.astype(np.int64)
-    places, known = pd.factorize(values, sort=True)
-    counts = np.bincount((places + 1) * classes + codes, minlength=(len(known) + 1) * classes)
-    counts = counts.reshape(-1, classes)
+    counts, _ = _count_classes(values, codes, classes)
     sizes = counts.sum(axis=0)
     wrong = len(codes) - int(sizes.max())
     if wrong < LEAST_IN_CLASS:
@@ -155,6 +145,16 @@ def explained_share(values: np.ndarray, y: np.ndarray, classes: int) -> float:
     return 1 - errors / wrong
 
 
+def _count_classes(
+    values: np.ndarray, codes: np.ndarray, classes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of each class without a value, and with each value, and these values."""
+    places, known = pd.factorize(values, sort=True)
+    cells = (places + 1) * classes + codes
+    counts = np.bincount(cells, minlength=(len(known) + 1) * classes)
+    return counts.reshape(-1, classes), known
+
+
 def _share_of_variance(values: np.ndarray, y: np.ndarray) -> float:
     """Return the squared rank correlation of a number with y, or the share of the variance of y
     that is between the levels of text.
@@ -166,23 +166,11 @@ def _share_of_variance(values: np.ndarray, y: np.ndarray) -> float:
     return 1 - float(np.square(y - means[levels]).mean() / y.var())
 
 
-def _predicts_number(name: str, values: np.ndarray, y: np.ndarray) -> str:
-    return _alone(name) if _share_of_variance(values, y) >= NEARLY_ALL else ""
-
-
-def _predicts_class(name: str, values: np.ndarray, codes: np.ndarray, classes: int) -> str:
-    places, known = pd.factorize(values, sort=True)
-    cells = (places + 1) * classes + codes  # without a value: the first row of the table
-    counts = np.bincount(cells, minlength=(len(known) + 1) * classes).reshape(-1, classes)
+def _one_sided(name: str, values: np.ndarray, codes: np.ndarray) -> str:
+    """Return how a column separates two classes on one side of a split; empty if it does not."""
+    counts, known = _count_classes(values, codes, 2)
     sizes = counts.sum(axis=0)
-    wrong = len(codes) - sizes.max()  # errors of the constant prediction
-    if wrong < LEAST_IN_CLASS:
-        return ""
-    if len(counts) <= min(MOST_ENCODED_LEVELS, len(codes) / LEAST_IN_CLASS):
-        errors = len(codes) - counts.max(axis=1).sum()
-        if errors <= (1 - NEARLY_ALL) * wrong:
-            return _alone(name)
-    if classes > 2:
+    if sizes.min() < LEAST_IN_CLASS:
         return ""
     of_known = counts[1:].sum(axis=0)  # shares among rows with a value, where these are enough
     shares = counts / np.where(of_known.min() < LEAST_IN_CLASS, np.inf, of_known)
@@ -232,21 +220,16 @@ def _shares_phrase(shares: np.ndarray) -> str:
     return f"in {most} of the rows of one class and in {least} of the other"
 
 
-def _find_pair(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterator[Leak]:
-    """Yield the two numbers that settle the target most clearly, first the one to drop."""
-    pair = _clearest_pair(columns, y, classes, PAIR_EXPLAINS)
-    if pair is not None:
-        names, phrase = pair
-        listed = " and ".join(repr(name) for name in columns if name in names)
-        yield Leak(names, f"{listed} together give the target away: {phrase}")
-
-
-def _clearest_pair(
+def clearest_pair(
     columns: dict[str, np.ndarray], y: np.ndarray, classes: int, least: float
-) -> tuple[tuple[str, str], str] | None:
+) -> tuple[str, str, str] | None:
     """Return the two numbers that settle y most clearly, first the one that does more alone, and
-    how; of a number, they explain at least a share `least` of its variance.
+    how; of a number, together they explain a share `least` of its variance, and neither alone
+    nearly so much.
     """
+    names = [name for name, values in columns.items() if values.dtype != object]
+    if not 1 < len(names) <= MOST_PAIRED:
+        return None
     sides = [y == label for label in range(classes)] or [~np.isnan(y)]
     rows = np.concatenate(
         [
@@ -254,41 +237,68 @@ def _clearest_pair(
             for own in map(np.flatnonzero, sides)
         ]
     )
-    values = np.column_stack([*columns.values()])[rows]
+    values = np.column_stack([columns[name] for name in names])[rows]
     y = y[rows]
+    first, second = np.triu_indices(len(names), 1)
+    pairs = values[:, first], values[:, second]
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of pairs without rows
         alone = _squared_correlations(values, y)
-        candidates = [
-            (round(clearness, 6), i, i + 1 + place, phrase)
-            for i in range(len(columns) - 1)
-            for clearness, place, phrase in (
-                _settled_classes(values[:, [i]], values[:, i + 1 :], y)
-                if classes
-                else _settled_numbers(values[:, [i]], values[:, i + 1 :], y, least)
-            )
-        ]
+        if classes:
+            candidates = [*_settled_classes(*pairs, y)]
+        else:
+            better = np.maximum(alone[first], alone[second])
+            candidates = [*_settled_numbers(*pairs, y, better, least)]
     if not candidates:
         return None
-    _, i, j, phrase = max(candidates, key=lambda candidate: candidate[0])
-    names = [*columns]
-    return ((names[i], names[j]) if alone[i] >= alone[j] else (names[j], names[i])), phrase
+    _, place, phrase = max(candidates, key=lambda candidate: candidate[0])
+    pair = first[place], second[place]
+    one, other = sorted(pair, key=lambda column: -alone[column])
+    return names[one], names[other], phrase
 
 
 def _settled_numbers(
-    one: np.ndarray, others: np.ndarray, y: np.ndarray, least: float
+    one: np.ndarray, other: np.ndarray, y: np.ndarray, alone: np.ndarray, least: float
 ) -> Iterator[tuple[float, int, str]]:
-    """Yield the share of a number's variance that a column and one of some others explain together,
-    if this is nearly all of it and much more than either explains alone, with the index of the
-    other.
+    """Yield the largest share of a number's variance that each combination of two columns explains,
+    if this is nearly all of it and much more than either explains `alone`, with the pair.
     """
-    alone = np.maximum(_squared_correlations(one, y), _squared_correlations(others, y))
     for name, operation in OPERATIONS.items():
-        explained = _squared_correlations(operation(one, others), y)
+        explained = _squared_correlations(operation(one, other), y)
         enough = (explained >= least) & (1 - explained <= LEAST_LEFT * (1 - alone))
         place = int(np.argmax(np.where(enough, explained, 0.0)))
         if enough[place]:
             share = percent(round(float(explained[place]), 4))
             yield float(explained[place]), place, f"their {name} explains {share} of its variance"
+
+
+def _settled_classes(
+    one: np.ndarray, other: np.ndarray, y: np.ndarray
+) -> Iterator[tuple[float, int, str]]:
+    """Yield the largest difference between two classes in the share of rows in which the first of
+    two columns is larger, or a combination of both is constant, with the pair.
+    """
+    known = ~np.isnan(one + other)
+    counts = np.array([known[y == label].sum(axis=0) for label in (0, 1)])
+    for phrase, mask in _pair_masks(one, other, y):
+        shares = np.array([mask[y == label].sum(axis=0) for label in (0, 1)]) / counts
+        shares = np.where(counts.min(axis=0) >= LEAST_IN_CLASS, shares, 0.0).T
+        place = _clearest_split(shares)
+        if place is not None:
+            text = f"{phrase} {_shares_phrase(shares[place])}"
+            yield round(float(np.ptp(shares[place])), 6), place, text
+
+
+def _pair_masks(
+    one: np.ndarray, other: np.ndarray, y: np.ndarray
+) -> Iterator[tuple[str, np.ndarray]]:
+    yield "the first is larger", one > other
+    for name, operation in OPERATIONS.items():
+        results = operation(one, other)
+        for label in (0, 1):
+            own = results[y == label]  # of a constant, a few rows have the median
+            distances = np.abs(results - np.nanmedian(own[:: len(own) // 15 + 1], axis=0))
+            near = distances <= WRITTEN_DIGITS * np.nanmean(distances, axis=0)
+            yield f"their {name} is the same", near
 
 
 def _squared_correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -304,30 +314,3 @@ def _squared_correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
     squares: np.ndarray = (x * z).sum(axis=0) ** 2 / ((x**2).sum(axis=0) * (z**2).sum(axis=0))
     squares[(rows < LEAST_OF_VALUE) | np.isnan(squares)] = 0.0
     return squares
-
-
-def _settled_classes(
-    one: np.ndarray, others: np.ndarray, y: np.ndarray
-) -> Iterator[tuple[float, int, str]]:
-    """For a column and each of some others, yield the difference between two classes in the share
-    of rows in which a combination of both is constant, or the column is larger, with the index of
-    the other.
-    """
-    sides = [y == label for label in (0, 1)]
-    known = ~np.isnan(one + others)
-    counts = np.array([(known & side[:, None]).sum(axis=0) for side in sides])
-    masks = {("the first is larger", 0): one > others}
-    for name, operation in OPERATIONS.items():
-        results = operation(one, others)
-        for label, side in enumerate(sides):
-            own = results[side]  # of a constant, a few rows have the median
-            distances = np.abs(results - np.nanmedian(own[:: len(own) // 15 + 1], axis=0))
-            near = distances <= WRITTEN_DIGITS * np.nanmean(distances, axis=0)
-            masks[f"their {name} is the same", label] = near
-    for (phrase, _), mask in masks.items():
-        shares = np.array([mask[side].sum(axis=0) for side in sides]) / counts
-        shares = np.where(counts.min(axis=0) >= LEAST_IN_CLASS, shares, 0.0).T
-        place = _clearest_split(shares)
-        if place is not None:
-            text = f"{phrase} {_shares_phrase(shares[place])}"
-            yield float(np.ptp(shares[place])), place, text

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from frhsic.formatting import did_you_mean, format_count
+from frhsic.tables.codes import CLEAR_CODE, code_problem
 from frhsic.tables.columns import (
+    MOST_ENCODED_LEVELS,
     column_kind,
     distinct_values,
     fold_text,
@@ -18,12 +21,22 @@ from frhsic.tables.columns import (
     quote_names,
     unify_spelling,
 )
+from frhsic.tables.identifiers import identifiers
+from frhsic.tables.problems import Problem
 
 # Affirmative and negative answers.
 YES = {"yes", "y", "true", "t", "1", "1.0", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "sim"}
 NO = {"no", "n", "false", "f", "0", "0.0", "nein", "falsch", "non", "faux", "não"}
 # Largest number of classes of a target of text or whole numbers.
 MOST_CLASSES = 20
+# Rows of the rarer class below which its scarcity is a problem of its own.
+FEW_IN_CLASS = 50
+# Letters of a label that may be short for another one.
+LEAST_LETTERS = 3
+# A target with at most this many distinct whole numbers may have been meant as classes.
+FEW_NUMBERS = 10
+# Codes for a missing answer beside 0 and 1, or 1 and 2.
+CODES_OF_ANSWERS = ("-1", "7", "8", "9")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
@@ -212,3 +225,66 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
         text = column.astype(str).str.strip().str.casefold()
         values = (text == fold_text(positive)).to_numpy(dtype=np.float64)
     return np.where(column.isna().to_numpy(), np.nan, values)
+
+
+def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterator[Problem]:
+    """Yield classes with few rows."""
+    for label, rows in zip(classes, np.bincount(codes.astype(int), minlength=len(classes))):
+        if rows < FEW_IN_CLASS:
+            yield Problem(
+                "few rows",
+                f"Only {format_count(rows, 'row')} of {name!r} {'has' if rows == 1 else 'have'}"
+                f" {level_text(label)!r}, so intervals will be wide.",
+                (name,),
+                int(rows),
+            )
+
+
+def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield labels that may be abbreviations of another one.
+
+    Examples
+    --------
+    >>> labels = pd.Series(["Approved", "Denied", "Appr."], name="loan")
+    >>> [problem.text for problem in label_problems(labels)]
+    ["'Appr.' may be an abbreviation of 'Approved' in 'loan', but counts as a separate label. ..."]
+    """
+    labels = column.astype(str).unique().tolist()
+    if len(labels) > MOST_ENCODED_LEVELS:
+        return
+    name = str(column.name)
+    for label in labels:
+        start = fold_text(label).removesuffix(".")
+        longer = [
+            other
+            for other in labels
+            if other != label and " " not in other and fold_text(other).startswith(start)
+        ]
+        if longer and len(start) >= LEAST_LETTERS:
+            yield Problem(
+                "labels",
+                f"{label!r} may be an abbreviation of {longer[0]!r} in {name!r}, but counts as a"
+                " separate label. If it is, spell both alike.",
+                (name,),
+                int((column.astype(str) == label).sum()),
+            )
+
+
+def number_target_problems(column: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield problems of a target that is predicted as a number."""
+    name = str(column.name)
+    if identifiers(column.to_frame()):
+        text = f"The target {name!r} seems to identify rows. Is it really the column to predict?"
+        yield Problem("target", text, (name,))
+    values = np.unique(column.dropna().to_numpy(dtype=np.float64))
+    texts = [text for text in map(level_text, values.tolist()) if not CLEAR_CODE.fullmatch(text)]
+    labels = [text for text in texts if text not in CODES_OF_ANSWERS]
+    codes = [text for text in texts if text in CODES_OF_ANSWERS]
+    if codes and labels in (["0", "1"], ["1", "2"]):
+        yield code_problem(name, codes, int(column.isin([*map(float, codes)]).sum()))
+    elif 2 < len(texts) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
+        text = (
+            f"The target {name!r} has {len(values)} different values and is predicted as a number;"
+            " to predict one value against all others, pass it with --positive."
+        )
+        yield Problem("target", text, (name,))

@@ -1,0 +1,186 @@
+"""Columns of text: words for missing values, amounts, and cells that keep a column from being
+numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from frhsic.tables.attributes import band
+from frhsic.tables.codes import (
+    CLEAR_CODE,
+    code_problem,
+    missing_option,
+    number_problems,
+    plain_number,
+    reads_missing,
+)
+from frhsic.tables.columns import (
+    examples,
+    fold_text,
+    is_text,
+    quote_names,
+    row_number,
+    unify_spelling,
+)
+from frhsic.tables.problems import Problem, option_text
+from frhsic.tables.schema import NUMBER_MARKS, ColumnType, Schema, parse_numbers, plain_digits
+
+# Share of a column's cells that may be no numbers if it seems to have been meant as numbers.
+FEW_WORDS = 0.1
+# Cells that look like numbers, and the share of them above which a column of text is remarked on.
+LIKE_NUMBER = r"[-+]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?"
+MOST_ALIKE = 0.5
+# What a spreadsheet makes of a range such as 10-24 or 1-9.
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+SPREADSHEET_DATE = f"[0-9]{{1,2}}-({'|'.join(MONTHS)})|({'|'.join(MONTHS)})-[0-9]{{2}}"
+# Levels that are numbers or ranges, and their share of all, from which on a column of text is
+# remarked on.
+LEAST_RANGES = 2
+MOST_OTHER = 0.75
+
+
+def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> Iterator[Problem]:
+    """Yield columns of text with spellings that are merged, words for missing values, and cells
+    that prevent the column from being read as numbers; `decimal` is None for a table with typed
+    columns.
+    """
+    words: dict[str, Counter[str]] = {}
+    for column in schema.columns:
+        name = column.name
+        present = cells[name].dropna()
+        if not is_text(present) or present.empty:
+            continue
+        if column.grouped:
+            yield _amounts_problem(present, column, decimal or ".")
+        if column.kind not in ("text", "identifier"):
+            continue
+        if column.kind == "text":
+            bare = present.str.strip()
+            _, notes = unify_spelling(bare)
+            for note in notes:
+                yield Problem("spelling", note, (name,), certainty="certain")
+            yield from spreadsheet_problems(bare)
+            for level, rows in bare.value_counts().items():
+                if reads_missing(level):
+                    words.setdefault(fold_text(level), Counter())[name] += rows
+            codes = [level for level in column.levels if CLEAR_CODE.fullmatch(str(level))]
+            if codes and not any(
+                str(level)[-1:].isdigit() for level in {*column.levels} - {*codes}
+            ):
+                yield code_problem(name, codes, int(present.isin(codes).sum()))
+        nearly = [*_nearly_numbers(present, decimal)] if decimal is not None else []
+        yield from nearly or _range_problems(column)
+    for word, counts in words.items():
+        yield Problem(
+            "missing code",
+            f"{word!r} is a value of {quote_names([*counts])}. If it means missing, treat it as"
+            " missing.",
+            tuple(counts),
+            counts.total(),
+            option=" ".join(missing_option(name, [word]) for name in counts),
+            values=(word,),
+        )
+
+
+def spreadsheet_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield a question about cells that were ranges before a spreadsheet took them for dates."""
+    dates = cells[cells.str.fullmatch(SPREADSHEET_DATE)]
+    if not 0 < len(dates) < len(cells):
+        return
+    name = str(cells.name)
+    shown = dates.unique().tolist()
+    parts = shown[0].split("-")
+    ends = sorted(MONTHS.index(part) + 1 if part in MONTHS else int(part) for part in parts)
+    yield Problem(
+        "spreadsheet dates",
+        f"{quote_names(shown[:3])} in {name!r}, first in row {row_number(dates, 0):,}, may"
+        f" be ranges such as {ends[0]}-{ends[1]} that a spreadsheet took for dates. Correct the"
+        " file, or treat them as missing; otherwise they do not count as these ranges.",
+        (name,),
+        len(dates),
+        "possible",
+        missing_option(name, shown),
+    )
+
+
+def _range_problems(column: ColumnType) -> Iterator[Problem]:
+    """Yield a note on text of which some levels are numbers or ranges, since it has no order."""
+    ranges = [level for level in column.levels if band(level)]
+    others = [level for level in column.levels if level not in ranges]
+    if len(ranges) < LEAST_RANGES or len(others) > MOST_OTHER * len(column.levels):
+        return
+    mixed = f", others are not ({quote_names(others[:2])})" if others else ""
+    yield Problem(
+        "ranges",
+        f"{column.name!r} is read as text, in which each value is a level without an order: some"
+        f" values are numbers, codes or ranges ({quote_names(ranges[:3])}){mixed}. To use their"
+        " order, write them as numbers.",
+        (column.name,),
+        certainty="possible",
+    )
+
+
+def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) -> Problem:
+    """Return a note on how amounts of money and similar text are parsed."""
+    bare = cells.str.strip()
+    bare = bare[~bare.isin(NUMBER_MARKS)]
+    plain = bare[plain_digits(bare, decimal)[0] != bare]
+    commas = plain.str.contains(r",[0-9]{1,2}(?![0-9])")
+    shown = pd.concat([plain[commas].iloc[:1], plain[~commas].iloc[:1]])
+    listed = " and ".join(
+        f"{cell!r} as {plain_number(float(number))}"
+        for cell, number in zip(shown, column(shown, decimal))
+    )
+    return Problem(
+        "amounts",
+        f"{column.name!r} is read as numbers: {listed}.",
+        (column.name,),
+        len(plain),
+        "certain",
+    )
+
+
+def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
+    """Yield a problem if a few cells, or their format, prevent a column from being read as
+    numbers.
+    """
+    name = str(cells.name)
+    numbers = readable_numbers(cells, decimal)
+    cells = cells[numbers.index]
+    bare = cells.str.strip()
+    wrong = numbers.isna()
+    alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
+    if 0 < wrong.mean() <= FEW_WORDS:
+        yield Problem(
+            "text in numbers",
+            f"{name!r} is read as text, since some cells are not numbers:"
+            f" {examples(cells[wrong])}. To read it as numbers, treat them as missing.",
+            (name,),
+            int(wrong.sum()),
+            option=missing_option(name, bare[wrong].unique().tolist()) or option_text("drop", name),
+        )
+        yield from number_problems(numbers)
+    elif alike.mean() > MOST_ALIKE:
+        yield Problem(
+            "text in numbers",
+            f"{name!r} is read as text, though most cells look like numbers:"
+            f" {examples(cells[alike])}. To read it as numbers, write them as 1234{decimal}5.",
+            (name,),
+            int(alike.sum()),
+            "possible",
+            option_text("drop", name),
+        )
+
+
+def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+    """Convert text cells to numbers, ignoring marks of missing values; NaN where they cannot be
+    read.
+    """
+    bare = cells.dropna().str.strip()
+    bare = bare[~bare.isin(NUMBER_MARKS)]
+    return parse_numbers(*plain_digits(bare, decimal))

@@ -1,0 +1,222 @@
+"""Numbers that stand for something else: codes for missing values, outliers, and numbers too large
+to use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from frhsic.tables.columns import LARGEST_FEATURE, examples, fold_text, level_text, row_number
+from frhsic.tables.problems import Problem, option_text
+
+# Numbers that people write for a missing value, and words.
+MISSING_NUMBERS = re.compile(r"-?(9+|8+|7+)|-1|-2|0")
+MISSING_WORDS = {
+    "unknown",
+    "missing",
+    "not known",
+    "not stated",
+    "not available",
+    "no answer",
+    "refused",
+    "invalid",
+    "undetermined",
+    "not applicable",
+    "not answered",
+    "no response",
+    "prefer not to say",
+    "don't know",
+    "unbekannt",
+    "ungültig",
+    "k.a.",
+    "keine angabe",
+    "weiß nicht",
+}
+# Columns of ages of people, the oldest age, and the share of the rows beyond it from which on it is
+# another age, such as that of a house or in months.
+NAMED_AGE = re.compile(
+    r"(.*[^a-zA-Z])?(?i:ages?|alter|edad|âge|idade|leeftijd)([^a-zA-Z].*)?|.*[a-z]Age([^a-z].*)?"
+)
+OLDEST = 120
+MOST_IMPOSSIBLE = 0.1
+MOST_LISTED = 50
+# Different values of a column of numbers from which on codes and outliers are looked for; the
+# nearest of the others that a code is compared with; how many times as far from them it lies as
+# they from each other, and an outlier from the median as the next value.
+LEAST_VALUES = 10
+NEIGHBOURS = 11
+FAR_CODE = 3
+FAR_OUTLIER = 10
+LEAST_CODED_ROWS = 3
+# Codes that are no rank or count: looked for among few numbers, and among words.
+CLEAR_CODE = re.compile(r"-(9+|8+|7+)|99+|88+|77+")
+MOST_CODES = 3
+MOST_ZEROS = 0.1
+# Share of the median at which the other values begin, where 0 may be a code.
+LEAST_START = 0.2
+
+
+def reads_missing(level: object) -> bool:
+    """Return whether a level reads like a code for a missing value.
+
+    Examples
+    --------
+    >>> (
+    ...     reads_missing("Unknown/Refused"),
+    ...     reads_missing("(invalid)"),
+    ...     reads_missing("unknown soldier"),
+    ... )
+    (True, True, False)
+    """
+    parts = re.split("/| or ", fold_text(level).strip("()[]<>*?"))
+    return all(part.strip() in MISSING_WORDS for part in parts)
+
+
+def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield values of a column of numbers that lie far from all others, as codes for missing values
+    if they repeat, else as outliers; and other numbers that are no ages in a column of ages.
+
+    A code is at an end, occurs in at least three rows, and is three times as far from the next
+    value as the values there are from each other; it also looks like a code (-9, 99, -1, 0), or is
+    further away than the whole range of the others. An outlier is ten times as far from the median
+    as the next value.
+    """
+    far = [*_far_problems(column)]
+    yield from far
+    name = str(column.name)
+    odd = column[(column < 0) | (column > OLDEST)]
+    if NAMED_AGE.fullmatch(name) and 0 < len(odd) <= MOST_IMPOSSIBLE * column.count():
+        known = {value for problem in far for value in problem.values}
+        odd = odd[~odd.astype(float).map(level_text).isin(known)]
+        if len(odd):
+            values = odd.unique().tolist()
+            codes = tuple(map(level_text, map(float, values)))
+            verb = "is no age of a person" if len(codes) == 1 else "are no ages of people"
+            yield Problem(
+                "impossible age",
+                f"{', '.join(map(plain_number, values[:3]))}{', ...' if len(values) > 3 else ''} in"
+                f" {name!r} {verb}, first in row {row_number(odd, 0):,}. Correct it, or treat it as"
+                " missing.",
+                (name,),
+                len(odd),
+                option=missing_option(name, codes),
+                values=codes,
+            )
+
+
+def missing_option(name: str, words: Sequence[str]) -> str:
+    """Return the option that treats some cells of a column as missing; empty if they are too many,
+    or cannot be written so.
+    """
+    if len(words) > MOST_LISTED or any(sign in word for word in words for sign in ",="):
+        return ""
+    return option_text("missing", f"{name}={','.join(words)}")
+
+
+def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
+    name = str(column.name)
+    present = column.dropna()
+    values, counts = np.unique(present.to_numpy(dtype=np.float64), return_counts=True)
+    if len(values) <= LEAST_VALUES:
+        yield from _codes_among_few(name, values, counts)
+        return
+    middle = float(np.median(present))
+    for sign in (1, -1):
+        ends, rows = (values, counts) if sign == 1 else (-values[::-1], counts[::-1])
+        number = _far_values(ends, rows, sign * middle, sign)
+        if not number:
+            continue
+        far = sign * ends[:number]
+        shown = ", ".join(map(plain_number, far))
+        total = int(rows[:number].sum())
+        times = "once" if total == 1 else f"{total:,} times"
+        occurs = f"{shown} {'occurs' if number == 1 else 'occur'} {times} in {name!r}"
+        next_value = plain_number(sign * ends[number])
+        kind = "missing code"
+        text = f"{occurs} (next value: {next_value}). If it means missing, treat it as missing."
+        if (rows[:number] < LEAST_CODED_ROWS).any():
+            kind = "outlier"
+            first = row_number(present[present.isin(far)], 0)
+            text = (
+                f"{occurs}, first in row {first:,}, far from the next value, {next_value}. If it is"
+                " a mistake, correct it or treat it as missing."
+            )
+        codes = tuple(level_text(float(value)) for value in far)
+        yield Problem(kind, text, (name,), total, option=missing_option(name, codes), values=codes)
+
+
+def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Iterator[Problem]:
+    """Yield codes for missing values in columns with few distinct numbers, such as 99 next to 1 to
+    5.
+    """
+    texts = list(map(level_text, values.tolist()))
+    codes = [text for text in texts if CLEAR_CODE.fullmatch(text)]
+    rest = [value for value, text in zip(values, texts) if text not in codes]
+    far = [
+        code
+        for code in codes
+        if rest and (float(code) < 0 <= rest[0] or float(code) > 5 * rest[-1])
+    ]
+    if far and len(rest) > 1:
+        yield code_problem(name, far, int(counts[[text in far for text in texts]].sum()))
+
+
+def code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
+    """Return a problem for codes without a neighbouring value to name."""
+    shown = ", ".join(code.replace("-", "−") for code in codes)
+    return Problem(
+        "missing code",
+        f"{shown} {'occurs' if len(codes) == 1 else 'occur'} {rows:,} times in {name!r}. If it"
+        " means missing, treat it as missing.",
+        (name,),
+        rows,
+        option=missing_option(name, codes),
+        values=tuple(codes),
+    )
+
+
+def plain_number(value: float) -> str:
+    return f"{value:,.10g}".replace("-", "−")
+
+
+def _far_values(values: np.ndarray, rows: np.ndarray, middle: float, sign: int) -> int:
+    """Return how many of the smallest values are codes or outliers; `sign` is -1 if the values were
+    negated.
+    """
+    for number in range(1, MOST_CODES + 1):
+        head = values[:number]
+        rest = values[number:]
+        share = rows[:number].sum() / rows.sum()
+        gap = rest[0] - head[-1]
+        named = all(MISSING_NUMBERS.fullmatch(level_text(sign * value)) for value in head.tolist())
+        nearby = np.diff(rest[:NEIGHBOURS]).max()
+        apart = gap >= FAR_CODE * nearby and (named or gap >= np.ptp(rest))
+        negative = named and sign == 1 and head[-1] < 0 <= rest[0]
+        if (rows[:number] >= LEAST_CODED_ROWS).all():
+            # many columns are zero in most rows, and amounts begin near zero
+            usual = 0 in head and (share > MOST_ZEROS or abs(rest[0]) < LEAST_START * abs(middle))
+            if (apart or negative) and not usual:
+                return number
+        elif middle > rest[0] and middle - head[-1] >= FAR_OUTLIER * (middle - rest[0]):
+            return number
+    return 0
+
+
+def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
+    """Yield columns of numbers that are too large to be used unchanged."""
+    for name, column in features.select_dtypes("number").items():
+        large = column.abs() > LARGEST_FEATURE
+        if large.any():
+            yield Problem(
+                "too large",
+                f"{str(name)!r} has numbers beyond {LARGEST_FEATURE:g}, which are replaced by"
+                f" it: {examples(column[large])}.",
+                (str(name),),
+                int(large.sum()),
+                "certain",
+            )

@@ -1,0 +1,246 @@
+"""Columns that should not be features: copies of the target or an attribute, weights, names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from frhsic._arrays import effective_number, has_few_effective
+from frhsic.formatting import capitalize, format_count, percent
+from frhsic.tables.codes import LEAST_VALUES, number_problems
+from frhsic.tables.columns import (
+    MOST_ENCODED_LEVELS,
+    column_kind,
+    examples,
+    feature,
+    quote_names,
+    repeated_rows,
+    row_number,
+)
+from frhsic.tables.identifiers import (
+    ALIKE,
+    LEAST_COLUMNS,
+    count_repeated,
+    examined_rows,
+    identifier_problem,
+    identifiers,
+    repeated_problem,
+)
+from frhsic.tables.leaks import (
+    PAIR_REPEATS,
+    clearest_pair,
+    explained_share,
+    is_banded,
+    leaks,
+    rank_correlation,
+)
+from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
+
+# Share of the errors of a class, or of the variance of a number, that one column may explain before
+# it seems to follow from the target, and share from which on that is asked.
+MOST_EXPLAINED = 0.95
+MUCH_EXPLAINED = 0.5
+MOST_ASKED = 3
+NAMED_WEIGHT = re.compile(
+    r"(.*[^a-zA-Z])?(p|per|person|hh|household|final|fnl|samp|sample|sampling|survey)?"
+    r"(weights?|wt|wgt|gewicht)([^a-zA-Z].*)?",
+    re.IGNORECASE,
+)
+# How many times the median the largest weight of bodies is at most.
+MOST_BODIES = 20
+
+
+def feature_problems(
+    X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFrame
+) -> Iterator[Problem]:
+    """Yield problems of features.
+
+    - A column has no values at all.
+    - A column of numbers identifies rows or people by the rules of :func:`identifiers`.
+    - A column repeats a sensitive attribute if it has its name, if their rank correlation is at
+      least 0.99 in absolute value, or if its values are bands of the attribute; two columns repeat
+      it if it follows from them, as an age from two years.
+    - Columns give the target away, by the rules of :func:`~frhsic.tables.leaks.leaks`.
+    - At least 1 % of the rows, and at least ten, repeat an earlier row in all columns but
+      identifiers, and hardly any row repeats one in all columns but the target: people who occur
+      twice, rather than coarse columns.
+
+    Parameters
+    ----------
+    X, s
+        Features and sensitive attributes.
+    y, classes
+        Target: codes 0, 1, ... of `classes` classes, or numbers if `classes` is 0.
+
+    Examples
+    --------
+    >>> age = np.arange(100.0) ** 2
+    >>> X = pd.DataFrame({"x": np.sin(age), "born": 2000 - age})
+    >>> [problem.text for problem in feature_problems(X, None, 0, pd.DataFrame({"age": age}))]
+    ["'born' repeats the sensitive attribute 'age', which the prediction must not depend on; ..."]
+    """
+    rows = examined_rows(X)
+    columns = {str(name): feature(X[name].iloc[rows], str(name)) for name in X}
+    if empty := [str(name) for name in X if X[name].isna().all()]:
+        text = f"{quote_names(empty)} has no value in any row; drop it."
+        yield Problem("empty", text, tuple(empty))
+    different = ~repeated_rows(X) if X.shape[1] >= LEAST_COLUMNS else np.ones(len(X), dtype=bool)
+    for name in identifiers(X):
+        yield identifier_problem(X[name][different], left_out=False)
+    for attribute in map(str, s):
+        known = s[attribute].to_numpy()[rows]
+        yield from _attribute_problems(columns, known, attribute)
+    if y is None or len(X) < LEAST_SUSPECTED_ROWS:
+        return
+    for leak in leaks(columns, y[rows], classes):
+        dates = [name for name in leak.columns if column_kind(X[name]) == "date"]
+        late = dates if len(dates) > 1 else leak.columns[:1]  # of two dates, both came later
+        remedy = "is known only after the target, drop it"
+        if len(late) > 1:
+            remedy = "are known only after the target, drop both"
+        yield Problem(
+            "leak",
+            f"{capitalize(leak.text)}. If {' and '.join(map(repr, late))} {remedy}.",
+            leak.columns,
+            option=" ".join(option_text("drop", name) for name in late),
+        )
+    if repeated := count_repeated(X, y, s):
+        yield repeated_problem(repeated, len(X))
+
+
+def _attribute_problems(
+    columns: dict[str, np.ndarray], s: np.ndarray, attribute: str
+) -> Iterator[Problem]:
+    """Yield columns that repeat a sensitive attribute, alone or in a pair."""
+    rest = {}
+    for name, values in columns.items():
+        if name == attribute or rank_correlation(values, s, LEAST_SUSPECTED_ROWS) >= ALIKE:
+            how = f"{name!r} repeats the sensitive attribute {attribute!r}"
+        elif is_banded(values, s):
+            how = f"{name!r} has bands of the sensitive attribute {attribute!r}"
+        else:
+            rest[name] = values
+            continue
+        yield Problem(
+            "attribute repeated",
+            f"{how}, which the prediction must not depend on; drop it.",
+            (name, attribute),
+            option=option_text("drop", name),
+        )
+    pair = clearest_pair(rest, s, 0, PAIR_REPEATS)
+    if pair is not None:
+        name, other, phrase = pair
+        yield Problem(
+            "attribute repeated",
+            f"{name!r} and {other!r} together repeat the sensitive attribute {attribute!r}"
+            f" ({phrase}), which the prediction must not depend on; drop one of them.",
+            (name, other, attribute),
+            option=option_text("drop", name),
+        )
+
+
+def strong_features(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Problem]:
+    """Yield each column that removes 95 % of the errors or variance of a constant prediction, and a
+    question about the three strongest columns that remove half of it.
+    """
+    rows = examined_rows(X)
+    shares = {
+        str(name): explained_share(feature(X[name].iloc[rows], str(name)), y[rows], classes)
+        for name in X
+    }
+    what = "errors of always predicting one class" if classes else "variance of the target"
+    strong = sorted(shares, key=lambda name: -shares[name])
+    strong = [name for name in strong if shares[name] >= MUCH_EXPLAINED]
+    asked = [name for name in strong if shares[name] < MOST_EXPLAINED][:MOST_ASKED]
+    for name in strong:
+        if shares[name] >= MOST_EXPLAINED:
+            yield Problem(
+                "leak",
+                f"{name!r} alone explains {percent(round(shares[name], 3))} of the {what}. If it is"
+                " known only after the target, drop it.",
+                (name,),
+                option=option_text("drop", name),
+            )
+    if asked:
+        shown = ", ".join(f"{name!r} ({percent(round(shares[name], 2))})" for name in asked)
+        one = len(asked) == 1
+        yield Problem(
+            "strong feature",
+            f"{shown} {'explains' if one else 'each explain'} at least half of the {what}. If"
+            f" {'it' if one else 'one'} is known only after the target, drop it.",
+            tuple(asked),
+            certainty="possible",
+            option=" ".join(option_text("drop", name) for name in asked),
+        )
+
+
+def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
+    """Yield columns of numbers with names like those of row weights."""
+    for name, column in features.select_dtypes("number").items():
+        text = str(name)
+        if NAMED_WEIGHT.fullmatch(text) and column.min() >= 0 and column.nunique() > LEAST_VALUES:
+            option = option_text("row-weights", text)
+            # it may be body weight
+            body = text.casefold() == "weight" and column.min() > 0
+            body = body and column.max() <= MOST_BODIES * column.median()
+            yield Problem(
+                "weights",
+                f"{text!r} may contain row weights. If so, pass it with {option}; otherwise it is"
+                f" used as a feature. {_few_effective_sentence(column.dropna())}".strip(),
+                (text,),
+                certainty="possible" if body else "likely",
+                option=option,
+            )
+
+
+def row_weight_problems(column: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield what is wrong with the weights of rows: codes and outliers, numbers below 0, and few
+    rows that outweigh all others.
+    """
+    name = str(column.name)
+    weights = pd.to_numeric(column, errors="coerce").dropna()
+    yield from number_problems(weights)
+    if len(weights) < column.count() or (weights < 0).any():
+        text = f"weights {name!r} have to be numbers of 0 or more"
+        wrong = column[column.notna() & ~(pd.to_numeric(column, errors="coerce") >= 0)]
+        yield Problem("row weights", f"{text}: {examples(wrong)}.", (name,), len(wrong), "error")
+    elif text := _few_effective_sentence(weights):
+        yield Problem("row weights", text, (name,), len(weights))
+
+
+def _few_effective_sentence(weights: pd.Series[Any]) -> str:
+    """Return how few rows of equal weight would be as precise, if they are few; else nothing."""
+    effective = effective_number(weights.to_numpy(dtype=np.float64))
+    if not has_few_effective(len(weights), effective):
+        return ""
+    largest = int(np.argmax(weights))
+    share = percent(weights.iloc[largest] / weights.sum())
+    return (
+        f"{str(weights.name)!r} weights {len(weights):,} rows so that they are as precise as"
+        f" {format_count(effective, 'row')} of equal weight, and intervals are wide: row"
+        f" {row_number(weights, largest):,} alone has {share} of the weight."
+    )
+
+
+def many_levels_problems(features: pd.DataFrame) -> Iterator[Problem]:
+    """Yield a question about the columns of text with more levels than are told apart."""
+    counts = {
+        str(name): features[name].nunique()
+        for name in features
+        if column_kind(features[name]) == "category"
+    }
+    many = [name for name, levels in counts.items() if levels > MOST_ENCODED_LEVELS]
+    if many:
+        shown = ", ".join(f"{name!r} ({counts[name]:,})" for name in many)
+        yield Problem(
+            "many levels",
+            f"{shown} {'has' if len(many) == 1 else 'have'} more than {MOST_ENCODED_LEVELS}"
+            " different texts, of which the rare ones are merged. Drop names of people.",
+            tuple(many),
+            certainty="possible",
+            option=" ".join(option_text("drop", name) for name in many),
+        )
