@@ -515,8 +515,8 @@ def test_forty_partitions_in_another_order_give_the_model_of_one(client, calm):
 PHASES = [
     "frhsic.distributed.parts.Parts.sum",
     "frhsic.distributed.fitting._learn",
-    "frhsic.distributed.engine.ClusterRows.grams",
-    "frhsic.distributed.engine.ClusterRows.logistic_sums",
+    "frhsic.distributed.engine.ClusterRows.sums",
+    "frhsic.estimators.engine.fit_logistic",
     "frhsic.distributed.engine.ClusterRows.boostings",
     "frhsic.estimators.parity.ParityEstimator._solve",
     "frhsic.distributed.measuring.FrontierPass.frontier",
