@@ -207,8 +207,9 @@ def train(
 
     [cyan]frhsic train "part-*.parquet" -t approved -s age --scheduler tcp://10.0.0.1:8786[/cyan]
 
-    More rows than fit into memory, on a Dask cluster; --scheduler local uses the cores of this
-    machine. The report uses at most 20,000 rows.
+    More rows than fit into the memory of one machine, on a Dask cluster whose workers together hold
+    them; --scheduler local uses the cores and the memory of this machine. The report uses at most
+    20,000 rows.
 
     [bold]Exit codes[/bold]
 

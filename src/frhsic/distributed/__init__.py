@@ -1,5 +1,5 @@
-"""Data larger than memory or one machine: audits, training, scoring and HSIC, on a Dask cluster or
-in parts.
+"""Many rows on a Dask cluster or in parts: audits, scoring and HSIC of data larger than memory, and
+training on rows that the workers together hold.
 """
 
 from __future__ import annotations

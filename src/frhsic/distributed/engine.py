@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any
 
 import lightgbm
@@ -15,7 +16,7 @@ import numpy as np
 from frhsic.distributed.frames import dask_module, sampled_keys
 from frhsic.distributed.parts import Parts
 from frhsic.distributed.rows import join_blocks
-from frhsic.estimators.additive import Basis, Design, Grams, LogisticSums, logistic_sums
+from frhsic.estimators.additive import Basis, Design
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.engine import (
     STRIDE,
@@ -23,11 +24,10 @@ from frhsic.estimators.engine import (
     EngineRows,
     FitTarget,
     Response,
+    RowStep,
     TargetColumn,
-    leaf_count,
+    learn_table,
     most_looks,
-    step_length,
-    table_settings,
 )
 
 # Cells of the table that trees are trained on, at most: half a million rows of 20 columns, which
@@ -47,28 +47,16 @@ class BlockSteps:
     constraints: tuple[Constraint, ...]
     basis: Basis
     scale: float
-    folds: int
     categorical: Sequence[int]
 
-    def grams(self, block: LabelledRows, target: FitTarget, means: np.ndarray) -> Grams:
-        """Return the Gram matrices of a target."""
+    def sums(self, block: LabelledRows, target: FitTarget, step: RowStep) -> Any:
+        """Return what a step computes from the rows that have values."""
         response = self._response(block, target)
         rows = np.flatnonzero(response.rows)
-        design = self._design(block, rows)
-        return Grams.about(design, target.columns(response)[rows], means, self.folds)
-
-    def logistic_sums(
-        self,
-        block: LabelledRows,
-        target: FitTarget,
-        coefficients: np.ndarray,
-        intercepts: np.ndarray,
-    ) -> LogisticSums:
-        """Return the sums of a step of a logistic regression."""
-        response = self._response(block, target)
-        rows = np.flatnonzero(response.rows)
-        labels = target.labels(response)[rows]
-        return logistic_sums(self._design(block, rows), labels, coefficients, intercepts)
+        incidence = self.basis.bins.incidence(block.codes[rows])
+        weights = block.mass[rows] * self.scale
+        design = Design(self.basis, incidence, block.fold[rows], weights)
+        return step(design, response.values[rows])
 
     def trees(
         self,
@@ -83,7 +71,7 @@ class BlockSteps:
         rows = np.flatnonzero(response.rows & (block.fold != fold))
         data = lightgbm.Dataset(
             block.codes[rows],
-            target.labels(response)[rows].reshape(len(rows), -1)[:, 0],
+            target.labels(response.values[rows]).reshape(len(rows), -1)[:, 0],
             weight=block.mass[rows] * self.scale,
             categorical_feature=list(self.categorical),
         )
@@ -92,10 +80,6 @@ class BlockSteps:
     def _response(self, block: LabelledRows, target: FitTarget) -> Response:
         response: Response = self.model._responses(block, self.constraints)[target.place]
         return response
-
-    def _design(self, block: LabelledRows, rows: np.ndarray) -> Design:
-        incidence = self.basis.bins.incidence(block.codes[rows])
-        return Design(self.basis, incidence, block.fold[rows], block.mass[rows] * self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,44 +107,20 @@ class ClusterRows(EngineRows):
     ) -> ClusterRows:
         """Learn bins and functions from the sample."""
         categorical = model.schema_.categorical
-        settings = table_settings(sample.codes.shape[1]) | {"num_threads": 1}
-        data = lightgbm.Dataset(
-            sample.codes,
-            np.zeros(len(sample.codes)),
-            params=settings,
-            categorical_feature=list(categorical),
-        ).construct()
         scale = 1 / mean_weight
-        design = Design.fit(sample.codes, categorical, sample.fold, sample.mass * scale)
-        steps = BlockSteps(model, constraints, design.basis, scale, design.folds, categorical)
-        seed = sample.seed
-        return cls(design, data, settings, seed, client, blocks, steps, total, sample.codes, watch)
+        table = learn_table(sample.codes, categorical, sample.fold, sample.mass * scale, 1)
+        steps = BlockSteps(model, constraints, table[0].basis, scale, categorical)
+        return cls(*table, sample.seed, client, blocks, steps, total, sample.codes, watch)
 
     @property
     def count(self) -> int:
         return self.total
 
-    def grams(self, target: FitTarget, response: Response) -> Grams:
-        known = np.flatnonzero(response.rows)
-        means = self.design.at(known).means(target.columns(response)[known])
-        grams: Grams = self.blocks.sum(partial(self.steps.grams, target=target, means=means))
-        return grams
+    def known(self, response: Response) -> np.ndarray:
+        return np.flatnonzero(response.rows)
 
-    def logistic_sums(
-        self,
-        target: FitTarget,
-        response: Response,
-        coefficients: np.ndarray,
-        intercepts: np.ndarray,
-    ) -> LogisticSums:
-        step = partial(
-            self.steps.logistic_sums,
-            target=target,
-            coefficients=coefficients,
-            intercepts=intercepts,
-        )
-        sums: LogisticSums = self.blocks.sum(step)
-        return sums
+    def sums(self, target: FitTarget, response: Response, step: RowStep) -> Any:
+        return self.blocks.sum(partial(self.steps.sums, target=target, step=step))
 
     def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
         """Train all trees of all columns and folds at once, up to the largest number allowed; their
@@ -172,23 +132,36 @@ class ClusterRows(EngineRows):
         share = max(TREE_CELLS / width, rows) / self.total
         drawn_blocks = self.blocks.map(partial(_drawn_rows, share=share)).blocks.values()
         block = dask.delayed(join_blocks, pure=False)(list(drawn_blocks))
+        folds = self.design.folds
+        trained = [round(self.total * (1 - 1 / folds))] * folds
         futures = []
         for number, column in enumerate(columns):
-            settings = self.settings | {
-                "num_leaves": leaf_count(round(self.total * (1 - 1 / self.design.folds))),
-                "learning_rate": step_length(self.total),
-                "objective": column.objective,
-                "num_class": column.outputs,
-            }
             step = dask.delayed(partial(self.steps.trees, target=column.target), traverse=False)
             tasks = [
-                step(block, fold=fold, settings=settings | {"seed": seed}, rounds=rounds)
-                for fold, seed in enumerate(self.booster_seeds(number))
+                step(block, fold=fold, settings=settings, rounds=rounds)
+                for fold, settings in enumerate(self.booster_settings(number, column, trained))
             ]
             futures.append(self.client.compute(tasks) if rounds else [])
         for column, own in zip(columns, futures):
-            texts = self.client.gather(own)
-            yield _SampleBoosting(texts, column.outputs, self.design.fold, self.codes)
+            boosters = [lightgbm.Booster(model_str=text) for text in self.client.gather(own)]
+            yield Boosting(boosters, self._margins(boosters, column.outputs))
+
+    def _margins(self, boosters: Sequence[lightgbm.Booster], outputs: int) -> Iterator[np.ndarray]:
+        """Yield the margins of the sample after each few trees of finished boosters."""
+        fold = self.design.fold
+        margins = np.zeros((len(fold), outputs))
+        for start in count(0, STRIDE):
+            for j, booster in enumerate(boosters):
+                own = fold == j
+                part = booster.predict(
+                    self.codes[own],
+                    start_iteration=start,
+                    num_iteration=STRIDE,
+                    raw_score=True,
+                    num_threads=1,
+                )
+                margins[own] += np.reshape(part, (-1, outputs))
+            yield margins.copy()
 
     def tell(self, done: int, total: int) -> None:
         """Report progress as a share of the whole fit."""
@@ -198,36 +171,3 @@ class ClusterRows(EngineRows):
 def _drawn_rows(block: LabelledRows, share: float) -> LabelledRows:
     assert block.groups is not None
     return block.at(sampled_keys(block.groups, share))
-
-
-@dataclass(eq=False)
-class _SampleBoosting(Boosting):
-    """Boosters with all of their trees, evaluated step by step on the sample."""
-
-    boosters: list[str]
-    outputs: int
-    fold: np.ndarray
-    codes: np.ndarray
-    looks: int = 0
-
-    def __post_init__(self) -> None:
-        self.loaded = [lightgbm.Booster(model_str=text) for text in self.boosters]
-        self.margins = np.zeros((len(self.fold), self.outputs))
-
-    def advance(self) -> np.ndarray:
-        start = self.looks * STRIDE
-        self.looks += 1
-        for j, booster in enumerate(self.loaded):
-            own = self.fold == j
-            part = booster.predict(
-                self.codes[own],
-                start_iteration=start,
-                num_iteration=STRIDE,
-                raw_score=True,
-                num_threads=1,
-            )
-            self.margins[own] += np.reshape(part, (-1, self.outputs))
-        return self.margins.copy()
-
-    def texts(self, rounds: int) -> list[str]:
-        return [booster.model_to_string(num_iteration=rounds) for booster in self.loaded]

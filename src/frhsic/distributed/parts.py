@@ -40,7 +40,7 @@ class Parts:
         """
         dask = dask_module()
         parts = frame[columns].to_delayed()
-        lengths = dask.compute(*(dask.delayed(len)(part) for part in parts))
+        lengths = _row_counts(parts)
         ends = np.cumsum(lengths).tolist()
         blocks = {
             number: dask.delayed(keyed_table, pure=False)(part, number, end - length, key, seed)
@@ -74,6 +74,22 @@ class Parts:
                 for i in range(0, len(level), FAN_IN)
             ]
         return dask.compute(*level)[0] if level else None
+
+
+def _row_counts(parts: Sequence[Any]) -> Sequence[int]:
+    """Return the number of rows of each partition; raise for one that lacks columns."""
+    dask = dask_module()
+    counts = [dask.delayed(len)(part) for part in parts]
+    try:
+        counted: Sequence[int] = dask.compute(*counts)
+        return counted
+    except KeyError:
+        for number, count in enumerate(counts):
+            try:
+                count.compute()
+            except KeyError as error:
+                raise ValueError(f"partition {number}: columns {error.args[0]}") from error
+        raise
 
 
 def _apply(step: Callable[[Any], Any], block: Any, number: int) -> Any:

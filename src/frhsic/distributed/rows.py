@@ -43,7 +43,9 @@ class ColumnFacts:
     def of(cls, column: pd.Series[Any], *, counted: bool) -> ColumnFacts:
         """Summarize a column in one partition: count the levels of text, or of all kinds."""
         filled = column.dropna()
-        kinds: dict[str, Any] = {column_kind(filled): filled.iloc[0]} if len(filled) else {}
+        kinds: dict[str, Any] = {}
+        if len(filled):
+            kinds[column_kind(filled)] = plain_level(filled.iloc[0])
         values = filled.unique() if counted or "category" in kinds else ()
         return cls(len(column) - len(filled), kinds, _few(frozenset(values)))
 

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import lightgbm
 import numpy as np
@@ -152,15 +151,15 @@ class FitTarget:
         count = len(self.classes)
         return count if count > 2 else 1
 
-    def labels(self, response: Response) -> np.ndarray:
+    def labels(self, values: np.ndarray) -> np.ndarray:
         """Return the codes of the labels of rows, (n,), or the numbers, (n, R)."""
         if self.classes is not None:
-            return np.asarray(np.searchsorted(self.classes, response.values))
-        return np.asarray((response.values - self.centers) / self.scales @ self.directions)
+            return np.asarray(np.searchsorted(self.classes, values))
+        return np.asarray((values - self.centers) / self.scales @ self.directions)
 
-    def columns(self, response: Response) -> np.ndarray:
+    def columns(self, values: np.ndarray) -> np.ndarray:
         """Return the targets of least squares, (n, outputs): indicators, or the numbers."""
-        labels = self.labels(response)
+        labels = self.labels(values)
         if self.classes is None:
             return labels
         return np.asarray(np.eye(len(self.classes))[labels][:, -self.outputs :])
@@ -404,16 +403,17 @@ def fit_parts(rows: EngineRows, responses: Sequence[Response]) -> FittedParts:
     return FittedParts(rows.design.basis.bins, columns, additive, trees, tuple(directions))
 
 
-class Boosting(ABC):
-    """Boosters of one column, one for each fold, that grow in step."""
+# What is computed from rows and their values, and added up.
+RowStep = Callable[[Design, np.ndarray], Any]
 
-    @abstractmethod
-    def advance(self) -> np.ndarray:
-        """Add some trees to each booster; return the margins of the held-out rows, (n, outputs)."""
 
-    @abstractmethod
-    def texts(self, rounds: int) -> list[str]:
-        """Return the first rounds of each booster."""
+class Boosting(NamedTuple):
+    """Boosters of one column, one for each fold, and the margins of the held-out rows, (n,
+    outputs), after each few trees; asking for them trains the boosters.
+    """
+
+    boosters: list[lightgbm.Booster]
+    margins: Iterator[np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,39 +433,54 @@ class EngineRows(ABC):
         """Number of rows of the fit."""
 
     @abstractmethod
-    def grams(self, target: FitTarget, response: Response) -> Grams:
-        """Return the Gram matrices of a target."""
+    def known(self, response: Response) -> np.ndarray:
+        """Return rows of the design that have values, as many as means are taken of."""
 
     @abstractmethod
-    def logistic_sums(
-        self,
-        target: FitTarget,
-        response: Response,
-        coefficients: np.ndarray,
-        intercepts: np.ndarray,
-    ) -> LogisticSums:
-        """Return the sums of a step of a logistic regression."""
+    def sums(self, target: FitTarget, response: Response, step: RowStep) -> Any:
+        """Return the sum of a step over the rows of a target and their values."""
 
     @abstractmethod
     def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
-        """Yield empty boosters for each column; the caller trains them before requesting the next
-        ones.
-        """
+        """Yield the boosters of each column; the caller trains them before requesting the next."""
 
     def tell(self, done: int, total: int) -> None:
         """Report how many regressions are done."""
         _progress.tell(done, total, "regressions")
 
-    def booster_seeds(self, number: int) -> list[int]:
-        """Return each fold's booster seed for one column."""
-        seeds = np.random.SeedSequence([self.seed, number]).generate_state(self.design.folds)
-        return [int(seed) for seed in seeds % 2**31]
+    def booster_settings(
+        self, number: int, column: TargetColumn, trained: Sequence[int]
+    ) -> list[dict[str, Any]]:
+        """Return LightGBM's settings for one column, given the training rows of each fold."""
+        seeds = np.random.SeedSequence([self.seed, number]).generate_state(len(trained))
+        shared = self.settings | {
+            "learning_rate": step_length(self.count),
+            "objective": column.objective,
+            "num_class": column.outputs,
+        }
+        return [
+            shared | {"num_leaves": leaf_count(rows), "seed": int(seed % 2**31)}
+            for rows, seed in zip(trained, seeds)
+        ]
 
     def sample(self, known: np.ndarray, most: int) -> np.ndarray:
         """Return known rows, or a sample of them if there are many."""
         rows = np.flatnonzero(known)
         chosen = subsample(len(rows), most, np.random.default_rng(self.seed))
         return np.asarray(rows[chosen])
+
+
+def learn_table(
+    x: np.ndarray, categorical: Sequence[int], fold: np.ndarray, weights: np.ndarray, threads: int
+) -> tuple[Design, lightgbm.Dataset, dict[str, Any]]:
+    """Return the rows of a table, (n, d), for the additive part and for LightGBM, with the settings
+    of the latter.
+    """
+    settings = table_settings(x.shape[1]) | {"num_threads": threads}
+    data = lightgbm.Dataset(
+        x, np.zeros(len(x)), params=settings, categorical_feature=list(categorical)
+    ).construct()
+    return Design.fit(x, categorical, fold, weights), data, settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -484,54 +499,38 @@ class _Rows(EngineRows):
         seed: int,
         threads: int,
     ) -> _Rows:
-        settings = table_settings(x.shape[1]) | {"num_threads": threads}
-        data = lightgbm.Dataset(
-            x, np.zeros(len(x)), params=settings, categorical_feature=list(categorical)
-        ).construct()
+        table = learn_table(x, categorical, fold, weights, threads)
         parts: list[Any] = [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
-        held_out = [data.subset(part).construct() for part in parts]
-        return cls(Design.fit(x, categorical, fold, weights), data, settings, seed, held_out)
+        held_out = [table[1].subset(part).construct() for part in parts]
+        return cls(*table, seed, held_out)
 
     @property
     def count(self) -> int:
         return len(self.design.fold)
 
-    def grams(self, target: FitTarget, response: Response) -> Grams:
-        some = self.sample(response.rows, GRAM_ROWS)
-        return Grams.of(self.design.at(some), target.columns(response)[some])
+    def known(self, response: Response) -> np.ndarray:
+        return self.sample(response.rows, GRAM_ROWS)
 
-    def logistic_sums(
-        self,
-        target: FitTarget,
-        response: Response,
-        coefficients: np.ndarray,
-        intercepts: np.ndarray,
-    ) -> LogisticSums:
-        some = self.sample(response.rows, GRAM_ROWS)
-        labels = target.labels(response)[some]
-        return logistic_sums(self.design.at(some), labels, coefficients, intercepts)
+    def sums(self, target: FitTarget, response: Response, step: RowStep) -> Any:
+        some = self.known(response)
+        return step(self.design.at(some), response.values[some])
 
     def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
         for number, column in enumerate(columns):
-            yield _LocalBoosting(_boosters(self, column, number), column, self.design.fold)
+            boosters = _boosters(self, column, number)
+            yield Boosting(boosters, _grow(boosters, column, self.design.fold))
 
 
-@dataclass(frozen=True, eq=False)
-class _LocalBoosting(Boosting):
-    boosters: list[lightgbm.Booster]
-    column: TargetColumn
-    fold: np.ndarray
-
-    def advance(self) -> np.ndarray:
-        margins = np.empty((len(self.fold), self.column.outputs))
-        for j, booster in enumerate(self.boosters):
+def _grow(
+    boosters: Sequence[lightgbm.Booster], column: TargetColumn, fold: np.ndarray
+) -> Iterator[np.ndarray]:
+    margins = np.empty((len(fold), column.outputs))
+    while True:
+        for j, booster in enumerate(boosters):
             for _ in range(STRIDE):
                 booster.update()
-            margins[self.fold == j] = _held_out_margins(booster, self.column)
-        return margins
-
-    def texts(self, rounds: int) -> list[str]:
-        return [booster.model_to_string(num_iteration=rounds) for booster in self.boosters]
+            margins[fold == j] = _held_out_margins(booster, column)
+        yield margins.copy()
 
 
 def _fit_additive(
@@ -545,14 +544,19 @@ def _fit_additive(
     basis = rows.design.basis
     target = FitTarget.of(place, response)
     if response.classes is not None:
-        path = RidgePath.fit(rows.grams(target, response), target.outputs)
+        path = _ridge_path(rows, target, response)
         ridge = RIDGE_GRID[path.errors.sum(axis=1).argmin()]
         rates = path.grams.means[basis.count :]
         ridge *= float(np.mean(rates * (1 - rates)))
-        solved = fit_logistic(
-            path.grams, target.outputs, ridge, partial(rows.logistic_sums, target, response)
-        )
-        codes = target.labels(response)
+
+        def sums(*at: np.ndarray) -> Any:
+            def step(design: Design, values: np.ndarray) -> LogisticSums:
+                return logistic_sums(design, target.labels(values), *at)
+
+            return rows.sums(target, response, step)
+
+        solved = fit_logistic(path.grams, target.outputs, ridge, sums)
+        codes = target.labels(response.values)
         column = TargetColumn(response, codes, target, len(response.classes))
         return [column], AdditivePart.of(basis, *solved), np.eye(1)
     along = target.directions
@@ -562,12 +566,12 @@ def _fit_additive(
         scale = np.sqrt(np.average((response.values - center) ** 2, axis=0, weights=mass))
         scale[scale == 0] = 1.0
         target = replace(target, centers=center, scales=scale)
-    path = RidgePath.fit(rows.grams(target, response), target.outputs)
+    path = _ridge_path(rows, target, response)
     if response.reduced:
         along = _directions(rows, response, path.best(basis).out_of_fold(rows.design))
         path = path.along(along)
         target = target.along(along)
-    values = target.labels(response)
+    values = target.labels(response.values)
     # combined numbers have no common unit
     own_units = not response.reduced
     columns = [
@@ -581,6 +585,17 @@ def _fit_additive(
         for k in range(target.outputs)
     ]
     return columns, path.best(basis), along
+
+
+def _ridge_path(rows: EngineRows, target: FitTarget, response: Response) -> RidgePath:
+    known = rows.known(response)
+    means = rows.design.at(known).means(target.columns(response.values[known]))
+    folds = rows.design.folds
+
+    def step(design: Design, values: np.ndarray) -> Grams:
+        return Grams.about(design, target.columns(values), means, folds)
+
+    return RidgePath.fit(rows.sums(target, response, step), target.outputs)
 
 
 def _directions(rows: EngineRows, response: Response, additive: np.ndarray) -> np.ndarray:
@@ -643,7 +658,7 @@ def _boost(
     progress = 0
     for look in range(1 + most_looks(rows.count)):
         if look:
-            trees = boosting.advance()
+            trees = next(boosting.margins)
         mixtures = [share * additive[some] + (1 - share) * trees[some] for share in ADDITIVE_SHARES]
         losses = np.stack([weights @ column.losses(one, some) for one in mixtures], axis=1)
         for use in range(3):
@@ -659,8 +674,11 @@ def _boost(
         if look - max(progress, int(looks[2])) >= PATIENCE:
             break
     rounds = [int(look) * STRIDE for look in looks]
+    texts = []
+    if most := max(rounds):
+        texts = [booster.model_to_string(num_iteration=most) for booster in boosting.boosters]
     return _Trees(
-        boosting.texts(max(rounds)) if any(rounds) else [],
+        texts,
         constants,
         rounds,
         shares.tolist(),
@@ -670,22 +688,16 @@ def _boost(
 
 def _boosters(rows: _Rows, column: TargetColumn, number: int) -> list[lightgbm.Booster]:
     """Return an empty booster for each fold."""
-    seeds = rows.booster_seeds(number)
+    outside = rows.design.fold != np.arange(rows.design.folds)[:, None]
+    trained: list[Any] = [np.flatnonzero(own) for own in outside & column.response.rows]
+    settings = rows.booster_settings(number, column, [*map(len, trained)])
     boosters = []
-    for j in range(rows.design.folds):
-        train: Any = np.flatnonzero(column.response.rows & (rows.design.fold != j))
+    for train, own, held_out in zip(trained, settings, rows.held_out):
         data = rows.data.subset(train).construct()
         data.set_label(column.values[train])
         data.set_weight(rows.design.weights[train])
-        settings = rows.settings | {
-            "num_leaves": leaf_count(len(train)),
-            "learning_rate": step_length(rows.count),
-            "objective": column.objective,
-            "num_class": column.outputs,
-            "seed": seeds[j],
-        }
-        booster = lightgbm.Booster(settings, data)
-        booster.add_valid(rows.held_out[j], "held out")
+        booster = lightgbm.Booster(own, data)
+        booster.add_valid(held_out, "held out")
         boosters.append(booster)
     return boosters
 
