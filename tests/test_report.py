@@ -25,7 +25,14 @@ from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.measures import decision_ratio
 from frhsic.auditing.results import Change, Curve, LimitCheck, Number, Quality
 from frhsic.estimators.frontier import Gap
-from frhsic.formatting import figure, format_estimate, format_exact, format_interval, format_setting
+from frhsic.formatting import (
+    figure,
+    format_estimate,
+    format_exact,
+    format_interval,
+    format_setting,
+    percent,
+)
 from frhsic.intervals import Interval
 from frhsic.report import Report, render, text, words, write
 from frhsic.report.first_page import (
@@ -172,7 +179,8 @@ def known_numbers(report: Report) -> set[str]:
             values.append(report.before[attribute.name].all_rows.curves["gdp"].mean[i])
         if "calibration_gdp" in attribute.all_rows.curves:
             rest = attribute.all_rows.curves["calibration_gdp"].mean[i]
-            values += [curve.mean[i] + rest, abs(rest)]
+            values.append(abs(rest))
+            shares.append(curve.mean[i] + rest)
     changes = [*result.drift]
     for stop in () if report.tradeoff is None else report.tradeoff.stops:
         values += [gap.value for gap in stop.point.gaps]
@@ -454,7 +462,7 @@ def test_the_worst_group_stands_beside_its_own_outcome():
         line = worst_sentence(Report(result), "age")
         size = f"{group_phrase(curve, i, 'age')}, {group.sum()} people."
         assert f"{size} Mean score {figure(chance[group].mean())}" in line
-        assert f"; {figure(y[group].mean())} of them actually had “default”" in line
+        assert f"; {percent(y[group].mean())} of them actually had “default”" in line
         assert told in line
         error = chance[group].mean() - y[group].mean()
         assert (f"significantly {told}, by {format_estimate(abs(error))}." in line) == (scale != 1)

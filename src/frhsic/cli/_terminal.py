@@ -436,7 +436,7 @@ Control = Annotated[
     Option(
         "--control",
         help=(
-            "Column that may explain differences in scores, such as education: the gap is also"
+            "Column that scores are allowed to depend on, such as education: the gap is also"
             " measured among people with the same value. Numbers are binned into fifths. May be"
             " repeated; several columns are crossed."
         ),

@@ -28,9 +28,9 @@ def equal_gaps(audit: Audit, s: str) -> Within | None:
     return audit[s].all_rows.within
 
 
-def equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
-    """Return the gap among people with the same controls, unless it is known, the gap among all
-    people, and their difference; empty without controls.
+def equal_sentence(audit: Audit, s: str) -> str:
+    """Return the gap among people with the same controls, the gap among all people, and their
+    difference; empty without controls.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -39,7 +39,7 @@ def equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
     size = change.after - change.before
     assert change.interval is not None
     text = say(
-        "equal_whole" if known else "equal",
+        "equal",
         people=people_phrase(audit),
         control=within.label,
         gap=within["gdp"],
@@ -52,10 +52,9 @@ def equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
     return text + say(key, size=abs(size), low=low, high=high)
 
 
-def first_equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
+def first_equal_sentence(audit: Audit, s: str) -> str:
     """Return a short statement, for the first screen, of the gap among people with the same
-    controls, unless it is known, next to the earlier one or the gap among all people, and of the
-    worst stratum.
+    controls next to the earlier one or the gap among all people, and of the worst stratum.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -70,7 +69,7 @@ def first_equal_sentence(audit: Audit, s: str, *, known: bool = False) -> str:
                 change=change,
                 verdict=drift_verdict(change),
             )
-    return f"{equal_sentence(audit, s, known=known)} {worst_stratum_sentence(audit, s)}"
+    return f"{equal_sentence(audit, s)} {worst_stratum_sentence(audit, s)}"
 
 
 def worst_stratum_sentence(audit: Audit, s: str) -> str:
