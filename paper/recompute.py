@@ -61,7 +61,10 @@ def main() -> int:
     write = "--write" in sys.argv[1:]
     wrong = [line for page in [*PAGES, *PARTS] for line in differences(page, write)]
     wrong += reproduction.file_counts(ROOT / "docs" / "evidence")
-    print("\n".join(wrong) or f"every number of {', '.join([*PAGES, *PARTS])} follows from the records")
+    print(
+        "\n".join(wrong)
+        or f"every number of {', '.join([*PAGES, *PARTS])} follows from the records"
+    )
     return 1 if wrong else 0
 
 
