@@ -288,30 +288,60 @@ def test_the_path_within_strata_is_that_of_the_dual_and_shrinks_to_common_coeffi
                 assert law.gaps(d) > 0.8 * whole  # no coefficients lower both curves
 
 
-@pytest.mark.parametrize("intercept", [-1.0, -4.0])
-def test_decisions_do_not_depend_on_the_last_digits_of_eta_and_m(intercept):
+NOISY = {
+    "one attribute": ((0, "all"),),
+    "rare outcomes": ((0, "all"),),
+    "few distinct rows": ((0, "all"),),
+    "Equal Opportunity": ((0, "positive"),),
+    "both conditions": ((0, "positive"), (0, "negative")),
+    "two attributes": ((0, "all"), (1, "all")),
+    "controls": ((0, "all"),),
+}
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_decisions_do_not_depend_on_the_last_digits_of_eta_and_m(name):
     """With a kink of 1e-5, those of rare outcomes would move by 3e-4."""
     rng = np.random.default_rng(0)
     n = 800
-    s = rng.uniform(size=n)
-    x = s + 0.5 * rng.normal(size=n)
-    basis = SensitiveBasis.fit(s)
-    eta = expit(2 * x + intercept + 0.3 * rng.normal(size=n))
-    means = np.column_stack([np.tanh(x - 0.5), 0.3 * np.cos(3 * x)])
-    basis = basis.along(np.eye(basis.values.shape[1])[:, :2])
+    s = rng.uniform(size=(n, 2))
+    x = s + 0.5 * rng.normal(size=(n, 2))
+    rough = 0.3 * rng.normal(size=n)
+    if name == "few distinct rows":
+        x = np.round(x)
+        rough = rough[np.unique(x, axis=0, return_inverse=True)[1].ravel()]
+    eta = expit(2 * x[:, 0] + (-4.0 if name == "rare outcomes" else -1.0) + rough)
     y = (rng.random(n) < eta) * 1.0
+    constraints = []
+    means = []
+    for attribute, among in NOISY[name]:
+        basis = SensitiveBasis.fit(s[:, attribute])
+        basis = basis.along(np.eye(basis.values.shape[1])[:, :2])
+        intercept, slope = CHANCES[among]
+        rate = intercept + slope * eta.mean()
+        constraints.append(Constraint(attribute, among, basis, rate))
+        own = x[:, attribute]
+        means.append(np.column_stack([np.tanh(own - 0.5), 0.3 * np.cos(3 * own)]))
+        means[-1] *= ((intercept + slope * eta) / rate)[:, None]
+    columns = np.column_stack(means)
     weights = np.full(n, 1 / n)
-    curves = GapCurves.of([Constraint(0, "all", basis, 1.0)], s[:, None], y, weights)
+    strata = ()
+    if name == "controls":
+        codes = np.arange(n) % 2
+        strata = None, codes, 2
+        columns = np.column_stack([columns, columns * (codes == 0)[:, None]])
+    curves = GapCurves.of(constraints, s, y, weights, *strata)
     family = Decisions()
 
     def margins(noise: float) -> np.ndarray:
         shaken = eta * (1 + noise * rng.normal(size=n))
-        columns = means * (1 + noise * rng.normal(size=means.shape))
-        base, columns = family.inputs(shaken, columns, None)
-        path = family.path(SolverTask(base, columns, y, weights, curves), GAP_SHARES)
-        return np.array([family.outputs(own, base, columns) for own in path])
+        moved = columns * (1 + noise * rng.normal(size=columns.shape))
+        base, inputs = family.inputs(shaken, moved, None)
+        path = family.path(SolverTask(base, inputs, y, weights, curves), GAP_SHARES)
+        return np.array([family.outputs(own, base, inputs) for own in path])
 
     exact = margins(0.0)
+    assert np.abs(exact[1:] - exact[0]).max() > 0.05
     for _ in range(3):
         shaken = margins(1e-12)
         changed = (shaken > 0) != (exact > 0)

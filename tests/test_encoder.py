@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -133,6 +134,42 @@ def test_limits_choose_the_first_trade_off_that_keeps_them(linear):
     assert gaps[half.position].value <= gaps[0].value / 2
     with pytest.warns(UnmetLimitWarning):
         linear.at(1e-6)
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_limit_zero_never_raises_the_estimate_though_the_last_trade_off_would(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(500, 3))
+    s = rng.uniform(size=500)
+    y = rng.uniform(size=500) < 1 / (1 + np.exp(-2 * X[:, 0]))
+    encoder = ParityEncoder(**LINEAR, prototypes=4, random_state=0).fit(X, y, sensitive_features=s)
+    gaps = [gap.value for gap in encoder.frontier_.gaps["sensitive"]]
+    assert gaps[-1] > gaps[0] + 0.02
+    assert encoder.choice_.gaps["sensitive"].value == min(gaps)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_upper_end_covers_heads_that_follow_waves_which_the_functions_of_s_do_not_span(seed):
+    """Twelve waves, on 20 windows of S; the worst head has values 0 and 1."""
+    rng = np.random.default_rng(seed)
+
+    def draw(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        s = rng.uniform(size=n)
+        x = rng.normal(size=(n, 2)) * [0.5, 1.0]
+        x[:, 0] += 1.5 * np.sin(24 * np.pi * s)
+        return x, rng.uniform(size=n) < 1 / (1 + np.exp(-2 * x[:, 0])), s
+
+    X, y, s = draw(3000)
+    encoder = ParityEncoder(**LINEAR, prototypes=4, random_state=0).fit(X, y, sensitive_features=s)
+    choice = encoder.choice_
+    assert choice.resolution == approx(1 / 20)
+    new, _, new_s = draw(50_000)
+    law = pd.crosstab(encoder.transform(new)[:, 0], np.floor(20 * new_s), normalize=True).to_numpy()
+    moved = law - np.outer(law.sum(axis=1), law.sum(axis=0))
+    heads = np.array([*product((0.0, 1.0), repeat=len(law))])
+    worst = np.abs(heads @ moved).sum(axis=1).max()
+    assert worst > 0.06  # the functions of S alone would give .04 to .05
+    assert choice.gaps["sensitive"].high >= worst
 
 
 def test_confidence_none_compares_the_estimate():

@@ -404,7 +404,10 @@ def test_limits_as_numbers_shares_zero_and_none(half):
     assert half.at(None).choice_.position == 0
     # a quarter of the way between two solved trade-offs is a few hundredths of the gap
     assert 0.46 * gap < half.at("50%").choice_.gaps["sensitive"].value <= 0.5 * gap
-    assert 0.55 * gap < half.at(0.6 * gap).choice_.gaps["sensitive"].high <= 0.6 * gap
+    choice = half.at(0.6 * gap).choice_
+    assert 0.55 * gap < choice.gaps["sensitive"].high <= 0.6 * gap
+    # measured, and not interpolated
+    assert choice.gaps["sensitive"] == half.frontier_.gaps["sensitive"][choice.position]
     by_estimate = copy(half).set_params(confidence=None)
     assert 0.56 * gap < by_estimate.at(0.6 * gap).choice_.gaps["sensitive"].value <= 0.6 * gap
     highest = half.choice_.unconstrained["sensitive"].high

@@ -39,9 +39,9 @@ def pattern(phrase: str, exact: bool = True) -> str:
     return rf"(?<!\d){''.join(parts)}(?!\d|[.,]\d)"
 
 
-def compare(text: str, phrases: Iterable[str]) -> tuple[list[str], str]:
-    """Return what differs between a page and the phrases of its rules, and the page with the
-    numbers of the phrases.
+def compare(text: str, phrases: Iterable[str]) -> tuple[list[str], list[str], str]:
+    """Return the phrases that a page lacks, its numbers that no phrase claims, and the page with
+    the numbers of the phrases.
     """
     page = read(text)
     unclaimed = {found.start(): found for found in re.finditer(NUMBER, page)}
@@ -70,12 +70,13 @@ def compare(text: str, phrases: Iterable[str]) -> tuple[list[str], str]:
         for k, number in enumerate(numbers):
             changes.append((*nearest.span(k + 1), number))
             unclaimed.pop(nearest.start(k + 1), None)
+    numbers_left = []
     for found in unclaimed.values():
         around = page[max(found.start() - 40, 0) : found.end() + 30]
-        wrong.append(f"no rule for {found[0]}: …{_line(around)}…")
+        numbers_left.append(f"no rule for {found[0]}: …{_line(around)}…")
     for start, end, number in sorted(changes, reverse=True):
         text = text[:start] + number + text[end:]
-    return wrong, text
+    return wrong, numbers_left, text
 
 
 def _line(text: str) -> str:
