@@ -54,8 +54,8 @@ model.fit(X[new], y[new], sensitive_features=age[new])
 print(model.choice_)
 
 # %%
-# The report uses the third part. The good outcome is 0, and a loan is refused at a score of 0.15 or
-# more.
+# The report uses the third part. The favourable outcome is 0, and a loan is refused at a score of
+# 0.15 or more.
 
 report = trained_report(
     model,
@@ -68,7 +68,7 @@ report = trained_report(
         title="Default score and age",
         decision="whether a loan is granted",
         people="applicants",
-        period="a made-up year",
+        period="a synthetic year",
     ),
     settings=Settings(
         max_rows=300, probe_rows=500, resamples=99

@@ -15,7 +15,6 @@ from rules.writing import WORDS, percents, short, span
 GIVEN = (
     "min(1, 1/r)",
     "values in [0, 1]",
-    "heads beyond [0, 1]",
     "95 % interval",
     "a limit of 0,",
     "well above 0 even under independence. The default limit 0",
@@ -92,7 +91,7 @@ def encoder() -> Iterator[str]:
     over = int((bound["upper end"] < bound[["bound", "worst head"]].max(axis=1)).sum())
     yield (
         f"at most {short(means[large]['chi2 0'].max(), 3)} with at least 3,000 rows, and"
-        f" {short(means[~large]['chi2 0'].max(), 3)} with {fewest} rows. Its upper end was"
+        f" {short(means[~large]['chi2 0'].max(), 3)} with {fewest} rows. The upper end of its interval was"
         f" {f'exceeded in {over} of' if over else 'never exceeded in'} {len(bound)} fits on"
         f" {WORDS[bound['law'].nunique()]} known distributions"
     )
