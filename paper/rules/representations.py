@@ -91,8 +91,8 @@ def encoder() -> Iterator[str]:
     over = int((bound["upper end"] < bound[["bound", "worst head"]].max(axis=1)).sum())
     yield (
         f"at most {short(means[large]['chi2 0'].max(), 3)} with at least 3,000 rows, and"
-        f" {short(means[~large]['chi2 0'].max(), 3)} with {fewest} rows. The upper end of its interval was"
-        f" {f'exceeded in {over} of' if over else 'never exceeded in'} {len(bound)} fits on"
+        f" {short(means[~large]['chi2 0'].max(), 3)} with {fewest} rows. The upper end of its"
+        f" interval was {f'exceeded in {over} of' if over else 'never exceeded in'} {len(bound)} fits on"
         f" {WORDS[bound['law'].nunique()]} known distributions"
     )
     free = means["head None"]

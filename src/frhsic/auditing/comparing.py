@@ -152,8 +152,8 @@ def holm(pvalues: Sequence[float]) -> list[float]:
 
 class Reach(NamedTuple):
     """Standard error of a number, and how far its interval extends beyond what the standard error
-    implies (difference of squares). An end truncated at 0 is taken to be where the standard error
-    puts it.
+    implies (difference of squares). An end truncated at 0 is replaced by the end that the standard
+    error implies.
     """
 
     error: float
@@ -179,7 +179,7 @@ class Reach(NamedTuple):
 def difference(
     key: str, attribute: str, old: Number, new: Number, level: float, covariance: float = 0.0
 ) -> Change:
-    r"""Return how a number differs from an earlier one, from the intervals of both.
+    r"""Return how a number differs from an earlier one, given the intervals of both.
 
     The lower end of the difference b − a lies
 

@@ -1,7 +1,7 @@
-"""What an audit holds: numbers and keys in frozen dataclasses, written to JSON and read back
+"""The contents of an audit: numbers and keys in frozen dataclasses, written to JSON and read back
 without loss.
 
-The words for them are in :mod:`frhsic.report`.
+:mod:`frhsic.report` puts them into words.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class Nodes:
     rows
         Equivalent number of independent rows of equal weight.
     mean
-        Mean score there.
+        Mean score of each node.
     moments
         Second to fourth central moments of the score of such a row.
     """
@@ -344,7 +344,7 @@ class Within(Keyed):
         constant. p-values are adjusted for the number of strata (Holm).
     between
         Part of the gap among all people that lies between strata, :math:`E[\operatorname{sign} g(S)
-        \, (E[f | W] - E f)]`. The rest lies within them. Either may be negative, and neither says
+        \, (E[f | W] - E f)]`. The rest lies within them. Either may be negative, and neither shows
         what causes the gap.
 
     Examples
@@ -623,7 +623,7 @@ class Context:
     Attributes
     ----------
     title
-        Title of the report. By default made from the data, as are `source` and `name`.
+        Title of the report. By default derived from the data, as are `source` and `name`.
     source
         Name of the file.
     name
@@ -641,7 +641,7 @@ class Context:
     dropped
         Rows that were dropped before the audit because a value is missing.
     remarks
-        Sentences of the caller that a reader should see first.
+        The caller's remarks, which the report shows first.
     features
         Columns that the score is predicted from.
     origin

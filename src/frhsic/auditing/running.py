@@ -91,9 +91,9 @@ def audit(
         frame, bands such as "30-39" and ordered categories become numbers, and a remark says so.
         Rows without a value are left out and counted.
     y
-        Target: numbers, or with `positive` anything. If it has two values, Equal Opportunity is
-        measured on the rows with the favourable one. With a representation and no `scores`, a
-        linear head for the target is fitted out of fold and audited.
+        Target: numbers, or any values if `positive` is given. If it has two values, Equal
+        Opportunity is measured on the rows with the favourable one. With a representation and no
+        `scores`, a linear head for the target is fitted out of fold and audited.
     scores
         Scores of a head on the representation; by default z itself if it has one column.
     positive

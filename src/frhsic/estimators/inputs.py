@@ -323,7 +323,7 @@ def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndar
 
 
 def require_variation(s: np.ndarray, names: list[str]) -> None:
-    """Raise if an attribute is missing in every row, or has one value only."""
+    """Raise if an attribute is missing in every row, or has only one value."""
     for name, column in zip(names, s.T):
         values = np.unique(column[~np.isnan(column)])
         if len(values) < 2:
