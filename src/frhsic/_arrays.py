@@ -44,13 +44,13 @@ def is_tensor(x: Any) -> TypeGuard[torch.Tensor]:
 def matrix(x: Any, name: str, *, allow_missing: bool = False) -> np.ndarray:
     """Return `x` as a finite floating-point array of shape (n, d); a vector becomes (n, 1).
 
-    NaN raises. With `allow_missing`, for columns that are scaled later, NaN and all magnitudes stay
-    as they are.
+    NaN raises an error. With `allow_missing`, for columns that are scaled later, NaN and all
+    magnitudes stay as they are.
 
     float32 and float64 keep their width, half precision widens to float32, integers and booleans
     become float64. Numbers so large or small that their products leave the range of float32 become
-    float64, and those that leave the range of float64 are refused. The result may share memory with
-    `x`.
+    float64, and those that leave the range of float64 are rejected. The result may share memory
+    with `x`.
 
     Examples
     --------

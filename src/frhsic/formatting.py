@@ -176,7 +176,7 @@ def rows_needed_phrase(rows: int, noun: str = "rows") -> str:
 
 
 def features_sentence(names: Sequence[str]) -> str:
-    """Return which columns are features.
+    """Return a sentence that lists the features.
 
     Examples
     --------

@@ -146,7 +146,7 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
     The report is one self-contained HTML file: the mean score along the attribute with its band,
-    tests of dependence with intervals, what a probe recovers, and what an audit cannot say.
+    tests of dependence with intervals, what a probe recovers, and the limitations of an audit.
 
     [bold]Examples[/bold]
 

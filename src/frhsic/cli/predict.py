@@ -97,7 +97,7 @@ def predict(
     [bold]What is written[/bold]
 
     Two classes: score, the probability of --positive or of the second class, and predicted, the
-    label of the training table by the threshold of the model: one half, or the --threshold of its
+    label of the training table at the model's threshold: one half, or the --threshold of its
     training. More classes: predicted and one score_CLASS for each. Numbers: predicted. A model
     without a target: its representation, by the names of its columns.
 

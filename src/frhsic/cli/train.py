@@ -172,7 +172,7 @@ def train(
     ] = None,
     statements: _terminal.Stated,
 ) -> None:
-    """Fit the best predictor whose gap along the attributes keeps a limit, and report every
+    """Fit the best predictor whose gap along the attributes stays within a limit, and report every
     trade-off.
 
     The model is fitted once, for all limits, and audited with and without the limit on held-out

@@ -317,7 +317,7 @@ READERS: dict[str, Callable[[Facts, bytes], Content]] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A dataset on offer: its files in order of preference and its shape (n, d).
+    """An available dataset: its files in order of preference and its shape (n, d).
 
     `classes` is empty for a regression.
     """

@@ -62,7 +62,7 @@ class RawFile:
     sha256 : tuple of str
         Checksums of the uncompressed file; more than one if line ends differ.
     page : str
-        Web page on which a person finds the file.
+        Web page that offers the file.
     url : str, optional
         Official address; None if the owner now offers a different file.
     wheel : (str, str), optional

@@ -19,8 +19,8 @@ from scipy.special import betaincinv, stdtrit
 from frhsic.parity.sums import CenteredSums
 
 FEW_DECISIONS = 7.5
-"""Up to so many rows of the rarer decision, or clusters, the upper end of a gap is at least the
-largest that their rate allows; between two whole numbers, so that rounding decides nothing.
+"""Up to this many rows of the rarer decision, or clusters, the upper end of a gap is at least the
+largest that their rate allows; between two whole numbers, so that rounding has no effect.
 """
 
 
@@ -101,8 +101,8 @@ def uncertain_signs(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
 
 
 def decision_rates(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
-    """Raise the upper end to the largest gap 2μ(1 - μ) of 0/1 decisions if there are few of the
-    rarer kind, so that no gap can show; otherwise lower it to this gap.
+    """Raise the upper end to the largest gap 2μ(1 - μ) of 0/1 decisions if there are too few of the
+    rarer kind to show a gap; otherwise lower it to this gap.
 
     μ is the upper end of Clopper and Pearson (1934) of the rarer rate; rows of a cluster count as
     one.

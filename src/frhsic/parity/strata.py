@@ -1,5 +1,5 @@
-"""People with the same control features: columns crossed into strata, each with enough rows for a
-gap of its own.
+"""People with the same control features: columns crossed into strata, each with enough rows for its
+own gap.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Strata:
 
     @property
     def other(self) -> int:
-        """Code of the rows without a stratum of their own; the last one."""
+        """Code of the rows without their own stratum; the last one."""
         return len(self.levels)
 
     @property

@@ -2,8 +2,8 @@
 that names its type.
 
 Arrays, the text of boosters and models from other libraries are in other entries of the file, which
-JSON refers to by number. An object of the library's own is stored as the values that define it: for
-an estimator its parameters, fitted attributes and weights.
+JSON refers to by number. An object of this library is stored as the values that define it: for an
+estimator its parameters, fitted attributes and weights.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def is_own(value: Any) -> bool:
 
 
 def state_of(value: Any) -> dict[str, Any]:
-    """Return the values that define an object of the library's own."""
+    """Return the values that define an object of this library."""
     if hasattr(value, "get_params"):
         return estimator_state(value)
     if hasattr(value, "arguments"):
@@ -331,8 +331,8 @@ def estimator_state(model: Any) -> dict[str, Any]:
 
 
 def build(cls: Any, state: dict[str, Any]) -> Any:
-    """Return an object of the library's own, whose attributes have the annotated types; penalties
-    and estimators check their arguments themselves.
+    """Return an object of this library, whose attributes have the annotated types; penalties and
+    estimators check their arguments themselves.
     """
     if hasattr(cls, "get_params"):
         return _build_estimator(cls, state)
