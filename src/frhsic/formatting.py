@@ -169,10 +169,10 @@ def rows_needed_phrase(rows: int, noun: str = "rows") -> str:
     Examples
     --------
     >>> rows_needed_phrase(12_345)
-    'about 13,000 rows in all would settle it'
+    'about 13,000 rows in total would settle it'
     """
     unit = 10 ** max(len(str(rows)) - 2, 0)
-    return f"about {-(-rows // unit) * unit:,} {noun} in all would settle it"
+    return f"about {-(-rows // unit) * unit:,} {noun} in total would settle it"
 
 
 def features_sentence(names: Sequence[str]) -> str:

@@ -89,7 +89,7 @@ def _check_limit(
     if not base and limit.value >= most:
         low, high = audit.subject.span or (0.0, 1.0)
         raise ValueError(
-            f"the limit {limit.name}={format_exact(limit.value)} limits nothing: {limit.name} is at"
+            f"the limit {limit.name}={format_exact(limit.value)} has no effect: {limit.name} is at"
             f" most {figure(most)} for scores from {figure(low)} to {figure(high)}. As a number,"
             f" {format_exact(limit.value)} % is {format_exact(limit.value / 100)}."
         )

@@ -405,7 +405,8 @@ def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
 
 def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Population:
     """Measure one attribute on one set of rows; skip measures that need more rows or a variable
-    that isn't constant."""
+    that isn't constant.
+    """
     population = Population(rows.count, ())
     numbers: list[Number] = []
     independent = rows.independent_rows(settings.generator(8))

@@ -297,7 +297,8 @@ class Keyed:
         number = self.get(key)
         if number is None:
             raise KeyError(
-                f"{key} is not in this audit, which holds {', '.join(n.key for n in self.numbers)}."
+                f"{key} is not in this audit, which contains"
+                f" {', '.join(n.key for n in self.numbers)}."
             )
         return number
 
@@ -747,7 +748,7 @@ class Audit(Document):
             if attribute.name == name:
                 return attribute
         raise KeyError(
-            f"{name!r} was not audited; this audit holds"
+            f"{name!r} was not audited; this audit contains"
             f" {', '.join(a.name for a in self.attributes)}."
         )
 

@@ -52,9 +52,7 @@ class _Options:
     ] = None
     model: Annotated[
         Path | None,
-        Option(
-            help="Saved model; its scores and representation of the rows of the table are audited."
-        ),
+        Option(help="Saved model, whose scores and representation of the rows are audited."),
     ] = None
     trusted: _terminal.Trusted = None
     target: Annotated[

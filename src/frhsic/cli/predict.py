@@ -324,8 +324,8 @@ class Served:
             label = str(list(self.model.classes_)[-1])
             threshold = getattr(self.model, "threshold_", 0.5)
             yield (
-                f"{given:,.0f} of {rows:,} rows are labelled {label!r}, though the scores add up to"
-                f" {expected:,.0f}: the threshold of the model is {threshold:g}. Choose by the"
+                f"{given:,.0f} of {rows:,} rows are labelled {label!r}, although the scores add up"
+                f" to {expected:,.0f}: the threshold of the model is {threshold:g}. Decide by the"
                 " column score, or train with --threshold."
             )
 

@@ -145,7 +145,7 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
                     ) from error
                 tried.append(f"cache, {path}: {error}")
         if not present:
-            tried.append(f"{place}, {base / files[0].folder}: not there")
+            tried.append(f"{place}, {base / files[0].folder}: not found")
     remote = [
         (f"official address {f.url}", partial(_from_address, f, f.url)) for f in files if f.url
     ]

@@ -498,8 +498,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table = checked_table(self, X, first=False, sensitive_features=sensitive_features)
         if is_frame(X) and (others := {*map(str, X.columns)} - {*map(str, table.columns)}):
             raise ValueError(
-                f"X has columns that were not there in fit: {', '.join(sorted(others))}. They would"
-                " be missing from Z; drop them, or fit with them."
+                f"X has columns that were not passed to fit: {', '.join(sorted(others))}. They"
+                " would be missing from Z; drop them, or fit with them."
             )
         if not len(self.sensitive_names_in_):
             return table
@@ -574,8 +574,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.asarray(pd.util.hash_array(keys ^ pd.util.hash_array(copies)))
 
     def _fit_means(self, rows: FitRows, target: Response) -> np.ndarray:
-        """Fit models without each fold in turn; return their predictions for the held-out rows.
-        """
+        """Fit models without each fold in turn; return their predictions for the held-out rows."""
         self.engine_ = None
         self.models_ = []
         if self.estimator is not None:

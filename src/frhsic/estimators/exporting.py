@@ -38,8 +38,8 @@ def require_readable_columns(schema: Schema | None) -> None:
     dates = [] if schema is None else [c.name for c in schema.columns if c.kind in UNREADABLE_KINDS]
     if dates:
         raise ValueError(
-            f"column {dates[0]!r} holds dates or durations, which ONNX cannot read. Convert it to a"
-            " number before fit, such as days since a reference date, or serve the file that"
+            f"column {dates[0]!r} contains dates or durations, which ONNX cannot read. Convert them"
+            " to numbers before fit, such as days since a reference date, or serve the file that"
             " frhsic.save writes."
         )
 

@@ -275,7 +275,7 @@ def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:
         row = int(np.argmax(~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1)))
         raise ValueError(
             f"the model gives {'no probability' if probabilities else 'no finite number'}, first in"
-            f" row {row + 1}. If X is in order, the model is damaged: fit it again."
+            f" row {row + 1}. If X is correct, the model is damaged: fit it again."
         )
     return scores
 

@@ -45,8 +45,7 @@ MIN_ROWS = 11
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch with checked shapes: matrices of m rows, in the dtype and on the device of `z`.
-    """
+    """One batch with checked shapes: matrices of m rows, in the dtype and on the device of `z`."""
 
     z: Tensor  # (m, d)
     s: Tensor  # (m, q)
@@ -204,7 +203,7 @@ class Penalty(nn.Module, ABC):
             s = s.to(torch.get_default_dtype())
         if not bool(torch.isfinite(s).all()):
             raise ValueError(
-                "s_train holds values that are NaN or infinite; drop those rows or impute them."
+                "s_train contains NaN or infinite values; drop those rows or impute them."
             )
         self.n_attributes = s.shape[1]
         self._prepare(s.detach(), generator)

@@ -246,7 +246,8 @@ class HSIC(Penalty):
 
     def _weighted_kernels(self, batch: Batch) -> list[tuple[Tensor, Terms]]:
         """Return the terms of K: scores, and z in its unit, each with the kernels that apply to
-        it."""
+        it.
+        """
         terms: list[tuple[Tensor, Terms]] = []
         if batch.scores is not None and self.head_weight:
             head = Linear()

@@ -167,7 +167,7 @@ def load(
             header = json.loads(text)
             saved = dict(header["versions"])
             (name,) = header["model"]
-            require(name in ESTIMATORS, f"this version knows no {name!r}")
+            require(name in ESTIMATORS, f"this version has no {name!r}")
             if kind and name != kind.__name__:
                 raise ValueError(f"it contains a {name}, but a {kind.__name__} was requested")
             data = archive.read(ARRAYS_ENTRY)

@@ -341,7 +341,7 @@ def build(cls: Any, state: dict[str, Any]) -> Any:
         for name, value in state.items():
             require(
                 name in hints and is_of(value, hints[name]),
-                f"{name!r} of a {cls.__name__} is not as it should be",
+                f"{name!r} of a {cls.__name__} has an invalid value",
             )
     return cls(**state)
 
@@ -349,10 +349,10 @@ def build(cls: Any, state: dict[str, Any]) -> Any:
 def _build_estimator(cls: Any, state: dict[str, Any]) -> Any:
     model = cls()
     parameters = model.get_params(deep=False).keys()
-    require(parameters <= state.keys(), "it has other parameters than this version")
+    require(parameters <= state.keys(), "its parameters differ from those of this version")
     weights = state.pop("weights", None)
     for name, value in state.items():
-        require(name in parameters or FITTED.fullmatch(name), f"this version knows no {name!r}")
+        require(name in parameters or FITTED.fullmatch(name), f"this version has no {name!r}")
         setattr(model, name, value)
     if getattr(model, "n_jobs", None) is not None:
         model.n_jobs = min(model.n_jobs, os.cpu_count() or 1)
@@ -418,7 +418,7 @@ def untrusted_names(data: bytes, budget: Budget) -> set[str]:
         name = f"{node.get('__module__')}.{node.get('__class__')}"
         # of old functions, `content` has the name
         if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}{node.get('content', '')}"):
-            raise ValueError(f"it holds {name}, a function, which is never saved")
+            raise ValueError(f"it contains {name}, a function, which is never saved")
         folder = node.get("memory")
         if folder and folder["__id__"] in others:
             raise ValueError("it contains a cache folder; set memory=None")

@@ -89,8 +89,7 @@ def choose(candidates: Sequence[Candidate], limits: Sequence[Limit]) -> tuple[li
 
 
 def _preferred(limits: Sequence[Limit]) -> tuple[Callable[[Candidate], Any], str]:
-    """Return the quantity to maximize among the candidates that keep the limits, and its name.
-    """
+    """Return the quantity to maximize among the candidates that keep the limits, and its name."""
     measures = {limit.measure for limit in limits}
     if "gain" in measures:
         return lambda candidate: -candidate.gdp, "the least GDP"
@@ -165,7 +164,7 @@ def reason(taken: Candidate, limits: Sequence[Limit], admitted: bool, rows: int)
     asked = " and ".join(_asked(limit) for limit in limits)
     if not admitted and (count := _rows_needed(taken, limits, rows)) is not None:
         probably = (
-            f"{asked} is probably kept, not certain; {rows_needed_phrase(count)} (of validation)"
+            f"{asked} is probably kept, not certain; {rows_needed_phrase(count)} (validation rows)"
         )
         return f"{probably}: {_measured_values(taken, limits)}"
     if not admitted:
