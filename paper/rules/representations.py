@@ -50,7 +50,7 @@ def coupling() -> Iterator[str]:
         index=["table", "split"], columns="method", values="kept"
     )
     shares = kept.div(kept["raw"], axis=0).groupby("table").mean()
-    yield f"{percents(shares['coupling'])} of the R² with which X predicts other columns"
+    yield f"{percents(shares['coupling'])} of X's R² in predicting other columns"
     yield f"with {percents(shares['named'])} of the R² obtained from X"
     stay = records[records["method"] == "coupling"].groupby("table")["untouched"].mean()
     yield f"{percents(stay)} of the rows stay unchanged, fewest where X nearly determines S"
@@ -92,8 +92,8 @@ def encoder() -> Iterator[str]:
     yield (
         f"at most {short(means[large]['chi2 0'].max(), 3)} with at least 3,000 rows, and"
         f" {short(means[~large]['chi2 0'].max(), 3)} with {fewest} rows. The upper end of its"
-        f" interval was {f'exceeded in {over} of' if over else 'never exceeded in'} {len(bound)} fits on"
-        f" {WORDS[bound['law'].nunique()]} known distributions"
+        f" interval was {f'exceeded in {over} of' if over else 'never exceeded in'} {len(bound)} fits"
+        f" on {WORDS[bound['law'].nunique()]} known distributions"
     )
     free = means["head None"]
     solved = means["head 0"]

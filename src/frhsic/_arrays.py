@@ -177,7 +177,7 @@ def require_scale(value: float, name: str) -> None:
 
 
 def require_fraction(value: float, name: str) -> None:
-    """Raise unless value lies strictly between 0 and 1."""
+    """Raise unless value is strictly between 0 and 1."""
     _require(0 < value < 1, value, name, "a number strictly between 0 and 1")
 
 

@@ -48,7 +48,7 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 def format_estimate(value: float, limit: float | None = None) -> str:
     """Format an estimate with two significant digits, or more where they are needed to see on which
-    side of a limit it lies.
+    side of a limit it is.
 
     Examples
     --------

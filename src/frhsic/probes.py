@@ -31,8 +31,8 @@ FOLDS = 5
 TREES = 100
 
 RIDGES = np.logspace(-8, 4, 13)
-"""Candidate ridges, of which leave-one-out error selects one; small ones find S in directions of Z
-with little variance.
+"""Candidate ridges; leave-one-out error selects one. Small ones find S in directions of Z with
+little variance.
 """
 
 

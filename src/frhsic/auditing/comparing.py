@@ -181,7 +181,7 @@ def difference(
 ) -> Change:
     r"""Return how a number differs from an earlier one, given the intervals of both.
 
-    The lower end of the difference b − a lies
+    The lower end of the difference b − a is
 
     .. math:: \sqrt{(b - b_-)^2 + (a_+ - a)^2 - 2 z^2 c}
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = Path("frhsic-model.frhsic")
 # How the file of a distilled model ends.
 SERVED = {"onnx": ".onnx", "lightgbm": ".served.frhsic"}
-# Rows of many files that a report is made on, at most.
+# Largest number of rows of many files that a report uses.
 HELD_OUT_ROWS = 20_000
 
 

@@ -324,6 +324,6 @@ def _writing(file: RawFile) -> Iterator[Path]:
     except OSError as error:
         raise DatasetUnavailableError(
             f"the cache folder {folder} cannot be written ({error.strerror or error}). Set"
-            f" {CACHE_VARIABLE} to a folder of your own, or {FOLDER_VARIABLE} to one that has the"
+            f" {CACHE_VARIABLE} to your own folder, or {FOLDER_VARIABLE} to one that has the"
             " files."
         ) from error

@@ -247,7 +247,7 @@ def wide_cells(sums: ScoreSums, cells: Cells) -> Cells | None:
 
 
 def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple[Array, Array]:
-    """Return how far the ends of Student's t lie below and above the means of bins, corrected for
+    """Return how far the ends of Student's t are below and above the means of bins, corrected for
     the skewness of all bins together (Johnson, 1978; Hall, 1992); infinite for one row.
 
     If scores have heavy tails, the variance of a bin is at least the average of its own and the

@@ -80,7 +80,7 @@ def skewness(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
 
 
 def skewed_reach(error: Any, skewness: Any, quantile: Any) -> tuple[Any, Any]:
-    """Return how far the ends of an interval lie below and above a mean of known skewness.
+    """Return how far the ends of an interval are below and above a mean of known skewness.
 
     The end on the side of the longer tail is moved out by the first term of Edgeworth's expansion
     of Student's t (Hall, 1992); the other is not moved in.

@@ -1,8 +1,8 @@
 """Save fitted models to one file and load them again.
 
-A file is an uncompressed zip archive. `model.json` holds the versions that wrote it, the model and
-its proof; `arrays.safetensors` their arrays; entries that end in `.txt` contain LightGBM trees, and
-those that end in `.skops` models from other libraries. It contains no training rows, except for
+A file is an uncompressed zip archive. `model.json` contains the versions that wrote it, the model
+and its proof; `arrays.safetensors` their arrays; entries that end in `.txt` contain LightGBM trees,
+and those that end in `.skops` models from other libraries. It contains no training rows, except for
 models that consist of them, such as couplings. The library's own models are data, so LightGBM is
 the only dependency whose version matters to them. Neither loading nor predicting runs code from the
 file. skops reads models from other libraries, with the classes that it trusts and those named in

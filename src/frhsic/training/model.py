@@ -1,9 +1,9 @@
 """One model with its penalty, the stacked state of many, and their forward pass (lines 4 to 6).
 
-The tensors of M models lie along a leading axis. Members are laid out as (G, K): G groups of K
-members that share (seed, split), and therefore initial weights, batches and what the penalty fixed
-before training. A batch is gathered once per group, and what depends on the batch alone (the Gram
-matrix of S, for example) is computed once per group.
+The tensors of M models are stacked along a leading axis. Members are laid out as (G, K): G groups
+of K members that share (seed, split), and therefore initial weights, batches and what the penalty
+fixed before training. A batch is gathered once per group, and what depends on the batch alone (the
+Gram matrix of S, for example) is computed once per group.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class FleetState:
     models : sequence of Model
         The initial model of each group.
     device : torch.device
-        Where the tensors lie.
+        Device of the tensors.
     """
 
     def __init__(
