@@ -92,8 +92,8 @@ def encoder() -> Iterator[str]:
     yield (
         f"at most {short(means[large]['chi2 0'].max(), 3)} with at least 3,000 rows, and"
         f" {short(means[~large]['chi2 0'].max(), 3)} with {fewest} rows. The upper end of its"
-        f" interval was {f'exceeded in {over} of' if over else 'never exceeded in'} {len(bound)} fits"
-        f" on {WORDS[bound['law'].nunique()]} known distributions"
+        f" interval was {f'exceeded in {over} of' if over else 'never exceeded in'} {len(bound)}"
+        f" fits on {WORDS[bound['law'].nunique()]} known distributions"
     )
     free = means["head None"]
     solved = means["head 0"]
