@@ -1,4 +1,4 @@
-"""A distilled model as ONNX: trees on the codes of the columns."""
+"""A distilled model as ONNX: trees on the encoded columns."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def onnx_bytes(
     classes: Sequence[Any],
     threshold: float | None,
 ) -> bytes:
-    """Return trees on the codes of some columns, followed by attributes, as ONNX; for two classes,
-    the output is the probability of the second.
+    """Return trees on some encoded columns, followed by attributes, as ONNX; for two classes, the
+    output is the probability of the second.
     """
     require_exportable(booster, schema)
     onnx = import_onnx()

@@ -215,8 +215,8 @@ class FleetState:
         """End an epoch: keep the new state of every model that is still finite.
 
         A gradient that is not finite spoils Adam's means and with them the parameters for good, so
-        a check at the end of an epoch misses nothing and costs the steps nothing. A penalty of
-        weight 0 does not count.
+        a check at the end of each epoch is enough and doesn't slow down the steps. A penalty of
+        weight 0 is ignored.
         """
         task, penalty = self.sums
         finite = torch.isfinite(self.flat.sum(1) + task + torch.where(self.weight != 0, penalty, 0))
