@@ -83,7 +83,7 @@ print(text(report))
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 for label, fitted, colour in (
     ("in production", model.at(None), "C1"),
-    ("half of the gap", model, "C0"),
+    ("half the gap", model, "C0"),
 ):
     curve = gdp_curve(fitted.predict_proba(X[test])[:, 1], age[test])
     ax.fill_between(curve.at, curve.lower, curve.upper, color=colour, alpha=0.25)
@@ -92,7 +92,7 @@ ax.axhline(y[test].mean(), color="black", linestyle=":", label="share of default
 ax.set(
     xlabel="age (years)",
     ylabel="mean score (chance of default)",
-    title="Mean score along age, in production and with half of the gap",
+    title="Mean score along age, in production and with half the gap",
 )
 ax.legend()
 plt.show()

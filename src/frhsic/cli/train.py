@@ -183,7 +183,7 @@ def train(
 
     [cyan]frhsic train people.csv --target approved --sensitive age --limit 50%[/cyan]
 
-    Half of the gap along age. The model is in frhsic-model.frhsic, the report with all trade-offs
+    Half the gap along age. The model is in frhsic-model.frhsic, the report with all trade-offs
     in frhsic-report.html.
 
     [cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --limit age=25%
@@ -193,7 +193,7 @@ def train(
 
     [cyan]frhsic train people.csv -t approved -s age --control education[/cyan]
 
-    Half of the gap along age among people with the same education.
+    Half the gap along age among people with the same education.
 
     [cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.99 --aim decision
     --json[/cyan]

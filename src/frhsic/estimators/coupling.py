@@ -1,4 +1,4 @@
-"""Tables that reveal hardly anything about S: a maximal coupling of each row's distribution given S
+"""Tables that reveal almost nothing about S: a maximal coupling of each row's distribution given S
 with the pooled one.
 """
 

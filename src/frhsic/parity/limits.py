@@ -2,7 +2,7 @@
 
 ================================  =============================================================
 ``0.05``                          a bound: the upper end of the gap's interval is at most 0.05
-``"50%"``                         a target: at most half of the gap without a limit
+``"50%"``                         a target: at most half the gap without a limit
 ``0``                             a target: the smallest gap
 ``None``                          no limit
 ``{"age": 0.05, "hours": None}``  limits keyed by attribute
