@@ -175,9 +175,9 @@ def test_a_query_says_how_it_becomes_a_table(query, kind, call):
 
 
 def test_a_bad_column_of_a_frame_is_named():
-    with pytest.raises(TypeError, match=r"^s\['job'\] holds text"):
+    with pytest.raises(TypeError, match=r"^s\['job'\] contains text"):
         _arrays.matrix(pd.DataFrame({"age": [1.0, 2.0], "job": ["a", "b"]}), "s")
-    with pytest.raises(TypeError, match=r"^s\['job'\] holds text"):
+    with pytest.raises(TypeError, match=r"^s\['job'\] contains text"):
         _arrays.matrix(pl.DataFrame({"age": [1.0, 2.0], "job": ["a", "b"]}), "s")
 
 

@@ -464,7 +464,7 @@ def test_what_cannot_be_computed_is_left_out():
         (age, np.arange(300.0)),
     ):  # few, constant and unknown favoured rows
         assert audit(f, attribute, y, settings=QUICK).attributes[0].positives is None
-    with pytest.raises(KeyError, match="'height' was not audited; this audit holds age"):
+    with pytest.raises(KeyError, match="'height' was not audited; this audit contains age"):
         audit(f, age, settings=QUICK)["height"]
 
 
@@ -823,17 +823,17 @@ def test_bands_are_audited_and_remarked():
         (
             {"z": np.array(["a"] * 400, dtype=object)},
             TypeError,
-            r"scores holds text, bands or categories \(object\)",
+            r"scores contains text, bands or categories \(object\)",
         ),
         ({"z": None}, TypeError, "scores is None"),
         ({"sensitive_features": np.full(400, 3.0)}, ValueError, "s is constant"),
-        ({"threshold": 50}, ValueError, "threshold=50 is outside the scores, which run from"),
+        ({"threshold": 50}, ValueError, "threshold=50 is outside the range of the scores,"),
         ({"limit": "eo <= 0.1"}, ValueError, "pass the target as well"),
         ({"z": np.arange(399.0)}, ValueError, "scores has 399 rows, sensitive_features has 400"),
         (
             {"sensitive_features": np.array([["a", 1.0]] * 400, dtype=object)},
             TypeError,
-            "sensitive_features holds text",
+            "sensitive_features contains text",
         ),
         ({"sensitive_features": None}, TypeError, "sensitive_features is None"),
         (
@@ -844,7 +844,7 @@ def test_bands_are_audited_and_remarked():
         (
             {"y": np.r_[np.nan, np.ones(399)]},
             ValueError,
-            r"y lacks a value in 1 of 400 rows \(row 1\)",
+            r"y is missing in 1 of 400 rows \(row 1\)",
         ),
         (
             {"groups": [None] * 7 + ["a"] * 393},
@@ -857,11 +857,11 @@ def test_bands_are_audited_and_remarked():
             ValueError,
             "favourable=2 is not a value of y: '0', '1'",
         ),
-        ({"y": ["late"] * 400}, TypeError, r"y holds text \('late'\); pass positive=VALUE"),
+        ({"y": ["late"] * 400}, TypeError, r"y contains text \('late'\); pass positive=VALUE"),
         (
             {"groups": pd.Series(["a"] * 400, name="id")},
             ValueError,
-            r"'id' \(groups\) has one value in all 400",
+            r"'id' \(groups\) is the same in all 400",
         ),
         (
             {"sample_weight": np.r_[1, -0.5, np.ones(398)]},
@@ -938,10 +938,10 @@ def may() -> Audit:
         ),
         ("gdp <= 0", "An audit needs an earlier one to compare with"),
         ("gdp <= 5%", "An audit needs an earlier one to compare with"),
-        ("gdp <= 5", "gdp=5 limits nothing: gdp is at most 0.500 .* 5 % is 0.05"),
-        ("rank_gap <= 0.5", "limits nothing"),
-        ("gdp <= 0.5", "limits nothing"),
-        ("hsic_effect <= 1", "limits nothing: hsic_effect is at most 1"),
+        ("gdp <= 5", "gdp=5 has no effect: gdp is at most 0.500 .* 5 % is 0.05"),
+        ("rank_gap <= 0.5", "has no effect"),
+        ("gdp <= 0.5", "has no effect"),
+        ("hsic_effect <= 1", "has no effect: hsic_effect is at most 1"),
         ({"hours": 0.1}, "limit names 'hours'; the attributes are s"),
     ],
 )

@@ -399,5 +399,5 @@ def test_a_label_that_hardly_a_row_gets_is_told_with_the_threshold(tmp_path):
     given = int((scores["predicted"] == "yes").sum())
     expected = scores["score"].sum()
     assert 10 * given < expected
-    assert f"{given} of 600 rows are labelled 'yes', though the scores add up to" in said.stderr
+    assert f"{given} of 600 rows are labelled 'yes', although the scores add up to" in said.stderr
     assert f"{expected:,.0f}: the threshold of the model is 0.5" in said.stderr

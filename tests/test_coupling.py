@@ -317,5 +317,5 @@ def test_a_coupling_drops_no_column_of_a_table():
     age = np.random.default_rng(0).uniform(20, 60, size=200)
     frame = pd.DataFrame({"years": age - 18, "noise": np.sin(age)})
     coupling = ParityCoupling(LinearRegression(), cv=2).fit(frame, sensitive_features=age)
-    with pytest.raises(ValueError, match="columns that were not there in fit: hours"):
+    with pytest.raises(ValueError, match="columns that were not passed to fit: hours"):
         coupling.transform(frame.assign(hours=age), sensitive_features=age)

@@ -207,7 +207,7 @@ def test_onnx_gives_the_same_scores(model, tmp_path):
     served, X, more = model
     path = tmp_path / "model.onnx"
     if served.schema_ is not None and "since" in served.schema_.names:
-        with pytest.raises(ValueError, match="column 'since' holds dates or durations"):
+        with pytest.raises(ValueError, match="column 'since' contains dates or durations"):
             served.to_onnx(path)
         return
     served.to_onnx(path)

@@ -275,11 +275,11 @@ def test_new_missing_and_rare_controls_have_the_common_coefficients(fitted):
 def test_strata_are_said_to_be_joined():
     rare = JOB.where(JOB.index > 10, "pope")
     with pytest.warns(
-        JoinedStrataWarning, match="1 small group with the same job was joined into 'other'"
+        JoinedStrataWarning, match="1 small group with the same job was merged into 'other'"
     ):
         model = classifier().fit(NUMBERS, Y, sensitive_features=AGE, control_features=rare)
     assert model.strata_.rows[-1] == 11
-    with pytest.warns(JoinedStrataWarning, match="other is numeric and was cut into 5 bins"):
+    with pytest.warns(JoinedStrataWarning, match="other is numeric and was split into 5 bins"):
         classifier().fit(NUMBERS, Y, sensitive_features=AGE, control_features="other")
 
 
@@ -302,7 +302,7 @@ def test_a_report_has_one_interval_of_a_gap_and_counts_its_own_rows():
     (chosen,) = (stop.point.gaps[0] for stop in report.tradeoff.stops if stop.point.chosen)
     for gap in (stated, chosen):
         assert (gap.low, gap.high) == (within["gdp"].interval.low, within["gdp"].interval.high)
-    (joined,) = (remark for remark in report.audit.context.remarks if "joined into" in remark)
+    (joined,) = (remark for remark in report.audit.context.remarks if "merged into" in remark)
     assert joined.endswith("'other', which has 5 rows.")
     assert within.strata["other"].rows == 5
     page = render(report)

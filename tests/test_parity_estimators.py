@@ -444,7 +444,7 @@ def test_a_number_that_no_upper_end_keeps_is_probably_kept_and_says_how_many_row
     assert not choice.met
     assert choice.gaps["sensitive"] == closest
     assert choice.rows_needed == approx(4 * 600, abs=1)
-    assert "about 2,400 rows in all would settle it" in str(caught[0].message)
+    assert "about 2,400 rows in total would settle it" in str(caught[0].message)
     with pytest.warns(UnmetLimitWarning, match="is not met: this is the closest"):
         assert half.at(1e-9).choice_.rows_needed is None
 

@@ -754,7 +754,7 @@ def test_rows_that_would_settle_a_limit_of_a_fit_are_held_out():
     check = LimitCheck("age", "gdp", "all", 0.05, 0.04, ends, rows=1000)
     result = replace(samples.audit(), limits=(check,))
     fitted = Report(result, before=samples.audit(), tradeoff=samples.tradeoff())
-    assert "held-out people in all would settle it." in " ".join(verdict(fitted).remarks)
+    assert "held-out people in total would settle it." in " ".join(verdict(fitted).remarks)
     assert "held-out" not in " ".join(verdict(Report(result)).remarks)
 
 

@@ -101,10 +101,10 @@ def test_dates_with_dots_are_day_month_and_year():
     ("keys", "message"),
     [
         (["01/02/2024", "02/01/2024"], "which cannot be ordered in time"),
-        ([1.0, None, 2.0], "order lacks a value in 1 of 3 rows"),
+        ([1.0, None, 2.0], "order is missing in 1 of 3 rows"),
         ([1, 1, 1], "order is the same in every row"),
         ([[1, 2], [3, 4]], "pass one value for each of the 2 rows"),
-        (["May", "June", "July"], "order holds 'May', which cannot be ordered in time"),
+        (["May", "June", "July"], "order contains 'May', which cannot be ordered in time"),
     ],
 )
 def test_keys_that_do_not_order_rows_are_refused(keys, message):

@@ -21,13 +21,13 @@ def test_levels_are_strata_and_rare_missing_or_new_ones_are_other():
     assert np.bincount(strata.codes(jobs)).tolist() == [50, 60, 56]
     joined, missing = strata.notes
     assert (
-        "1 small group with the same control was joined into 'other', which has 56 rows" in joined
+        "1 small group with the same control was merged into 'other', which has 56 rows" in joined
     )
     assert "7 rows have no value" in missing
     others = strata.recounted(["cook"] * 3 + ["diver"] * 2 + [None])
     assert (others.rows, others.missing) == ((3, 0, 3), 1)
     joined, missing = others.notes  # with the counts of the rows that are shown
-    assert "joined into 'other', which has 3 rows." in joined
+    assert "merged into 'other', which has 3 rows." in joined
     assert "1 row has no value of control and counts as 'other'." in missing
 
 
@@ -39,7 +39,7 @@ def test_numbers_are_cut_into_fifths_of_the_fitted_rows():
     assert strata.names[:2] == ("up to 100", "above 100 to 200")
     codes = strata.codes(pd.Series([-5, 100, 100.5, 400, 9999, None]))
     assert codes.tolist() == [0, 0, 1, 3, 4, strata.other]
-    assert "hours is numeric and was cut into 5 bins" in strata.notes[0]
+    assert "hours is numeric and was split into 5 bins" in strata.notes[0]
 
 
 @pytest.mark.parametrize("common", [0.0, 9.0])

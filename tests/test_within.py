@@ -194,7 +194,7 @@ def test_a_stratum_in_which_s_is_constant_adds_nothing():
     assert within.strata["0"].numbers == ()
     gap = float(gdp(f[w == "1"], s[w == "1"], resamples=0))
     assert within["gdp"].value == pytest.approx((w == "1").mean() * gap, rel=0.05)
-    assert "s has one value in control 0, where its gap is 0." in result.context.remarks
+    assert "s has only one value in control 0, where its gap is 0." in result.context.remarks
 
 
 def test_the_rank_gap_within_strata_is_the_mean_over_deciles():
@@ -317,8 +317,8 @@ def test_remarks_say_what_was_cut_and_joined(people):
     controls = people[["hours"]].assign(job=jobs)
     result = audit(people["score"], people["age"], control_features=controls, settings=QUICK)
     remarks = " ".join(result.context.remarks)
-    assert "hours is numeric and was cut into 5 bins" in remarks
-    assert "small groups with the same hours and job were joined into 'other'" in remarks
+    assert "hours is numeric and was split into 5 bins" in remarks
+    assert "small groups with the same hours and job were merged into 'other'" in remarks
     assert "1 row has no value of hours and job" in remarks
     assert len(result["age"].all_rows.within.strata) == 21
 

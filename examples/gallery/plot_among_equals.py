@@ -41,8 +41,9 @@ for name, group in within.strata.items():
     print(f"{name}: gap {group['gdp'].value:.3f}, {group.rows:,} people")
 
 # %%
-# ``within <= 0.05`` sets a limit, and ``ParityClassifier().fit(X, y, sensitive_features="age",
-# control_features="education")`` fits a model with a smaller gap.
+# ``limit="within <= 0.05"`` limits the gap among people with the same education, and
+# ``ParityClassifier().fit(X, y, sensitive_features="age", control_features="education")`` fits a
+# model that lowers it.
 
 fig, axes = plt.subplots(1, 3, figsize=(8, 3), sharey=True, layout="constrained")
 for ax, (name, group) in zip(axes, within.strata.items()):

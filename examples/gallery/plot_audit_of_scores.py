@@ -2,8 +2,8 @@
 Audit somebody else's scores
 ============================
 
-A lender sends a table: a score for each applicant, whether the loan was repaid, and age. The model
-stays with the lender. These three columns are all that an audit needs.
+A lender sends a table with a score for each applicant, whether the loan was repaid, and age. An
+audit needs only these three columns; the model stays with the lender.
 """
 
 # %%
@@ -27,8 +27,8 @@ table = pd.DataFrame({"score": score, "repaid": repaid, "age": age})
 
 # %%
 # We state a limit before the audit: on average over applicants, the mean score at an age may differ
-# from the overall mean by 5 % of the share who repay. The settings make this page fast; the
-# defaults use more rows.
+# from the overall mean by at most 5 % of the share who repay. These settings are fast; the defaults
+# use more rows.
 
 audit = frhsic.audit(
     table["score"],

@@ -55,7 +55,7 @@ results = pd.DataFrame(rows).T
 print(results.round(3).to_string())
 
 # %%
-# Left: all people. Right: those with the good outcome.
+# Left: all people. Right: those with the favourable outcome.
 
 fig, axes = plt.subplots(1, 2, figsize=(7.8, 3.6), layout="constrained", sharey=True)
 for ax, who, title in ((axes[0], None, "all people"), (axes[1], y_new == 1, "people with y = 1")):

@@ -44,7 +44,7 @@ columns = make_column_transformer((OneHotEncoder(), ["degree"]), remainder=Stand
 with config_context(enable_metadata_routing=True):
     model = ParityClassifier(
         make_pipeline(columns, LogisticRegression()),
-        attribute_estimator=make_pipeline(columns, Ridge()),  # boosted trees if not given
+        attribute_estimator=make_pipeline(columns, Ridge()),  # default: boosted trees
         random_state=0,
     )
     gap = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")

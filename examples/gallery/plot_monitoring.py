@@ -44,8 +44,8 @@ for month, audit in months.items():
     print(f"{month}: GDP was {gap.before:.4f} and is {gap.after:.4f}: {verdict}.")
 
 # %%
-# The level of 5 % is for all changes of one comparison together. Without any change, about one
-# month in twenty raises an alarm, so confirm an alarm on the rows of the next month.
+# The level of 5 % applies to all changes in one comparison together. Even without any change, about
+# one month in twenty raises an alarm, so confirm an alarm on the rows of the next month.
 
 fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
 for place, audit in enumerate(months.values()):
@@ -53,5 +53,5 @@ for place, audit in enumerate(months.values()):
     ax.plot([place, place], [interval.low, interval.high], color="C0", linewidth=3)
 ax.axhline(0, color="black", linestyle=":")
 ax.set_xticks(range(len(months)), months)
-ax.set(xlabel="month", ylabel="change of GDP since January", title="95 % intervals")
+ax.set(xlabel="month", ylabel="change in GDP since January", title="95 % intervals")
 plt.show()

@@ -1,13 +1,13 @@
 """
-Audit more rows than memory
-===========================
+Audit a table that is larger than memory
+========================================
 
-``frhsic.distributed.audit`` makes two passes over the partitions of a Dask data frame. Gap, curve
-and HSIC use every row, with one partition in memory at a time.
+``frhsic.distributed.audit`` reads a Dask data frame one partition at a time, in two passes. The
+gap, its curve and HSIC use every row, but only one partition is in memory.
 """
 
 # %%
-# We write 20 files of 10,000 rows. In practice, you have them already, and they are much longer.
+# We write 20 files of 10,000 rows. In practice, your files already exist and are much longer.
 
 import tempfile
 from pathlib import Path
@@ -31,8 +31,8 @@ for number in range(FILES):
     table.to_parquet(Path(folder.name, f"scores-{number:02d}.parquet"))
 
 # %%
-# The call is the same as in memory, with column names instead of arrays. Within
-# ``distributed.cluster("local")`` it would use all cores, and within ``cluster("tcp://...")`` other
+# The call is the same as in memory, with column names instead of arrays. Inside
+# ``distributed.cluster("local")`` it would use all cores, and inside ``cluster("tcp://...")`` other
 # machines.
 
 quick = Settings(max_rows=500, probe_rows=1000, resamples=99)
@@ -42,8 +42,8 @@ for number in audit["age"].all_rows.numbers:
     print(f"{number.key:22s} {number.value:8.4f}   from {number.rows:,} rows")
 
 # %%
-# What do we gain from all rows? The interval of the same gap from the first file alone is four to
-# five times as wide.
+# What do we gain from using all rows? From the first file alone, the interval for the same gap is
+# four to five times as wide.
 
 first = pd.read_parquet(Path(folder.name, "scores-00.parquet"))
 alone = frhsic.gdp(first["score"], first["age"])

@@ -1,13 +1,13 @@
 """
-What a notebook shows
-=====================
+Models and results in a notebook
+================================
 
-Jupyter displays a model or a result in the last line of a cell as numbers with a plot. Below, each
-output is what Jupyter shows for the lines above it.
+Jupyter displays a model or a result on the last line of a cell as numbers with a plot. Each output
+below is what Jupyter shows for the lines above it.
 """
 
 # %%
-# Synthetic applicants. Experience and a test decide who is hired, and experience reveals age.
+# Synthetic applicants. Experience and a test determine who is hired, and experience reveals age.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,13 +29,13 @@ known, later = slice(0, n // 2), slice(n // 2, n)
 
 # %%
 # A fitted model shows its choice, all trade-offs from the one without a limit (right) to the
-# strictest, and its components, which expand with a click.
+# strictest, and its components; click one to expand it.
 
 model = frhsic.ParityClassifier(LogisticRegression(), limit="50%", random_state=0, n_jobs=1)
 model.fit(X[known], hired[known], sensitive_features=age[known])
 
 # %%
-# The choice alone: the gap before and after.
+# The choice shows the gap before and after.
 
 model.choice_
 
@@ -51,7 +51,7 @@ gdp(scores, age[later])
 gdp_curve(scores, age[later])
 
 # %%
-# An audit. The settings make this page fast; the defaults use more rows.
+# An audit. These settings are fast; the defaults use more rows.
 
 settings = Settings(max_rows=300, probe_rows=500, resamples=99)
 frhsic.audit(scores, age[later], hired[later], limit=0.05, settings=settings)

@@ -54,8 +54,8 @@ model.fit(X[new], y[new], sensitive_features=age[new])
 print(model.choice_)
 
 # %%
-# The report uses the third part. The good outcome is 0, and a loan is refused at a score of 0.15 or
-# more.
+# The report uses the third part. The favourable outcome is 0, and a loan is refused at a score of
+# 0.15 or more.
 
 report = trained_report(
     model,
@@ -68,7 +68,7 @@ report = trained_report(
         title="Default score and age",
         decision="whether a loan is granted",
         people="applicants",
-        period="a made-up year",
+        period="a synthetic year",
     ),
     settings=Settings(
         max_rows=300, probe_rows=500, resamples=99
@@ -83,7 +83,7 @@ print(text(report))
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 for label, fitted, colour in (
     ("in production", model.at(None), "C1"),
-    ("half of the gap", model, "C0"),
+    ("half the gap", model, "C0"),
 ):
     curve = gdp_curve(fitted.predict_proba(X[test])[:, 1], age[test])
     ax.fill_between(curve.at, curve.lower, curve.upper, color=colour, alpha=0.25)
@@ -92,7 +92,7 @@ ax.axhline(y[test].mean(), color="black", linestyle=":", label="share of default
 ax.set(
     xlabel="age (years)",
     ylabel="mean score (chance of default)",
-    title="Mean score along age, in production and with half of the gap",
+    title="Mean score along age, in production and with half the gap",
 )
 ax.legend()
 plt.show()

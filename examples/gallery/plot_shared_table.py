@@ -3,8 +3,8 @@ Share a table that doesn't reveal age
 =====================================
 
 A company gives a table of applicants to another team. It doesn't contain age, but experience and
-job reveal it. What the team will predict isn't known yet. ``ParityCoupling`` makes a table with the
-same columns whose rows don't depend on age.
+job reveal it. What the team will predict isn't known yet. ``ParityCoupling`` creates a table with
+the same columns whose rows don't depend on age.
 """
 
 # %%
@@ -33,9 +33,9 @@ X, age = applicants(6000, seed=0)
 X_new, age_new = applicants(3000, seed=1)
 
 # %%
-# Making the table requires age. The more typical a row is of its age, the more likely it is swapped
-# with another one. So the table has the same rows in a different order, and most of them stay in
-# place.
+# Creating the table requires age. The more typical a row is of its age, the more likely it is to be
+# swapped with another one. So the table has the same rows in a different order, and most of them
+# stay in place.
 
 coupling = ParityCoupling(random_state=0, n_jobs=1)
 Z = coupling.fit_transform(X, sensitive_features=age)
@@ -56,7 +56,7 @@ before, after = probe(X, age, X_new, age_new), probe(Z, age, Z_new, age_new)
 print(f"R² of age from the table before: {before:.2f}, after: {after:.2f}")
 
 # %%
-# Experience has the same distribution at every age now.
+# Experience now has the same distribution at every age.
 
 fig, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), sharey=True, layout="constrained")
 for ax, table, title in zip(axes, (X, Z), ("original", "shared")):

@@ -68,8 +68,8 @@ def phrases() -> Iterator[str]:
     yield from standing_rows(gain, scores)
     good, total = map(sum, zip(*(counts(cells, title, False) for title in YARDSTICKS)))
     met = "met" if good >= ASKED * total else "missed"
-    yield f"best or level in nine of ten cells: it is in {good} of {total}, so the goal was {met}"
-    yield f"Without the {WORDS[len(cells) - len(gain)]} cells whose base is worse"
+    yield f"best or level in nine of ten cells. It is in {good} of {total}, so the goal was {met}"
+    yield f"The following excludes the {WORDS[len(cells) - len(gain)]} cells whose base is worse"
     own = standing_of("closed form", gain, scores, False)
     yield (
         f"Judged by loss at equal gaps in scores, the closed form is ahead in {own.ahead} of"
@@ -85,7 +85,7 @@ def phrases() -> Iterator[str]:
     own = standing_of("closed form, with S", gain, scores, True)
     yield f"it is ahead by loss in {own.ahead} of {sum(own)} cells"
     own = standing_of("closed form, with S, decisions", gain, decisions, True)
-    yield (f"by decisions, in {own.ahead} of {sum(own)}, and behind in {own.behind}")
+    yield f"by decisions, it is ahead in {own.ahead} of {sum(own)} and behind in {own.behind}"
     before = on_tables(SEEN)
     yield f"On {WORDS[len(SEEN)]} tables that had been used before"
     yield "best or level in {} of {} cells by loss".format(*counts(before, scores, False))

@@ -19,7 +19,7 @@ from rules.representations import beside_rivals
 from rules.writing import seconds
 
 GIVEN = (
-    "two age groups have positive rates .002 apart, while the positive rate at a person's age"
+    "the positive rates of two age groups differ by .002, while the positive rate at a person's age"
     " differs from the overall rate by 34 percentage points on average",
     "BSD-3-Clause",
 )
@@ -34,16 +34,16 @@ def phrases() -> Iterator[str]:
     by_base = standings(cells, scores, False)
     trees, *networks = (by_base["closed form", base] for base in ("trees", *BASES[:2]))
     yield (
-        f"in {own.ahead} of {sum(own)} cells (a cell is one table with one base model), and another"
-        f" method's is lower in {own.behind}, counting differences above one standard error. On"
-        f" trees it is ahead in {trees.ahead} of {sum(trees)}, on networks in"
-        f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))}"
+        f"in {own.ahead} of {sum(own)} cells (a cell is one table with one base model), and higher"
+        f" than another method's in {own.behind}; differences below one standard error don't count."
+        f" It is ahead in {trees.ahead} of {sum(trees)} cells on trees and"
+        f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))} on networks"
     )
     own = standing_of("closed form, decisions", cells, decisions, False)
     yield f"level with the best in {own.level} of {sum(own)} cells and behind in {own.behind}"
     less, more, total, _ = beside_rivals()
-    yield f"In {less} of {total} comparisons with eight kinds of equally good networks"
-    yield f"(by over two standard errors), and {f'better in {more}' if more else 'never better'}"
+    yield f"In {less} of {total} comparisons with eight kinds of equally accurate networks"
+    yield f"(by over two standard errors), and {f'more in {more}' if more else 'never more'}"
     gpu = benchmark("gpu.json")
     million = next(r["seconds"] for r in gpu["hsic"] if r["n"] == 2**20)
     yield f"a million rows take {seconds(million)} on one {gpu['device']}"

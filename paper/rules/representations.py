@@ -15,7 +15,6 @@ from rules.writing import WORDS, percents, short, span
 GIVEN = (
     "min(1, 1/r)",
     "values in [0, 1]",
-    "heads beyond [0, 1]",
     "95 % interval",
     "a limit of 0,",
     "well above 0 even under independence. The default limit 0",
@@ -51,7 +50,7 @@ def coupling() -> Iterator[str]:
         index=["table", "split"], columns="method", values="kept"
     )
     shares = kept.div(kept["raw"], axis=0).groupby("table").mean()
-    yield f"{percents(shares['coupling'])} of the R² with which X predicts other columns"
+    yield f"{percents(shares['coupling'])} of X's R² in predicting other columns"
     yield f"with {percents(shares['named'])} of the R² obtained from X"
     stay = records[records["method"] == "coupling"].groupby("table")["untouched"].mean()
     yield f"{percents(stay)} of the rows stay unchanged, fewest where X nearly determines S"
@@ -92,9 +91,9 @@ def encoder() -> Iterator[str]:
     over = int((bound["upper end"] < bound[["bound", "worst head"]].max(axis=1)).sum())
     yield (
         f"at most {short(means[large]['chi2 0'].max(), 3)} with at least 3,000 rows, and"
-        f" {short(means[~large]['chi2 0'].max(), 3)} with {fewest} rows. Its upper end was"
-        f" {f'exceeded in {over} of' if over else 'never exceeded in'} {len(bound)} fits on"
-        f" {WORDS[bound['law'].nunique()]} known distributions"
+        f" {short(means[~large]['chi2 0'].max(), 3)} with {fewest} rows. The upper end of its"
+        f" interval was {f'exceeded in {over} of' if over else 'never exceeded in'} {len(bound)}"
+        f" fits on {WORDS[bound['law'].nunique()]} known distributions"
     )
     free = means["head None"]
     solved = means["head 0"]

@@ -41,7 +41,7 @@ def phrases() -> Iterator[str]:
             " on {} datasets by the GDP of scores, and on {} by that of decisions.".format(*found)
         )
     cells = on_tables(FRESH)
-    yield f"On {WORDS[len(FRESH)]} new tables" if cells else "The comparison was not run yet"
+    yield f"On {WORDS[len(FRESH)]} new tables" if cells else "The comparison hasn't been run yet"
     yield from sentences(cells)
     if before := on_tables(SEEN):
         yield f"which don't count towards the result, this holds {counted_in(before)}."
@@ -95,7 +95,9 @@ def sentences(cells: Cells) -> Iterator[str]:
         f"The closed form is more than one standard error behind the best method in {total - good}"
         f" of {total} cells (one cell per measure, base and table)."
     )
-    yield f"It is best, or within one standard error of the best: {counted_in(cells)}."
+    yield (
+        f"It is best, or within one standard error of the best, {counted_in(cells, named=True)}."
+    )
     if len(gaining(cells)) < len(cells):
         yield (
             "the cost is undefined; excluding these cells, this holds"
@@ -103,13 +105,17 @@ def sentences(cells: Cells) -> Iterator[str]:
         )
 
 
-def counted_in(cells: Cells) -> str:
-    """Return in how many cells the closed form is best or within one error, in words."""
-    parts = []
+def counted_in(cells: Cells, *, named: bool = False) -> str:
+    """Return in how many cells the closed form is best or within one error, in words; the first
+    sentence names the yardsticks.
+    """
+    parts: list[str] = []
     for with_s in (False, True):
         found = {title: counts(cells, title, with_s) for title in YARDSTICKS}
         said = [
-            f"{good} of {total} cells by {title}" for title, (good, total) in found.items() if total
+            f"{good} of {total}" + (f" cells by {title}" if named and not parts else "")
+            for title, (good, total) in found.items()
+            if total
         ]
         if said:
             parts.append(f"{'with' if with_s else 'without'} S in {' and '.join(said)}")

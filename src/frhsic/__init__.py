@@ -1,5 +1,5 @@
-"""Learn predictors and representations that are independent of a continuous sensitive attribute,
-and audit them.
+"""Train and audit predictors and representations that barely depend on a continuous sensitive
+attribute.
 
 Names and modules are imported on first use, so that ``import frhsic`` is quick.
 """
@@ -75,7 +75,7 @@ _HOMES = {
     "select_weight": "selection",
     "probe_heads": "heads",
 }
-"""Where a name is that is not an estimator."""
+"""The module of each name that is not an estimator."""
 
 
 def __getattr__(name: str) -> Any:

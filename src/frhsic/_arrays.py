@@ -47,13 +47,13 @@ def is_tensor(x: Any) -> TypeGuard[torch.Tensor]:
 def matrix(x: Any, name: str, *, allow_missing: bool = False) -> np.ndarray:
     """Return `x` as a finite floating-point array of shape (n, d); a vector becomes (n, 1).
 
-    NaN raises. With `allow_missing`, for columns that are scaled later, NaN and all magnitudes stay
-    as they are.
+    NaN raises an error. With `allow_missing`, for columns that are scaled later, NaN and all
+    magnitudes stay as they are.
 
     float32 and float64 keep their width, half precision widens to float32, integers and booleans
     become float64. Numbers so large or small that their products leave the range of float32 become
-    float64, and those that leave the range of float64 are refused. The result may share memory with
-    `x`.
+    float64, and those that leave the range of float64 are rejected. The result may share memory
+    with `x`.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def require_same_rows(*arrays: tuple[Any, str]) -> None:
             )
         warnings.warn(
             f"the indexes of {name} and {other} differ, so rows are matched by position; pass"
-            f" {other}.to_numpy() if that is right.",
+            f" {other}.to_numpy() if that is intended.",
             stacklevel=2,
         )
 
@@ -180,7 +180,7 @@ def require_scale(value: float, name: str) -> None:
 
 
 def require_fraction(value: float, name: str) -> None:
-    """Raise unless value lies strictly between 0 and 1."""
+    """Raise unless value is strictly between 0 and 1."""
     _require(0 < value < 1, value, name, "a number strictly between 0 and 1")
 
 
@@ -316,10 +316,10 @@ def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
         isinstance(value, str) or hasattr(value, "mid") for value in np.ravel(values)
     ):
         return TypeError(
-            f"{name} holds text, bands or categories ({dtype}), not numbers. Write a band such as"
-            " 30-39 as its mid-point and ordered levels as their ranks, as frhsic.audit and"
-            " fit(sensitive_features=...) do by themselves; other categories are one 0/1 column"
-            " for each level."
+            f"{name} contains text, bands or categories ({dtype}), not numbers. Replace bands such"
+            " as 30-39 by their midpoints and ordered levels by their ranks, as frhsic.audit and"
+            " fit(sensitive_features=...) do automatically; encode other categories as one 0/1"
+            " column per level."
         )
     if kind == "c":
         return TypeError(
@@ -327,8 +327,8 @@ def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
         )
     if kind in "mM":
         return TypeError(
-            f"{name} holds dates ({dtype}); convert it to a number such as days since a reference"
-            " date."
+            f"{name} contains dates ({dtype}); convert them to numbers such as days since a"
+            " reference date."
         )
     return TypeError(
         f"{name} has dtype {dtype}; convert it to float64 first, for instance with astype(float)."
@@ -388,13 +388,13 @@ def needs_float64(low: np.ndarray, high: np.ndarray, name: str) -> bool:
     narrowest = float(np.where(spread > 0, spread, np.inf).min())
     if largest > LARGEST_NUMBER:
         raise ValueError(
-            f"{name} holds numbers as large as {largest:.3g}, whose products no float can hold; the"
-            f" limit is {LARGEST_NUMBER:g}. Rescale it, or treat such numbers as missing."
+            f"{name} contains numbers as large as {largest:.3g}, whose products overflow a float;"
+            f" the limit is {LARGEST_NUMBER:g}. Rescale it, or treat such numbers as missing."
         )
     if narrowest < SMALLEST_SPREAD:
         raise ValueError(
-            f"the numbers of a column of {name} differ by {narrowest:.3g} at most, and no float can"
-            f" hold the products of such differences; the limit is {SMALLEST_SPREAD:g}. Rescale it."
+            f"the numbers in a column of {name} differ by at most {narrowest:.3g}, and products of"
+            f" such differences underflow a float; the limit is {SMALLEST_SPREAD:g}. Rescale it."
         )
     return largest > WIDENED or 0 < float(spread.max()) < 1 / WIDENED
 

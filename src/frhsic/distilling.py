@@ -1,4 +1,4 @@
-"""Distil a predictor under parity into one plain model, and measure what that costs."""
+"""Distil a predictor with a parity limit into one plain model, and measure the cost."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ STATED = {
 
 
 class GivenRows(NamedTuple):
-    """Rows as a predictor's `fit` takes them."""
+    """Rows, in the form of the arguments of a predictor's `fit`."""
 
     X: Any
     y: np.ndarray
@@ -66,24 +66,24 @@ def distill(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> Distilled:
-    """Imitate a predictor under parity with one plain model.
+    """Imitate a predictor with a parity limit by one plain model.
 
     The predictor is refitted on four fifths of the rows, and the plain model is fitted to its
-    out-of-fold scores. A tenth of the rows decides when boosting stops and how much the limit must
-    be tightened, because the imitation adds to the gap; the last tenth measures both models.
+    out-of-fold scores. A tenth of the rows determines when boosting stops and how much the limit
+    must be tightened, because the imitation adds to the gap; the last tenth measures both models.
 
     Parameters
     ----------
     predictor : ParityClassifier or ParityRegressor
-        Its parameters are used, fitted or not. It must have at most two classes.
+        Fitted or not; only its parameters are used. It must have at most two classes.
     estimator : classifier, regressor or None
-        The plain model. None is boosted trees of LightGBM, which can be exported to ONNX. A
+        The plain model. None uses LightGBM's boosted trees, which can be exported to ONNX. A
         regressor learns the scores; a classifier learns both labels of each row, weighted by the
         score. A Pipeline gets the columns of X; other models get numbers, with NaN for missing
         values.
     X, y, sensitive_features, control_features, sample_weight, groups
-        Rows, as in the predictor's `fit`; the same rows may be passed. Controls have to be columns
-        of X.
+        Rows, as in the predictor's `fit`; the same rows may be passed. Controls must be columns of
+        X.
 
     Returns
     -------
@@ -170,8 +170,7 @@ def _imitation(
 ) -> Distilled:
     """Return the plain model, fitted on scores of predictors that have not seen their rows.
 
-    For decisions its threshold is the one that takes as many of some other rows as the teacher
-    does.
+    For decisions, its threshold accepts as many of some other rows as the teacher.
     """
     solution = teacher.solution_
     assert solution is not None
@@ -214,7 +213,7 @@ def _known(teacher: ParityEstimator, s: np.ndarray) -> np.ndarray:
 
 
 def _without_model(teacher: ParityEstimator, schema: Schema | None, columns: int) -> Distilled:
-    """Return what a distilled model knows of its rows before it is fitted."""
+    """Return a distilled model that knows its columns but has no fitted model yet."""
     more: dict[str, Any] = {}
     if isinstance(teacher, ParityClassifier):
         more = {"classes_": teacher.classes_, "threshold_": teacher.threshold_}
@@ -244,8 +243,8 @@ def _teacher_scores(
 
 @dataclass(frozen=True, eq=False)
 class _Comparison:
-    """The outputs of the teacher and of the distilled model on the same rows: scores, or decisions
-    as 0 and 1 if these are what the teacher limits.
+    """The outputs of the teacher and of the distilled model on the same rows: scores, or 0/1
+    decisions if the teacher limits those.
     """
 
     teacher: ParityEstimator
@@ -283,7 +282,7 @@ class _Comparison:
         )
 
     def gaps(self) -> list[list[tuple[Number, np.ndarray]]]:
-        """Return the gaps of both along each attribute, with what each row adds to them."""
+        """Return the gaps of both along each attribute, with the contribution of each row."""
         rows = self.y, self.s, self.weights, self.groups
         return [
             output_gaps(self.teacher, one, *rows, Settings(), self.strata) for one in self.outputs

@@ -48,7 +48,7 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 def format_estimate(value: float, limit: float | None = None) -> str:
     """Format an estimate with two significant digits, or more where they are needed to see on which
-    side of a limit it lies.
+    side of a limit it is.
 
     Examples
     --------
@@ -169,14 +169,14 @@ def rows_needed_phrase(rows: int, noun: str = "rows") -> str:
     Examples
     --------
     >>> rows_needed_phrase(12_345)
-    'about 13,000 rows in all would settle it'
+    'about 13,000 rows in total would settle it'
     """
     unit = 10 ** max(len(str(rows)) - 2, 0)
-    return f"about {-(-rows // unit) * unit:,} {noun} in all would settle it"
+    return f"about {-(-rows // unit) * unit:,} {noun} in total would settle it"
 
 
 def features_sentence(names: Sequence[str]) -> str:
-    """Return which columns are features.
+    """Return a sentence that lists the features.
 
     Examples
     --------

@@ -67,9 +67,9 @@ class HeadGap:
     high
         Upper end of its 95 % interval.
     expected_under_independence
-        Mean of GDP if scores and attribute were independent.
+        Mean of the estimated GDP if scores and attribute were independent.
     standardized_gdp
-        GDP over the standard deviation of the scores; 0 where they are constant.
+        GDP divided by the standard deviation of the scores; 0 if they are constant.
     train_rows
         Rows that the head was fitted on.
     """
@@ -87,18 +87,18 @@ class HeadGap:
 
 @dataclass(frozen=True)
 class AttributeProbes:
-    """How much of an attribute is left in Z, on test rows.
+    """How well an attribute can be recovered from Z, on test rows.
 
     Attributes
     ----------
     linear_r2
-        R² of a ridge regression that predicts the attribute from Z, fitted on the training rows; 0,
-        or below, where it recovers nothing.
+        R² of a ridge regression that predicts the attribute from Z, fitted on the training rows; 0
+        or less if it recovers nothing.
     trees_r2
         The same for boosted trees.
     mutual_information
-        In nats, by nearest neighbours (:func:`frhsic.dependence.mutual_information`); about 0 where
-        nothing is left.
+        In nats, by nearest neighbours (:func:`frhsic.dependence.mutual_information`); about 0 if Z
+        and the attribute are independent.
     """
 
     attribute: str
@@ -142,7 +142,7 @@ class HeadProbes:
     @property
     def spread(self) -> float:
         """Standard deviation over heads (n in the denominator) of their largest GDP: how much the
-        head matters.
+        choice of head matters.
         """
         return float(np.std(self.to_frame().groupby("head", sort=False)["gdp"].max().to_numpy()))
 
@@ -150,8 +150,8 @@ class HeadProbes:
         return self.worst.gdp
 
     def to_frame(self) -> pd.DataFrame:
-        """Return heads as a DataFrame, one row for each head and attribute, the attribute's probes
-        beside it.
+        """Return a DataFrame with one row for each head and attribute, including the attribute's
+        probes.
         """
         probes = {probe.attribute: asdict(probe) for probe in self.probes}
         return pd.DataFrame([{**asdict(gap), **probes[gap.attribute]} for gap in self.heads])
@@ -172,15 +172,14 @@ def probe_heads(
     r"""Fit fresh heads f on frozen Z = h(X), and measure :math:`E_S |E[f(Z) | S] - E f(Z)|` of each
     on test rows.
 
-    If the representation is independent of S, no head has a gap. A representation trained with a
-    penalty on its own head only may allow large gaps of other heads. The largest gap is a lower
-    bound on what some head could reach. All gaps have the same unit: probabilities, or the unit of
-    y.
+    If the representation is independent of S, no head has a gap. If only the representation's own
+    head was penalized, other heads may have large gaps. The largest gap is a lower bound on the gap
+    that some head can have. All gaps have the same unit: probabilities, or the unit of y.
 
     Parameters
     ----------
     encoder
-        A fitted object with a ``transform``, a function of X, or None if X is Z already.
+        A fitted object with a ``transform``, a function of X, or None if X is already Z.
     X, y, sensitive_features
         Rows that heads and probes are fitted on; several attributes are measured one by one.
     test
@@ -192,7 +191,7 @@ def probe_heads(
         calibrated to probabilities), and boosted trees; or a mapping from names to scikit-learn
         estimators.
     task
-        "auto" takes a continuous y (scikit-learn's ``type_of_target``) for a regression.
+        "auto" means regression if y is continuous (scikit-learn's ``type_of_target``).
     resolution
         Resolution of GDP, a share of the rows; see :func:`frhsic.parity.gdp`.
     random_state

@@ -1,8 +1,8 @@
 r"""Kernels, their algebra, and the median bandwidth.
 
 A kernel is an immutable callable :math:`(x, y) \mapsto k(x, y)` on the rows of two matrices; its
-docstring states the formula. Each variable has its own kernel and its own bandwidth. Kernels add,
-and are multiplied by numbers, as in ``10 * Linear() + Gaussian(1.0)``. Each knows the properties
+docstring states the formula. Each variable has its own kernel and its own bandwidth. Kernels can be
+added, and multiplied by numbers, as in ``10 * Linear() + Gaussian(1.0)``. Each has the properties
 that the theorems need: an upper bound of :math:`k(x, x)`, and whether it is invariant to a common
 shift.
 
@@ -51,8 +51,8 @@ class Kernel(ABC):
     """A positive semi-definite kernel: callable, with properties that the theorems and the numerics
     need.
 
-    Kernels add, and are multiplied by non-negative numbers: ``10 * Linear() + Gaussian(1.0)``. A
-    custom kernel implements the call and :meth:`diagonal`; the defaults of all properties assume
+    Kernels can be added, and multiplied by non-negative numbers: ``10 * Linear() + Gaussian(1.0)``.
+    A custom kernel implements the call and :meth:`diagonal`; the defaults of all properties assume
     nothing about it.
 
     Examples
@@ -228,7 +228,7 @@ def _product_of_values(values: Iterable[Tensor]) -> Tensor:
 class Multiple(Kernel):
     r"""Kernel times a non-negative number, :math:`k(x, y) = c\, \kappa(x, y)`.
 
-    Written ``c * kernel`` or ``kernel * c``. In a sum, the factors say how much each part counts.
+    Written ``c * kernel`` or ``kernel * c``. In a sum, the factors weight the parts.
 
     Examples
     --------
@@ -279,8 +279,8 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     One column is subtracted directly. More go through one matrix product, of :math:`(x, \|x\|^2,
     1)` with :math:`(-2y, 1, \|y\|^2)`, after both sides are moved by the centre of `y`, because
     :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when both are far from zero. The centre is
-    the median of some rows in float64, so that one far-off row does not cost the others their
-    digits, and the mean in float32.
+    the median of some rows in float64, so that one outlier doesn't reduce the precision of the
+    others, and the mean in float32.
     """
     if x.shape[-1] == 1:
         return (x - y.mT) ** 2
@@ -523,8 +523,8 @@ def default_gaussian(rows: Tensor, *, name: str = "x") -> tuple[Gaussian, str]:
 
 
 def gaussian_at_median(rows: Tensor, *, name: str = "x") -> Gaussian:
-    """Return the Gaussian kernel at the median distance of rows that were checked: the kernel that
-    `None` stands for.
+    """Return the Gaussian kernel at the median distance of rows that were checked: the default
+    kernel.
     """
     return Gaussian(_median_distance(rows, name))
 

@@ -31,8 +31,8 @@ FOLDS = 5
 TREES = 100
 
 RIDGES = np.logspace(-8, 4, 13)
-"""Ridges to choose from by leave-one-out error; small ones find S in directions of Z with little
-variance.
+"""Candidate ridges; leave-one-out error selects one. Small ones find S in directions of Z with
+little variance.
 """
 
 
@@ -60,18 +60,18 @@ def linear_head(binary: bool) -> Any:
 
 
 def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Probe:
-    r"""Share of the variance of s, or of its ranks if that is more, that a model recovers from z,
+    r"""Share of the variance of s, or of its ranks if that is larger, that a model recovers from z,
     on unseen rows.
 
     .. math:: R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2, \qquad \hat s_i \text{
         out of fold.}
 
     Zero or negative when such a model cannot use z to predict s; a better model still might. Ranks
-    count too because the values of a skewed s, such as income, depend on few rows: the logarithm of
-    income says all about it, but little about its values. `shuffled_r2` is the value on independent
-    data: below zero, the more so the more a model can overfit. One when z determines s. The linear
-    probe is ridge regression on standardized columns with the ridge chosen within each training
-    fold; the other probe is 100 boosted trees.
+    are included because a few rows dominate the variance of a skewed s such as income: its
+    logarithm determines income, but a linear model on it explains little of the variance.
+    `shuffled_r2` is the value on independent data: negative, and more so for models that overfit.
+    One when the model recovers s exactly. The linear probe is ridge regression on standardized
+    columns with the ridge chosen within each training fold; the other probe is 100 boosted trees.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Pr
 def _cross_fitted_trees(
     z: np.ndarray, targets: Sequence[np.ndarray], split: KFold, seed: int
 ) -> np.ndarray:
-    """Return what boosted trees predict of each target out of fold; the columns of z are binned
+    """Return out-of-fold predictions of each target by boosted trees; the columns of z are binned
     once for all of them.
     """
     settings: dict[str, Any] = {"objective": "regression", "seed": seed, "num_threads": 1}

@@ -54,7 +54,7 @@ def model_outputs(model: Any, X: pd.DataFrame, s: Any = None) -> pd.DataFrame:
 def auc_and_influence(
     scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
-    """Return the AUC of scores of rows with y = 0 and 1, half of the ties counted, and the
+    """Return the AUC of scores of rows with y = 0 and 1, with ties counted as one half, and the
     influence of each row on it (DeLong et al., 1988); NaN without rows of both.
 
     Examples

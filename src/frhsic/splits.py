@@ -91,7 +91,7 @@ def _complete(values: Any, n: int, name: str) -> np.ndarray:
     missing = int(pd.isna(column).sum())
     if missing:
         raise ValueError(
-            f"{name} lacks a value in {missing:,} of {n:,} rows; fill them or leave them out."
+            f"{name} is missing in {missing:,} of {n:,} rows; fill it in, or drop these rows."
         )
     return column
 
@@ -107,7 +107,7 @@ def _times(column: np.ndarray) -> np.ndarray:
         if dates.notna().all():
             return dates.to_numpy()
     raise ValueError(
-        f"order holds {str(column[0])!r}, which cannot be ordered in time; write dates as "
+        f"order contains {str(column[0])!r}, which cannot be ordered in time; write dates as "
         "2024-05-31 or 31.05.2024, or as numbers."
     )
 

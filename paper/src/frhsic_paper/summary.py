@@ -43,7 +43,7 @@ PLURAL: dict[Verdict, str] = {
 
 COUNTED: dict[About, str] = {
     "results": "claims about results",
-    "reporting": "about reporting (what the paper says of its own set-up and tables)",
+    "reporting": "about reporting (what the paper says about its own setup and tables)",
     "theory": (
         "formulas of theorems, checked on small distributions (where uniform bounds are vacuous)"
     ),

@@ -89,7 +89,7 @@ def _check_limit(
     if not base and limit.value >= most:
         low, high = audit.subject.span or (0.0, 1.0)
         raise ValueError(
-            f"the limit {limit.name}={format_exact(limit.value)} limits nothing: {limit.name} is at"
+            f"the limit {limit.name}={format_exact(limit.value)} has no effect: {limit.name} is at"
             f" most {figure(most)} for scores from {figure(low)} to {figure(high)}. As a number,"
             f" {format_exact(limit.value)} % is {format_exact(limit.value / 100)}."
         )
@@ -152,8 +152,8 @@ def holm(pvalues: Sequence[float]) -> list[float]:
 
 class Reach(NamedTuple):
     """Standard error of a number, and how far its interval extends beyond what the standard error
-    implies (difference of squares). An end truncated at 0 is taken to be where the standard error
-    puts it.
+    implies (difference of squares). An end truncated at 0 is replaced by the end that the standard
+    error implies.
     """
 
     error: float
@@ -179,9 +179,9 @@ class Reach(NamedTuple):
 def difference(
     key: str, attribute: str, old: Number, new: Number, level: float, covariance: float = 0.0
 ) -> Change:
-    r"""Return how a number differs from an earlier one, from the intervals of both.
+    r"""Return how a number differs from an earlier one, given the intervals of both.
 
-    The lower end of the difference b − a lies
+    The lower end of the difference b − a is
 
     .. math:: \sqrt{(b - b_-)^2 + (a_+ - a)^2 - 2 z^2 c}
 

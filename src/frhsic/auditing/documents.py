@@ -1,5 +1,5 @@
-"""Frozen dataclasses as JSON: written and read back without loss, and refused if a number is not
-possible in an audit.
+"""Frozen dataclasses as JSON: written and read back without loss, and rejected if a number is
+impossible in an audit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Document:
         return fields
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Return the document as JSON; a number that is not finite raises."""
+        """Return the document as JSON; raise if a number is not finite."""
         return json.dumps(dataclasses.asdict(self), allow_nan=False, indent=indent)
 
     @classmethod
@@ -90,7 +90,7 @@ def _convert(hint: Any, value: Any) -> Any:
 
 
 def _require_ranges(part: Any) -> None:
-    """Raise if a number in a document is not possible in an audit."""
+    """Raise if a number in a document is impossible in an audit."""
     if isinstance(part, (tuple, list)):
         for item in part:
             _require_ranges(item)

@@ -174,7 +174,7 @@ class Settings:
 
     @property
     def options(self) -> GapOptions:
-        """What the gaps are computed with."""
+        """Options for computing the gaps."""
         return GapOptions(self.confidence, self.resamples, self.seed)
 
     def tell(self, step: str) -> None:
@@ -405,7 +405,9 @@ def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
 
 
 def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Population:
-    """Measure one attribute on one set of rows; skip numbers of constants or with too few rows."""
+    """Measure one attribute on one set of rows; skip measures that need more rows or a variable
+    that isn't constant.
+    """
     population = Population(rows.count, ())
     numbers: list[Number] = []
     independent = rows.independent_rows(settings.generator(8))
@@ -458,7 +460,7 @@ def _explained_variance(rows: Rows, settings: Settings) -> Iterator[Number]:
 
 
 def dependence(rows: Rows, settings: Settings, *, probed: bool) -> Iterator[Number]:
-    """Yield HSIC with its test, distance correlation and, if asked, the probes, on independent
+    """Yield HSIC with its test, distance correlation and, if requested, the probes, on independent
     rows. Without torch, HSIC and distances between several columns are left out.
     """
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
@@ -631,8 +633,8 @@ def performance(
     threshold: float | None,
     weights: np.ndarray | None = None,
 ) -> dict[str, Performance]:
-    """Return how well scores predict y by several measures, beside a constant: the base rate, or
-    the mean.
+    """Return how well scores predict y by several measures, compared with a constant: the base
+    rate, or the mean.
 
     For a 0/1 target, the measures that apply to the kind of score. For numbers, the root mean
     squared error, the share of variance explained, and the mean of y minus the score.

@@ -1,7 +1,7 @@
-"""What an audit holds: numbers and keys in frozen dataclasses, written to JSON and read back
+"""The contents of an audit: numbers and keys in frozen dataclasses, written to JSON and read back
 without loss.
 
-The words for them are in :mod:`frhsic.report`.
+:mod:`frhsic.report` puts them into words.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Number:
     rows
         Number of rows it was computed from.
     interval
-        Confidence interval. If there is a p-value, the interval lies above 0 if and only if the
+        Confidence interval. If there is a p-value, the interval is above 0 if and only if the
         p-value is at most one minus the confidence.
     under_independence
         Mean of the same estimate with a shuffled attribute, if known.
@@ -173,7 +173,7 @@ class Subject:
 
     @property
     def chances(self) -> bool:
-        """Whether all scores lie between 0 and 1."""
+        """Whether all scores are between 0 and 1."""
         return self.span is not None and are_chances(*self.span)
 
     @property
@@ -223,7 +223,7 @@ class Nodes:
     rows
         Equivalent number of independent rows of equal weight.
     mean
-        Mean score there.
+        Mean score of each node.
     moments
         Second to fourth central moments of the score of such a row.
     """
@@ -273,7 +273,7 @@ class Law:
         )
 
     def bounds(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the smallest and the largest share of rows that can lie at or below values."""
+        """Return the smallest and the largest share of rows that can be at or below values."""
         shares = np.array([0.0, *self.shares, 1.0])
         place = np.searchsorted(self.values, at, side="right")
         known = self.complete | np.isin(at, self.values)
@@ -297,7 +297,8 @@ class Keyed:
         number = self.get(key)
         if number is None:
             raise KeyError(
-                f"{key} is not in this audit, which holds {', '.join(n.key for n in self.numbers)}."
+                f"{key} is not in this audit, which contains"
+                f" {', '.join(n.key for n in self.numbers)}."
             )
         return number
 
@@ -343,8 +344,8 @@ class Within(Keyed):
         The measures of each stratum, by name: its gap and curve, or no number if the attribute is
         constant. p-values are adjusted for the number of strata (Holm).
     between
-        Part of the gap among all people that lies between strata, :math:`E[\operatorname{sign} g(S)
-        \, (E[f | W] - E f)]`. The rest lies within them. Either may be negative, and neither says
+        Part of the gap among all people that is between strata, :math:`E[\operatorname{sign} g(S)
+        \, (E[f | W] - E f)]`. The rest is within them. Either may be negative, and neither shows
         what causes the gap.
 
     Examples
@@ -501,12 +502,12 @@ class LimitCheck:
 
     @property
     def verdict(self) -> Verdict:
-        r"""``"kept"`` if the limit lies above the whole interval, ``"not kept"`` if below it, else
+        r"""``"kept"`` if the limit is above the whole interval, ``"not kept"`` if below it, else
         ``"unclear"``. For a ratio, the limit is a lower bound, so above and below are exchanged. A
         share of the gap before is a target: ``"kept"`` if the estimate reaches it and the interval
         of the reduction excludes 0, ``"not kept"`` if the whole interval misses it. A share c of
-        the base rate r is judged by the interval of the difference g − c r, whose ends lie at
-        :math:`g - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and Donner, 2008).
+        the base rate r is judged by the interval of the difference g − c r, whose ends are :math:`g
+        - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and Donner, 2008).
         """
         judged = self._comparison()
         if judged is None:
@@ -624,7 +625,7 @@ class Context:
     Attributes
     ----------
     title
-        Title of the report. By default made from the data, as are `source` and `name`.
+        Title of the report. By default derived from the data, as are `source` and `name`.
     source
         Name of the file.
     name
@@ -642,7 +643,7 @@ class Context:
     dropped
         Rows that were dropped before the audit because a value is missing.
     remarks
-        Sentences of the caller that a reader should see first.
+        The caller's remarks, which the report shows first.
     features
         Columns that the score is predicted from.
     origin
@@ -748,7 +749,7 @@ class Audit(Document):
             if attribute.name == name:
                 return attribute
         raise KeyError(
-            f"{name!r} was not audited; this audit holds"
+            f"{name!r} was not audited; this audit contains"
             f" {', '.join(a.name for a in self.attributes)}."
         )
 

@@ -91,9 +91,9 @@ def audit(
         frame, bands such as "30-39" and ordered categories become numbers, and a remark says so.
         Rows without a value are left out and counted.
     y
-        Target: numbers, or with `positive` anything. If it has two values, Equal Opportunity is
-        measured on the rows with the favourable one. With a representation and no `scores`, a
-        linear head for the target is fitted out of fold and audited.
+        Target: numbers, or any values if `positive` is given. If it has two values, Equal
+        Opportunity is measured on the rows with the favourable one. With a representation and no
+        `scores`, a linear head for the target is fitted out of fold and audited.
     scores
         Scores of a head on the representation; by default z itself if it has one column.
     positive
@@ -259,7 +259,7 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
     # probabilities may all lie on one side: a month without approvals is no mistake
     if not (0 <= threshold <= 1 if subject.chances else low <= threshold <= high):
         raise ValueError(
-            f"threshold={format_setting(threshold)} is outside the scores, which run from"
+            f"threshold={format_setting(threshold)} is outside the range of the scores,"
             f" {format_setting(low)} to {format_setting(high)}: all decisions would be the same."
         )
     return replace(subject, threshold=float(threshold), threshold_stated=True)
@@ -445,7 +445,7 @@ def outcome(
     elif column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
         shown = ", ".join(repr(value) for value in column.unique()[:3])
         raise TypeError(
-            f"y holds text ({shown}); pass positive=VALUE to say which value counts as 1."
+            f"y contains text ({shown}); pass positive=VALUE to say which value counts as 1."
         )
     else:
         codes = _numeric_values(column, _label(y, "y"))
@@ -472,9 +472,9 @@ def _swap_remarks(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
     if _shares(z) or logits or (y is not None and not _shares(y)):
         return []
     remark = (
-        f"The attribute {attributes[0]} lies between 0 and 1, and the scores do not: they may be"
-        " swapped. The scores come first: audit(scores, sensitive_features). If they do, and are"
-        " predictions of a number, pass it as y."
+        f"The attribute {attributes[0]} is between 0 and 1 but the scores are not, so they may be"
+        " swapped. Pass the scores first: audit(scores, sensitive_features). If they are first and"
+        " predict a number, pass that number as y."
     )
     warn(remark, UserWarning)
     return [remark]
@@ -491,8 +491,8 @@ def _constant_strata(rows: Rows, attributes: tuple[str, ...]) -> Iterator[str]:
         constant = [rows.controls.names[code] for code in ranges.index[ranges == 0]]
         if constant:
             yield (
-                f"{name} has one value in {rows.controls.label} {', '.join(constant)}, where its"
-                " gap is 0."
+                f"{name} has only one value in {rows.controls.label} {', '.join(constant)}, where"
+                " its gap is 0."
             )
 
 
@@ -522,7 +522,7 @@ def _groups(groups: Any) -> np.ndarray:
     codes, distinct = pd.factorize(_complete_column(groups, "groups").to_numpy(), sort=True)
     if len(distinct) == 1:
         raise ValueError(
-            f"{_label(groups, 'groups')} has one value in all {len(codes):,} rows; at least two"
+            f"{_label(groups, 'groups')} is the same in all {len(codes):,} rows; at least two"
             " groups are needed."
         )
     return codes
@@ -539,7 +539,7 @@ def _row_weights(weights: Any) -> np.ndarray:
             " or more."
         )
     if values.max() == 0:
-        raise ValueError(f"{words} is 0 in all {len(values):,} rows; no row would count.")
+        raise ValueError(f"{words} is 0 in all {len(values):,} rows, so no row would count.")
     return values
 
 
@@ -566,9 +566,9 @@ def _complete_column(values: Any, argument: str) -> pd.Series[Any]:
         first = ", ".join(str(row_number(column, int(place))) for place in places[:SHOWN_ROWS])
         more = ", ..." if len(places) > SHOWN_ROWS else ""
         raise ValueError(
-            f"{_label(values, argument)} lacks a value in {len(places):,} of {len(column):,} rows"
-            f" ({'row' if len(places) == 1 else 'rows'} {first}{more}); fill it, or leave these"
-            " rows out."
+            f"{_label(values, argument)} is missing in {len(places):,} of {len(column):,} rows"
+            f" ({'row' if len(places) == 1 else 'rows'} {first}{more}); fill it in, or drop these"
+            " rows."
         )
     return column
 

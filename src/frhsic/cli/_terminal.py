@@ -344,7 +344,7 @@ Favourable = Annotated[
     Option(
         help=(
             "Value of the target that is good for a person, such as repaid. Equal opportunity is"
-            " measured on rows with it. Default: the positive value."
+            " measured on the rows with this value. Default: the positive value."
         )
     ),
 ]
@@ -377,7 +377,7 @@ class Columns:
             "-s",
             help=(
                 "Column that predictions should not depend on: numbers, or bands such as 30-39. May"
-                " be repeated. Needed for training; for prediction only with --uses-sensitive."
+                " be repeated. Required to train; to predict, only with --uses-sensitive."
             ),
         ),
     ]
@@ -515,7 +515,7 @@ class Stated:
         Option(help="Score above which the decision is yes. Default: 0.5 for probabilities."),
     ] = None
     decision: Annotated[str, Option(help="The decision, such as 'whether a loan is granted'.")] = ""
-    people: Annotated[str, Option(help="Who is decided about, such as applicants.")] = ""
+    people: Annotated[str, Option(help="The people affected, such as applicants.")] = ""
     period: Annotated[str, Option(help="Period of the data, such as 'January to June 2025'.")] = ""
     author: Annotated[str, Option(help="Who made the report.")] = ""
 

@@ -52,9 +52,7 @@ class _Options:
     ] = None
     model: Annotated[
         Path | None,
-        Option(
-            help="Saved model; its scores and representation of the rows of the table are audited."
-        ),
+        Option(help="Saved model, whose scores and representation of the rows are audited."),
     ] = None
     trusted: _terminal.Trusted = None
     target: Annotated[
@@ -146,7 +144,7 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
     The report is one self-contained HTML file: the mean score along the attribute with its band,
-    tests of dependence with intervals, what a probe recovers, and what an audit cannot say.
+    tests of dependence with intervals, what a probe recovers, and the limitations of an audit.
 
     [bold]Examples[/bold]
 

@@ -28,10 +28,10 @@ def check(
 ) -> None:
     """List all problems of a table before training, and the command to run next.
 
-    Nothing is fitted. Each problem comes with the option that settles it: codes for missing values,
-    text among numbers, totals, labels spelled in several ways, identifiers, people with several
-    rows, features that repeat the attribute or give the target away (alone or in pairs), outliers,
-    weights, repeated rows. `frhsic train` runs the same check.
+    Nothing is fitted. Each problem comes with the option that resolves it: codes for missing
+    values, text among numbers, totals, labels spelled in several ways, identifiers, people with
+    several rows, features that repeat the attribute or give the target away (alone or in pairs),
+    outliers, weights, repeated rows. `frhsic train` runs the same check.
 
     [bold]Examples[/bold]
 
@@ -72,7 +72,7 @@ def check(
 def next_command(
     columns: _terminal.Columns, reading: _terminal.Reading, problems: Sequence[Problem]
 ) -> str:
-    """Return the command that trains on the table, with the options that settle its errors and
+    """Return the command that trains on the table, with the options that resolve its errors and
     likely problems.
     """
     words = ["frhsic", "train", str(columns.table)]
@@ -89,7 +89,7 @@ def next_command(
 
 
 def settling_options(problems: Sequence[Problem]) -> list[str]:
-    """Return the options that settle errors and likely problems."""
+    """Return the options that resolve errors and likely problems."""
     options = [
         problem.option
         for problem in problems
@@ -99,7 +99,7 @@ def settling_options(problems: Sequence[Problem]) -> list[str]:
 
 
 def settled_columns(problems: Sequence[Problem]) -> set[str]:
-    """Return the columns that are no features with these options."""
+    """Return the columns that aren't features with these options."""
     words = shlex.split(" ".join(settling_options(problems)))
     roles = ("--drop", "--groups", "--row-weights")
     return {column for option, column in itertools.pairwise(words) if option in roles}

@@ -29,7 +29,7 @@ def list_datasets(
     ] = False,
 ) -> None:
     """List the datasets: rows, columns, sensitive attribute, owner, licence, and whether the file
-    is here.
+    is on this machine.
     """
     from frhsic.datasets.catalogue import ENTRIES
     from frhsic.datasets.sources import cache_dir, local_place

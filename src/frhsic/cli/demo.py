@@ -102,10 +102,10 @@ def _data(rows: int, seed: int) -> TrainingTable:
         notes.append(
             "The Adult data are not available here, so this is the paper's synthetic task, in"
             " which only the feature that depends on s predicts y. “frhsic datasets fetch adult”"
-            " says what was tried."
+            " shows what was tried."
         )
     if rows < len(X):
-        notes.append(f"This is a sample of {rows:,} of {len(X):,} rows; --rows takes more.")
+        notes.append(f"This is a sample of {rows:,} of {len(X):,} rows; use more with --rows.")
         chosen = np.random.RandomState(seed).permutation(len(X))[:rows]
         X, y, s = (
             X.iloc[chosen].reset_index(drop=True),

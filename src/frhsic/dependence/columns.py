@@ -52,9 +52,9 @@ class SortedColumn:
     Attributes
     ----------
     values
-        The numbers less their median, of shape (n,).
+        The numbers minus their median, of shape (n,).
     order
-        Places that sort them.
+        Indices that sort them.
     diagonal
         :math:`\tilde K_{ii}`, of shape (n,).
     squares
@@ -168,8 +168,7 @@ def distance_products(x: SortedColumn, y: SortedColumn) -> Values:
 
     :math:`(x_i - x_j)(y_i - y_j)` is the product of the distances, negative for pairs that x and y
     order differently. The sum over all j has a closed form, and the sum over the discordant ones is
-    taken out of it twice. Ties are pairs at distance 0 and add nothing, in whichever order they
-    stand.
+    taken out of it twice. Ties are pairs at distance 0 and add nothing, regardless of their order.
 
     Examples
     --------
@@ -194,7 +193,7 @@ def _discordant(x: Values, y: Values, rank: Places) -> Values:
     The rows come in the order of x and are sorted by the ranks of y, from the highest binary digit
     to the lowest. Rows that agree in all higher digits form a group and stay in the order of x. In
     a group, a row with digit 1 before a row with digit 0 is a discordant pair. Every such pair is
-    met once, at the first digit in which its ranks differ.
+    found once, at the first digit in which its ranks differ.
     """
     n = len(x)
     total = np.zeros(n)
@@ -228,10 +227,9 @@ def _sums_before(values: Values) -> Values:
 
 
 def column_scales(x: Values) -> Values:
-    """Return the standard deviation of each column, with far-off values drawn in; 1 for a constant
-    column.
+    """Return the standard deviation of each column, with outliers clipped; 1 for a constant column.
 
-    Far off is more than ten interquartile ranges from the median, where that range is not 0.
+    Outliers are more than ten interquartile ranges from the median, if that range isn't 0.
     """
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
     reach = np.where(high > low, 10 * (high - low), np.inf)

@@ -39,7 +39,7 @@ def distance_covariance(
 
     Zero in the population exactly when Z and S are independent. The sample value is positive even
     then, of order :math:`n^{-1/2}`. Its square is four times HSIC under half-distance kernels. Use
-    it if no bandwidth should be chosen.
+    it to avoid choosing a bandwidth.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def distance_covariance(
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     device
-        Where to compute; that of the inputs if not given.
+        Device to compute on; by default that of the inputs.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def distance_correlation(
     transform of z. It does not change when z or s is shifted, scaled or rotated. The sample value
     is positive even under independence and grows with the dimension of z. To compare
     representations of different size, use :func:`~frhsic.independence.normalized_hsic_interval`
-    with :class:`~frhsic.kernels.HalfDistance` kernels, which is its square without bias.
+    with :class:`~frhsic.kernels.HalfDistance` kernels, which is its bias-corrected square.
 
     Parameters
     ----------

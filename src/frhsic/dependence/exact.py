@@ -8,7 +8,7 @@ The V-statistic is three sums over pairs of rows,
 where a and b are the row sums of K and L, and is computed from tiles of both. Its gradient with
 respect to K is :math:`n^{-2} (L_{ij} - b_i/n - b_j/n + \sum_k b_k/n^2)`: one more pass over the
 tiles, with the row sums of the forward pass, gives the gradient with respect to the rows. No n × n
-matrix is held.
+matrix is stored.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 r"""HSIC from random features: O(n) time, with a standard error and with sums that add up over parts
 of the data.
 
-A shift-invariant kernel is the mean of :math:`\cos(\omega^\top (x - y))` over its spectral law.
-Drawing m frequencies gives features :math:`\varphi(x) = m^{-1/2} (\cos \omega_j^\top x, \sin
-\omega_j^\top x)_j` with :math:`\mathbb E \, \varphi(x)^\top \varphi(y) = k(x, y)`, and HSIC is the
-squared norm of a covariance matrix of features. It depends on the data through :math:`n`, two sums
-of features and one sum of their products.
+A shift-invariant kernel is the mean of :math:`\cos(\omega^\top (x - y))` over its spectral
+distribution. Drawing m frequencies gives features :math:`\varphi(x) = m^{-1/2} (\cos \omega_j^\top
+x, \sin \omega_j^\top x)_j` with :math:`\mathbb E \, \varphi(x)^\top \varphi(y) = k(x, y)`, and HSIC
+is the squared norm of a covariance matrix of features. It depends on the data through :math:`n`,
+two sums of features and one sum of their products.
 
 References
 ----------
@@ -86,7 +86,7 @@ def _feature_terms(
 
 
 def _frequencies(kernel: Kernel, columns: int, normal: Normal) -> Tensor:
-    """Draw frequencies, of shape (blocks, columns, m), from the kernel's spectral law."""
+    """Draw frequencies, of shape (blocks, columns, m), from the kernel's spectral distribution."""
     if not isinstance(kernel, (Gaussian, InverseMultiquadric, Laplacian)):
         raise TypeError(
             f"random features are not available for {type(kernel).__name__}; use"
@@ -265,7 +265,8 @@ def hsic_features(
 
     Here :math:`\tilde\varphi, \tilde\psi` are features minus their means. The expectation over the
     draw is exactly :func:`frhsic.dependence.hsic` of the same rows, so zero means the same. Use it
-    above some 100,000 rows, or with :mod:`frhsic.distributed` for data that come in parts.
+    with more than about 100,000 rows, or with :mod:`frhsic.distributed` for data that come in
+    parts.
 
     Parameters
     ----------

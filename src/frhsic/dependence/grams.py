@@ -165,7 +165,7 @@ def euclidean_distances(x: Tensor) -> Tensor:
 
 
 def ratio(zs: Tensor, zz: Tensor, ss: Tensor) -> Tensor:
-    r"""A correlation from three inner products, :math:`\langle z, s \rangle / \|z\| \|s\|`; 0 where
+    r"""A correlation from three inner products, :math:`\langle z, s \rangle / \|z\| \|s\|`; 0 if
     either norm is.
 
     Pure, and safe under ``vmap``. Each root is taken by itself, since the product of the squares
@@ -190,7 +190,7 @@ def pivoted_cholesky(
     Each step adds the row with the largest remaining diagonal. The algorithm stops when
     :math:`\operatorname{tr} R \le` `tolerance` :math:`\cdot \operatorname{tr} K`, at `max_rank`
     columns, or when the largest remaining diagonal is rounding error. Every eigenvalue of
-    :math:`GG^\top` lies below that of :math:`K` by at most :math:`\operatorname{tr} R`. O(n r)
+    :math:`GG^\top` is below that of :math:`K` by at most :math:`\operatorname{tr} R`. O(n r)
     memory, O(n r²) time.
 
     Returns

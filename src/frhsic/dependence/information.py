@@ -65,7 +65,7 @@ def mutual_information(
         scaled columns are kept, at most five, since nearest neighbours are uninformative in many
         dimensions. The mutual information of a projection is a lower bound of that of z.
     n_neighbors
-        The k of the formula: a smaller one has less bias, a larger one less variance.
+        The k of the formula: smaller values have less bias, larger ones less variance.
     random_state
         Seed of the jitter, of relative size 1e-10, that breaks ties.
     where

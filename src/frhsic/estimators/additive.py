@@ -304,7 +304,7 @@ class Grams:
     sums
         (folds, 1 + q + t, 1 + q + t).
     means
-        What was subtracted of functions and targets, (q + t,).
+        What was subtracted from functions and targets, (q + t,).
     """
 
     sums: np.ndarray
@@ -370,7 +370,7 @@ class Grams:
 @dataclass(frozen=True, eq=False)
 class RidgePath:
     """Coefficients of each fold, ridge and target, (folds, ridges, q, t), and intercepts, (folds,
-    ridges, t), for functions less the means of the Gram matrices.
+    ridges, t), for functions minus the means of the Gram matrices.
     """
 
     grams: Grams

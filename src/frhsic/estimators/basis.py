@@ -144,7 +144,7 @@ def predictable_directions(
     dimensions. A direction is kept if its eigenvalue, the variance that x explains along it,
     exceeds a hundredth of the sum of all eigenvalues, and a bound for noise: the largest eigenvalue
     of a symmetric matrix of K rows of noise is about :math:`\sqrt{2K}` standard errors. Along any
-    other direction a score of x has hardly a gap, since :math:`E[f(X) \varphi(S)] = E[f(X) m(X)]`.
+    other direction a score of x has almost no gap, since :math:`E[f(X) \varphi(S)] = E[f(X) m(X)]`.
     """
     shares = weights / weights.sum()
     covariance = (shares[:, None] * means).T @ targets

@@ -28,8 +28,8 @@ CHANCES: dict[Among, tuple[float, float]] = {
 class FitRows:
     """Validated rows of a call to fit: the table, also as numbers, attributes (n, q) with their
     names, weights and groups or None, the fold of each row, and the seed; with controls, the
-    stratum of each row, from 0 to `n_strata` − 1; the last one collects rows without a stratum of
-    their own.
+    stratum of each row, from 0 to `n_strata` − 1; the last one collects rows without their own
+    stratum.
     """
 
     X: Any

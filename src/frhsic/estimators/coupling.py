@@ -1,4 +1,4 @@
-"""Tables that reveal hardly anything about S: a maximal coupling of each row's distribution given S
+"""Tables that reveal almost nothing about S: a maximal coupling of each row's distribution given S
 with the pooled one.
 """
 
@@ -306,16 +306,16 @@ def _standardize(values: np.ndarray) -> np.ndarray:
 
 
 class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Transformer: a table Z with the columns of X whose distribution does not depend on sensitive
-    attributes S.
+    r"""Transformer that returns a table Z with the columns of X, whose distribution doesn't depend
+    on sensitive attributes S.
 
     .. math:: P(Z = x \mid X = x, s) = \min\bigl(1, 1/r(x, s)\bigr), \qquad
         \text{else } Z \sim p(x') \bigl(1 - r(x', s)\bigr)_+, \qquad r(x, s) = \frac{p(x \mid
         s)}{p(x)}.
 
     Z then has the same distribution p(x) for every s, and no other way to achieve this leaves more
-    rows unchanged. The ratio is estimated by boosted trees. S is needed to transform, too. The
-    removed rows of a table are exchanged with each other, so a new table needs at least 200 rows;
+    rows unchanged. The ratio is estimated by boosted trees. `transform` needs S, too. The removed
+    rows of a table are exchanged with each other, so a new table needs at least 200 rows;
     :class:`ParityEncoder` encodes rows one by one.
 
     Use Z to share tables or embeddings and to train on them. A replaced row is another person's
@@ -498,8 +498,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table = checked_table(self, X, first=False, sensitive_features=sensitive_features)
         if is_frame(X) and (others := {*map(str, X.columns)} - {*map(str, table.columns)}):
             raise ValueError(
-                f"X has columns that were not there in fit: {', '.join(sorted(others))}. They would"
-                " be missing from Z; drop them, or fit with them."
+                f"X has columns that were not passed to fit: {', '.join(sorted(others))}. They"
+                " would be missing from Z; drop them, or fit with them."
             )
         if not len(self.sensitive_names_in_):
             return table
@@ -574,9 +574,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.asarray(pd.util.hash_array(keys ^ pd.util.hash_array(copies)))
 
     def _fit_means(self, rows: FitRows, target: Response) -> np.ndarray:
-        """Fit models that leave out each fold in turn; return their predictions for the rows left
-        out.
-        """
+        """Fit models without each fold in turn; return their predictions for the held-out rows."""
         self.engine_ = None
         self.models_ = []
         if self.estimator is not None:

@@ -53,7 +53,7 @@ class ImitationCost:
 @dataclass(frozen=True, eq=False)
 class Distilled:
     """A plain model that imitates a predictor with a parity limit, with the cost measured on rows
-    that neither has seen; made by :func:`~frhsic.distill`.
+    that neither has seen; returned by :func:`~frhsic.distill`.
 
     It contains no per-fold models. Save it with :func:`~frhsic.save`; :func:`~frhsic.load`, `frhsic
     predict` and `frhsic audit --model` read the file.
@@ -61,7 +61,7 @@ class Distilled:
     Attributes
     ----------
     model : lightgbm.Booster or estimator
-        Trees on the codes of the columns, or the estimator that was passed to `distill`.
+        Trees on the encoded columns, or the estimator that was passed to `distill`.
     schema_ : Schema or None
         Types of the columns; None if the model was fitted on an array.
     n_features_in_ : int
@@ -138,12 +138,12 @@ class Distilled:
     def to_onnx(self, path: str | Path) -> None:
         """Write the model as ONNX, which needs the package onnx.
 
-        A model of an array has one input ``X``, numbers of shape (n, d). A model of a table has an
-        input of shape (n, 1) for each column: text for columns of levels, numbers for the others.
-        Each attribute that predictions need is a separate input. The output is ``score``, (n, 1):
-        the prediction, or the probability of the second class. Text that is not exactly a level of
-        the training data counts as missing. Columns of dates cannot be exported, and neither can an
-        estimator of your own.
+        A model fitted on an array has one input ``X``, numbers of shape (n, d). A model fitted on a
+        table has an input of shape (n, 1) for each column: text for categories, numbers for the
+        others. Each attribute that predictions need is a separate input. The output is ``score``,
+        (n, 1): the prediction, or the probability of the second class. Text that is not exactly a
+        level of the training data counts as missing. Date columns can't be exported, and neither
+        can your own estimator.
         """
         write_whole(Path(path), self.onnx_bytes())
 

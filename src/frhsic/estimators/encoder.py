@@ -73,9 +73,9 @@ class Representation:
     Attributes
     ----------
     targets
-        Columns that Z keeps.
+        Columns that Z should predict.
     bases
-        For each attribute, its functions that are modelled.
+        For each attribute, the functions of it that are modelled.
     directions
         For each attribute, the combinations of these that x predicts, (K, R).
     path
@@ -95,8 +95,8 @@ class Representation:
 
 
 class ParityEncoder(TransformerMixin, ParityModel):
-    r"""Transformer: each row becomes one of a few prototypes, so that no head of Z has a large gap
-    along sensitive attributes S.
+    r"""Transformer that replaces each row by one of a few prototypes, so that no head of Z has a
+    large gap along sensitive attributes S.
 
     .. math:: \min_Z \; E\,d(X, Z) \quad \text{subject to} \quad
         \tfrac12 \sqrt{\chi^2(Z, S)} \le \text{limit}, \qquad
@@ -133,7 +133,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         Number of prototypes. None chooses the smallest number that loses little, at most as many as
         the number of rows supports.
     uses_sensitive : bool
-        Whether the choice of a prototype may use the attributes. Z then keeps more, and
+        Whether the choice of a prototype may use the attributes. Z then keeps more information, and
         `transform` needs `sensitive_features`.
     attribute_estimator : regressor, optional
         Model of the :math:`m_k`. None uses the default model of y, for the combinations of
@@ -492,7 +492,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         return self.choice_.position
 
     def _coordinates(self, z: np.ndarray, at: int | None = None) -> np.ndarray:
-        """Return the coordinates of prototypes (n,), those of the chosen trade-off."""
+        """Return the coordinates of prototypes (n,) at the chosen trade-off."""
         columns = self.solution_.coordinates[self._position if at is None else at]
         return np.asarray(np.column_stack([*columns.values()])[z])
 

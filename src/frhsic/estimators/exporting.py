@@ -1,4 +1,4 @@
-"""A distilled model as ONNX: trees on the codes of the columns."""
+"""A distilled model as ONNX: trees on the encoded columns."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def require_readable_columns(schema: Schema | None) -> None:
     dates = [] if schema is None else [c.name for c in schema.columns if c.kind in UNREADABLE_KINDS]
     if dates:
         raise ValueError(
-            f"column {dates[0]!r} holds dates or durations, which ONNX cannot read. Convert it to a"
-            " number before fit, such as days since a reference date, or serve the file that"
+            f"column {dates[0]!r} contains dates or durations, which ONNX cannot read. Convert them"
+            " to numbers before fit, such as days since a reference date, or serve the file that"
             " frhsic.save writes."
         )
 
@@ -64,8 +64,8 @@ def onnx_bytes(
     classes: Sequence[Any],
     threshold: float | None,
 ) -> bytes:
-    """Return trees on the codes of some columns, followed by attributes, as ONNX; for two classes,
-    the output is the probability of the second.
+    """Return trees on some encoded columns, followed by attributes, as ONNX; for two classes, the
+    output is the probability of the second.
     """
     require_exportable(booster, schema)
     onnx = import_onnx()

@@ -84,15 +84,17 @@ class HeadsTest:
         """P-value of independence."""
         return float(chdtrc(self.degrees, self.statistic)) if self.degrees else 1.0
 
-    def gap(self, confidence: float = 0.95, told: np.ndarray | None = None, most: int = 0) -> Gap:
+    def gap(
+        self, confidence: float = 0.95, explained: np.ndarray | None = None, most: int = 0
+    ) -> Gap:
         r"""Return :math:`\tfrac12 \sqrt{\chi^2}`, corrected for noise, with one-sided ends at the
         given confidence. The ends are those of the noncentral :math:`\chi^2` distribution. An
         estimate below its mean under independence gets the upper end of that mean, because 0 would
         be too optimistic.
 
         On the fitted rows, overfitting of the models and multipliers makes the estimate too small:
-        these rows are balanced by construction, new rows are not. With `told`, the shares r of the
-        variance of the functions of S that x explains, this bias of :math:`\chi^2` is in
+        these rows are balanced by construction, new rows are not. With `explained`, the shares r of
+        the variance of the functions of S that x explains, this bias of :math:`\chi^2` is in
         expectation at most
 
         .. math:: (L - 1) \sum_k \Bigl( \frac{1 - r_k}{n} + \frac{r_k}{n_0} \Bigr)
@@ -109,9 +111,9 @@ class HeadsTest:
         high = chndtrinc(max(self.statistic, self.degrees), self.degrees, 1 - confidence)
         excess = max(self.statistic - self.degrees, 0.0)
         hidden = 0.0
-        if told is not None:
-            shares = (1 - told) / self.rows + told / min(self.rows, most)
-            hidden = float(np.minimum((self.cells - 1) * shares, told).sum())
+        if explained is not None:
+            shares = (1 - explained) / self.rows + explained / min(self.rows, most)
+            hidden = float(np.minimum((self.cells - 1) * shares, explained).sum())
         ends = np.array([excess, low, high]) / self.rows
         ends += [hidden, 0.0, hidden]
         return Gap(*(np.sqrt(ends) / 2).tolist())

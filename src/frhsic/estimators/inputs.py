@@ -276,7 +276,7 @@ def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:
         row = int(np.argmax(~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1)))
         raise ValueError(
             f"the model gives {'no probability' if probabilities else 'no finite number'}, first in"
-            f" row {row + 1}. If X is in order, the model is damaged: fit it again."
+            f" row {row + 1}. If X is correct, the model is damaged: fit it again."
         )
     return scores
 
@@ -324,7 +324,7 @@ def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndar
 
 
 def require_variation(s: np.ndarray, names: list[str]) -> None:
-    """Raise if an attribute is missing in every row, or has one value only."""
+    """Raise if an attribute is missing in every row, or has only one value."""
     for name, column in zip(names, s.T):
         values = np.unique(column[~np.isnan(column)])
         if len(values) < 2:

@@ -112,7 +112,7 @@ class Trained:
 class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Constructor and training of the estimators, which document the parameters.
 
-    Attributes that are not set yet are learned on the first call: `fit` starts without any,
+    Attributes that aren't set yet are learned in the first call: `fit` starts without any,
     `partial_fit` with those of the last call.
     """
 
@@ -180,15 +180,15 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Numeric attributes, (n,) or (n, q); named columns are removed from the features. A
             Series or DataFrame may also contain bands such as "30-39" and ordered categories, which
             are turned into numbers with a warning. Without them the model is trained without
-            penalty, with a warning unless `penalty_weight` is 0. Rows with NaN in one of them count
-            for the task loss but not for the penalty, with a warning: they are spread evenly over
-            the batches, and scales are learned from the others. If many rows lack them, raise the
-            batch size: with fewer rows per batch, the same weight has a different effect.
+            penalty, with a warning unless `penalty_weight` is 0. Rows with NaN in one of them
+            contribute to the task loss but not to the penalty, with a warning: they are spread
+            evenly over the batches, and scales are learned from the others. If many rows lack them,
+            raise the batch size: with fewer rows per batch, the same weight has a different effect.
         sample_weight : array of shape (n,), optional
             Weights of the rows in the task loss; the penalty does not use them.
         groups : array of shape (n,) or the name of a column of X, optional
             Rows of one group, such as those of one person, are either all held out for early
-            stopping or not at all.
+            stopping or all used for training.
         """
         given = FitArguments(X, y, sensitive_features, sample_weight, groups)
         return self._fit(given, whole=True)
@@ -199,8 +199,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Train for one epoch on a part of the data, continuing from the last call.
 
         The first call fixes scales, levels, classes and what the penalty fits in advance. Each call
-        resets Adam's moments, so pass parts that contain many batches. It does not stop early and
-        holds out no rows. The parameters are those of :meth:`fit`.
+        resets Adam's moments, so pass parts that contain many batches. It doesn't stop early or
+        hold out rows. The parameters are those of :meth:`fit`.
         """
         return self._fit(FitArguments(X, y, sensitive_features, sample_weight))
 
@@ -538,7 +538,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         such as ``frhsic.training.MLP(hidden=(64,))``. None is ``MLP()``, as in the paper.
     training : Training, optional
         Epochs, batches, optimizer, early stopping: :class:`frhsic.training.Training`. None uses the
-        paper's.
+        paper's settings.
     scaling : {"quantile", "range"}
         Numbers and attributes are scaled by ranks, or by minimum and maximum as in the paper.
     handle_unknown : {"ignore", "error"}
@@ -572,7 +572,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     validation_curve_ : ndarray or None
         With early stopping, task loss + λ · penalty on the held-out rows after each epoch.
     best_epoch_ : int or None
-        With early stopping, the epoch that is kept.
+        With early stopping, the best epoch, whose weights are kept.
 
     Examples
     --------
@@ -604,7 +604,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         Parameters
         ----------
         classes : array, optional
-            All labels. Needed in the first call if its rows lack some of them.
+            All labels. Required in the first call unless its rows contain all of them.
         """
         return self._fit(FitArguments(X, y, sensitive_features, sample_weight), classes)
 
@@ -664,9 +664,9 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
         \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2, \qquad \tilde y = (y - \bar y) / \mathrm{sd}(y).
 
-    The target is standardized by the training rows, so that λ does not depend on the unit of y;
-    predictions are in the unit of y. Use it for representations, and :class:`ParityRegressor` if
-    only the prediction matters.
+    The target is standardized on the training rows, so that λ doesn't depend on the unit of y;
+    predictions have the unit of y. Use it for representations, and :class:`ParityRegressor` if only
+    the prediction matters.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ class JoinedStrataWarning(UserWarning):
     ...     warnings.simplefilter("error", JoinedStrataWarning)
     ...     model.fit(X, X[:, 0], sensitive_features=X[:, 0], control_features=X[:, 1])
     Traceback (most recent call last):
-    frhsic.estimators.parity.JoinedStrataWarning: control is numeric and was cut into 5 bins ...
+    frhsic.estimators.parity.JoinedStrataWarning: control is numeric and was split into 5 bins ...
     """
 
 

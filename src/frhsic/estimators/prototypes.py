@@ -173,8 +173,8 @@ class DistinctRows:
 def look_up(
     keys: np.ndarray, known: np.ndarray, values: np.ndarray, otherwise: np.ndarray
 ) -> np.ndarray:
-    """Look up keys in the sorted array `known` and return their values; keys that are not there get
-    other values.
+    """Look up keys in the sorted array `known` and return their values; missing keys get
+    `otherwise`.
 
     Examples
     --------
@@ -521,7 +521,7 @@ class Moves:
     costs
         a, (L, n).
     movable
-        Places of the rows that may move.
+        Indices of the rows that may move.
     """
 
     weights: np.ndarray

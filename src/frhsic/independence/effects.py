@@ -11,8 +11,8 @@ At :math:`\theta = 0` they are the exact moments over permutations. For weak dep
 :math:`k = 4 \lambda_Z \lambda_S / n`, where :math:`\lambda_Z` is :math:`\operatorname{tr} \tilde
 K^3` divided by :math:`n \operatorname{tr} \tilde K^2`, a typical eigenvalue; for strong dependence
 it comes from the influence of each row. A shifted gamma has these cumulants, and an interval
-contains each :math:`\theta` under which the observed value lies in neither tail.
-`benchmarks/laws.py --of hsic` measures the coverage.
+contains each :math:`\theta` under which the observed value is in neither tail. `benchmarks/laws.py
+--of hsic` measures the coverage.
 """
 
 from __future__ import annotations

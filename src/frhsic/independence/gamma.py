@@ -30,10 +30,10 @@ def gamma_test(
 
     where :math:`\Gamma` is a shifted gamma (Pearson type III) with the exact mean, variance and
     third moment of the biased HSIC over all n! permutations of s. Under :math:`H_0` the limit of
-    :math:`n\,\mathrm{HSIC}` is a weighted sum of chi-squares, which the gamma approximates well
-    from n = 50 on (measured levels: docs/evidence/tests_evidence.md). Use it by default: it is
-    fast, takes any kernel and O(n) memory. Time is O(n²) above 2,048 rows, where one trace of the
-    third moment is estimated to 1 or 2 % from 16 random vectors of a fixed seed, and O(n³) below.
+    :math:`n\,\mathrm{HSIC}` is a weighted sum of chi-squares, which the gamma approximates well if
+    n ≥ 50 (measured levels: docs/evidence/tests_evidence.md). Use it by default: it is fast,
+    accepts any kernel and needs O(n) memory. Time is O(n²) above 2,048 rows, where one trace of the
+    third moment is estimated to 1 or 2 % from 16 random vectors with a fixed seed, and O(n³) below.
     If the level must be exact, use :func:`~frhsic.independence.permutation_test`.
 
     Parameters

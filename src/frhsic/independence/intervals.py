@@ -71,11 +71,11 @@ def normalized_hsic_interval(
         \sqrt{\widehat{\mathrm{HSIC}}(z, z)\, \widehat{\mathrm{HSIC}}(s, s)}
 
     with the unbiased estimates. Zero in the population exactly when Z and S are independent, if the
-    kernels are characteristic, and at most one. It is one when the two kernels see the same
-    distances; a bijection of s that changes distances gives less. Under
-    :class:`~frhsic.kernels.HalfDistance` kernels it is the squared distance correlation without
-    bias. If z or s differs in too few rows to estimate its variance under its kernel, such as one
-    positive decision, the value is 0 and the interval 0 to 1.
+    kernels are characteristic, and at most one. It is one when z and s have the same distances
+    relative to their bandwidths; a bijection of s that changes distances gives less. Under
+    :class:`~frhsic.kernels.HalfDistance` kernels it is the bias-corrected squared distance
+    correlation. If z or s differs in too few rows to estimate its variance under its kernel, such
+    as a single positive decision, the value is 0 and the interval 0 to 1.
 
     Parameters
     ----------

@@ -171,7 +171,7 @@ def pearson_parameters(
 
     Examples
     --------
-    An exponential law has mean 1, deviation 1 and skewness 2.
+    An exponential distribution has mean 1, deviation 1 and skewness 2.
 
     >>> pearson_parameters(1.0, 1.0, 2.0)
     (1.0, 1.0, 0.0)

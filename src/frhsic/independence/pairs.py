@@ -40,8 +40,8 @@ class IndependenceResult:
     kernels
         The kernels on Z and on S as text, with their bandwidths.
     bandwidth_rules
-        For Z and S: ``"given"``, or for kernels left out ``"median distance"``, or ``"median of the
-        non-zero distances"`` if half or more of the pairs coincide.
+        For Z and S: ``"given"`` or, for a default kernel, ``"median distance"``, or ``"median of
+        the non-zero distances"`` if half or more of the pairs coincide.
     effect_size
         Normalized HSIC, :math:`\mathrm{HSIC}(z, s) / \sqrt{\mathrm{HSIC}(z, z)\,\mathrm{HSIC}(s,
         s)}`, in [0, 1]. It does not grow with n. Under independence it is positive; compare it with
@@ -51,9 +51,9 @@ class IndependenceResult:
     null_mean
         Mean of the statistic under the null distribution of the test.
     null_standard_deviation
-        Its standard deviation there.
+        Standard deviation of the statistic under that distribution.
     seed
-        The seed that repeats the permutations; None for tests without permutations.
+        The seed that reproduces the permutations; None for tests without permutations.
 
     Examples
     --------

@@ -32,7 +32,7 @@ from frhsic.independence.pairs import IndependenceResult
 from frhsic.kernels import Kernel
 
 DENSE_ROWS = 2048
-"""Up to this many rows a Gram matrix may be held whole (32 MiB); above it memory is O(n)."""
+"""Up to this many rows, a Gram matrix may be stored whole (32 MiB); above, memory is O(n)."""
 
 FACTOR_TOLERANCE = 1e-11
 """A factor replaces its Gram matrix if it leaves out at most twice this share of the centred trace.
@@ -69,10 +69,10 @@ def permutation_test(
     rows :math:`\Pr(p \le \alpha) \le \alpha` at every n and for every kernel. Values that differ
     from T only by rounding count as ties. A seed draws the same permutations on every device.
 
-    Use it where the level must be exact. Time is O(n) for each permutation if both Gram matrices
-    have thin factors (one dimension, linear kernels, few distinct values), and O(n²) otherwise; for
-    many rows in many dimensions :func:`~frhsic.independence.gamma_test` is faster. Memory is O(n)
-    above 2,048 rows.
+    Use it if the level must be exact. Time is O(n) for each permutation if both Gram matrices have
+    thin factors (one dimension, linear kernels, few distinct values), and O(n²) otherwise; for many
+    rows in many dimensions :func:`~frhsic.independence.gamma_test` is faster. Memory is O(n) above
+    2,048 rows.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ def permutation_test(
         Boolean mask or 0/1 target: only those rows are tested and permuted.
     groups
         Labels of rows that belong together, such as several rows of one person. Clusters of equal
-        size exchange their rows of s as a whole, in the order in which they come; the level is
-        exact if clusters are independent. A cluster of unique size keeps its rows.
+        size exchange their rows of s as a whole, in their order; the level is exact if clusters are
+        independent. A cluster of unique size keeps its rows.
     device
         Device to compute on; by default that of the data.
 

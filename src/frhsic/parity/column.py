@@ -59,8 +59,8 @@ class Signs:
     Attributes
     ----------
     shrinkage
-        How far the means whose signs are taken are shrunk from the local means towards means over
-        more people, as a share; 0 for the signs of the local means themselves.
+        Share by which the means whose signs are used are shrunk from the local means towards means
+        over more people; 0 for the signs of the local means themselves.
     mean
         These means.
     error

@@ -17,7 +17,7 @@ from frhsic.parity.rows import Array, check_rows, one_column
 from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums, bin_levels
 
 WIDE_WINDOWS = 5
-"""Wide windows of a curve, at most."""
+"""Largest number of wide windows of a curve."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,10 +202,10 @@ def error_ends(
     """Return the mean of outcome minus score in each bin, and the ends of its interval: those of
     Clopper and Pearson for the share of outcomes, minus the mean score.
 
-    They exclude 0 if and only if the exact test does whose variance is that expected under the
-    scores. An error estimated from the outcomes would be far off where few of them are 1. Rows
-    count as fewer if errors vary more than independent outcomes, in the bin or in all of them
-    together, and if few clusters or weights tell by how much (Korn and Graubard, 1998).
+    They exclude 0 if and only if the exact test does, with the variance expected under the scores.
+    An error estimated from the outcomes would be far off where few of them are 1. Rows count as
+    fewer if errors vary more than independent outcomes, in the bin or in all of them together, and
+    if the number of clusters or of effective rows is small (Korn and Graubard, 1998).
     """
     tail = (1 - confidence) / 2
     weight = sums.counts
@@ -227,8 +227,8 @@ def error_ends(
 
 
 def _excess(sums: Array, expected: Array) -> Array:
-    """Return by what factor sums are larger than expected: each by itself or all together, at
-    least 1.
+    """Return the factor, at least 1, by which sums are larger than expected, each by itself or all
+    together.
     """
     together = float(sums.sum()) / max(float(expected.sum()), TINY)
     return np.maximum(sums / np.maximum(expected, TINY), max(together, 1))
@@ -247,7 +247,7 @@ def wide_cells(sums: ScoreSums, cells: Cells) -> Cells | None:
 
 
 def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple[Array, Array]:
-    """Return how far the ends of Student's t lie below and above the means of bins, corrected for
+    """Return how far the ends of Student's t are below and above the means of bins, corrected for
     the skewness of all bins together (Johnson, 1978; Hall, 1992); infinite for one row.
 
     If scores have heavy tails, the variance of a bin is at least the average of its own and the

@@ -35,7 +35,7 @@ class CorrelationRatio:
     Attributes
     ----------
     value
-        The estimate; below zero it is set to zero.
+        The estimate; negative ones are set to zero.
     interval
         Confidence interval for the share in the population.
     standard_error
@@ -91,10 +91,10 @@ def correlation_ratio(
     by differences from the rows next to it, :math:`(f_{(i)} - f_{(i+1)})^2 / 2` (von Neumann). The
     interval is that of the normal distribution; neighbouring differences are correlated, and the
     standard error takes this into account. A mean that changes between neighbours lowers the
-    estimate; the upper end is raised by half of the difference between rows two apart and
-    neighbours. An oscillation with fewer than about ten rows is not covered. If most values of s
-    are repeated, the variance of the estimate falls with the share, and the interval takes this
-    into account.
+    estimate; the upper end is raised by half of the difference between the estimates from rows two
+    apart and from neighbours. An oscillation with fewer than about ten rows is not covered. If most
+    values of s are repeated, the variance of the estimate falls with the share, and the interval
+    takes this into account.
 
     References
     ----------

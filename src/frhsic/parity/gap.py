@@ -188,12 +188,12 @@ def gdp(
     ranges of equal weight.
 
     The sign is estimated by the soft sign :math:`g = 2\Phi(2x) - 1`, where x is the mean over the
-    people nearby, minus the overall mean, in standard errors. These are up to four times as many
-    people, provided that their means differ from the local ones by no more than noise (James and
-    Stein). Each local mean m adds :math:`g m` minus the covariance of the two due to noise, so that
-    its expectation is :math:`m\,E g` (Stein's identity): zero if the mean does not depend on s, and
-    never more than the gap. The upper end is the higher of two: one with these signs, one with the
-    signs of the local means.
+    people nearby, minus the overall mean, in standard errors. That mean covers up to four times as
+    many people, provided that their means differ from the local ones by no more than noise (James
+    and Stein). Each local mean m adds :math:`g m` minus the covariance of the two due to noise, so
+    that its expectation is :math:`m\,E g` (Stein's identity): zero if the mean does not depend on
+    s, and never more than the gap. The upper end is the higher of two: one with these signs, one
+    with the signs of the local means.
 
     The interval is that of Student's t, with few degrees of freedom if a few rows dominate, with
     corrections (`frhsic.parity.interval.CORRECTIONS`): skewness (Hall, 1992); the loss due to
@@ -309,7 +309,7 @@ def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> floa
     ... )
     0.15
 
-    A scorer for a search, better when smaller:
+    A scorer for a search; lower is better:
 
     >>> from sklearn.metrics import make_scorer
     >>> scorer = make_scorer(
@@ -321,7 +321,7 @@ def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> floa
 
 
 def equal_opportunity_gdp(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
-    r"""As :func:`gdp_difference`, among the rows with y = 1: :math:`E |E[f | S, Y=1] - E[f |
+    r"""Like :func:`gdp_difference`, but among the rows with y = 1: :math:`E |E[f | S, Y=1] - E[f |
     Y=1]|`.
 
     Examples
@@ -350,10 +350,10 @@ def rank_gap(
     .. math:: \frac19 \sum_{k=1}^9 \mathbb E_S \bigl| P(f > q_k | S) - P(f > q_k) \bigr|
 
     where :math:`q_k` is the k-th decile of the scores, the smallest score that at least a share
-    k/10 of the rows does not exceed. Deciles that coincide count as often as they occur; a decile
-    that no score exceeds counts zero. Zero in the population when the score is independent of s. It
+    k/10 of the rows does not exceed. Coinciding deciles are counted separately; a decile that no
+    score exceeds counts as zero. Zero in the population when the score is independent of s. It
     depends only on the order of the scores, so strictly increasing maps of them, such as a logit or
-    a contraction towards one half, don't change it. Compare models by it at equal AUC.
+    a contraction towards one half, don't change it. Use it to compare models at equal AUC.
 
     Parameters
     ----------

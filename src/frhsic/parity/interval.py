@@ -19,8 +19,8 @@ from scipy.special import betaincinv, stdtrit
 from frhsic.parity.sums import CenteredSums
 
 FEW_DECISIONS = 7.5
-"""Up to so many rows of the rarer decision, or clusters, the upper end of a gap is at least the
-largest that their rate allows; between two whole numbers, so that rounding decides nothing.
+"""Up to this many rows of the rarer decision, or clusters, the upper end of a gap is at least the
+largest that their rate allows; between two whole numbers, so that rounding has no effect.
 """
 
 
@@ -81,7 +81,7 @@ def skewness(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
 
 
 def skewed_reach(error: Any, skewness: Any, quantile: Any) -> tuple[Any, Any]:
-    """Return how far the ends of an interval lie below and above a mean of known skewness.
+    """Return how far the ends of an interval are below and above a mean of known skewness.
 
     The end on the side of the longer tail is moved out by the first term of Edgeworth's expansion
     of Student's t (Hall, 1992); the other is not moved in.
@@ -102,8 +102,8 @@ def uncertain_signs(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
 
 
 def decision_rates(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
-    """Raise the upper end to the largest gap 2μ(1 - μ) of 0/1 decisions if there are few of the
-    rarer kind, so that no gap can show; otherwise lower it to this gap.
+    """Raise the upper end to the largest gap 2μ(1 - μ) of 0/1 decisions if there are too few of the
+    rarer kind to show a gap; otherwise lower it to this gap.
 
     μ is the upper end of Clopper and Pearson (1934) of the rarer rate; rows of a cluster count as
     one. If all scores are the same number from 0 to 1, it is the rate of another score, as far from

@@ -2,7 +2,7 @@
 
 ================================  =============================================================
 ``0.05``                          a bound: the upper end of the gap's interval is at most 0.05
-``"50%"``                         a target: at most half of the gap without a limit
+``"50%"``                         a target: at most half the gap without a limit
 ``0``                             a target: the smallest gap
 ``None``                          no limit
 ``{"age": 0.05, "hours": None}``  limits keyed by attribute
@@ -109,7 +109,7 @@ class Limit:
 
 def rows_to_settle(rows: int, value: float, end: float, limit: float) -> int | None:
     r"""Return the approximate number of rows that would show that an estimate meets its limit,
-    :math:`n \, ((e - v) / (l - v))^2`; None unless the estimate lies on the right side.
+    :math:`n \, ((e - v) / (l - v))^2`; None unless the estimate meets the limit.
 
     The distance from the estimate v to the end e of its interval shrinks as :math:`1 / \sqrt n`, so
     with that many rows it ends at the limit l, if the estimate stays the same.

@@ -37,8 +37,8 @@ no spread, so that the noise of their means would seem to be small.
 """
 
 WIDE = 4.0
-"""The spread of the scores, and the sign of a gap that is not seen to change faster, are taken from
-this many times the people whose scores are averaged.
+"""The spread of the scores, and the sign of a gap that doesn't change significantly faster, are
+estimated from this many times the people whose scores are averaged.
 """
 
 CHANCE = 2.0
@@ -52,8 +52,8 @@ BORROWED_ROWS = 10.0
 
 class Windows:
     """The people who are averaged with those at each node: everyone in its stratum whose rank is
-    within half a share of its own; a node counts in part if only part of its ranks is. A value of s
-    with a larger share is not averaged with others, and no value is if there are few
+    within half a share of its own; a node counts partially if only part of its ranks is. A value of
+    s with a larger share is not averaged with others, and no value is if there are few
     (`FEW_VALUES`).
 
     Attributes

@@ -215,7 +215,7 @@ class RankGap:
         return gap
 
     def _join(self, columns: list[ColumnGap], which: Integers) -> None:
-        """Take the gaps of the distinct deciles, and which of them each decile is."""
+        """Store the gaps of the distinct deciles, and the index of each decile among them."""
         self.columns = columns
         self.shares = np.bincount(which) / 9
         self.gaps = np.array([column.value for column in columns])[which]

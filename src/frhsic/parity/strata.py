@@ -1,5 +1,5 @@
-"""People with the same control features: columns crossed into strata, each with enough rows for a
-gap of its own.
+"""People with the same control features: columns crossed into strata, each with enough rows for its
+own gap.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Strata:
         lacking = [name for name in names if name not in table]
         if lacking:
             raise ValueError(
-                f"control_features lacks {', '.join(lacking)}; pass the columns of the fit."
+                f"control_features lacks {', '.join(lacking)}; pass the same columns as in fit."
             )
         codes = np.column_stack([column.codes(table[column.name]) for column in self.columns])
         places = np.full([len(column.texts) + 1 for column in self.columns], self.other)
@@ -163,7 +163,7 @@ class Strata:
 
     @property
     def other(self) -> int:
-        """Code of the rows without a stratum of their own; the last one."""
+        """Code of the rows without their own stratum; the last one."""
         return len(self.levels)
 
     @property
@@ -184,7 +184,7 @@ class Strata:
     def notes(self) -> tuple[str, ...]:
         """Sentences that say what was binned and merged."""
         notes = [
-            f"{column.name} is numeric and was cut into {len(column.texts)} bins of about equal"
+            f"{column.name} is numeric and was split into {len(column.texts)} bins of about equal"
             f" size: {'; '.join(column.texts)}."
             for column in self.columns
             if column.cuts
@@ -192,7 +192,7 @@ class Strata:
         if self.joined:
             group, was = ("group", "was") if self.joined == 1 else ("groups", "were")
             notes.append(
-                f"{self.joined:,} small {group} with the same {self.label} {was} joined into"
+                f"{self.joined:,} small {group} with the same {self.label} {was} merged into"
                 f" {OTHER!r}, which has {format_count(self.rows[-1], 'row')}."
             )
         if self.missing:

@@ -44,7 +44,7 @@ PENALTY_NAMES = tuple(MAKERS)
 
 
 def make_penalty(name: str, z_dim: int = 50) -> Penalty:
-    """Return the penalty of a name in :data:`PENALTY_NAMES`. For a variant, make an object of
+    """Return the penalty with a name in :data:`PENALTY_NAMES`. For a variant, create an object of
     :mod:`frhsic.penalties`.
 
     Parameters
@@ -52,7 +52,7 @@ def make_penalty(name: str, z_dim: int = 50) -> Penalty:
     name
         A name such as "hsic".
     z_dim
-        Columns of Z, which an adversary needs.
+        Number of columns of Z, required by adversaries.
 
     Examples
     --------

@@ -53,7 +53,7 @@ class _Adversarial(Penalty):
         return True
 
     def predict(self, z: Tensor) -> Tensor:
-        """Return the adversary's outputs, of shape (m, outputs), with gradient in z alone."""
+        """Return the adversary's outputs, of shape (m, outputs), with a gradient only in z."""
         return _network({name: weight.detach() for name, weight in self._weights().items()}, z)
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
@@ -104,8 +104,8 @@ class Adversary(_Adversarial):
     (a(z_i)_k - s_{ik})^2`.
 
     Never positive. The adversary, one hidden layer with SELU, takes one Adam step on its mean
-    squared error in each :meth:`adapt`; the encoder then moves against it. The objective has no
-    lower bound: a very negative value means that this adversary was misled, not that Z and S are
+    squared error in each :meth:`adapt`; the encoder is then trained against it. The objective has
+    no lower bound: a very negative value means that this adversary was misled, not that Z and S are
     independent. An adversary that predicts the mean of S gives minus the variance of S.
 
     Parameters
@@ -146,8 +146,8 @@ class BinnedAdversary(_Adversarial):
     r"""Log-likelihood of an adversary for the bin of S, :math:`\frac{1}{mq} \sum_{ik} \log
     p_{b(s_{ik})}(z_i)`.
 
-    Minus the cross-entropy, never positive. Bins are cut at quantiles of the training rows, so that
-    each holds an equal share; p is the softmax of the adversary's outputs, one group of them per
+    Minus the cross-entropy, never positive. Bins end at quantiles of the training rows, so that
+    each contains an equal share; p is the softmax of the adversary's outputs, one group of them per
     attribute. A uniform p gives :math:`-\log(\text{bins})`.
 
     Parameters
@@ -217,7 +217,7 @@ def adam_step(
 
     Examples
     --------
-    The first step is the learning rate, whatever the size of the gradient.
+    The first step is the learning rate, regardless of the size of the gradient.
 
     >>> p, first, second = torch.tensor([1.0, 0.0, 0.0])
     >>> steps = torch.tensor(1.0)

@@ -1,5 +1,5 @@
-r"""The interface of penalties: a scalar of one batch, with one method for what is fitted once and
-one for what is refitted.
+r"""The interface of penalties: a scalar for each batch, with one method for state that is fitted
+once and one for state that is refitted.
 
 A training loop calls three methods; only the last is differentiated:
 
@@ -15,10 +15,10 @@ A training loop calls three methods; only the last is differentiated:
             scores = head(z)
             loss = task(scores, y) + weight * penalty(z, s, scores=scores, y=y)
 
-All state is tensors, held in buffers and changed in place. ``torch.func.functional_call`` under
-``torch.func.vmap`` can then run a penalty for many models at once, on state stacked along a leading
-axis. Hence a call reads no tensor's value into Python, draws no random numbers, and has shapes that
-depend on the shapes of its arguments only.
+All state consists of tensors, stored in buffers and changed in place.
+``torch.func.functional_call`` under ``torch.func.vmap`` can then run a penalty for many models at
+once, on state stacked along a leading axis. So a call must not read a tensor's value into Python or
+draw random numbers, and its shapes must depend only on those of its arguments.
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ MIN_ROWS = 11
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch after its shapes were checked: matrices of m rows, in the dtype and on the device
-    of `z`.
-    """
+    """One batch with checked shapes: matrices of m rows, in the dtype and on the device of `z`."""
 
     z: Tensor  # (m, d)
     s: Tensor  # (m, q)
@@ -91,7 +89,7 @@ class Penalty(nn.Module, ABC):
     To write your own penalty, implement ``_value(batch)``, which returns a scalar. `batch` has the
     matrices ``batch.z`` (m, d), ``batch.s`` (m, q) and, with ``needs_scores = True``,
     ``batch.scores`` (m, c). Average over rows with ``batch.shares`` (m,), which sums to one: rows
-    that do not count (Equal Opportunity) have share 0. If needed, implement ``_prepare(s,
+    that aren't counted (Equal Opportunity) have share 0. If needed, implement ``_prepare(s,
     generator)`` (fit to the training rows of S) and ``adapts(epoch)`` with ``_adapt(z, s)`` (refit
     to a batch). Declare state in ``__init__`` with ``self.register_buffer(name, None)`` and assign
     it in ``_prepare``, so that fleets can stack it and saved models can store it. ``_adapt``
@@ -101,9 +99,9 @@ class Penalty(nn.Module, ABC):
     Parameters
     ----------
     condition
-        None for Demographic Parity, the penalty of all rows. ``"positive"`` for Equal Opportunity:
-        that of the rows with y = 1. A batch with 10 such rows or fewer gives 0, as in the published
-        runs.
+        None for Demographic Parity, the penalty on all rows. ``"positive"`` for Equal Opportunity,
+        the penalty on the rows with y = 1. A batch with 10 such rows or fewer gives 0, as in the
+        published runs.
 
     Attributes
     ----------
@@ -117,8 +115,8 @@ class Penalty(nn.Module, ABC):
     n_attributes
         Number of sensitive attributes, once prepared; None before.
     default_weight_decay
-        Weight decay of the encoder that an estimator uses with this penalty unless told otherwise;
-        see :class:`frhsic.FRHSICClassifier`. 0 unless a penalty sets another value.
+        Weight decay of the encoder that an estimator uses by default with this penalty; see
+        :class:`frhsic.FRHSICClassifier`. 0 unless a penalty sets another value.
     default_variance_floor
         Likewise, the variance floor of Z.
 
@@ -196,7 +194,7 @@ class Penalty(nn.Module, ABC):
     def prepare(self, s_train: Tensor, generator: torch.Generator) -> None:
         """Fit to the training rows of S, once, before the first step.
 
-        The state gets the device and the dtype of `s_train` (the default dtype, if that holds
+        The state gets the device and the dtype of `s_train` (the default dtype, if that contains
         integers); batches should have the same. `generator` is used by penalties with random
         initial weights or a random subsample.
         """
@@ -205,7 +203,7 @@ class Penalty(nn.Module, ABC):
             s = s.to(torch.get_default_dtype())
         if not bool(torch.isfinite(s).all()):
             raise ValueError(
-                "s_train holds values that are NaN or infinite; drop those rows or impute them."
+                "s_train contains NaN or infinite values; drop those rows or impute them."
             )
         self.n_attributes = s.shape[1]
         self._prepare(s.detach(), generator)
@@ -218,8 +216,8 @@ class Penalty(nn.Module, ABC):
         """Refit the parts that depend on the representation, before each step, in the epochs in
         which the penalty :meth:`adapts`.
 
-        No gradient flows through it, and the state is changed in place. Call it under ``vmap`` or
-        plainly, but not inside ``torch.func.grad``, which does not allow changes in place.
+        No gradient flows through it, and the state is changed in place. Call it directly or under
+        ``vmap``, but not inside ``torch.func.grad``, which does not allow changes in place.
         """
         if not self.adapts(epoch):
             return
@@ -261,8 +259,8 @@ class Penalty(nn.Module, ABC):
         """Return the penalty of a batch whose shapes were checked."""
 
     def _checked(self, z: Tensor, s: Tensor, scores: Tensor | None, y: Tensor | None) -> Batch:
-        """Check shapes, but no values: those may be batched by vmap, or on a GPU that must not be
-        waited for.
+        """Check shapes but not values, which may be batched by vmap, or on a GPU, where reading
+        them would wait for it.
         """
         _require_tensor(z, "z")
         if z.ndim != 2 or not z.is_floating_point():

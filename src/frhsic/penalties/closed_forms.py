@@ -35,7 +35,7 @@ def whiten_rows(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
     the correlation matrix. Kernels of distances and inner products give the same for every root. A
     direction of variance v is left with variance :math:`v / (v + \varepsilon) / 2d`, which limits
     the noise of directions that hardly vary; without the ridge the root mean square distance would
-    be 1. Standard deviations below `smallest` count as that. The weights get no gradient.
+    be 1. Standard deviations below `smallest` are raised to it. The weights get no gradient.
 
     Examples
     --------

@@ -67,21 +67,21 @@ class HSIC(Penalty):
 
     **Which options to choose.** The defaults suit a classifier, a regressor or an encoder whose Z
     may be shared. If only the scores of this head are used, ``HSIC(0 * Linear())`` can cost less
-    accuracy, but leaves S readable in Z. If there is no head, pass no scores. For the method of the
-    paper use :meth:`published`.
+    accuracy, but S can then still be predicted from Z. If there is no head, pass no scores. For the
+    method of the paper use :meth:`published`.
 
     Parameters
     ----------
     kernel_z
-        :math:`\kappa_Z`, any kernel, with its bandwidth in units of `scale_z`. Factors say how much
-        each part counts against the head and against the others, as in ``10 * Linear() + 3 *
-        Gaussian(1.0)``. Keep a linear part if heads will be trained on Z, and a Gaussian, Laplacian
-        or inverse multiquadric part to exclude all dependence. A larger factor removes more of S
-        from Z and costs the head more. ``0 * Linear()`` leaves out the term of the representation;
-        None is ``Gaussian(1.0)``.
+        :math:`\kappa_Z`, any kernel, with its bandwidth in units of `scale_z`. Factors weight each
+        part relative to the head and to the others, as in ``10 * Linear() + 3 * Gaussian(1.0)``.
+        Keep a linear part if heads will be trained on Z, and a Gaussian, Laplacian or inverse
+        multiquadric part to exclude all dependence. A larger factor removes more of S from Z and
+        costs the head more. ``0 * Linear()`` leaves out the term of the representation; None is
+        ``Gaussian(1.0)``.
     kernel_s
         :math:`\kappa_S`, any kernel, with its bandwidth in units of `scale_s`; None is
-        ``Gaussian(1.0)``, which suits a continuous attribute. A smaller bandwidth sees finer
+        ``Gaussian(1.0)``, which suits a continuous attribute. A smaller bandwidth detects finer
         dependence, with more noise.
     scale_z
         The unit :math:`\sigma_Z`. A kernel of bandwidth :math:`\sigma` on z is the kernel of
@@ -90,13 +90,13 @@ class HSIC(Penalty):
         - ``"whitened"``: standardize the coordinates, map them by the inverse root of their
           correlation matrix plus a tenth of the identity, and divide by :math:`\sqrt{2d}`, with
           gradient. Shrinking Z does not lower the penalty. A direction of variance v counts by v /
-          (v + 0.1): large ones all alike, small ones less, so that their noise does not drive
+          (v + 0.1): large ones count equally, small ones less, so that their noise does not drive
           training. If Z varies in few of its d directions, its root mean square distance is well
-          below one, and a Gaussian of bandwidth 1 is wide.
+          below one, and a Gaussian with bandwidth 1 is wide in comparison.
         - ``"published"``: the batch's median distance + 1e-5, without gradient, refreshed in epochs
           0, 20, 40, ... The value of the last batch of such an epoch is kept until the next. Before
           the first :meth:`adapt` it is NaN.
-        - a number, if Z has a unit of its own.
+        - a number, if Z has its own unit.
     scale_s
         The unit :math:`\sigma_S`, fixed by :meth:`prepare`. ``"median"`` is the median distance of
         the training rows, see :func:`frhsic.kernels.median_bandwidth`; ``"published"`` the lower
@@ -245,7 +245,9 @@ class HSIC(Penalty):
         )
 
     def _weighted_kernels(self, batch: Batch) -> list[tuple[Tensor, Terms]]:
-        """Return the terms of K: scores, and z in its unit, each with the kernels that see it."""
+        """Return the terms of K: scores, and z in its unit, each with the kernels that apply to
+        it.
+        """
         terms: list[tuple[Tensor, Terms]] = []
         if batch.scores is not None and self.head_weight:
             head = Linear()

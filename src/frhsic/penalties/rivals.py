@@ -1,5 +1,5 @@
 """Competing methods that the paper gives a formula for: FREM, means of bins, distance covariance
-and Reg-GDP. Each formula stands before its penalty.
+and Reg-GDP. Each formula precedes its penalty.
 """
 
 from __future__ import annotations
@@ -101,10 +101,10 @@ class EIPM(Penalty):
         \varepsilon\bigr)},
         \qquad w_{ij} \propto \exp\bigl(-\|s_i - s_j\|^2 / 2\gamma^2\bigr),\ j \ne i, \quad u = 1/m.
 
-    The anchors i are the first a rows of the batch, which come in random order, and ε is 1e-10.
-    Zero, up to :math:`\sqrt\varepsilon`, when every smoothed conditional mean embedding is the
-    marginal one; positive by chance on a batch. With a fixed γ it does not detect dependence on a
-    finer scale than γ.
+    The anchors i are the first a rows of the batch, which is in random order, and ε is 1e-10. Zero,
+    up to :math:`\sqrt\varepsilon`, when every smoothed conditional mean embedding is the marginal
+    one; positive by chance on a batch. With a fixed γ it does not detect dependence on a finer
+    scale than γ.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ class EIPM(Penalty):
 
     Examples
     --------
-    Two groups far apart in s and in z: each conditional law is half of the marginal one, and the
-    squared distance of their embeddings 1/4 + 1/4.
+    Two groups far apart in s and in z: each conditional distribution is half of the marginal one,
+    and the squared distance of their embeddings 1/4 + 1/4.
 
     >>> penalty = EIPM(gamma=1.0)
     >>> penalty(torch.tensor([[0.0], [0.0], [99.0], [99.0]]), torch.tensor([0.0, 0.0, 9.0, 9.0]))
@@ -310,7 +310,7 @@ def gdp_value(
     bandwidth
         The h of the smoother, in units of s.
     grid
-        Values of s at which the gap is taken, of shape (g,).
+        Values of s at which the gap is computed, of shape (g,).
     weights
         The v of the formula, of shape (g,), summing to one; equal if not given.
 
@@ -357,11 +357,11 @@ class GDP(Penalty):
     References
     ----------
     Jiang, Han, Fan, Yang, Mostafavi and Hu (2022), *Generalized demographic parity for group
-    fairness*. The published numbers were made with the defaults.
+    fairness*. The published numbers use the defaults.
 
     Examples
     --------
-    With a narrow smoother the two ends see their own scores, 0 and 2, about a mean of 1.
+    With a narrow smoother the two ends have their own scores, 0 and 2, about a mean of 1.
 
     >>> GDP(bandwidth=0.01, points=2)(
     ...     torch.zeros(2, 3), torch.tensor([0.0, 1.0]), scores=torch.tensor([0.0, 2.0])

@@ -1,13 +1,13 @@
 """Save fitted models to one file and load them again.
 
-A file is an uncompressed zip archive. `model.json` holds the versions that wrote it, the model and
-its proof; `arrays.safetensors` their arrays; entries that end in `.txt` contain LightGBM trees, and
-those that end in `.skops` models from other libraries. Training rows are not in it, except for
+A file is an uncompressed zip archive. `model.json` contains the versions that wrote it, the model
+and its proof; `arrays.safetensors` their arrays; entries that end in `.txt` contain LightGBM trees,
+and those that end in `.skops` models from other libraries. It contains no training rows, except for
 models that consist of them, such as couplings. The library's own models are data, so LightGBM is
-the only dependency whose version matters to them. Loading runs no code of the file, and neither
-does predicting. skops reads models from other libraries, with the classes that it trusts and those
-named in `trusted`. The proof consists of a few synthetic rows with their scores: `load` predicts
-them and raises if they differ.
+the only dependency whose version matters to them. Neither loading nor predicting runs code from the
+file. skops reads models from other libraries, with the classes that it trusts and those named in
+`trusted`. The proof consists of a few synthetic rows with their scores: `load` predicts them and
+raises if they differ.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def save(model: Any, path: str | Path) -> None:
     >>> model = FRHSICRegressor(penalty_weight=0, random_state=0).fit([[0.0], [1.0]], [1.0, 3.0])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(model, f"{folder}/model.frhsic")
-    ...     again = load(f"{folder}/model.frhsic")
-    >>> bool((again.predict([[0.5]]) == model.predict([[0.5]])).all())
+    ...     loaded = load(f"{folder}/model.frhsic")
+    >>> bool((loaded.predict([[0.5]]) == model.predict([[0.5]])).all())
     True
     """
     write_whole(Path(path), file_bytes(model))
@@ -167,7 +167,7 @@ def load(
             header = json.loads(text)
             saved = dict(header["versions"])
             (name,) = header["model"]
-            require(name in ESTIMATORS, f"this version knows no {name!r}")
+            require(name in ESTIMATORS, f"this version has no {name!r}")
             if kind and name != kind.__name__:
                 raise ValueError(f"it contains a {name}, but a {kind.__name__} was requested")
             data = archive.read(ARRAYS_ENTRY)

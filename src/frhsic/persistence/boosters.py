@@ -20,7 +20,7 @@ LINE = re.compile(r"^(\w+)=(.*)$", re.MULTILINE)
 
 
 def require(condition: object, reason: str) -> None:
-    """Refuse a file."""
+    """Reject a file."""
     if not condition:
         raise ValueError(f"it was not written by frhsic.save: {reason}.")
 

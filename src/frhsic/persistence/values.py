@@ -2,8 +2,8 @@
 that names its type.
 
 Arrays, the text of boosters and models from other libraries are in other entries of the file, which
-JSON refers to by number. An object of the library's own is stored as the values that define it: for
-an estimator its parameters, fitted attributes and weights.
+JSON refers to by number. An object of this library is stored as the values that define it: for an
+estimator its parameters, fitted attributes and weights.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def is_own(value: Any) -> bool:
 
 
 def state_of(value: Any) -> dict[str, Any]:
-    """Return the values that define an object of the library's own."""
+    """Return the values that define an object of this library."""
     if hasattr(value, "get_params"):
         return estimator_state(value)
     if hasattr(value, "arguments"):
@@ -331,8 +331,8 @@ def estimator_state(model: Any) -> dict[str, Any]:
 
 
 def build(cls: Any, state: dict[str, Any]) -> Any:
-    """Return an object of the library's own, whose attributes have the annotated types; penalties
-    and estimators check their arguments themselves.
+    """Return an object of this library, whose attributes have the annotated types; penalties and
+    estimators check their arguments themselves.
     """
     if hasattr(cls, "get_params"):
         return _build_estimator(cls, state)
@@ -341,7 +341,7 @@ def build(cls: Any, state: dict[str, Any]) -> Any:
         for name, value in state.items():
             require(
                 name in hints and is_of(value, hints[name]),
-                f"{name!r} of a {cls.__name__} is not as it should be",
+                f"{name!r} of a {cls.__name__} has an invalid value",
             )
     return cls(**state)
 
@@ -349,10 +349,10 @@ def build(cls: Any, state: dict[str, Any]) -> Any:
 def _build_estimator(cls: Any, state: dict[str, Any]) -> Any:
     model = cls()
     parameters = model.get_params(deep=False).keys()
-    require(parameters <= state.keys(), "it has other parameters than this version")
+    require(parameters <= state.keys(), "its parameters differ from those of this version")
     weights = state.pop("weights", None)
     for name, value in state.items():
-        require(name in parameters or FITTED.fullmatch(name), f"this version knows no {name!r}")
+        require(name in parameters or FITTED.fullmatch(name), f"this version has no {name!r}")
         setattr(model, name, value)
     if getattr(model, "n_jobs", None) is not None:
         model.n_jobs = min(model.n_jobs, os.cpu_count() or 1)
@@ -418,7 +418,7 @@ def untrusted_names(data: bytes, budget: Budget) -> set[str]:
         name = f"{node.get('__module__')}.{node.get('__class__')}"
         # of old functions, `content` has the name
         if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}{node.get('content', '')}"):
-            raise ValueError(f"it holds {name}, a function, which is never saved")
+            raise ValueError(f"it contains {name}, a function, which is never saved")
         folder = node.get("memory")
         if folder and folder["__id__"] in others:
             raise ValueError("it contains a cache folder; set memory=None")

@@ -27,7 +27,7 @@ class Candidate:
     penalty_weight
         λ.
     performance
-        Value of the scorer, which is better when larger: minus log loss or minus the mean squared
+        Value of the scorer, for which larger is better: minus log loss or minus the mean squared
         error by default.
     gain
         Share of the unpenalised model's gain over a constant predictor that is kept, in log loss or
@@ -89,9 +89,7 @@ def choose(candidates: Sequence[Candidate], limits: Sequence[Limit]) -> tuple[li
 
 
 def _preferred(limits: Sequence[Limit]) -> tuple[Callable[[Candidate], Any], str]:
-    """Return what is largest for the candidate to take among those that keep the limits, and its
-    name.
-    """
+    """Return the quantity to maximize among the candidates that keep the limits, and its name."""
     measures = {limit.measure for limit in limits}
     if "gain" in measures:
         return lambda candidate: -candidate.gdp, "the least GDP"
@@ -166,7 +164,7 @@ def reason(taken: Candidate, limits: Sequence[Limit], admitted: bool, rows: int)
     asked = " and ".join(_asked(limit) for limit in limits)
     if not admitted and (count := _rows_needed(taken, limits, rows)) is not None:
         probably = (
-            f"{asked} is probably kept, not certain; {rows_needed_phrase(count)} (of validation)"
+            f"{asked} is probably kept, not certain; {rows_needed_phrase(count)} (validation rows)"
         )
         return f"{probably}: {_measured_values(taken, limits)}"
     if not admitted:
@@ -189,7 +187,7 @@ def _asked(limit: Limit) -> str:
 
 
 def _measured_values(taken: Candidate, limits: Sequence[Limit]) -> str:
-    """Return the numbers of a candidate that its limits are about."""
+    """Return the numbers of a candidate that its limits apply to."""
     gain = "no gain" if math.isnan(taken.gain) else f"{percent(taken.gain)} of the gain"
     numbers = {
         "gdp": f"GDP {figure(taken.gdp)}, at most {figure(taken.gdp_upper)}",

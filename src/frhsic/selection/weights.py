@@ -350,8 +350,8 @@ def select_weight(
     gives a :class:`LowGainWarning`. On the validation rows the chosen model is the best of many, so
     its numbers there are optimistic. Report :meth:`Selection.evaluate` on test rows.
 
-    **What a limit on GDP guarantees.** The upper end of the interval of an admitted model, on the
-    validation rows, keeps the limit. For validation rows that are drawn independently from the
+    **What a limit on GDP guarantees.** On the validation rows, the upper end of an admitted model's
+    interval stays within the limit. For validation rows that are drawn independently from the
     population (or whose `groups` are), the GDP of the chosen model in that population exceeds the
     limit with a probability of at most about (1 − confidence) / 2, for means over the people who
     are neighbours along the attribute: an oscillation that is finer than the resolution of
@@ -367,31 +367,32 @@ def select_weight(
         `sensitive_features`. It is not changed. Networks of this library are trained at once,
         others one after another.
     X, y, sensitive_features, sample_weight
-        As in its ``fit``. Validation rows without an attribute are left out. Weights are for
-        training alone: every validation row counts as one.
+        As in its ``fit``. Validation rows without an attribute are left out. Weights are used only
+        in training; validation rows are unweighted.
     limit : number, str, dict, list or None
         A bound on GDP such as 0.02; a share such as "50%" of the unpenalised model's GDP; 0 for the
-        least GDP; "gdp <= 0.02"; "hsic <= 0.001"; "gain >= 90%", the least GDP among models that
-        keep this share of the gain; "p >= 0.05", the paper's rule: the smallest weight at which a
-        test of this level does not reject independence. A dictionary goes by attribute, a list must
-        be kept as a whole, None is no limit.
+        smallest GDP; "gdp <= 0.02"; "hsic <= 0.001"; "gain >= 90%", the smallest GDP among models
+        that keep this share of the gain; "p >= 0.05", the paper's rule: the smallest weight at
+        which a test of this level does not reject independence. A dictionary is keyed by attribute,
+        all limits in a list must be kept, and None means no limit.
     confidence : float, optional
-        A number is kept by GDP or HSIC if the upper end of the interval keeps it, searched from the
-        largest weight down; the first that misses it ends the search (fixed-sequence testing). None
-        compares the estimates. Shares and 0 are targets for the estimates.
+        A numeric limit on GDP or HSIC is kept if the upper end of the interval is within it. The
+        search starts at the largest weight and stops at the first that exceeds the limit
+        (fixed-sequence testing). None compares the estimates. Shares and 0 are targets for the
+        estimates.
     penalty_weights : sequence of float
         The grid; 0 is added as the reference.
     validation : float or (X, y, sensitive_features)
-        Share of the rows to choose on instead of training, drawn at random; or such rows
-        themselves, for example the latest, with their groups as a fourth part if they have any.
+        Share of the rows, drawn at random, that are used to choose instead of to train; or such
+        rows themselves, for example the latest, with their groups, if any, as a fourth element.
     groups : array of shape (n,), optional
         Group of each row, such as a person. A group is used either for training or for validation,
         and intervals of GDP treat groups, not rows, as independent. They are passed on to a ``fit``
-        that takes `groups`. If `validation` holds rows, these are the groups of the rows to train
-        on.
+        that takes `groups`. If `validation` contains rows, these are the groups of the training
+        rows.
     scoring : str or callable, optional
-        Name of a scikit-learn scorer, a scorer, or a function of (model, X, y) that is better when
-        larger. None is a proper score: minus log loss, or minus the mean squared error of a
+        Name of a scikit-learn scorer, a scorer, or a function of (model, X, y) for which larger is
+        better. None is a proper score: minus log loss, or minus the mean squared error of a
         regressor.
     random_state
         Seed of the split and of the rows that the test uses; training uses the estimator's own.

@@ -1,6 +1,4 @@
-"""Training: M models (every λ × seed × split) advance in lock-step, and a single model is a fleet
-of one.
-"""
+"""Training of M models (every λ × seed × split) in lock-step; a single model is a fleet of one."""
 
 from frhsic._lazy import missing_module
 

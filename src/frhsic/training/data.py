@@ -7,9 +7,9 @@ same batches, so that their results are paired. Draws are made on the CPU, so th
 same numbers.
 
 Layers draw their initial weights from torch's global generators, and dropout draws from them while
-it trains; neither takes a generator of its own. Whatever draws from them runs here, under one lock,
-on a stream of its own. Draws of initial weights use a private generator, so that other code cannot
-change them.
+it trains; neither accepts its own generator. Whatever draws from them runs here, under one lock, on
+its own stream. Draws of initial weights use a private generator, so that other code cannot change
+them.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class TrainingData:
         Weights of the rows in the task loss, (D, n), with mean 1 in each split. The penalty does
         not use them.
     held_out : TrainingData or None
-        Other rows of the same D splits and columns. No model is trained on them. Each keeps the
-        weights of the epoch with the least task loss + λ · penalty on them; see
+        Other rows of the same D splits and columns. No model is trained on them. Each model keeps
+        the weights of the epoch with the smallest task loss + λ · penalty on them; see
         :class:`~frhsic.training.result.Course`.
     labelled : int or None
         Number of rows of each split with known S, if S is not known for all; these come first. The
@@ -400,7 +400,7 @@ class Batches:
     data : TrainingData
         The rows.
     table : Tensor
-        The same rows on the device, as ``data.table()`` gives them.
+        The same rows on the device, as returned by ``data.table()``.
     keys : sequence of (int, int)
         Seed and split of each group, which has the rows of its split.
     batch_size : int

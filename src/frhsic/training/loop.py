@@ -89,11 +89,11 @@ def train(
 ) -> Fleet:
     """Train the models of a fleet in lock-step, each on its own objective; see :class:`Recipe`.
 
-    Initial weights and batch order are functions of a member's seed and split alone
+    Initial weights and batch order depend only on a member's seed and split
     (:mod:`frhsic.training.data`). The same call on the same device gives the same numbers, bit for
-    bit. In a fleet of another size a model agrees up to the rounding of sums in another order. If
-    models fail together, because they do not fit into memory or `vmap` does not support their
-    modules (such as dropout), the fleet is split into halves, down to single models.
+    bit. In a fleet of a different size, a model agrees up to rounding, since sums have a different
+    order. If models fail together, because they do not fit into memory or `vmap` does not support
+    their modules (such as dropout), the fleet is split into halves, down to single models.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ def train(
     recipe : Recipe
         What each model learns.
     device : torch.device or str
-        Device to train on. ``"auto"`` takes a GPU if there is one.
+        Device to train on. ``"auto"`` uses a GPU if there is one.
     progress : callable, optional
-        Called every few epochs with the share of the training that is done, from 0 to 1.
+        Called every few epochs with the completed share of the training, from 0 to 1.
 
     Returns
     -------

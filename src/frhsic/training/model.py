@@ -1,9 +1,9 @@
 """One model with its penalty, the stacked state of many, and their forward pass (lines 4 to 6).
 
-The tensors of M models lie along a leading axis. Members are laid out as (G, K): G groups of K
-members that share (seed, split), and therefore initial weights, batches and what the penalty fixed
-before training. A batch is gathered once per group, and what depends on the batch alone (the Gram
-matrix of S, for example) is computed once per group.
+The tensors of M models are stacked along a leading axis. Members are laid out as (G, K): G groups
+of K members that share (seed, split), and therefore initial weights, batches and what the penalty
+fixed before training. A batch is gathered once per group, and what depends on the batch alone (the
+Gram matrix of S, for example) is computed once per group.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class FleetState:
     models : sequence of Model
         The initial model of each group.
     device : torch.device
-        Where the tensors lie.
+        Device of the tensors.
     """
 
     def __init__(
@@ -215,8 +215,8 @@ class FleetState:
         """End an epoch: keep the new state of every model that is still finite.
 
         A gradient that is not finite spoils Adam's means and with them the parameters for good, so
-        a check at the end of an epoch misses nothing and costs the steps nothing. A penalty of
-        weight 0 does not count.
+        a check at the end of each epoch is enough and doesn't slow down the steps. A penalty of
+        weight 0 is ignored.
         """
         task, penalty = self.sums
         finite = torch.isfinite(self.flat.sum(1) + task + torch.where(self.weight != 0, penalty, 0))

@@ -122,7 +122,7 @@ class Training:
         paper's methods.
     variance_floor : float, optional
         After training, drop principal directions of standardized Z whose variance on the training
-        rows is below this, from 0 (drop none) to below 1. The penalty barely sees them, yet a
+        rows is below this, from 0 (drop none) to below 1. The penalty hardly depends on them, yet a
         linear probe can recover S from them. None uses the penalty's `default_variance_floor`: 0.3
         for "hsic" and other HSIC penalties on whitened Z and the head, 0.01 for those without a
         term of the head, 0 for the paper's methods and for a penalty on the head alone. Z keeps its
@@ -130,7 +130,7 @@ class Training:
         dropped if λ is 0, or if there are fewer than four rows for each coordinate of Z.
     early_stopping : bool or "auto"
         Whether an estimator holds out a tenth of its rows; ``frhsic.training.train`` takes held-out
-        rows with its data. A model keeps the weights of the epoch with the least task loss + λ ·
+        rows with its data. A model keeps the weights of the epoch with the smallest task loss + λ ·
         penalty on them. The task loss alone would choose early epochs, before the penalty has had
         an effect. "auto" does so from 500 to 10,000 rows, and not for the penalties "adv" and
         "laftr", which learn during training and look small at first.

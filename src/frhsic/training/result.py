@@ -73,8 +73,8 @@ class Bottleneck(nn.Module):
     - \mu) A B`.
 
     A is (d, d) with a column of zeros for each dropped direction, so that nothing of it passes, not
-    even by rounding. A single matrix AB of lower rank has rounded entries and would let through a
-    trace that a linear map can read.
+    even by rounding. A single matrix AB of lower rank has rounded entries, which leave a trace that
+    a linear map can recover.
 
     Attributes
     ----------
@@ -401,9 +401,9 @@ def floor_variance(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     r"""Drop the principal directions of each model's standardized z whose variance is below
     `floor`.
 
-    A penalty measures dependence in units of z and barely sees a direction with almost no variance.
-    S can stay there, too small for a kernel or a trained head, yet a linear map without ridge
-    recovers it. The task does not need such directions.
+    A penalty measures dependence in units of z and hardly depends on a direction with almost no
+    variance. S can remain there, too small for a kernel or a trained head, yet a linear map without
+    ridge recovers it. The task does not need such directions.
 
     Variances are the eigenvalues of the correlation matrix of z on the training rows of the model's
     split. The head stays as it was trained. Models of weight 0 keep all of z, and so do all models

@@ -297,7 +297,7 @@ def sentences(results: Results) -> list[str]:
     said = [
         f"The closed form is more than one standard error behind the best method in {total - good}"
         f" of {total} cells (one cell per measure, base and table).",
-        f"It is best, or within one standard error of the best: {_counted(cells)}.",
+        f"It is best, or within one standard error of the best, {_counted(cells, named=True)}.",
     ]
     gain = gaining_cells(results, cells)
     if len(gain) < len(cells):
@@ -314,12 +314,17 @@ def sentences(results: Results) -> list[str]:
     return said
 
 
-def _counted(cells: Cells) -> str:
-    """Return in how many cells the closed form is best or within one standard error, in words."""
-    parts = []
+def _counted(cells: Cells, *, named: bool = False) -> str:
+    """Return in how many cells the closed form is best or within one standard error, in words; the
+    first sentence names the yardsticks.
+    """
+    parts: list[str] = []
     for with_s, who in ((False, "without S"), (True, "with S")):
         judged = {title: one for title, one in counts(cells, with_s).items() if one[1]}
-        counted = [f"{good} of {total} cells by {title}" for title, (good, total) in judged.items()]
+        counted = [
+            f"{good} of {total}" + (f" cells by {title}" if named and not parts else "")
+            for title, (good, total) in judged.items()
+        ]
         if counted:
             parts.append(f"{who} in {' and '.join(counted)}")
     return "; ".join(parts)
