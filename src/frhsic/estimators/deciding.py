@@ -33,7 +33,7 @@ MARGIN_DIGITS = 9
 # Weight of the loss beside half of the squared slope where η is recalibrated.
 CALIBRATION_WEIGHT = 5e4
 
-# Ridge of a coefficient where η is recalibrated along m, beside half of the squared slope, at least.
+# Least ridge of a coefficient where η is recalibrated along m, beside half of the squared slope.
 LEAST_RIDGE = 1e-4
 
 # Gap of decisions without limits that shares are taken of, at least.
