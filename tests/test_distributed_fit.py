@@ -518,7 +518,7 @@ PHASES = [
     "frhsic.distributed.engine.ClusterRows.sums",
     "frhsic.estimators.engine.fit_logistic",
     "frhsic.distributed.engine.ClusterRows.boostings",
-    "frhsic.estimators.parity.ParityEstimator._solve",
+    "frhsic.estimators.predictor.ParityEstimator._solve",
     "frhsic.distributed.measuring.FrontierPass.frontier",
 ]
 

@@ -27,7 +27,8 @@ from frhsic.estimators.distilled import (
 )
 from frhsic.estimators.folds import fold_of_rows
 from frhsic.estimators.inputs import named_columns
-from frhsic.estimators.parity import ParityClassifier, ParityEstimator
+from frhsic.estimators.parity import ParityClassifier
+from frhsic.estimators.predictor import ParityEstimator
 from frhsic.scoring import model_scores
 from frhsic.tables.attributes import read_sensitive
 from frhsic.tables.columns import is_frame

@@ -1,4 +1,4 @@
-"""The scores of a fitted model of any kind, and how well they rank rows."""
+"""The scores of a fitted model of any kind, how well they rank rows, and means with errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["auc_and_influence", "model_outputs", "model_scores"]
+__all__ = [
+    "auc_and_influence",
+    "mean_and_error",
+    "model_outputs",
+    "model_scores",
+    "weighted_moments",
+]
 
 
 def model_scores(model: Any, X: Any, s: Any = None, controls: Any = None) -> np.ndarray:
@@ -75,3 +81,19 @@ def auc_and_influence(
     share = np.where(y == 1, w[y == 1].sum(), w[y == 0].sum()) / w.sum()
     influence = (beaten - auc) / share
     return auc, influence
+
+
+def weighted_moments(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the sums over rows of w, w f, w², w² f and w² f², (5,), for :func:`mean_and_error`."""
+    squares = weights**2
+    return np.array(
+        [weights.sum(), weights @ values, squares.sum(), squares @ values, squares @ values**2]
+    )
+
+
+def mean_and_error(name: str, moments: np.ndarray, center: float = 0.0) -> dict[str, float]:
+    """Return a weighted mean with its standard error, from moments about a center near it."""
+    total, first, squares, cross, second = moments
+    mean = first / total
+    error = np.sqrt(max(second - 2 * mean * cross + mean**2 * squares, 0.0)) / total
+    return {name: float(center + mean), f"{name}_error": float(error)}

@@ -23,7 +23,7 @@ from frhsic.distributed.rows import BlockPlan, FitColumns, FitSketch
 from frhsic.estimators.constraints import LabelledRows
 from frhsic.estimators.engine import fit_parts
 from frhsic.estimators.inputs import target_column
-from frhsic.estimators.parity import ParityEstimator
+from frhsic.estimators.predictor import ParityEstimator
 
 FittedModel = TypeVar("FittedModel", bound=ParityEstimator)
 

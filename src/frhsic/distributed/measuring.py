@@ -19,12 +19,12 @@ from frhsic.estimators.frontier import (
     Frontier,
     Gap,
 )
-from frhsic.estimators.parity import mean_and_error, weighted_moments
 from frhsic.parity.column import ColumnGap, GapOptions
 from frhsic.parity.gap import largest_gap
 from frhsic.parity.local_means import Windows
 from frhsic.parity.ranks import TENTHS, RankGap, RankSums
 from frhsic.parity.sums import ScoreSums, summed_effective_rows
+from frhsic.scoring import mean_and_error, weighted_moments
 
 # Ranges of equal mass in the sample that scores are counted in, for AUC, which is off by the mass
 # of a range at most.

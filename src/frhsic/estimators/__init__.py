@@ -14,12 +14,8 @@ from frhsic.estimators.distilled import Distilled, DistilledClassifier
 from frhsic.estimators.encoder import ParityEncoder
 from frhsic.estimators.frontier import Choice, Frontier, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import MissingSensitiveFeaturesWarning, UnlabelledRowsWarning
-from frhsic.estimators.parity import (
-    JoinedStrataWarning,
-    LeakingEstimatorWarning,
-    ParityClassifier,
-    ParityRegressor,
-)
+from frhsic.estimators.parity import ParityClassifier, ParityRegressor
+from frhsic.estimators.predictor import JoinedStrataWarning, LeakingEstimatorWarning
 
 if TYPE_CHECKING:
     from frhsic.estimators.network import FRHSICClassifier, FRHSICRegressor
