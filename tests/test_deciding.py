@@ -374,28 +374,6 @@ def test_decisions_use_what_m_says_of_y_beyond_eta():
     assert (missed[1:] == right[1:]).mean(axis=1).min() > 0.98 > (missed[0] == right[0]).mean()
 
 
-@pytest.mark.parametrize("rate", [0.2, 0.8])
-def test_thresholds_take_decisions_evenly_to_a_constant(rate):
-    """Also with weights: a row of weight 2 is two rows."""
-    rng = np.random.default_rng(0)
-    eta = expit(rng.normal(size=400) + np.log(rate / (1 - rate)))
-    y = (rng.random(400) < eta) * 1.0
-    weights = rng.integers(1, 3, size=400) / 600
-    columns = rng.normal(size=(400, 2))
-    family = Decisions()
-    task = SolverTask(log_odds(eta), columns, y, weights)
-    parameters = np.array([0.0, 1.0, 0.0, 0.0, -0.5, 1.0, 0.1, -0.1])
-    constant = rate > 0.5
-    differ = weights @ ((family.outputs(parameters, task.base, columns) > 0) != constant)
-    shares = np.array([0.75, 0.5, 0.25, 0.0])
-    path = family.toward_constant(task, parameters, shares)
-    left = [weights @ ((family.outputs(p, task.base, columns) > 0) != constant) for p in path]
-    assert left == approx(shares * differ, abs=2 / 600)
-    twice = np.repeat(np.arange(400), np.round(weights * 600).astype(int))
-    same = replace(task.at(twice), weights=np.full(len(twice), 1 / len(twice)))
-    assert family.toward_constant(same, parameters, shares) == approx(path, abs=1e-12)
-
-
 @pytest.mark.parametrize("share", [0.8, 0.5, 0.2, 0.05])
 def test_decisions_that_know_s_are_optimal_and_have_thresholds_by_two_numbers(share):
     """Against a linear program, and against t(s) = clip(Q_s, t₀ ± μ) with E t(S) = τ, where the

@@ -27,9 +27,6 @@ from frhsic.estimators.families import Family, SolverTask, Units, combine, log_o
 # Losses of decisions that differ by less count as equal, up to rounding.
 TIED = 1e-9
 
-# Margins that agree to so many digits count as equal where a threshold is put between them.
-MARGIN_DIGITS = 9
-
 # Weight of the loss beside half of the squared slope where η is recalibrated.
 CALIBRATION_WEIGHT = 5e4
 
@@ -100,25 +97,6 @@ class Decisions(Family):
         constant = np.zeros(2 * (2 + task.columns.shape[1]))
         constant[len(constant) // 2] = 1.0 if task.mean() > task.threshold + TIED else -1.0
         return constant
-
-    def toward_constant(
-        self, task: SolverTask, parameters: np.ndarray, shares: np.ndarray
-    ) -> np.ndarray:
-        """Return parameters with which, by another intercept, given shares of the decisions that
-        differ from the constant one are left, (G, P).
-        """
-        constant = self.constant(task)
-        place = len(constant) // 2
-        margins = constant[place] * self.outputs(parameters, task.base, task.columns)
-        # between margins that differ by more than rounding, so that no decision depends on it
-        values, value = np.unique(np.round(margins, MARGIN_DIGITS), return_inverse=True)
-        left = np.cumsum(np.bincount(value, task.weights))
-        other = np.append(0.0, left)[np.searchsorted(values, 0)]
-        middles = values + np.diff(values, append=values[-1]) / 2
-        last = np.searchsorted(left, shares * (1 - TIED) * other)
-        path = np.tile(parameters, (len(shares), 1))
-        path[:, place] += constant[place] * np.maximum(-middles[last], 0)
-        return path
 
     def path(self, task: SolverTask, shares: np.ndarray) -> np.ndarray:
         """Return the parameters for each trade-off, (G, P), whose gaps are given shares of the gap

@@ -105,10 +105,7 @@ class Solution:
                 assert isinstance(family, Decisions)
                 paths.append(family.path(task, GAP_SHARES))
         solution = replace(solution, parameters=np.stack(paths, axis=1))
-        solution = solution.ended(whole, sample.fold).interpolated()
-        if isinstance(family, Decisions):
-            solution = solution.to_constant(family, whole, sample.fold)
-        return solution
+        return solution.ended(whole, sample.fold).interpolated()
 
     def inputs(
         self, eta: np.ndarray, means: np.ndarray, strata: np.ndarray | None = None
@@ -175,31 +172,16 @@ class Solution:
     def interpolated(self) -> Self:
         """Return the trade-offs with interpolated ones between neighbours."""
         last = len(self.parameters) - 1
-        if last == 0:
-            return self
         line = make_interp_spline(np.arange(last + 1), self.parameters, k=1)
         return replace(self, parameters=line(np.linspace(0, last, BETWEEN * last + 1)))
 
-    def to_constant(self, family: Decisions, task: SolverTask, fold: np.ndarray) -> Self:
-        """Return the trade-offs, followed by those that shift the threshold of the last one until
-        everybody gets the same decision, which has no gap.
-        """
-        shares = 1 - np.arange(1, BETWEEN) / BETWEEN
-        paths = [
-            family.toward_constant(task.at(np.flatnonzero(fold != j)), parameters, shares)
-            for j, parameters in enumerate(self.parameters[-1])
-        ]
-        end = np.tile(family.constant(task), (1, len(paths), 1))
-        more = np.stack(paths, axis=1)
-        return replace(self, parameters=np.concatenate([self.parameters, more, end]))
-
     def ended(self, task: SolverTask, fold: np.ndarray) -> Self:
         """Return the trade-offs up to the one with the highest out-of-fold ratio of gain (over a
-        constant) to gap, and for scores the endpoint of the path from there to the constant; the
-        same for all folds. A mixture of a score with a constant keeps exactly its share of the gap
-        and at least this share of the gain over the constant, so the omitted trade-offs are worse
-        than mixtures. Scores keep a tenth of the gap. A mixture has the same ranks, so trade-offs
-        of ranks end at the smallest gap.
+        constant) to gap, and the endpoint of the path from there to the constant; the same for all
+        folds. A mixture of a score with a constant keeps exactly its share of the gap and at least
+        this share of the gain over the constant, so the omitted trade-offs are worse than mixtures.
+        Scores keep a tenth of the gap; decisions end with the same decision for everybody, which
+        has no gap. A mixture has the same ranks, so trade-offs of ranks end at the smallest gap.
         """
         family = self.family
         constant = family.constant(task)
@@ -211,11 +193,14 @@ class Solution:
         best = int(np.argmax(gains / gaps))
         kept = self.parameters[: best + 1]
         if family.decides:
-            return replace(self, parameters=kept)
-        if best == len(gains) - 1:
+            end = kept[-1].copy()
+            rule = slice(end.shape[1] // 2, None)
+            end[:, rule] = constant[rule]  # how η is recalibrated does not count
+        elif best == len(gains) - 1:
             return self
-        share = min(LEAST_MIXED * gaps[0] / gaps[best], 1.0) if gains[best] > 0 else 0.0
-        end = constant + share * (kept[-1] - constant)
+        else:
+            share = min(LEAST_MIXED * gaps[0] / gaps[best], 1.0) if gains[best] > 0 else 0.0
+            end = constant + share * (kept[-1] - constant)
         return replace(self, parameters=np.append(kept, end[None], axis=0))
 
     def _ridge(self, sample: LabelledRows, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
