@@ -211,6 +211,40 @@ def test_each_problem_is_named_with_the_option_that_settles_it(kind, tmp_path):
     assert "error" not in [problem["certainty"] for problem in again]
 
 
+def test_a_class_that_is_no_answer_hides_no_leak(tmp_path):
+    died = np.arange(ROWS) % 5 == 0
+    paid = np.where(died, "died", "alive").astype(object)
+    paid[np.arange(ROWS) % 9 == 1] = "unknown"
+    paid[:5] = "refused"
+    cause = np.where(died, "heart", "none")
+    problems, command = problems_of(people().assign(paid=paid, cause=cause), tmp_path)
+    assert "--drop cause" in [one["option"] for one in problems if one["kind"] == "leak"]
+    assert "few rows" not in [one["kind"] for one in problems]  # of those that are left
+    assert "--missing paid=unknown" in command
+
+
+def test_columns_that_are_empty_together_are_one_question_and_groups_are_not_dropped(tmp_path):
+    table = uneven().reset_index(drop=True)
+    empty = np.arange(len(table)) % 7 == 0
+    table["paid"] = np.where(empty | (np.arange(len(table)) % 5 == 1), "no", "yes")
+    table.loc[empty, ["town", "hours", "woman"]] = np.nan
+    problems, command = problems_of(table, tmp_path)
+    [leak] = [one for one in problems if one["kind"] == "leak"]
+    assert (leak["certainty"], leak["option"]) == ("possible", "")
+    assert f"All {empty.sum()} rows in which 'town' and 1 more are missing" in leak["text"]
+    assert "--drop woman" not in command
+    assert "--groups woman" in command
+
+
+def test_a_large_true_value_is_asked_about_but_not_left_out(tmp_path):
+    table = people().assign(city=np.resize(np.arange(1, 41) * 75_000, ROWS))
+    table.loc[:17, "city"] = 7_300_000
+    problems, command = problems_of(table, tmp_path)
+    [code] = [one for one in problems if one["columns"] == ["city"]]
+    assert (code["kind"], code["certainty"]) == ("missing code", "possible")
+    assert "city" not in command
+
+
 def test_two_labels_stay_two_though_one_reads_like_a_missing_value():
     table = people().assign(paid=np.resize(["paid", "unknown"], ROWS))
     assert "missing code" not in [one.kind for one in check(table, "paid", "age", positive="paid")]
@@ -288,6 +322,7 @@ def test_zeros_of_amounts_are_no_codes():
         (["(5,200)", "1,300"], [-5200, 1300]),
         (["R$ 10,00", "R$ 2.300,00"], [10, 2300]),
         (["12,345", "1,002"], [12345, 1002]),
+        ([f"{n:,}" for n in range(1002, 1052)], [1002, 1003]),
     ],
 )
 def test_amounts_are_read_as_people_write_them(cells, numbers, tmp_path):

@@ -965,7 +965,7 @@ def test_weights_that_leave_few_rows_are_said_on_the_first_screen():
     weights = np.where(np.arange(3_000) < 30, 1e4, 1.0)
     effective = weights.sum() ** 2 / (weights @ weights)
     report = Report(scored(sample_weight=weights))
-    assert f"3,000 rows, weighted like {effective:,.0f} of equal weight" in surety(report)
+    assert f"3,000 rows (by weight, like {effective:,.0f} equal ones)" in surety(report)
     assert any("Check the largest weights" in line for line in warnings(report.audit))
     even = scored(sample_weight=np.linspace(1, 2, 3_000))
     assert not any("Check the largest weights" in line for line in warnings(even))

@@ -59,12 +59,14 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
             yield _amounts_problem(present, column, decimal or ".")
         if column.kind not in ("text", "identifier"):
             continue
+        dates: list[Problem] = []
         if column.kind == "text":
             bare = present.str.strip()
             _, notes = unify_spelling(bare)
             for note in notes:
                 yield Problem("spelling", note, (name,), certainty="certain")
-            yield from spreadsheet_problems(bare)
+            dates = [*spreadsheet_problems(bare)]
+            yield from dates
             for level, rows in bare.value_counts().items():
                 if reads_missing(level):
                     words.setdefault(fold_text(level), Counter())[name] += rows
@@ -74,7 +76,7 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
             ):
                 yield code_problem(name, codes, int(present.isin(codes).sum()))
         nearly = [*_nearly_numbers(present, decimal)] if decimal is not None else []
-        yield from nearly or _range_problems(column)
+        yield from nearly if nearly or dates else _range_problems(column)
     for word, counts in words.items():
         yield Problem(
             "missing code",

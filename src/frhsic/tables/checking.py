@@ -292,12 +292,29 @@ class TableCheck:
                 self.problems += label_problems(merge_labels(column[present])[0])
             if classes is None:
                 self.problems += [*number_problems(column), *number_target_problems(column)]
-            else:
-                self.problems += class_problems(codes, classes, name)
+            elif (answers := self.find_answers(name, positive)) is not None:
+                self.problems += class_problems(*answers[1:], name)
             return codes, classes
-        if option:  # other columns are compared with the target that the option would give
-            codes, classes, _ = read_target(column[present], rarest)
-            return codes, classes
+        return None
+
+    def find_answers(
+        self, name: str, positive: object = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
+        """Return which rows have a target, and the codes and classes of these rows, as if the
+        options for its missing codes, and for the label that counts as 1, had been passed.
+        """
+        if name not in self.table:
+            return None
+        column = self.table[name]
+        for problem in self.problems:
+            if problem.values and problem.columns == (name,):
+                column = mask_codes(column, problem.values)
+        present = column.notna()
+        if positive is None and is_text(column) and _is_unclear(column[present]):
+            positive = rarest_label(column[present])
+        with contextlib.suppress(ValueError, TypeError):
+            codes, classes, _ = read_target(column[present], positive)
+            return present.to_numpy(), codes, classes
         return None
 
     def find_features(self, names: Sequence[str], asked: Sequence[str] = ()) -> list[str]:
@@ -328,9 +345,9 @@ class TableCheck:
         self.problems += text_problems(self.cells, self.schema.select(names), self.decimal)
         self.problems += clipped_problems(self.table[kept])
         self.problems += weight_problems(self.table[kept])
-        self.problems += many_levels_problems(
-            self.table[[name for name in kept if name not in asked]]
-        )
+        nearly = {p.columns[0] for p in self.problems if p.kind == "text in numbers"}
+        words = [name for name in kept if name not in {*asked, *nearly}]
+        self.problems += many_levels_problems(self.table[words])
         for name in kept:
             if kinds[name] == "number":
                 self.problems += number_problems(self.table[name])
@@ -366,7 +383,7 @@ class TableCheck:
                 name = problem.columns[0]
                 clean[name] = mask_codes(clean[name], problem.values)
         outcome = self.find_target(roles.target, roles.positive) if roles.target else None
-        codes, classes = (None, None) if outcome is None else outcome
+        answers = self.find_answers(roles.target, roles.positive) if roles.target else None
         kept = self.find_features(names, roles.features or ())
         if roles.weights in self.table:
             self.problems += row_weight_problems(self.table[roles.weights])
@@ -374,15 +391,18 @@ class TableCheck:
         if roles.groups is None and not repeated:
             others = [name for name in kept if name not in (roles.features or ())]
             self.problems += panel_problems(self.table[[*others, *s]])
-        if kept and codes is not None and len(codes) == len(self.table):
-            self._warn_of_lacking(clean, codes, classes)
-        if kept:
-            known_codes = None if codes is None or len(codes) < len(self.table) else codes
+        people = {p.columns[0] for p in self.problems if p.kind == "repeated identifier"}
+        if rest := [name for name in kept if name not in people]:
+            known = np.ones(len(self.table), dtype=bool)
+            codes, classes = None, None
+            if answers is not None:
+                known, codes, classes = answers
+                self._warn_of_lacking(clean[known], codes, classes)
             count = 0 if classes is None else len(classes)
-            known = {problem.kind for problem in self.problems}
-            for problem in feature_problems(self.table[kept], known_codes, count, clean):
+            kinds = {problem.kind for problem in self.problems}
+            for problem in feature_problems(self.table[rest][known], codes, count, clean[known]):
                 if problem.kind == "repeated rows":
-                    if problem.kind not in known:
+                    if problem.kind not in kinds:
                         self.problems += self._repeated_but_identifiers()
                 elif "identifier" not in problem.kind:  # identifiers are asked for
                     self.problems.append(problem)
@@ -392,10 +412,10 @@ class TableCheck:
                 for name in problem.columns
                 if option_text("drop", name) in problem.option
             }
-            asked = [name for name in kept if name not in named]
-            if known_codes is not None and len(self.table) >= LEAST_SUSPECTED_ROWS:
-                self.problems += strong_features(self.table[asked], known_codes, count)
-        return Examined(s, codes, classes, kept)
+            asked = [name for name in rest if name not in named]
+            if codes is not None and len(codes) >= LEAST_SUSPECTED_ROWS:
+                self.problems += strong_features(self.table[asked][known], codes, count)
+        return Examined(s, *(outcome or (None, None)), kept)
 
     def _repeated_but_identifiers(self) -> Iterator[Problem]:
         """Yield the rows that repeat an earlier one of the file in all but the identifiers."""

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic.tables.columns import LARGEST_FEATURE, examples, fold_text, level_text, row_number
-from frhsic.tables.problems import Problem, option_text
+from frhsic.tables.problems import Certainty, Problem, option_text
 
 # Numbers that people write for a missing value, and words.
 MISSING_NUMBERS = re.compile(r"-?(9+|8+|7+)|-1|-2|0")
@@ -147,7 +147,10 @@ def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
                 " a mistake, correct it or treat it as missing."
             )
         codes = tuple(level_text(float(value)) for value in far)
-        yield Problem(kind, text, (name,), total, option=missing_option(name, codes), values=codes)
+        named = kind == "outlier" or all(map(MISSING_NUMBERS.fullmatch, codes))
+        certainty: Certainty = "likely" if named else "possible"
+        option = missing_option(name, codes)
+        yield Problem(kind, text, (name,), total, certainty, option, codes)
 
 
 def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Iterator[Problem]:

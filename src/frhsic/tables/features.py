@@ -102,11 +102,15 @@ def feature_problems(
         remedy = "is known only after the target, drop it"
         if len(late) > 1:
             remedy = "are known only after the target, drop both"
+        text = f"{capitalize(leak.text)}. If {' and '.join(map(repr, late))} {remedy}."
+        if leak.empty:
+            text = f"{capitalize(leak.text)}. If that is why they are empty, leave these rows out."
         yield Problem(
             "leak",
-            f"{capitalize(leak.text)}. If {' and '.join(map(repr, late))} {remedy}.",
+            text,
             leak.columns,
-            option=" ".join(option_text("drop", name) for name in late),
+            certainty="possible" if leak.empty else "likely",
+            option="" if leak.empty else " ".join(option_text("drop", name) for name in late),
         )
     if repeated := count_repeated(X, y, s):
         yield repeated_problem(repeated, len(X))

@@ -46,10 +46,13 @@ OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 class Leak(NamedTuple):
-    """Columns that give the target away, the one to drop first, and how they do so."""
+    """Columns that give the target away, the one to drop first, and how they do so; `empty` if they
+    do by the rows in which several have no value.
+    """
 
     columns: tuple[str, ...]
     text: str
+    empty: bool = False
 
 
 def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterator[Leak]:
@@ -73,16 +76,23 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
         Codes 0, 1, ... of `classes` classes, or numbers if `classes` is 0.
     """
     rest = {}
+    empty: dict[str, list[str]] = {}
     for name, values in columns.items():
         text = ""
         if explained_share(values, y, classes) >= NEARLY_ALL:
             text = _alone(name)
         elif classes == 2:
             text = _one_sided(name, values, y.astype(np.int64))
-        if text:
+        if "is missing" in text:
+            empty.setdefault(text.replace(repr(name), "{}"), []).append(name)
+        elif text:
             yield Leak((name,), text)
         else:
             rest[name] = values
+    for text, names in empty.items():
+        if len(names) > 1:
+            text = text.replace("is missing", f"and {len(names) - 1} more are missing")
+        yield Leak(tuple(names), text.format(repr(names[0])), len(names) > 1)
     # of numbers that are mostly alike, a few rows decide
     enough = classes == 2 if classes else len(np.unique(y)) >= LEAST_OF_VALUE
     pair = clearest_pair(rest, y, classes, PAIR_EXPLAINS) if enough else None

@@ -51,6 +51,9 @@ _UNIT = (
 UNITS = rf"^([-+]?)\s*{_UNIT}\s*|\s*{_UNIT}$"
 # Thousands separators that are never decimal signs.
 GROUP_SIGNS = r"(?<=[0-9])['\u2019\u00a0\u202f\u2009 ](?=[0-9]{3}(?![0-9]))"
+# Different numbers such as 1,234, all with three digits after the comma, from which on it is no
+# decimal comma in a file with decimal points.
+CLEARLY_GROUPED = 20
 # Suffixes for thousands and millions.
 MAGNITUDES = {"k": "e3", "m": "e6"}
 # Leading zeros would be lost in a number: a column with such a cell contains codes.
@@ -534,9 +537,12 @@ def plain_digits(cells: pd.Series[Any], decimal: str) -> tuple[pd.Series[Any], s
     has_units = bool((bare != cells).any())
     sign = _money_sign(bare, decimal) if has_units else decimal
     plain = remove_grouping(bare, sign)
-    # 1.234 alone may be a little more than 1; 12.345, 1.234,5 and 1.234.567 may not
-    clear = cells[plain != cells].str.contains(r"[0-9]{2}[.,]|[.,].*[.,]")
-    return (plain if has_units or clear.any() else cells), sign
+    grouped = cells[plain != cells]
+    # 1.234 alone may be a little more than 1; 12.345, 1.234,5 and 1.234.567 may not, and among many
+    # numbers, some would have fewer than three decimals
+    clear = grouped.str.contains(r"[0-9]{2}[.,]|[.,].*[.,]")
+    known = has_units or clear.any() or (sign == "." and grouped.nunique() >= CLEARLY_GROUPED)
+    return (plain if known else cells), sign
 
 
 def _money_sign(cells: pd.Series[Any], decimal: str) -> str:
