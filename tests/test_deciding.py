@@ -374,10 +374,14 @@ def test_decisions_use_what_m_says_of_y_beyond_eta():
     assert (missed[1:] == right[1:]).mean(axis=1).min() > 0.98 > (missed[0] == right[0]).mean()
 
 
-@pytest.mark.parametrize("share", [0.8, 0.5, 0.2, 0.05])
-def test_decisions_that_know_s_are_optimal_and_have_thresholds_by_two_numbers(share):
+@pytest.mark.parametrize(
+    ("share", "among"),
+    [*((share, "all") for share in (0.8, 0.5, 0.2, 0.05)), (0.5, "positive"), (0.1, "positive")],
+)
+def test_decisions_that_know_s_are_optimal_and_have_thresholds_by_two_numbers(share, among):
     """Against a linear program, and against t(s) = clip(Q_s, t₀ ± μ) with E t(S) = τ, where the
-    same share of all people and of those of s is above Q_s; three levels, 300 values of η at each.
+    same share of all people and of those of s is above Q_s; for Equal Opportunity, 1 / t among
+    those with y = 1. Three levels, 300 values of η at each.
     """
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -387,7 +391,7 @@ def test_decisions_that_know_s_are_optimal_and_have_thresholds_by_two_numbers(sh
         rate = np.zeros((3, 300, 3))
         rate[np.arange(3), :, np.arange(3)] = shares[:, None] / 300
         table = np.stack([rate * (1 - eta[..., None]), rate * eta[..., None]], axis=-1)
-        law = Law(table.reshape(900, 3, 1, 2), ((0, "all"),))
+        law = Law(table.reshape(900, 3, 1, 2), ((0, among),))
         limit = share * law.gaps(law.eta > 0.5)
         means = law.means()[0]
         c, width = solve_dual(
@@ -404,10 +408,19 @@ def test_decisions_that_know_s_are_optimal_and_have_thresholds_by_two_numbers(sh
         taken = expit(margin / width)
         best = law.optimum(law.eta - 0.5, law.gaps(taken))
         assert law.mass @ (taken * (law.eta - 0.5)) == approx(best, abs=3e-6)
-        thresholds = (law.eta - margin).reshape(3, 300)[:, 0]
-        assert shares @ thresholds == approx(0.5, abs=1e-9)
-        accepted = taken.reshape(3, 300).mean(axis=1)
-        away = np.abs(accepted - shares @ accepted)
+        moved = (means @ c).reshape(3, 300)
+        if among == "all":
+            people = law.mass.reshape(3, 300)
+            thresholds = 0.5 + moved[:, 0]
+            average = 0.5
+        else:  # η > τ + η (ν - Eν) / π
+            people = (law.mass * law.eta).reshape(3, 300)
+            thresholds = (1 - (moved / eta)[:, 0]) / 0.5  # their inverses
+            average = 1 / 0.5
+        people = people / people.sum()
+        assert people.sum(axis=1) @ thresholds == approx(average, abs=1e-9)
+        accepted = (people * taken.reshape(3, 300)).sum(axis=1)
+        away = np.abs(accepted / people.sum(axis=1) - accepted.sum())
         ends = np.abs(thresholds - (thresholds.max() + thresholds.min()) / 2)
         # a level that is accepted more or less often than all people is at an end of the interval
         assert ends[away > 0.02] == approx(np.ptp(thresholds) / 2, abs=0.01)

@@ -7,7 +7,12 @@ import pytest
 from pytest import approx
 from scipy.stats import chi2_contingency
 
-from frhsic.estimators.heads_gap import HeadsTest, explained_shares
+from frhsic.estimators.heads_gap import (
+    MOST_WINDOWS,
+    WINDOW_ROWS,
+    HeadsTest,
+    explained_shares,
+)
 
 SEEDS = range(4)
 
@@ -80,6 +85,15 @@ def test_the_upper_end_covers_the_bound_of_the_population(strength):
         z, s = drawn(law, 1000, rng)
         covered.append(HeadsTest.from_rows(z, phi[s], np.ones(1000)).gap().high >= bound - 1e-12)
     assert np.mean(covered) >= 0.95 - 2 * np.sqrt(0.95 * 0.05 / 300)
+
+
+def test_the_upper_end_under_independence_is_that_of_the_page_of_theory():
+    """32 prototypes, and a window of S for each 100 rows, at most 20."""
+    for rows, windows, floor in ((1000, 10, 0.104), (3000, 20, 0.071)):
+        degrees = 31 * (windows - 1)
+        for statistic in (degrees, 0.5 * degrees):
+            assert HeadsTest(statistic, degrees, rows, 32).gap().high == approx(floor, abs=5e-4)
+    assert (MOST_WINDOWS, WINDOW_ROWS) == (20, 100)
 
 
 def test_what_rows_hide_is_added_to_estimate_and_upper_end():
