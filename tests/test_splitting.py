@@ -29,10 +29,11 @@ def gap(means, shares) -> float:
     return float(np.array(shares) @ np.abs(np.array(means) - np.array(shares) @ means))
 
 
-def sample(seed, *, rows=2000, spread=None, slope=0.006) -> Audit:
+def sample(seed, *, rows=2000, spread=None, slope=0.006, **options) -> Audit:
     rng = np.random.default_rng(seed)
     age = rng.uniform(20, 60, rows) if spread is None else rng.normal(40, spread, rows)
-    return audit(0.5 + slope * (age - 40) + 0.15 * rng.standard_normal(rows), age, settings=QUICK)
+    score = 0.5 + slope * (age - 40) + 0.15 * rng.standard_normal(rows)
+    return audit(score, age, settings=QUICK, **options)
 
 
 def test_the_parts_are_those_of_a_finite_law_and_add_up():
@@ -90,6 +91,18 @@ def test_a_part_is_significant_exactly_where_its_interval_excludes_0():
             assert changes[key].significant == (not low <= 0 <= high)
             seen.add((key, changes[key].significant))
     assert len(seen) == 4
+
+
+def test_a_row_with_a_fifth_of_the_weight_is_no_proof_of_a_change():
+    """The variance of a part could come out as 0, so that its change was certain."""
+
+    def heavy(seed, rows):
+        weights = np.append((rows - 1) / 4, np.ones(rows - 1))
+        return sample(seed, rows=rows, slope=0.02, sample_weight=weights)
+
+    for seed in range(4, 11):
+        changes = parts(heavy(2 * seed + 1, 300), heavy(2 * seed, 400))
+        assert min(changes[key].pvalue for key in ("people", "curve")) > 1e-4
 
 
 @pytest.mark.slow

@@ -14,12 +14,12 @@ are gaps in means over the same windows of values of S, and are estimated like a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import stdtr, stdtrit
 
 from frhsic.auditing.comparing import difference
 from frhsic.auditing.measures import gap_number
@@ -157,12 +157,16 @@ def split_change(before: Nodes, after: Nodes, attribute: str, level: float) -> I
     first = old.gap()
     last = new.gap()
     middle = old.keep(came).weighted(new.shares).gap()
-    spread = middle_variances(middle, first, last, new, came)
-    middle.more_variance = spread.more
-    numbers = [gap_number("gdp", largest_gap([gap], options)) for gap in (first, middle, last)]
+    middle.more_variance = float(
+        (_squared_shares(last) - _squared_shares(middle)) @ _heights(middle) ** 2
+    )
+    gaps = (first, middle, last)
+    numbers = [gap_number("gdp", largest_gap([gap], options)) for gap in gaps]
+    freedom = [gap.means.freedom for gap in gaps]
+    people, curve = part_variances(first, middle, last, came, options)
     parts = [
-        _part("people", attribute, numbers[0], numbers[1], level, spread.with_first),
-        _part("curve", attribute, numbers[1], numbers[2], level, spread.with_last),
+        _part("people", attribute, numbers[:2], level, people, min(freedom[:2])),
+        _part("curve", attribute, numbers[1:], level, curve, min(freedom[1:])),
     ]
     apart = gap_number("shape", largest_gap([_curves_apart(old.keep(came), new)], options))
     assert apart.pvalue is not None
@@ -172,21 +176,30 @@ def split_change(before: Nodes, after: Nodes, attribute: str, level: float) -> I
 
 
 def _part(
-    key: str, attribute: str, old: Number, new: Number, level: float, covariance: float
+    key: str,
+    attribute: str,
+    numbers: Sequence[Number],
+    level: float,
+    variance: _Variance,
+    freedom: float,
 ) -> Change:
-    """Return the difference of two gaps, tested with its standard error only. Uncertain signs hide
-    the same part of both gaps if neither the curve nor the people changed, so only the interval
-    takes this into account. If the test rejects, the end nearer to 0 is that of the test.
+    """Return the difference of two gaps, tested with its standard error only, by Student's t: the
+    variances of the gaps, estimated one by one, and their covariance need not fit each other if a
+    few rows dominate, so the variance is at least that of the difference. Uncertain signs hide the
+    same part of both gaps if neither the curve nor the people changed, so only the interval takes
+    this into account. If the test rejects, the end nearer to 0 is that of the test.
     """
+    old, new = numbers
+    alone = sum((each.standard_error or 0.0) ** 2 for each in numbers)
+    covariance = min(variance.covariance, (alone - variance.whole) / 2)
     part = difference(key, attribute, old, new, level, covariance)
     assert part.interval is not None
-    variance = sum((each.standard_error or 0.0) ** 2 for each in (old, new)) - 2 * covariance
-    error = math.sqrt(max(variance, 1e-300))
+    error = math.sqrt(max(alone - 2 * covariance, 1e-300))
     size = part.after - part.before
-    pvalue = 2 * float(ndtr(-abs(size) / error))
+    pvalue = 2 * float(stdtr(freedom, -abs(size) / error))
     low, high = part.interval
     if pvalue <= level:
-        reach = float(ndtri(1 - level / 2)) * error
+        reach = float(stdtrit(freedom, 1 - level / 2)) * error
         if size > 0:
             low = max(low, size - reach)
         else:
@@ -209,34 +222,41 @@ def _known_windows(rows: Array) -> np.ndarray:
     return np.array(starts)
 
 
-class _Variances(NamedTuple):
-    """For the gap of the earlier curve among the new people: the variance due to the new people's
-    shares, beyond that of the earlier rows, and its covariances with the other two gaps.
+class _Variance(NamedTuple):
+    """The covariance of the two gaps of a part, and the variance of their difference."""
+
+    covariance: float
+    whole: float
+
+
+def part_variances(
+    first: ColumnGap, middle: ColumnGap, last: ColumnGap, came: np.ndarray, options: GapOptions
+) -> tuple[_Variance, _Variance]:
+    """Return how the two parts vary: each is a sum over the means of windows and their shares.
+
+    The derivative of a gap in the mean of a window is share times slope, and in the share of a
+    window the height of the window.
     """
-
-    more: float
-    with_first: float
-    with_last: float
-
-
-def middle_variances(
-    middle: ColumnGap, first: ColumnGap, last: ColumnGap, new: _Sample, came: np.ndarray
-) -> _Variances:
-    """Return how the gap of the earlier curve among the new people varies.
-
-    Its derivative in the mean of a window is share times slope, and in the share of a window the
-    height of the window.
-    """
-    noise = first.means.rows.variance[came] / first.sums.counts[came] ** 2
-    shared = middle.shares * middle.signs.slope * first.shares[came] * first.signs.slope[came]
-    squares = new.powers[1, 0] / new.counts.sum() ** 2
-    own = middle.sums.powers[1, 0] / middle.sums.n**2
-    heights = [_heights(gap) for gap in (middle, last)]
-    return _Variances(
-        more=float((squares - own) @ heights[0] ** 2),
-        with_first=float(shared @ noise),
-        with_last=float(squares @ (heights[0] * heights[1])),
+    loads = [gap.shares * gap.signs.slope for gap in (first, middle, last)]
+    old, new = (gap.means.rows.variance / gap.sums.counts**2 for gap in (first, last))
+    before, heights, after = (_heights(gap) for gap in (first, middle, last))
+    squares = _squared_shares(last)
+    moved = -loads[0]
+    moved[came] += loads[1]
+    people = moved**2 @ old + _squared_shares(first) @ before**2 + squares @ heights**2
+    curve = loads[1] ** 2 @ old[came] + loads[2] ** 2 @ new + squares @ (after - heights) ** 2
+    uncertain = [gap.uncertain_variance(gap.signs, options) for gap in (first, middle, last)]
+    return (
+        _Variance(
+            float((loads[0][came] * loads[1]) @ old[came]), float(people + sum(uncertain[:2]))
+        ),
+        _Variance(float(squares @ (heights * after)), float(curve + sum(uncertain[1:]))),
     )
+
+
+def _squared_shares(gap: ColumnGap) -> Array:
+    """Return the squared shares of the rows in each window, summed."""
+    return np.asarray(gap.sums.powers[1, 0] / gap.sums.n**2)
 
 
 def _heights(gap: ColumnGap) -> Array:
