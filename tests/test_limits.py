@@ -23,7 +23,7 @@ from frhsic.cli._terminal import parse_confidence, parse_limit
 from frhsic.intervals import Interval
 from frhsic.parity.limits import AT_LEAST, Limit, limits_by_attribute, parse_limits, rows_to_settle
 from frhsic.report import Report
-from frhsic.report.first_page import verdict
+from frhsic.report.first_page import closing_lines, verdict
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -347,3 +347,16 @@ def test_the_command_line_takes_it(kind: str, tmp_path: Path):
     assert result.exit_code in (0, 1)
     attributes = {check["attribute"] for check in json.loads(result.stdout)["limits"]}
     assert attributes == ({"age"} if kind == "by attribute" else {"age", "hours"})
+
+
+@pytest.mark.parametrize(("limit", "said"), [(0.05, True), (0.07, False), (0.01, True)])
+def test_a_group_above_the_limit_on_the_average_over_groups_is_named(limit, said):
+    """A sixth of the people have a gap of .075, the others of .0075; their mean is .019."""
+    rng = np.random.default_rng(0)
+    s = rng.uniform(size=3000)
+    group = rng.integers(0, 6, size=3000).astype(str)
+    scores = 0.5 + np.where(group == "0", 0.3, 0.03) * (s - 0.5) + 0.05 * rng.normal(size=3000)
+    result = frhsic.audit(scores, s, control_features=group, limit=f"within <= {limit}")
+    line = closing_lines(Report(result))["equal"]
+    assert (f"That is above {limit}, the limit for the average" in line) == said
+    assert result.limits[0].verdict == ("not kept" if limit == 0.01 else "kept")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from frhsic._pictures import Frame, Line
-from frhsic.auditing.results import Audit, Curve, Population, Within
+from frhsic.auditing.results import Audit, Curve, LimitCheck, Population, Within
 from frhsic.report.people import (
     axis_name,
     curve_line,
@@ -52,7 +52,7 @@ def equal_sentence(audit: Audit, s: str) -> str:
     return text + say(key, size=abs(size), low=low, high=high)
 
 
-def first_equal_sentence(audit: Audit, s: str) -> str:
+def first_equal_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck]) -> str:
     """Return a short statement, for the first screen, of the gap among people with the same
     controls next to the earlier one or the gap among all people, and of the worst stratum.
     """
@@ -69,25 +69,34 @@ def first_equal_sentence(audit: Audit, s: str) -> str:
                 change=change,
                 verdict=drift_verdict(change),
             )
-    return f"{equal_sentence(audit, s)} {worst_stratum_sentence(audit, s)}"
+    return f"{equal_sentence(audit, s)} {worst_stratum_sentence(audit, s, limits)}"
 
 
-def worst_stratum_sentence(audit: Audit, s: str) -> str:
-    """Return the largest of the significant gaps of strata, or say that none is significant."""
+def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = ()) -> str:
+    """Return the largest of the significant gaps of strata, or say that none is significant; and
+    whether it is certainly above a limit on their average.
+    """
     within = equal_gaps(audit, s)
     if within is None:
         return ""
     if within.worst is None:
         return say("no_worst_stratum", control=within.label)
     worst = within.strata[within.worst]
-    return say(
+    gap = worst["gdp"]
+    text = say(
         "worst_stratum",
         control=within.label,
         name=within.worst,
-        gap=worst["gdp"],
+        gap=gap,
         rows=worst.rows,
         people=rows_phrase(audit),
     )
+    for check in limits:
+        limited = check.attribute, check.key, check.among, check.base
+        numeric = limited in ((s, "gdp", "equal", ""), (s, "gdp", "equal", "base rate"))
+        if numeric and gap.interval is not None and gap.interval.low > check.limit:
+            text += say("worst_above", limit=check.limit)
+    return text
 
 
 def parts_sentence(audit: Audit, s: str) -> str:

@@ -584,7 +584,8 @@ def closing_lines(report: Report) -> dict[str, str]:
         lines["decided"] = decided
     equal = equal_sentence(report.audit, head.attribute)
     if equal:
-        lines["equal"] = f"{equal} {worst_stratum_sentence(report.audit, head.attribute)}"
+        worst = worst_stratum_sentence(report.audit, head.attribute, checks(report))
+        lines["equal"] = f"{equal} {worst}"
     hint = say("hold_out_more")
     hints = [hint for line in head.remarks if line == hint]
     return lines | {"rows": " ".join([surety(report), *hints])}
