@@ -223,17 +223,31 @@ def test_a_class_that_is_no_answer_hides_no_leak(tmp_path):
     assert "--missing paid=unknown" in command
 
 
-def test_columns_that_are_empty_together_are_one_question_and_groups_are_not_dropped(tmp_path):
+def test_columns_that_are_empty_together_are_one_question(tmp_path):
+    empty = np.arange(ROWS) % 7 == 0
+    table = people().assign(paid=np.where(empty | (np.arange(ROWS) % 5 == 1), "no", "yes"))
+    table.loc[empty, ["town", "income"]] = np.nan
+    problems, _ = problems_of(table, tmp_path)
+    [leak] = [one for one in problems if one["kind"] == "leak"]
+    assert (leak["certainty"], leak["option"]) == ("possible", "")
+    assert f"All {empty.sum()} rows in which 'income' and 1 more are missing" in leak["text"]
+
+
+def test_people_are_groups_and_rows_of_nobody_do_not_leak(tmp_path):
     table = uneven().reset_index(drop=True)
     empty = np.arange(len(table)) % 7 == 0
     table["paid"] = np.where(empty | (np.arange(len(table)) % 5 == 1), "no", "yes")
     table.loc[empty, ["town", "hours", "woman"]] = np.nan
     problems, command = problems_of(table, tmp_path)
-    [leak] = [one for one in problems if one["kind"] == "leak"]
-    assert (leak["certainty"], leak["option"]) == ("possible", "")
-    assert f"All {empty.sum()} rows in which 'town' and 1 more are missing" in leak["text"]
-    assert "--drop woman" not in command
+    assert "leak" not in [one["kind"] for one in problems]
     assert "--groups woman" in command
+    assert "--drop" not in command
+
+
+@pytest.mark.parametrize(("levels", "asked"), [([-1, 8, 12, 16], True), ([-1, 0, 1, 2], False)])
+def test_minus_one_is_a_code_below_positive_numbers(levels, asked, tmp_path):
+    _, command = problems_of(people().assign(school=np.resize(levels, ROWS)), tmp_path)
+    assert ("--missing school=-1" in command) == asked
 
 
 def test_a_large_true_value_is_asked_about_but_not_left_out(tmp_path):

@@ -961,6 +961,16 @@ def test_equal_scores_of_few_groups_are_no_proof_of_a_gap_of_0():
     assert not re.search(r"at most 0[ .,;](?![0-9])", shown)
 
 
+def test_a_score_that_is_too_good_is_asked_about():
+    rng = np.random.default_rng(3)
+    y = rng.normal(size=600)
+    age = pd.Series(rng.uniform(20, 70, 600), name="age")
+    settings = Settings(fast=True, resamples=20)
+    for noise, asked in ((0.05, True), (0.5, False)):
+        found = audit(y + noise * rng.normal(size=600), age, y, settings=settings)
+        assert any("almost perfectly" in line for line in warnings(found)) == asked
+
+
 def test_weights_that_leave_few_rows_are_said_on_the_first_screen():
     weights = np.where(np.arange(3_000) < 30, 1e4, 1.0)
     effective = weights.sum() ** 2 / (weights @ weights)

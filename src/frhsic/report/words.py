@@ -55,6 +55,8 @@ FORMS: dict[str, Callable[[Any], str]] = {
 }
 
 
+# Performance from which on it is asked whether columns were known before the outcome.
+TOO_GOOD = {"explained": 0.98, "auc": 0.995}
 # Bands of an attribute that a spreadsheet would have.
 BANDS = 10
 
@@ -308,6 +310,7 @@ def warnings(audit: Audit) -> list[str]:
         "sampled": rows.sample is not None,
         "dropped": rows.dropped > 0,
         "few_rows": rows.used < 500,
+        "too_good": any(one.value >= TOO_GOOD.get(one.key, math.inf) for one in audit.quality),
     }
     values = {"rows": rows, "share": rows.dropped / max(rows.given, 1), "subject": subject}
     lines = [

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -133,6 +133,14 @@ class ColumnRoles:
                 " that rows are split or weighted by."
             )
         return features
+
+
+class Answers(NamedTuple):
+    """Rows that have a target, with its codes and classes in these rows."""
+
+    known: np.ndarray
+    codes: np.ndarray
+    classes: np.ndarray | None
 
 
 @dataclass(eq=False)
@@ -292,14 +300,13 @@ class TableCheck:
                 self.problems += label_problems(merge_labels(column[present])[0])
             if classes is None:
                 self.problems += [*number_problems(column), *number_target_problems(column)]
-            elif (answers := self.find_answers(name, positive)) is not None:
-                self.problems += class_problems(*answers[1:], name)
+            answers = self.find_answers(name, positive)
+            if answers is not None and answers.classes is not None:
+                self.problems += class_problems(answers.codes, answers.classes, name)
             return codes, classes
         return None
 
-    def find_answers(
-        self, name: str, positive: object = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
+    def find_answers(self, name: str, positive: object = None) -> Answers | None:
         """Return which rows have a target, and the codes and classes of these rows, as if the
         options for its missing codes, and for the label that counts as 1, had been passed.
         """
@@ -314,7 +321,7 @@ class TableCheck:
             positive = rarest_label(column[present])
         with contextlib.suppress(ValueError, TypeError):
             codes, classes, _ = read_target(column[present], positive)
-            return present.to_numpy(), codes, classes
+            return Answers(present.to_numpy(), codes, classes)
         return None
 
     def find_features(self, names: Sequence[str], asked: Sequence[str] = ()) -> list[str]:
@@ -394,13 +401,21 @@ class TableCheck:
         people = {p.columns[0] for p in self.problems if p.kind == "repeated identifier"}
         if rest := [name for name in kept if name not in people]:
             known = np.ones(len(self.table), dtype=bool)
-            codes, classes = None, None
+            codes = None
+            count = 0
             if answers is not None:
-                known, codes, classes = answers
-                self._warn_of_lacking(clean[known], codes, classes)
-            count = 0 if classes is None else len(classes)
+                known = answers.known
+                codes = answers.codes
+                count = 0 if answers.classes is None else len(answers.classes)
+                self._warn_of_lacking(clean[known], codes, answers.classes)
+            if people and codes is not None:  # rows of nobody are left out
+                present = self.table.loc[known, [*people]].notna().all(axis=1).to_numpy()
+                known = np.flatnonzero(known)[present]
+                codes = codes[present]
             kinds = {problem.kind for problem in self.problems}
-            for problem in feature_problems(self.table[rest][known], codes, count, clean[known]):
+            for problem in feature_problems(
+                self.table[rest].iloc[known], codes, count, clean.iloc[known]
+            ):
                 if problem.kind == "repeated rows":
                     if problem.kind not in kinds:
                         self.problems += self._repeated_but_identifiers()
@@ -414,8 +429,9 @@ class TableCheck:
             }
             asked = [name for name in rest if name not in named]
             if codes is not None and len(codes) >= LEAST_SUSPECTED_ROWS:
-                self.problems += strong_features(self.table[asked][known], codes, count)
-        return Examined(s, *(outcome or (None, None)), kept)
+                self.problems += strong_features(self.table[asked].iloc[known], codes, count)
+        target_codes, target_classes = outcome or (None, None)
+        return Examined(s, target_codes, target_classes, kept)
 
     def _repeated_but_identifiers(self) -> Iterator[Problem]:
         """Yield the rows that repeat an earlier one of the file in all but the identifiers."""

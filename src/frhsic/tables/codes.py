@@ -56,6 +56,8 @@ LEAST_CODED_ROWS = 3
 # Codes that are no rank or count: looked for among few numbers, and among words.
 CLEAR_CODE = re.compile(r"-(9+|8+|7+)|99+|88+|77+")
 MOST_CODES = 3
+# Codes below positive numbers, though not below 0, 1, 2, since a scale may begin with them.
+UNCLEAR_CODES = ("-1", "-2")
 MOST_ZEROS = 0.1
 # Share of the median at which the other values begin, where 0 may be a code.
 LEAST_START = 0.2
@@ -158,12 +160,16 @@ def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Itera
     5.
     """
     texts = list(map(level_text, values.tolist()))
-    codes = [text for text in texts if CLEAR_CODE.fullmatch(text)]
+    codes = [text for text in texts if CLEAR_CODE.fullmatch(text) or text in UNCLEAR_CODES]
     rest = [value for value, text in zip(values, texts) if text not in codes]
     far = [
         code
         for code in codes
-        if rest and (float(code) < 0 <= rest[0] or float(code) > 5 * rest[-1])
+        if rest
+        and (
+            (float(code) < 0 <= rest[0] and (code not in UNCLEAR_CODES or rest[0] > 0))
+            or float(code) > 5 * rest[-1]
+        )
     ]
     if far and len(rest) > 1:
         yield code_problem(name, far, int(counts[[text in far for text in texts]].sum()))
