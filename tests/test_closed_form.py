@@ -347,18 +347,14 @@ def test_the_constant_of_decisions_is_the_one_that_loses_less(ones, threshold, t
     assert (decided == taken).all()
 
 
-@pytest.mark.parametrize("family", [NumberScores(), BinaryScores(), Decisions()])
+@pytest.mark.parametrize("family", [NumberScores(), BinaryScores()])
 def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
     """The way from the first trade-off to a constant replaces the second, whose sign is wrong."""
     rows = LAWS["all rows"].rows(family)
     best = family.constant(rows)
-    if family.decides:
-        start = np.array([0.0, 1.0, *np.zeros(3), -0.5, 1.0, *np.zeros(3)])
-        wrong = np.append(start[:5], -best[5:])
-    else:
-        start = family.first(rows).parameters
-        wrong = start * 0.5 - best
-        wrong[1] = -0.5
+    start = family.first(rows).parameters
+    wrong = start * 0.5 - best
+    wrong[1] = -0.5
     fold = np.arange(len(rows.y)) % 2
     path = np.repeat(np.stack([start, wrong])[:, None], 2, axis=1)
     solution = Solution(family, (), path, Units(0.0, 1.0, 0.5, np.zeros(0)), np.zeros((1, 3)))
@@ -367,10 +363,6 @@ def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
     constant = family.loss(rows, best)
     assert (first == start).all()
     assert family.loss(rows, wrong) > constant
-    if family.decides:
-        assert family.loss(rows, new) == approx(constant)
-        assert solution.constant.tolist() == [False, True]
-        return
     assert family.loss(rows, new) < constant
     gaps = [
         rows.curves.largest(
@@ -380,6 +372,21 @@ def test_no_trade_off_loses_to_a_constant_at_the_same_gap(family):
     ]
     # numbers mix exactly; of probabilities the log-odds are mixed
     assert gaps[1] == approx(0.1 * gaps[0], rel=1e-6 if family == NumberScores() else 0.15)
+
+
+def test_decisions_keep_their_trade_offs_and_end_with_a_constant():
+    """A trade-off that loses stays, too: from there, steps to the constant are no mixtures."""
+    family = Decisions()
+    rows = LAWS["all rows"].rows(family)
+    best = family.constant(rows)
+    start = np.array([0.0, 1.0, *np.zeros(3), -0.5, 1.0, *np.zeros(3)])
+    wrong = np.append(start[:5], -best[5:])
+    path = np.repeat(np.stack([start, wrong])[:, None], 2, axis=1)
+    solution = Solution(family, (), path, Units(0.0, 1.0, 0.5, np.zeros(0)), np.zeros((1, 3)))
+    solution = solution.ended(rows, np.arange(len(rows.y)) % 2)
+    assert (solution.parameters[:2] == path).all()
+    assert family.loss(rows, solution.parameters[2, 0]) == family.loss(rows, best)
+    assert solution.constant.tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("family", [NumberRanks(), ScoreRanks()])

@@ -86,12 +86,6 @@ class Decisions(Family):
         costs = np.where(task.y == 1, (1 - task.threshold) * ~taken, task.threshold * taken)
         return float(task.weights @ costs)
 
-    def measured(
-        self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        taken = self.outputs(parameters, task.base, task.columns) > 0
-        return self.loss(task, parameters), functions.T @ taken[:, None]
-
     def constant(self, task: SolverTask) -> np.ndarray:
         """Return the constant decision with the smaller loss."""
         constant = np.zeros(2 * (2 + task.columns.shape[1]))

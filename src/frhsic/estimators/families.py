@@ -187,14 +187,6 @@ class Family(ABC):
     def constant(self, task: SolverTask) -> np.ndarray:
         """Return the parameters of the best constant."""
 
-    @abstractmethod
-    def measured(
-        self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        """Return the loss, and the outputs that the gap is measured on, summed against functions of
-        the rows, (K, c).
-        """
-
 
 @dataclass(frozen=True)
 class SmoothFamily(Family):
@@ -210,12 +202,6 @@ class SmoothFamily(Family):
 
     def loss(self, task: SolverTask, parameters: np.ndarray) -> float:
         return self.evaluate(task, parameters, np.zeros((len(task.y), 1))).loss
-
-    def measured(
-        self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        evaluated = self.evaluate(task, parameters, functions)
-        return evaluated.loss, evaluated.sums
 
     def link(self, eta: np.ndarray) -> np.ndarray:
         """Return η on the scale of the coefficients."""

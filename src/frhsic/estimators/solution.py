@@ -144,7 +144,8 @@ class Solution:
 
     def losses_and_gaps(self, task: SolverTask, fold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the out-of-fold loss and largest gap, divided by its scale, of each trade-off."""
-        curves = task.curves
+        family, curves = self.family, task.curves
+        assert isinstance(family, SmoothFamily)
         assert curves is not None
         losses = np.zeros(len(self.parameters))
         sums: list[Any] = [0.0] * len(losses)
@@ -154,10 +155,9 @@ class Solution:
             share = part.weights.sum()
             part = replace(part, weights=part.weights / share)
             for i, parameters in enumerate(self.parameters[:, j]):
-                functions = curves.functions[rows]
-                loss, own = self.family.measured(part, parameters, functions)
-                losses[i] += share * loss
-                sums[i] += own
+                own = family.evaluate(part, parameters, curves.functions[rows])
+                losses[i] += share * own.loss
+                sums[i] += own.sums
         return losses, np.array([curves.largest(each) for each in sums])
 
     @property
@@ -180,27 +180,28 @@ class Solution:
         constant) to gap, and the endpoint of the path from there to the constant; the same for all
         folds. A mixture of a score with a constant keeps exactly its share of the gap and at least
         this share of the gain over the constant, so the omitted trade-offs are worse than mixtures.
-        Scores keep a tenth of the gap; decisions end with the same decision for everybody, which
-        has no gap. A mixture has the same ranks, so trade-offs of ranks end at the smallest gap.
+        Scores keep a tenth of the gap. A mixture has the same ranks, so trade-offs of ranks end at
+        the smallest gap. Decisions do not mix: they keep all trade-offs and end with the same
+        decision for everybody, which has no gap.
         """
         family = self.family
         constant = family.constant(task)
+        if family.decides:
+            end = self.parameters[-1].copy()
+            rule = slice(end.shape[1] // 2, None)
+            end[:, rule] = constant[rule]  # how η is recalibrated does not count
+            return replace(self, parameters=np.append(self.parameters, end[None], axis=0))
         losses, gaps = self.losses_and_gaps(task, fold)
         gaps = np.maximum(gaps, LEAST_GAP)
-        if not (family.averages or family.decides):
+        if not family.averages:
             return replace(self, parameters=self.parameters[: max(int(np.argmin(gaps)), 1) + 1])
         gains = family.loss(task, constant) - losses
         best = int(np.argmax(gains / gaps))
-        kept = self.parameters[: best + 1]
-        if family.decides:
-            end = kept[-1].copy()
-            rule = slice(end.shape[1] // 2, None)
-            end[:, rule] = constant[rule]  # how η is recalibrated does not count
-        elif best == len(gains) - 1:
+        if best == len(gains) - 1:
             return self
-        else:
-            share = min(LEAST_MIXED * gaps[0] / gaps[best], 1.0) if gains[best] > 0 else 0.0
-            end = constant + share * (kept[-1] - constant)
+        kept = self.parameters[: best + 1]
+        share = min(LEAST_MIXED * gaps[0] / gaps[best], 1.0) if gains[best] > 0 else 0.0
+        end = constant + share * (kept[-1] - constant)
         return replace(self, parameters=np.append(kept, end[None], axis=0))
 
     def _ridge(self, sample: LabelledRows, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
