@@ -68,7 +68,7 @@ report = trained_report(
         title="Default score and age",
         decision="whether a loan is granted",
         people="applicants",
-        period="a synthetic year",
+        period="a made-up year",
     ),
     settings=Settings(
         max_rows=300, probe_rows=500, resamples=99
