@@ -37,6 +37,7 @@ PAGES = {
 PARTS = {
     "docs/choosing.md": bounds.phrases,
     "src/frhsic/estimators/frontier.py": bounds.docstring,
+    "src/frhsic/estimators/encoder.py": representations.docstring,
 }
 
 

@@ -106,7 +106,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
     twentieth of the rows or, with fewer than 2,000 rows, 100 rows. Heads that oscillate along S
     faster than a window can have larger gaps: in an example with a column that oscillates 20 times
     along S, the bound was 0.09 with 1,000 rows, and a head that followed the column had a gap of
-    0.25. For given prototypes the problem is convex, and it is solved rather than trained: all
+    0.24. For given prototypes the problem is convex, and it is solved rather than trained: all
     prototypes must have the same mean of :math:`m_k(x) = E[\varphi_k(S) | x]`. Use it if you know
     what Z will predict, and pass that as y: features for one target, or one Z for several heads. To
     share a whole table, use :class:`ParityCoupling`. The attributes are needed to fit, and to
