@@ -172,7 +172,7 @@ def test_a_model_that_cannot_be_applied_says_why(folder, fitted, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["-s", "age", "--threshold", "5"], "--threshold 5 is outside the scores"),
+        (["-s", "age", "--threshold", "5"], "--threshold 5 is outside the range of the scores"),
         (["-s", "age", "--limit", "eo=0.1"], "pass the target as well (y, or --target)"),
         (["-s", "job"], "sensitive attribute 'job' is not numeric: it contains 'clerk'"),
     ],

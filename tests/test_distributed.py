@@ -141,8 +141,8 @@ def test_gaps_among_equals_are_those_in_memory_whatever_the_partitions():
     assert within.between == pytest.approx(exact.between, rel=0.02)
     assert within.differences[0].after == within["gdp"].value
     assert results[5].limits[0].among == "equal"
-    (note,) = (note for note in results[5].context.remarks if "joined" in note)
-    assert note.startswith("In the random sample: 1 small group with the same job was joined")
+    (note,) = (note for note in results[5].context.remarks if "merged" in note)
+    assert note.startswith("In the random sample: 1 small group with the same job was merged")
 
 
 def test_all_rows_give_the_numbers_of_the_audit_in_memory(audited):

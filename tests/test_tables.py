@@ -386,7 +386,7 @@ def test_other_text_is_no_sensitive_attribute(values):
     ],
 )
 def test_statistics_of_numbers_say_how_bands_become_numbers(bands):
-    with pytest.raises(TypeError, match="Write a band such as 30-39 as its mid-point"):
+    with pytest.raises(TypeError, match="Replace bands such as 30-39 by their midpoints"):
         gdp([0.1, 0.2], bands)
 
 

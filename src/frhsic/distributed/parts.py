@@ -40,7 +40,7 @@ class Parts:
         """
         dask = dask_module()
         parts = frame[columns].to_delayed()
-        lengths = _row_counts(parts)
+        lengths = _partition_lengths(parts)
         ends = np.cumsum(lengths).tolist()
         blocks = {
             number: dask.delayed(keyed_table, pure=False)(part, number, end - length, key, seed)
@@ -76,7 +76,7 @@ class Parts:
         return dask.compute(*level)[0] if level else None
 
 
-def _row_counts(parts: Sequence[Any]) -> Sequence[int]:
+def _partition_lengths(parts: Sequence[Any]) -> Sequence[int]:
     """Return the number of rows of each partition; raise for one that lacks columns."""
     dask = dask_module()
     counts = [dask.delayed(len)(part) for part in parts]

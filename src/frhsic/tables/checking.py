@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from frhsic._arrays import LARGEST_NUMBER
 from frhsic.tables.attributes import attribute, band
 from frhsic.tables.cells import (
     FEW_WORDS,
@@ -408,6 +409,8 @@ class TableCheck:
                 codes = answers.codes
                 count = 0 if answers.classes is None else len(answers.classes)
                 self._warn_of_lacking(clean[known], codes, answers.classes)
+                if np.abs(codes).max(initial=0.0) > LARGEST_NUMBER:
+                    codes = None  # an error of the target, which columns can't be compared with
             if people and codes is not None:  # rows of nobody are left out
                 present = self.table.loc[known, [*people]].notna().all(axis=1).to_numpy()
                 known = np.flatnonzero(known)[present]
