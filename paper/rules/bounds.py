@@ -43,6 +43,6 @@ def docstring() -> Iterator[str]:
     """Yield what the docstring of Frontier says."""
     scores, ranks, decisions = counts()
     cells = fits().groupby(["aim", "law", "rows"])["beyond"].agg(["sum", "size"])
-    most, size = cells.loc[cells["sum"].idxmax()]
+    most, size = cells.loc[(cells["sum"] / cells["size"]).idxmax()]
     yield f"for {scores} (scores), {ranks} (ranks) and {decisions} (decisions)"
     yield f"at most {most} of {size} for one law and number of rows"
