@@ -553,6 +553,20 @@ def test_a_worker_that_is_lost_changes_nothing(phase, monkeypatch, calm):
     same_models(calm, model)
 
 
+@pytest.mark.slow
+def test_a_worker_that_is_lost_while_scoring_changes_nothing(calm):
+    rows = people(20_000)[FEATURES]
+    with distributed.cluster("local:2") as client:
+        pid = min(client.run(os.getpid).values())
+        future = client.compute(distributed.predict(calm, dd.from_pandas(rows, npartitions=100)))
+        while not any(client.processing().values()):
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
+        assert not future.done()
+        scores = future.result()
+    assert scores["score"].to_numpy() == approx(calm.predict_proba(rows)[:, 1], abs=1e-12)
+
+
 def deadly() -> None:
     """Let this process die as soon as it trains trees."""
 
