@@ -132,10 +132,10 @@ def waves() -> Iterator[str]:
     covered = int((fits["upper end"] >= fits["bound"]).sum())
     few = fits[fits["rows"] == 1000][["upper end", "finer head"]].median()
     yield (
-        f"where X oscillates {fits['periods'].min()} to {fits['periods'].max()} times with S, the"
-        f" upper end exceeded the true bound in {covered} of {len(fits)} fits; with 1,000 rows, its"
-        f" median was {short(few['upper end'], 2)}, and the worst head's median gap in ten times"
-        f" finer windows was {short(few['finer head'], 2)}."
+        f"where X oscillates {fits['periods'].min()} to {fits['periods'].max()} times over the"
+        f" range of S, the upper end exceeded the true bound in {covered} of {len(fits)} fits; with"
+        f" 1,000 rows, its median was {short(few['upper end'], 2)}, and the worst head's median gap"
+        f" in windows ten times finer was {short(few['finer head'], 2)}."
     )
 
 
