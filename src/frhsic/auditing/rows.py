@@ -19,7 +19,7 @@ class Rows:
     have one entry per row, or are None. Code that receives this object does not validate the rows
     again. `y` is a target whose errors are measured; among rows with a single outcome it is None.
     `favoured` marks the rows with the favourable outcome; None if there is no such outcome.
-    `weights` and `groups` are used by the gaps; other measures use :meth:`independent` rows.
+    `weights` and `groups` are used by the gaps; other measures use :meth:`independent_rows`.
     `strata` has the stratum of each row, as a number that `controls` defines.
     """
 

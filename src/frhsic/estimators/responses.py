@@ -24,7 +24,8 @@ class Response:
     known
         Which rows have values, (n,); None if all have.
     reduced
-        Whether only the :func:`predictable_directions` of the numbers are modelled.
+        Whether only the :func:`~frhsic.estimators.basis.predictable_directions` of the numbers are
+        modelled.
     """
 
     values: np.ndarray
