@@ -83,7 +83,7 @@ def test_controls_are_read_as_in_python(folder, name):
     assert found["age"].all_rows.within == expected["age"].all_rows.within
     assert set(expected.context.remarks) <= set(found.context.remarks)
     short = done(["audit", str(folder / name), *SCORE, "--control", "job", "--limit", "within=0.4"])
-    kept = "The limit of 0.4 is kept: the gap along age among people with the same job"
+    kept = "The limit of 0.4 is met: the gap by age among people with the same job"
     assert kept in short.stderr
     assert "equal:   Among people with the same job the gap is" in short.stderr
     assert "jbo" in one_line_and_2(["audit", str(folder / name), *SCORE, "--control", "jbo"])
@@ -221,9 +221,9 @@ def test_exit_codes_say_whether_the_gap_has_grown_and_the_limit_is_kept(may):
     page = may / "july.html"
     asked += ["--limit", "gdp=10% of base rate", "-o", str(page)]
     worse = done(["audit", month(may, "july.csv", 0.9, 3), *asked], 1)
-    assert "Gap along age: " in worse.stderr
+    assert "Gap by age: " in worse.stderr
     assert re.search(
-        r"10 % of the base rate of the earlier rows, [\d.]+ %\) is exceeded: the gap along age is",
+        r"10 % of the base rate of the earlier rows, [\d.]+ %\) is exceeded: the gap by age is",
         worse.stderr,
     )
     earlier, found = Audit.from_json((may / "may.json").read_text()), Audit.from_json(worse.stdout)
@@ -238,7 +238,7 @@ def test_a_gap_that_has_fallen_is_told_and_is_no_alarm(may):
     asked = ["-s", "age", "--score", "p", "--max-rows", "100", "-o", str(may / "narrow.html")]
     table = month(may, "narrow.csv", 0.35, 9, 2000, skill=0.0)
     said = run(["audit", table, *asked, "--against", str(may / "wide.json")]).stderr
-    assert "gap along age  " in said
+    assert "gap by age  " in said
     assert re.search(r"has fallen from 0\.\d+ to 0\.\d+ since wide\.csv", said)
     assert said.splitlines()[-1].startswith("rows:")  # changes are told once
     assert f"{'rows:':9}95 % confidence, 2,000 rows" in said

@@ -113,7 +113,7 @@ def test_the_page_holds_the_report_of_the_json_and_what_is_not_shown_is_told(tra
     assert fingerprint in shown
     assert "whether a loan is granted" in shown
     told = said["summary"]["verdict"]
-    assert re.match(r"The limit of 0.0001 is (?!kept).*: the gap along age is", told)
+    assert re.match(r"The limit of 0.0001 is (?!met).*: the gap by age is", told)
     assert told in stderr.splitlines()
     assert set(said["summary"]) == {"verdict", "gap", "cost", "rows"}
 
@@ -246,7 +246,7 @@ def test_of_two_conditions_a_report_states_the_larger_value_low_and_high_as_the_
     larger = [max(pair) for pair in zip(*((gap.value, *gap.interval) for gap in gaps))]
     assert astuple(report.tradeoff.after.gaps[0]) == pytest.approx(larger)
     least = trained_report(model.at(0), X, y, sensitive_features=s, settings=QUICK)
-    assert "among rows of the same outcome" in verdict(least).remarks[-1]
+    assert "among rows with the same outcome" in verdict(least).remarks[-1]
 
 
 def test_a_report_of_arrays_has_the_names_of_the_fit():
@@ -322,7 +322,7 @@ def test_a_limit_that_the_fit_does_not_meet_exits_with_1(outcome, capsys):
             model, replace(report, tradeoff=replace(report.tradeoff, met=False)), {}, as_json=True
         )
     assert ended.value.exit_code == 1
-    assert capsys.readouterr().err.startswith("In the fit, no trade-off certainly keeps the limit")
+    assert capsys.readouterr().err.startswith("In the fit, no trade-off was certain to meet")
 
 
 def test_the_verdict_says_what_was_asked_and_by_how_much_the_gap_was_reduced(outcome):

@@ -339,7 +339,7 @@ def gaps_phrase(gap, whole):
     numbers = (gap.value, *gap.interval, whole.value, *whole.interval)
     shown = [format_estimate(number) for number in numbers]
     return (
-        "Among people with the same job the gap is {} ({} to {}); over all people it is {} ({} to"
+        "Among people with the same job, the gap is {} ({} to {}); among all people, it is {} ({} to"
         " {})"
     ).format(*shown)
 
@@ -361,7 +361,7 @@ def test_it_is_said_whether_the_gap_over_all_people_is_significantly_different(a
     numbers = (whole, *(n for n in rows.numbers if n.key != "gdp"))
     moved = replace(attribute, all_rows=replace(rows, numbers=numbers, within=within))
     said = equal_sentence(replace(audited, attributes=(moved,)), "age")
-    tail = f", significantly {word}: by 0.020 (0.010 to 0.040)."
+    tail = f", which is significantly {word}, by 0.020 (0.010 to 0.040)."
     assert said == gaps_phrase(gap, whole) + tail
 
 
@@ -386,7 +386,7 @@ def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
     assert said in first
     assert first.count(f"“{rows.within.worst}”") == 1
     section = rest[rest.index('id="equal-1"') : rest.index('id="method"')]
-    assert "All people, of any job." in first
+    assert "All people, whatever their job." in first
     assert section.count("<svg") == 4
     assert section.count('class="worst"') == 1
     for number in (gap, *(group["gdp"] for group in rows.within.strata.values())):
@@ -399,7 +399,7 @@ def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
     assert said in first  # the verdict has no interval of the gap
     limits = [limit_sentence(check, audited) for check in audited.limits]
     assert limits[1].startswith(
-        "The limit of 0.3 is kept: the gap along age among people with the same job is"
+        "The limit of 0.3 is met: the gap by age among people with the same job is"
     )
 
 
@@ -499,7 +499,7 @@ def test_drift_compares_the_gap_among_equals_and_limits_can_be_shares_of_it(peop
     assert result.limits[0].verdict == "kept"
     assert result.limits[0].reference == old["age"].all_rows.within["gdp"]
     page = render(Report(replace(result, limits=()), earlier=old)).replace("\xa0", " ")
-    assert f"earlier {format_estimate(change.before)} (changed)" in page
+    assert f"earlier, it was {format_estimate(change.before)} (changed)" in page
     other = audit(
         people["score"][half],
         people["age"][half],

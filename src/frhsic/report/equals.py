@@ -24,7 +24,7 @@ MOST_PICTURES = 8
 
 
 def equal_gaps(audit: Audit, s: str) -> Within | None:
-    """Return the gaps along an attribute among people with the same controls."""
+    """Return the gaps by an attribute among people with the same controls."""
     return audit[s].all_rows.within
 
 
@@ -117,9 +117,7 @@ def parts_sentence(audit: Audit, s: str) -> str:
 
 
 def picture_note(audit: Audit, s: str) -> str:
-    """Return which people the chart on the first screen shows, if the verdict is about people with
-    the same controls.
-    """
+    """Return which people the chart on the first screen shows, if there are controls."""
     within = equal_gaps(audit, s)
     if within is None:
         return ""
@@ -127,8 +125,8 @@ def picture_note(audit: Audit, s: str) -> str:
 
 
 def sorted_strata(within: Within) -> list[tuple[str, Population]]:
-    """Return the strata: first those with a significant gap, the largest first, then the others,
-    the most people first.
+    """Return the strata: first those with a significant gap, sorted by gap, then the others, sorted
+    by number of people.
     """
 
     def weight(named: tuple[str, Population]) -> tuple[float, int]:
@@ -139,7 +137,7 @@ def sorted_strata(within: Within) -> list[tuple[str, Population]]:
 
 
 def stratum_caption(audit: Audit, s: str, name: str) -> str:
-    """Return name, gap and people of a stratum."""
+    """Return the name, gap and number of people of a stratum."""
     within = equal_gaps(audit, s)
     assert within is not None
     group = within.strata[name]
@@ -151,8 +149,9 @@ def stratum_caption(audit: Audit, s: str, name: str) -> str:
 
 
 def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
-    """Return name and curve of each stratum: the mean score minus that of the stratum. All curves
-    have the scale of the largest stratum and of means over enough people; the rest is cut off.
+    """Return the name and curve of each stratum: the mean score minus that of the stratum. All
+    plots have the same scale, which covers the largest stratum and all means over enough people;
+    values beyond it are clipped.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -178,7 +177,7 @@ def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
 
 
 def cut_line(line: Line, extent: tuple[float, float]) -> Line:
-    """Return a line and its band as far as they lie within the ends of a picture."""
+    """Return a line and its band, clipped to the range of a picture."""
 
     def cut(values: Sequence[float]) -> tuple[float, ...]:
         return tuple(min(max(value, extent[0]), extent[1]) for value in values)

@@ -61,14 +61,14 @@ from frhsic.report.words import (
 
 # Verdicts on a limit, the worst first.
 SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
-# What a limit costs, in the order of the page, and which of it are shares.
+# Costs of a limit, in the order of the page, and those that are shares.
 COSTS: dict[str, dict[str, str]] = WORDS["costs"]
 GAP_MEANINGS: dict[str, str] = WORDS["meanings"]
 SHARES = ("accuracy", "true_positive_rate", "false_positive_rate", "explained")
-# Measures of which more is better; of a mean error, neither is.
+# Measures for which larger is better; for a mean error, neither direction is.
 GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
 MOST_COSTS = 4
-# Those of them that stand beside each of the other limits.
+# Costs shown beside each of the other limits.
 STOP_COSTS = (
     "true_positive_rate",
     "false_positive_rate",
@@ -76,18 +76,19 @@ STOP_COSTS = (
     "root_squared_error",
     "explained",
 )
-# Changes that the verdict tells of its attribute: parts of that of the gap, and among equals.
+# Changes that the verdict states for its attribute: parts of the change in the gap, and the gap
+# among people with the same controls.
 FIRST_PARTS = ("people", "curve", "shape", "within")
-# Share of the people from which on it is said that the earlier rows do not know their values.
+# The report mentions attribute values that the earlier rows lack above this share of the people.
 MENTIONED = 0.01
-# How many times as many rows are worth naming as those that would settle a limit.
+# The number of rows that would settle a limit is stated below this multiple of the audit's rows.
 FAR = 100
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The sentence that a reader sees first; `kind` is that of a :class:`LimitCheck`, or "none"
-    without a limit.
+    """The sentence that a reader sees first; `kind` is the verdict of a :class:`LimitCheck`, or
+    "none" without a limit.
 
     `attribute` is the one in the picture, and `gap` the number that is compared with `limit` if
     that is a number. `others` are the verdicts on other limits or attributes, and `remarks` are
@@ -105,8 +106,8 @@ class Headline:
 
 @dataclass(frozen=True)
 class Cost:
-    """One line of the table of costs, as it is shown; `was` and `change` are empty if only the
-    score itself is known.
+    """One line of the table of costs, as displayed; `was` and `change` are empty if only the score
+    itself is known.
     """
 
     key: str
@@ -153,7 +154,7 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
 
 
 def verdict(report: Report) -> Headline:
-    """Return the verdict: that the score predicts no better than a constant, then on the limit that
+    """Return the verdict: whether the score predicts no better than a constant, then the limit that
     is missed by most, the gap that has changed most, or the largest gap.
     """
     head = _gap_verdict(report)
@@ -164,7 +165,7 @@ def verdict(report: Report) -> Headline:
 
 
 def _is_poor(audit: Audit) -> bool:
-    """Whether the score is not better than a constant by two standard errors."""
+    """Whether the score is better than a constant by at most two standard errors."""
     return any(
         quality.value - quality.constant <= 2 * (quality.standard_error or 0.0)
         for quality in audit.quality
@@ -251,8 +252,8 @@ def _gap_verdict(report: Report) -> Headline:
 
 
 def split_lines(audit: Audit, s: str) -> list[str]:
-    """Return which part of a gap's change is significant, and for how many people that is unknown;
-    empty if no change is significant.
+    """Return which part of a gap's change is significant, and the share of people for whom that is
+    unknown; empty if no change is significant.
     """
     parts = {change.key: change for change in audit.drift if change.attribute == s}
     if "shape" not in parts:
@@ -369,7 +370,7 @@ def meaning(head: Headline, audit: Audit) -> str:
 
 
 def surety(report: Report) -> str:
-    """Return how certain the verdict is, and how many people it is based on."""
+    """Return how certain the verdict is and how many people it is based on."""
     audit = report.audit
     key = "sure" if report.tradeoff is None else "sure_held_out"
     counted = format_count(audit.rows.used, "row")
@@ -455,8 +456,8 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
 
 
 def decision_sentence(report: Report) -> str:
-    """Return by which threshold decisions are judged where that is not the usual one, and that the
-    model has another.
+    """Return the threshold of the assessed decisions if it is not the usual one, and whether the
+    model uses another.
     """
     subject = report.audit.subject
     if subject.threshold in (None, 0.5) or subject.threshold_stated:
@@ -545,7 +546,7 @@ def shortfalls(report: Report) -> list[str]:
 
 
 def alarms(audit: Audit) -> list[str]:
-    """Return a line for each limit that is not shown to be met and each change that is not an
+    """Return a line for each limit that is not certainly met and each change that is not an
     improvement.
     """
     return [
@@ -601,7 +602,7 @@ def text(report: Report | Audit) -> str:
     >>> from frhsic import audit
     >>> age = np.repeat(np.arange(20.0, 60.0), 10)
     >>> print(text(audit(age / 50, age)).splitlines()[0])
-    The mean score moves with s: the gap is 0.20 (0.19 to 0.21).
+    The mean score varies with s: the gap is 0.20 (0.19 to 0.21).
     """
     report = Report(report) if isinstance(report, Audit) else report
     audit = report.audit

@@ -30,8 +30,7 @@ class TradeOffPoint:
 @dataclass(frozen=True)
 class Stop:
     """One trade-off on the rows of the report: the limit that selects it (empty for the model's
-    own), performance and gaps, its cost relative to no limit, and the mean score along each
-    attribute.
+    own), performance and gaps, its cost relative to no limit, and the mean score by each attribute.
     """
 
     limit: str
@@ -51,29 +50,30 @@ class TradeOff:
     condition
         The rows whose gap is limited, as in :class:`~frhsic.ParityClassifier`.
     measure
-        Key of the performance, for which a constant is never best: the loss for the aim "score",
-        "auc" for "rank", and for "decision" "accuracy", or "balanced_accuracy" for rare outcomes.
+        Key of the performance measure, one for which a constant is never best: the loss for the aim
+        "score", "auc" for "rank", and for "decision" "accuracy", or "balanced_accuracy" for rare
+        outcomes.
     attributes
         Names of the attributes.
     limits
-        For each attribute the largest allowed gap, as a number; None: no limit.
+        For each attribute, the largest allowed gap as a number, or None.
     shares
-        The same as a share of the gap without a limit; None: no such limit.
+        For each attribute, the largest allowed gap as a share of the gap without a limit, or None.
     base_shares
         Each of `limits` as a share of the base rate of the training rows; None if it was not given
         that way.
     base_rate
-        The base rate; None for numbers.
+        The base rate; None for a numeric target.
     met
-        Whether the fit meets them.
+        Whether the fit meets the limits.
     points
-        From no limit to almost no gap, measured out of fold on the training rows.
+        All trade-offs, from no limit to almost no gap, measured out of fold on the training rows.
     before
-        Without the limit, on the rows of the report.
+        The predictor without the limit, on the rows of the report.
     after
-        With the limit, on the same rows.
+        The predictor with the limit, on the same rows.
     changes
-        For each attribute the change in the gap due to the limit, on the rows of the report: both
+        For each attribute, the change in the gap due to the limit, on the rows of the report: both
         predictors are measured on the same rows. Empty if the limit changes nothing.
     stops
         The chosen trade-off and those of other limits, from no limit to the smallest gap.
@@ -99,7 +99,7 @@ class TradeOff:
 
     @property
     def measure_name(self) -> str:
-        """The gap that is limited, as limits name it."""
+        """The name of the limited gap, as in limits."""
         return measure_name(AIM_MEASURES[self.aim], "equal" if self.controls else "all")
 
     @property
@@ -140,7 +140,7 @@ class Report(Document):
     format: int = REPORT_FORMAT
 
     def change(self, key: str, attribute: str) -> Change | None:
-        """Return how the limit changed a number along an attribute, or None."""
+        """Return how the limit changed a number of an attribute, or None."""
         for change in self.changes:
             if (change.key, change.attribute) == (key, attribute):
                 return change

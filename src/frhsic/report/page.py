@@ -26,8 +26,8 @@ def render(report: Report | Audit) -> str:
     """Return the page as text. Styles, scripts and data are embedded; nothing is loaded from other
     hosts.
 
-    Every text is escaped, the data is JSON with ``<``, ``>`` and ``&`` escaped, and its content
-    security policy allows no script but its own.
+    Every text is escaped, the data is JSON with ``<``, ``>`` and ``&`` escaped, and the content
+    security policy allows no script but the page's own.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def render(report: Report | Audit) -> str:
         origin=Context().stamped().origin | audit.context.origin,
         style=style,
         script=script,
-        # the page may run its one script and style, and fetch nothing
+        # the page may use only its own script and style, and fetch nothing
         policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}';"
         " base-uri 'none'; form-action 'none'",
         data=_embeddable(report),
@@ -77,7 +77,7 @@ def render(report: Report | Audit) -> str:
         words=words,
         **texts,
     )
-    return page.lstrip().encode(errors="replace").decode()  # a file name need not be UTF-8
+    return page.lstrip().encode(errors="replace").decode()  # a file name may not be UTF-8
 
 
 def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
@@ -114,7 +114,7 @@ def keep_together(value: Any) -> Any:
 
 
 def _embeddable(report: Report) -> Markup:
-    """Return JSON that can neither end its script element nor open a comment there."""
+    """Return JSON that can neither close its script element nor open a comment in it."""
     text = json.dumps(report.to_dict(), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

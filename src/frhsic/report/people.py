@@ -1,4 +1,4 @@
-"""The mean score along an attribute: as a picture, and by groups of people."""
+"""The mean score by an attribute: as a picture, and for groups of people."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ MOST_GROUPS = 5
 
 @dataclass(frozen=True)
 class Group:
-    """People along an attribute: who, how many, their score before and now, whether its band
-    excludes the average, their outcome, and by how much the score is too high if that is
-    significant.
+    """People with similar values of an attribute: who, how many, their score before and now,
+    whether its band excludes the average, their outcome, and by how much the score is too high if
+    that is significant.
     """
 
     where: str
@@ -41,17 +41,17 @@ class Group:
 
 
 def people_phrase(audit: Audit) -> str:
-    """Return who is decided about: as stated, or “people”."""
+    """Return the people that decisions are about: as named by the caller, or “people”."""
     return audit.context.people or "people"
 
 
 def rows_phrase(audit: Audit) -> str:
-    """Return what the rows are called: people, unless several may be of one of them."""
+    """Return what to call the rows: people, unless several rows may belong to one person."""
     return people_phrase(audit) if audit.rows.groups is None else "rows"
 
 
 def score_noun(audit: Audit) -> str:
-    """Return the name of the audited numbers: predictions, or scores."""
+    """Return the name of the audited numbers: prediction or score."""
     return (
         "prediction"
         if any(quality.key == "root_squared_error" for quality in audit.quality)
@@ -76,8 +76,8 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
 
 
 def _error(attribute: AttributeAudit, i: int, audit: Audit) -> float | None:
-    """Return by how much the mean score of a group is above its mean outcome, if the band of all
-    groups excludes 0 and is exact, or errors are significant on average or along the attribute.
+    """Return by how much the mean score of a group is above its mean outcome, if the simultaneous
+    band excludes 0 and is exact, or errors are significant on average or vary with the attribute.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
     if rest is None or not _is_apart(rest, i):
@@ -88,14 +88,14 @@ def _error(attribute: AttributeAudit, i: int, audit: Audit) -> float | None:
 
 
 def _are_wrong(attribute: AttributeAudit, audit: Audit) -> bool:
-    """Whether scores differ significantly from outcomes, overall or along the attribute; the two
-    tests share the level.
+    """Whether scores differ significantly from outcomes, overall or depending on the attribute; the
+    two tests share the level.
     """
     return _errors_change(attribute, audit) or overall_error(attribute, audit) is not None
 
 
 def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
-    """Whether errors change significantly along the attribute."""
+    """Whether errors vary significantly with the attribute."""
     gap = attribute.all_rows.get("calibration_gdp")
     if gap is None or gap.pvalue is None:
         return False
@@ -104,8 +104,8 @@ def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
 
 
 def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
-    """Return what is known of errors where no group has a significant one: whether they change
-    along the attribute, and the wide window with the largest significant error.
+    """Return what is known about errors if no group has a significant one: whether they vary with
+    the attribute, and the wide window with the largest significant error.
     """
     s = attribute.name
     curves = attribute.all_rows.curves
@@ -134,8 +134,8 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
 
 
 def _is_exact(audit: Audit) -> bool:
-    """Whether the band of errors needs no further test: outcomes are 0/1, and errors are looked at
-    along a single attribute.
+    """Whether the band of errors needs no further test: outcomes are 0/1, and there is a single
+    attribute.
     """
     numeric = any(quality.key == "root_squared_error" for quality in audit.quality)
     return not numeric and len(audit.attributes) == 1
@@ -153,8 +153,8 @@ def _mean_error(audit: Audit) -> Quality | None:
 
 
 def _tests(attribute: AttributeAudit, audit: Audit) -> int:
-    """Return how many tests of errors share the level: of their mean, of their change along the
-    attribute, and of groups by themselves.
+    """Return how many tests of errors share the level: of their mean, of their dependence on the
+    attribute, and of single groups.
     """
     gap = attribute.all_rows.get("calibration_gdp")
     if gap is None or gap.pvalue is None:
@@ -163,8 +163,8 @@ def _tests(attribute: AttributeAudit, audit: Audit) -> int:
 
 
 def overall_error(attribute: AttributeAudit, audit: Audit) -> float | None:
-    """Return by how much the mean score lies above the mean outcome, where that is more than
-    chance; None otherwise. It shares its level with the test along the attribute.
+    """Return by how much the mean score is above the mean outcome if that is significant, else
+    None. The test shares its level with that of dependence on the attribute.
     """
     error = _mean_error(audit)
     if error is None or not error.standard_error:
@@ -182,9 +182,9 @@ def _is_favourable(error: float, audit: Audit) -> bool | None:
 
 
 def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool = False) -> str:
-    """Return the mean score along an attribute as SVG: before in grey, now with its band, the
-    outcome, the people, and the worst group of the report. Each trade-off has its own layer; a
-    small picture shows only one.
+    """Return the mean score by an attribute as SVG: before in gray, now with its band, the outcome,
+    the people, and the worst group of the report. Each trade-off has its own layer; a small picture
+    shows only one.
     """
     audit = report.audit
     attribute = audit[s]
@@ -244,13 +244,13 @@ def axis_name(audit: Audit) -> str:
 
 
 def attribute_picture(curve: Curve, name: str, s: str) -> str:
-    """Return a curve along an attribute as SVG."""
+    """Return a curve over an attribute as SVG."""
     domain = curve.start[0], curve.end[-1]
     return curve_svg(curve_line("after", curve, domain), curve.overall, (s, name))
 
 
 def earlier_curve(report: Report, s: str) -> Curve | None:
-    """Return the mean score along an attribute without the limit, or of the earlier audit."""
+    """Return the mean score by an attribute without the limit, or that of the earlier audit."""
     earlier = report.before or report.earlier
     for attribute in () if earlier is None else earlier.attributes:
         if attribute.name == s:
@@ -275,7 +275,8 @@ def curve_line(
 
 def drawn_domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float], str]:
     """Return the range of the attribute, and a note if it is trimmed: an end is trimmed by 1 % of
-    people if they span a quarter of the range, and then by 5 % if they span half.
+    people if they span more than a quarter of the range, and then by 5 % if they span more than
+    half.
     """
 
     def quantile(share: float) -> float:
@@ -352,7 +353,7 @@ def groups(report: Report, s: str) -> list[Group]:
 
 
 def groups_note(report: Report, s: str) -> str:
-    """Return which of the groups are shown, and in which order."""
+    """Return which groups are shown, and in which order."""
     audit, words = report.audit, WORDS["page"]
     count = len(audit[s].all_rows.curves["gdp"].trusted_groups)
     target = audit.subject.target
@@ -367,8 +368,8 @@ def groups_note(report: Report, s: str) -> str:
 
 
 def worst_sentence(report: Report, s: str) -> str:
-    """Return a sentence on the group with the largest significant error. If there is none, on the
-    group furthest from the average, and whether that is significant.
+    """Return a sentence about the group with the largest significant error. If there is none,
+    describe the group furthest from the average, and whether it differs significantly.
     """
     audit = report.audit
     attribute = audit[s]
@@ -376,7 +377,7 @@ def worst_sentence(report: Report, s: str) -> str:
     group = groups(report, s)[0]
     actual = ""
     if group.actual is not None:
-        # people have or have not the outcome, and scores are chances or decisions of it
+        # people have the outcome or not, and scores are probabilities of it or decisions
         counted = all(quality.key != "root_squared_error" for quality in audit.quality)
         key = "actually" if audit.subject.chances and counted else "actual_mean"
         actual = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
@@ -387,7 +388,7 @@ def worst_sentence(report: Report, s: str) -> str:
         against = say("against_them")
         start = say("wrong_against" if how.endswith(against) else "wrong")
         return f"{start}: {text}{actual}: {how.removesuffix(against)}."
-    # one error rate for all claims of the page that a score moves with an attribute
+    # one error rate for all claims of the page that a score varies with an attribute
     beyond = is_significant(attribute.all_rows.get("gdp"), audit.subject)
     chance = "" if beyond and group.apart else say("may_be_chance")
     start = say("furthest")

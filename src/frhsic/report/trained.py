@@ -32,8 +32,8 @@ from frhsic.scoring import model_scores
 from frhsic.splits import subsample, take_rows
 from frhsic.tables.attributes import read_sensitive
 
-# Limits beside the chosen one that a report shows, and how many trade-offs lie between two of them
-# at least.
+# Limits that a report shows beside the chosen one, and the fewest steps of the frontier between two
+# of them.
 OTHER_LIMITS = (None, "50%", "25%", 0)
 APART = 1
 
@@ -54,25 +54,26 @@ def trained_report(
     context: Context | None = None,
 ) -> Report:
     r"""Report on a classifier or regressor fitted with a limit. With several classes, the report is
-    about the most frequent one, and a remark gives the gaps of the others: a limit applies to each
-    of them. The trade-offs are those of ``model.frontier_``, with the measure that belongs to the
-    aim. The audits, of ``model.at(None)`` and of the model, use other rows. Scores are audited, or
-    decisions for the aim "decision".
+    about the most frequent one, and a remark gives the gaps of the others: the limit applies to
+    each of them. The trade-offs are those of ``model.frontier_``, with the performance measure that
+    belongs to the aim. The audits of ``model.at(None)`` and of the model use the given rows. They
+    audit scores, or decisions for the aim "decision".
 
     Parameters
     ----------
     model
         Fitted :class:`~frhsic.ParityClassifier` or :class:`~frhsic.ParityRegressor`.
     X, y, sensitive_features, control_features
-        Rows that were not used in the fit; those without an attribute are left out and counted. A
-        model that compares people with the same controls needs these, unless they are columns of X.
+        Rows that were not used in the fit; those with a missing attribute are left out and counted.
+        A model that compares people with the same controls needs the controls, unless they are
+        columns of X.
     favourable
-        Label of y that is good for a person; by default the second class.
+        Label of y that is good for a person; the second class by default.
     sample_weight, groups
-        Weights of the rows, and rows that belong together.
+        Weights of the rows, and the groups of rows that belong together.
     limit, threshold, settings, context
-        As in :func:`frhsic.audit`; `limit` is checked on these rows, and may differ from that of
-        the model. A share refers to the gap of ``model.at(None)`` on these rows.
+        As in :func:`frhsic.audit`; `limit` is checked on these rows and may differ from the limit
+        of the model. A share refers to the gap of ``model.at(None)`` on these rows.
 
     Examples
     --------
@@ -185,8 +186,8 @@ def trained_report(
 
 
 def _as_audited(measured: _Measured, audit: Audit) -> _Measured:
-    """Return what was measured with the intervals of the audit where it has the same gaps; those
-    of two computations can differ in the last digit.
+    """Return the measurements with the intervals of the audit where the gaps are the same, since
+    two computations can differ in the last digit.
     """
     gaps = []
     for attribute, (number, terms) in zip(audit.attributes, measured.gaps):
@@ -216,18 +217,18 @@ def _class_outputs(outputs: np.ndarray, shown: int) -> np.ndarray:
 def _classes_remark(
     outputs: np.ndarray, s: np.ndarray, names: Sequence[str], labels: Any, shown: int
 ) -> str:
-    """Return which class a report is about, and the gaps of the others."""
+    """Return which class the report is about, and the gaps of the others."""
     others = []
     for place in range(len(labels)):
         gaps = [
-            f"{format_estimate(gdp(outputs[:, place], column).value)} along {name}"
+            f"{format_estimate(gdp(outputs[:, place], column).value)} by {name}"
             for name, column in zip(names, s.T)
         ]
         if place != shown:
             others.append(f"{str(labels[place])!r} {', '.join(gaps)}")
     return (
-        f"The report is about the probability of {str(labels[shown])!r}, the most frequent class. A"
-        f" limit holds for each class; gaps of the others with it: {'; '.join(others)}."
+        f"The report is about the probability of {str(labels[shown])!r}, the most frequent class."
+        f" The limit applies to each class; the gaps of the others are {'; '.join(others)}."
     )
 
 
@@ -244,7 +245,7 @@ def _score_name(model: Any, target: Any, shown: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """Performance of outputs, and for each attribute the gap and what each row adds to it."""
+    """Performance of outputs, and for each attribute the gap and each row's contribution to it."""
 
     performance: float
     gaps: list[tuple[Number, np.ndarray]]
@@ -313,7 +314,7 @@ class _HeldOut:
         return _Measured(self.performance(outputs), gaps)
 
     def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
-        """Yield how the limit changed the gap along each attribute."""
+        """Yield how the limit changed the gap by each attribute."""
         for name, (was, a), (now, b) in zip(self.names, old.gaps, new.gaps):
             shared = covariance(a, b, self.rows.groups, self.rows.weights)
             yield difference(now.key, name, was, now, level, shared)

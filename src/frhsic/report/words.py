@@ -1,5 +1,5 @@
-"""All sentences about an audit and a trade-off: what the numbers mean, in plain words. The words
-are in ``assets/words.toml``; this module decides which of them apply.
+"""All sentences about an audit and a trade-off, which say in plain words what the numbers mean. The
+words are in ``assets/words.toml``; this module decides which of them apply.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WORDS = tomllib.loads(
     resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8")
 )
 LABELS: dict[str, str] = WORDS["labels"]
-# Numbers that are 0 where they are not above what chance makes them.
+# Numbers that are 0 if they are no larger than expected by chance.
 GAP_LABELS = (*GAPS, "rank_gap", "standardized_gdp")
 SENTENCES: dict[str, str] = WORDS["sentences"]
 MEASURES: dict[str, str] = WORDS["measures"]
@@ -56,9 +56,9 @@ FORMS: dict[str, Callable[[Any], str]] = {
 }
 
 
-# Performance from which on it is asked whether columns were known before the outcome.
+# Performance above which the report asks whether all columns are known before the outcome.
 TOO_GOOD = {"explained": 0.98, "auc": 0.995}
-# Bands of an attribute that a spreadsheet would have.
+# Number of bins of an attribute, as in a spreadsheet.
 BANDS = 10
 
 
@@ -129,12 +129,12 @@ def plain_measure(key: str) -> str:
 
 
 def gap_name(key: str, s: str, control: str = "") -> str:
-    """Return what is limited, such as “rank gap along age”; for the score, “gap along age”; with a
-    control, “gap along age, equal education”.
+    """Return what is limited, such as “rank gap by age”; for the score, “gap by age”; with a
+    control, “gap by age, same education”.
     """
     plain = plain_measure(key)
     name = "gap" if plain == "gdp" else LABELS[plain]
-    name = f"{name[0].lower() if name[1].islower() else name[0]}{name[1:]} along {s}"
+    name = f"{name[0].lower() if name[1].islower() else name[0]}{name[1:]} by {s}"
     return name if plain == key else say("among_equals", name=name, control=control)
 
 
@@ -250,7 +250,7 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
     if check.reduction is None:
         return say("not_judged", **values)
     if check.share > 1:
-        key = {"kept": "growth_kept", "not kept": "growth_missed"}.get(check.verdict, "unsettled")
+        key = {"kept": "growth_met", "not kept": "missed"}.get(check.verdict, "unsettled")
         return say(key, **values, asked=say("asked_most", share=check.share))
     aim = say("half") if asked == 0.5 else percent(asked)
     if check.verdict == "kept":
@@ -280,8 +280,8 @@ def drift_name(change: Change) -> str:
 
 
 def drift_cells(change: Change) -> tuple[str, str, str, str]:
-    """Return the name of a number, its values before and after, the interval of the difference or
-    else a p-value, and whether it has changed.
+    """Return the name of a number, its values before and after, the interval of the difference (or
+    else a p-value), and whether it has changed.
     """
     reach = say("drift_p", p=change.pvalue)
     if change.interval is not None:
@@ -297,9 +297,7 @@ def drift_line(change: Change) -> str:
 
 
 def warnings(audit: Audit) -> list[str]:
-    """Return what a careful reader should know about the data: the remarks of the caller, then
-    those of the audit.
-    """
+    """Return cautions about the data: the caller's remarks, then those of the audit."""
     rows, subject = audit.rows, audit.subject
     remarks = {
         "grouped": rows.groups is not None and rows.effective is None,
@@ -331,7 +329,7 @@ def warnings(audit: Audit) -> list[str]:
 
 
 def banded_sentence(attribute: AttributeAudit, audit: Audit, noun: str) -> str:
-    r"""Return the gap between bands of an attribute, computed as in a spreadsheet, and its expected
+    r"""Return the gap between bins of an attribute, computed as in a spreadsheet, and its expected
     value by chance, :math:`\sqrt{2 / \pi} \, \sigma \sum_b \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}`
     for scores with standard deviation :math:`\sigma`; empty for weighted or grouped rows.
     """
@@ -355,7 +353,7 @@ def banded_sentence(attribute: AttributeAudit, audit: Audit, noun: str) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return names in a row, such as “age, job and town”."""
+    """Return names as a list in prose, such as “age, job and town”."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
@@ -372,8 +370,8 @@ def control_phrase(audit: Audit) -> str:
 
 
 def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
-    """Return the trade-offs with labels, for a table; the last ones are measured on the rows of the
-    report. Of neighbours with the same shares of the gaps (in whole percent) and the same
+    """Return the trade-offs with labels, for a table; the last two are measured on the rows of the
+    report. Of neighbors with the same shares of the gaps (in whole percent) and the same
     performance (to two digits), only one is listed: the chosen one, or else the first.
     """
     first = tradeoff.points[0]
