@@ -29,7 +29,7 @@ def few_trees() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("frhsic.probes.FOLDS", 3)
         patch.setattr("frhsic.probes.TREES", 10)
-        patch.setattr("frhsic.estimators.engine.MOST_ROUNDS", 10)
+        patch.setattr("frhsic.estimators.boosters.MOST_ROUNDS", 10)
         yield
 
 

@@ -42,15 +42,8 @@ from scipy.special import betainc, betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 from frhsic.auditing import Audit, Settings, audit, drift
 from frhsic.auditing.comparing import check_limits, difference
-from frhsic.auditing.measures import (
-    Rows,
-    changes,
-    covariance,
-    gap_number,
-    gap_terms,
-    gaps_and_curves,
-    performance,
-)
+from frhsic.auditing.gaps import gap_number, gap_terms, gaps_and_curves
+from frhsic.auditing.performance import changes, covariance, performance
 from frhsic.auditing.results import (
     LIMITABLE,
     WINDOWS_KEY,
@@ -59,6 +52,7 @@ from frhsic.auditing.results import (
     RowCounts,
     Subject,
 )
+from frhsic.auditing.rows import Rows
 from frhsic.auditing.running import finish_audit
 from frhsic.estimators.frontier import Gap
 from frhsic.independence import hsic_interval

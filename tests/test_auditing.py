@@ -22,18 +22,11 @@ from typer.testing import CliRunner
 import report_samples as samples
 from frhsic.auditing import Audit, Context, Settings, audit, drift, since
 from frhsic.auditing.comparing import check_limits, difference, largest_value, parse_audit_limits
-from frhsic.auditing.measures import (
-    PROBES,
-    Rows,
-    base_rate,
-    changes,
-    covariance,
-    gap_number,
-    gap_terms,
-    qualities,
-    rate_number,
-)
+from frhsic.auditing.gaps import gap_number, gap_terms
+from frhsic.auditing.measures import PROBES
+from frhsic.auditing.performance import base_rate, changes, covariance, qualities, rate_number
 from frhsic.auditing.results import Law, LimitCheck, Number, Quality, Subject, are_chances
+from frhsic.auditing.rows import Rows
 from frhsic.auditing.running import Inputs, outcome
 from frhsic.cli import app
 from frhsic.independence.effects import METHOD

@@ -217,7 +217,7 @@ def test_without_trees_and_with_the_same_folds_it_is_the_model_of_one_machine(
     and of ranks cost AUC and the interval of a rank gap some digits, and equal weights put borders
     of nodes anywhere between two rows. The strictest rank predictors turn on rounding.
     """
-    monkeypatch.setattr("frhsic.estimators.engine.MOST_ROUNDS", 0)
+    monkeypatch.setattr("frhsic.estimators.boosters.MOST_ROUNDS", 0)
     frame, fold = hashed(people(500), 2)
     estimator = kind(random_state=0, cv=2, **options)
     model = trained(
@@ -255,7 +255,7 @@ def test_without_trees_and_with_the_same_folds_it_is_the_model_of_one_machine(
 
 
 def test_partitions_and_the_order_of_rows_do_not_matter_with_a_key(client, monkeypatch):
-    monkeypatch.setattr("frhsic.estimators.engine.MOST_ROUNDS", 0)
+    monkeypatch.setattr("frhsic.estimators.boosters.MOST_ROUNDS", 0)
     frame = people(400)
     shuffled = frame.sample(frac=1, random_state=1)
     models = [
@@ -291,7 +291,7 @@ def test_with_trees_other_aims_are_near_those_of_one_machine(client, aim, condit
 
 
 def test_groups_count_as_one_in_folds_and_intervals(client, monkeypatch):
-    monkeypatch.setattr("frhsic.estimators.engine.MOST_ROUNDS", 0)
+    monkeypatch.setattr("frhsic.estimators.boosters.MOST_ROUNDS", 0)
     frame = people(600)
     model = trained(frame, ParityRegressor(random_state=0, cv=2), "income", groups="person")
     assert model.frontier_.rows == 600
@@ -369,7 +369,7 @@ def test_a_partition_that_differs_is_named(client, change, error, message):
 
 
 def test_partitions_without_rows_do_not_count(client, monkeypatch):
-    monkeypatch.setattr("frhsic.estimators.engine.MOST_ROUNDS", 0)
+    monkeypatch.setattr("frhsic.estimators.boosters.MOST_ROUNDS", 0)
     frame = people(300)
     holes = parts_of(frame, lambda part: part if part["number"].min() > 10 else part.iloc[:0])
     model = trained(holes, ParityRegressor(random_state=0, cv=2), "income")
@@ -440,7 +440,7 @@ def files(tmp_path, monkeypatch) -> Any:
 
 
 def test_many_files_are_trained_on_and_scored_from_the_command_line(files, monkeypatch):
-    monkeypatch.setattr("frhsic.estimators.engine.MOST_ROUNDS", 0)
+    monkeypatch.setattr("frhsic.estimators.boosters.MOST_ROUNDS", 0)
     named = "-t repaid -s age --drop income --drop number --drop person --drop weight"
     command = f"train part-*.parquet {named} --scheduler local --json --fast"
     done = CliRunner().invoke(app, command)

@@ -20,7 +20,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold
 from sklearn.tree import DecisionTreeClassifier
 
-from frhsic.estimators import additive, engine
+from frhsic.estimators import additive, boosters, engine
 from frhsic.estimators.additive import (
     RIDGE_GRID,
     Basis,
@@ -33,15 +33,12 @@ from frhsic.estimators.additive import (
     spline_functions,
 )
 from frhsic.estimators.basis import predictable_directions
-from frhsic.estimators.engine import (
-    Response,
-    fit_engine,
-    leaf_count,
-    merge_boosters,
-    table_settings,
-)
+from frhsic.estimators.boosters import leaf_count, merge_boosters, table_settings
+from frhsic.estimators.engine import fit_engine
+from frhsic.estimators.engine_rows import LocalRows
 from frhsic.estimators.fitting import limit_boosters, with_seed
 from frhsic.estimators.folds import HashedFolds, fold_of_rows, row_hashes
+from frhsic.estimators.responses import FitTarget, Response, TargetColumn
 from frhsic.tables.schema import Schema
 
 
@@ -200,7 +197,7 @@ def test_a_row_is_predicted_by_the_models_without_its_fold(monkeypatch):
     """With one candidate for rounds and share, nothing is chosen by halves."""
     monkeypatch.setattr(engine, "ADDITIVE_SHARES", np.array([0.3]))
     monkeypatch.setattr(engine, "PATIENCE", 99)
-    monkeypatch.setattr(engine, "MOST_ROUNDS", 0)
+    monkeypatch.setattr(boosters, "MOST_ROUNDS", 0)
     x, fold, weights = made_up()
     fit = fitted(x, fold, weights)
     assert fit.engine.booster is None
@@ -213,14 +210,14 @@ def test_what_is_measured_on_a_row_was_chosen_on_folds_of_the_other_half(monkeyp
     """An additive part that is right in even folds and wrong in odd ones: odd folds leave it out
     for even ones, and these want it for odd ones.
     """
-    monkeypatch.setattr(engine, "MOST_ROUNDS", 0)
+    monkeypatch.setattr(boosters, "MOST_ROUNDS", 0)
     x, _, weights = made_up()
     fold = np.arange(len(x)) % 4
     y = x[:, 5] - x[:, 5].mean()
-    rows = engine._Rows.of(x, [2], fold, weights, 0, 1)
+    rows = LocalRows.of(x, [2], fold, weights, 0, 1)
     additive_part = np.where(fold % 2 == 0, y, -y)[:, None]
     response = Response(y[:, None])
-    target = engine.TargetColumn(response, y, engine.FitTarget.of(0, response))
+    target = TargetColumn(response, y, FitTarget.of(0, response))
     trees = engine._boost(rows, target, additive_part, 0)
     even = fold % 2 == 0
     assert trees.out_of_fold[~even, 0] == approx(-y[~even])
@@ -271,7 +268,7 @@ def test_seeds_differ_by_fold_and_target(monkeypatch):
             seen.append(arguments[0]["seed"])
         return booster(*arguments, **named)
 
-    monkeypatch.setattr(engine.lightgbm, "Booster", noted)
+    monkeypatch.setattr(lightgbm, "Booster", noted)
     x, fold, weights = made_up()
     fitted(x, fold, weights)
     assert len(seen) == len(set(seen)) == 3 * 4
@@ -459,7 +456,7 @@ def test_a_missing_level_is_nan_where_every_column_is_a_category():
 
 def test_additive_parts_with_weights_are_those_of_repeated_rows(monkeypatch):
     """Trees count rows, whatever their weights: LightGBM's bins, leaves and draws."""
-    monkeypatch.setattr(engine, "MOST_ROUNDS", 0)
+    monkeypatch.setattr(boosters, "MOST_ROUNDS", 0)
     x, fold, _ = made_up(500)
     rng = np.random.default_rng(3)
     y = (x[:, 5] + rng.normal(size=500) > 0) * 1.0

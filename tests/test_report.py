@@ -22,7 +22,7 @@ from markupsafe import escape
 import report_samples as samples
 from frhsic._pictures import Frame
 from frhsic.auditing import Audit, Context, Settings, audit
-from frhsic.auditing.measures import decision_ratio
+from frhsic.auditing.gaps import decision_ratio
 from frhsic.auditing.results import Change, Curve, LimitCheck, Number, Quality
 from frhsic.estimators.frontier import Gap
 from frhsic.formatting import (

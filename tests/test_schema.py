@@ -499,3 +499,37 @@ def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, comm
     write(half_new.head(19).assign(job="KOCH"), path)
     if command == "predict":  # of few rows, each may be new
         assert run(app, asked).exit_code == 0
+
+
+def test_few_rows_are_coded_like_many() -> None:
+    n = 60
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "number": rng.normal(size=n),
+            "count": rng.integers(9, size=n),
+            "single": rng.normal(size=n).astype(np.float32),
+            "nullable": pd.array(rng.integers(9, size=n), dtype="Int64"),
+            "huge": np.full(n, 10**30, dtype=object),
+            "flag": rng.random(n) < 0.5,
+            "maybe": pd.array(rng.random(n) < 0.5, dtype="boolean"),
+            "text": rng.choice(["north", "south", "East "], n),
+            "level": pd.Categorical(rng.choice(["a", "b"], n)),
+            "grade": pd.Categorical(rng.integers(3, size=n)),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(99, size=n), "D"),
+            "time": pd.to_timedelta(rng.integers(99, size=n), "h"),
+            "empty": np.full(n, None, dtype=object),
+        }
+    )
+    schema = Schema.learn(frame)
+    for name in ("number", "nullable", "maybe", "text", "level", "day", "time"):
+        frame.loc[rng.random(n) < 0.2, name] = None
+    frame["text"] = frame["text"].replace({"south": "SOUTH", "north": "elsewhere"})
+    for known in (schema, replace(schema, missing={"count": ("8",), "text": ("east",)})):
+        codes = known.codes(frame)
+        assert np.isnan(codes).any()
+        assert np.isfinite(codes[:, :-1]).any(axis=0).all()
+        for width in (1, 3):
+            few = [known.codes(frame.iloc[i : i + width]) for i in range(0, n, width)]
+            np.testing.assert_array_equal(np.concatenate(few), codes)
+        np.testing.assert_array_equal(known.row_codes(frame.to_dict("records")), codes)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from frhsic.auditing import Audit, Settings, audit, drift
-from frhsic.auditing.measures import score_nodes
+from frhsic.auditing.gaps import score_nodes
 from frhsic.parity.rows import check_rows
 from frhsic.parity.sums import Cells
 

@@ -12,7 +12,8 @@ from sklearn.linear_model import Ridge
 from frhsic import ParityCoupling, ParityEncoder
 from frhsic.estimators.additive import Basis, Design, Grams, RidgePath, leading_components
 from frhsic.estimators.basis import SensitiveBasis
-from frhsic.estimators.engine import Response, fit_engine
+from frhsic.estimators.engine import fit_engine
+from frhsic.estimators.responses import Response
 
 EXPLAINED = 0.32
 

@@ -11,7 +11,8 @@ import pytest
 
 from frhsic import audit, gdp
 from frhsic.auditing import Audit, Settings, since
-from frhsic.auditing.measures import Rows, gaps_and_curves
+from frhsic.auditing.gaps import gaps_and_curves
+from frhsic.auditing.rows import Rows
 from frhsic.formatting import figure, format_estimate
 from frhsic.parity.column import GapOptions, column_from_sums, column_gaps, stratified_covariance
 from frhsic.parity.gap import gaps_by_column

@@ -1,6 +1,6 @@
 """
-Audit somebody else's scores
-============================
+Audit someone else's scores
+===========================
 
 A lender sends a table with a score for each applicant, whether the loan was repaid, and age. An
 audit needs only these three columns; the model stays with the lender.
@@ -42,9 +42,9 @@ print(frhsic.report.text(audit))
 check = audit.limits[0]
 low, high = check.interval.low, check.interval.high
 print(f"Limit {check.limit:.3f}: {check.verdict}. GDP {check.value:.3f} ({low:.3f} to {high:.3f}).")
-for one in audit.quality:
-    if one.key in ("accuracy", "auc"):
-        print(f"{one.key}: {one.value:.3f}; a constant gets {one.constant:.3f}")
+for quality in audit.quality:
+    if quality.key in ("accuracy", "auc"):
+        print(f"{quality.key}: {quality.value:.3f}; a constant gets {quality.constant:.3f}")
 
 # %%
 # Each measure is printed with its value on shuffled ages. Only values above that are evidence of
@@ -73,11 +73,11 @@ axes[0].fill_between(
 )
 axes[0].plot(curve.grid, curve.mean, marker="o", label="mean score in groups by age")
 axes[0].axhline(curve.overall, color="black", linestyle=":", label="overall mean")
-axes[0].set(ylabel="score (chance to repay)", title="Mean score along age, and how many applicants")
+axes[0].set(ylabel="probability of repaying", title="Mean score and number of applicants by age")
 axes[0].legend()
 axes[1].hist(table["age"], bins=np.arange(20, 72, 2), color="0.6")
 axes[1].set(xlabel="age (years)", ylabel="applicants")
 plt.show()
 
 # %%
-# ``frhsic.report.write(audit, "report.html")`` writes a report for those who decide.
+# ``frhsic.report.write(audit, "report.html")`` writes a report for decision makers.

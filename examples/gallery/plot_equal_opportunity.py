@@ -2,8 +2,8 @@
 Equal Opportunity
 =================
 
-Demographic parity requires that the mean score does not depend on age among all people. Equal
-Opportunity requires it only among people with the favourable outcome: those who would have done the
+Demographic parity requires that the mean score doesn't depend on age among all people. Equal
+Opportunity requires it only among people with the favorable outcome: those who would have done the
 job well.
 """
 
@@ -55,15 +55,15 @@ results = pd.DataFrame(rows).T
 print(results.round(3).to_string())
 
 # %%
-# Left: all people. Right: those with the favourable outcome.
+# Left: all people. Right: those with the favorable outcome.
 
 fig, axes = plt.subplots(1, 2, figsize=(7.8, 3.6), layout="constrained", sharey=True)
-for ax, who, title in ((axes[0], None, "all people"), (axes[1], y_new == 1, "people with y = 1")):
+for ax, mask, title in ((axes[0], None, "all people"), (axes[1], y_new == 1, "people with y = 1")):
     for name, p in scores.items():
-        curve = gdp_curve(p, age_new, where=who)
+        curve = gdp_curve(p, age_new, where=mask)
         ax.plot(curve.at, curve.mean, marker="o", markersize=3, label=name)
     ax.set(xlabel="age (years)", title=title)
-fig.suptitle("Mean score along age, by model")
+fig.suptitle("Mean score by age, for each model")
 axes[0].set_ylabel("mean score")
 axes[0].legend()
 plt.show()

@@ -2,12 +2,12 @@
 A pipeline in a grid search
 ===========================
 
-The sensitive attribute reaches ``fit`` and the scorers through scikit-learn's metadata routing:
-enable it, and request ``sensitive_features`` in both.
+scikit-learn's metadata routing passes the sensitive attribute to ``fit`` and the scorers. Enable
+it, and request ``sensitive_features`` for both.
 """
 
 # %%
-# Who was hired? Experience counts, and it grows with age.
+# Who was hired? Experience matters, and it grows with age.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -68,7 +68,7 @@ fig, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 for c, part in results.groupby(C):
     ax.plot(-part["mean_test_gap"], -part["mean_test_log_loss"], marker="o", label=f"C = {c:g}")
 ax.set(
-    xlabel="gap along age, validation folds",
+    xlabel="gap by age, validation folds",
     ylabel="log loss, validation folds",
     title="Log loss against the gap, for three limits and two values of C",
 )

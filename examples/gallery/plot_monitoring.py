@@ -8,7 +8,7 @@ rows of each month and compare with the first audit. On the command line,
 """
 
 # %%
-# Five months of 2,000 scores each. From May on, the score rises a little with age.
+# Five months of 2,000 scores each. From May on, the score rises slightly with age.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +24,7 @@ def scores(strength, n=2000):
     return 0.5 + strength * (age - 45) / 500 + 0.1 * rng.normal(size=n), age
 
 
-def audited(strength):
+def audit_month(strength):
     score, age = scores(strength)
     return frhsic.audit(score, age, settings=Settings(fast=True))
 
@@ -32,10 +32,10 @@ def audited(strength):
 # %%
 # Keep the first audit as JSON, which contains no rows. Each later audit uses new rows.
 
-january = audited(0.0).to_json()
+january = audit_month(0.0).to_json()
 strengths = {"February": 0.0, "March": 0.0, "April": 0.0, "May": 1.0, "June": 1.0}
 months = {
-    month: since(audited(strength), Audit.from_json(january))
+    month: since(audit_month(strength), Audit.from_json(january))
     for month, strength in strengths.items()
 }
 for month, audit in months.items():
@@ -48,9 +48,9 @@ for month, audit in months.items():
 # one month in twenty raises an alarm, so confirm an alarm on the rows of the next month.
 
 fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
-for place, audit in enumerate(months.values()):
+for position, audit in enumerate(months.values()):
     interval = audit.drift[0].interval
-    ax.plot([place, place], [interval.low, interval.high], color="C0", linewidth=3)
+    ax.plot([position, position], [interval.low, interval.high], color="C0", linewidth=3)
 ax.axhline(0, color="black", linestyle=":")
 ax.set_xticks(range(len(months)), months)
 ax.set(xlabel="month", ylabel="change in GDP since January", title="95 % intervals")

@@ -46,9 +46,9 @@ for number in audit["age"].all_rows.numbers:
 # four to five times as wide.
 
 first = pd.read_parquet(Path(folder.name, "scores-00.parquet"))
-alone = frhsic.gdp(first["score"], first["age"])
+one_file = frhsic.gdp(first["score"], first["age"])
 gap = audit["age"].all_rows["gdp"]
-print(f"one file: {alone.interval[0]:.4f} to {alone.interval[1]:.4f}")
+print(f"one file: {one_file.interval[0]:.4f} to {one_file.interval[1]:.4f}")
 print(f"all files: {gap.interval.low:.4f} to {gap.interval.high:.4f}")
 
 # %%
@@ -59,7 +59,7 @@ fig, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
 ax.fill_between(curve.grid, curve.low, curve.high, alpha=0.3, label="95 % band for the whole curve")
 ax.plot(curve.grid, curve.mean, marker="o", markersize=3, label="mean score")
 ax.axhline(curve.overall, color="black", linestyle=":", label="overall mean")
-ax.set(xlabel="age (years)", ylabel="mean score", title="Mean score along age, 200,000 rows")
+ax.set(xlabel="age (years)", ylabel="mean score", title="Mean score by age, 200,000 rows")
 ax.legend()
 plt.show()
 folder.cleanup()

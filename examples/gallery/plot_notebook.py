@@ -25,14 +25,14 @@ experience = ((age - 20) * rng.uniform(0.3, 1, size=n)).round(1)
 X = pd.DataFrame({"experience": experience, "test": rng.normal(60, 12, size=n).round()})
 log_odds = 0.09 * (X["experience"] - 14) + 0.05 * (X["test"] - 60)
 hired = pd.Series(rng.random(n) < 1 / (1 + np.exp(-log_odds)), name="hired").astype(int)
-known, later = slice(0, n // 2), slice(n // 2, n)
+train, later = slice(0, n // 2), slice(n // 2, n)
 
 # %%
 # A fitted model shows its choice, all trade-offs from the one without a limit (right) to the
 # strictest, and its components; click one to expand it.
 
 model = frhsic.ParityClassifier(LogisticRegression(), limit="50%", random_state=0, n_jobs=1)
-model.fit(X[known], hired[known], sensitive_features=age[known])
+model.fit(X[train], hired[train], sensitive_features=age[train])
 
 # %%
 # The choice shows the gap before and after.
@@ -46,7 +46,7 @@ scores = model.predict_proba(X[later])[:, 1]
 gdp(scores, age[later])
 
 # %%
-# The curve behind the gap: the mean score along age, with its band.
+# The curve behind the gap: the mean score by age, with its band.
 
 gdp_curve(scores, age[later])
 
@@ -67,6 +67,6 @@ tradeoffs.head(3)
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 ax.plot(tradeoffs["gap_age"], tradeoffs["auc"], marker="o")
 ax.axvline(model.choice_.gaps["age"].value, color="black", linestyle=":", label="chosen")
-ax.set(xlabel="gap along age", ylabel="AUC", title="All trade-offs of one fit")
+ax.set(xlabel="gap by age", ylabel="AUC", title="All trade-offs of one fit")
 ax.legend()
 plt.show()

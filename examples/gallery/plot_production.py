@@ -54,7 +54,7 @@ model.fit(X[new], y[new], sensitive_features=age[new])
 print(model.choice_)
 
 # %%
-# The report uses the third part. The favourable outcome is 0, and a loan is refused at a score of
+# The report uses the third part. The favorable outcome is 0, and a loan is refused at a score of
 # 0.15 or more.
 
 report = trained_report(
@@ -68,7 +68,7 @@ report = trained_report(
         title="Default score and age",
         decision="whether a loan is granted",
         people="applicants",
-        period="a made-up year",
+        period="a synthetic year",
     ),
     settings=Settings(
         max_rows=300, probe_rows=500, resamples=99
@@ -77,22 +77,22 @@ report = trained_report(
 print(text(report))
 
 # %%
-# The mean score along age, before and after. ``frhsic.report.write(report, "report.html")`` writes
+# The mean score by age, before and after. ``frhsic.report.write(report, "report.html")`` writes
 # the report.
 
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
-for label, fitted, colour in (
+for label, fitted, color in (
     ("in production", model.at(None), "C1"),
     ("half the gap", model, "C0"),
 ):
     curve = gdp_curve(fitted.predict_proba(X[test])[:, 1], age[test])
-    ax.fill_between(curve.at, curve.lower, curve.upper, color=colour, alpha=0.25)
-    ax.plot(curve.at, curve.mean, color=colour, marker="o", label=label)
+    ax.fill_between(curve.at, curve.lower, curve.upper, color=color, alpha=0.25)
+    ax.plot(curve.at, curve.mean, color=color, marker="o", label=label)
 ax.axhline(y[test].mean(), color="black", linestyle=":", label="share of defaults")
 ax.set(
     xlabel="age (years)",
-    ylabel="mean score (chance of default)",
-    title="Mean score along age, in production and with half the gap",
+    ylabel="mean score (probability of default)",
+    title="Mean score by age, in production and with half the gap",
 )
 ax.legend()
 plt.show()

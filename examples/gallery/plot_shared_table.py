@@ -34,7 +34,7 @@ X_new, age_new = applicants(3000, seed=1)
 
 # %%
 # Creating the table requires age. The more typical a row is of its age, the more likely it is to be
-# swapped with another one. So the table has the same rows in a different order, and most of them
+# swapped with another row. So the table has the same rows in a different order, and most of them
 # stay in place.
 
 coupling = ParityCoupling(random_state=0, n_jobs=1)
@@ -64,7 +64,7 @@ for ax, table, title in zip(axes, (X, Z), ("original", "shared")):
     means = table["experience"].groupby(pd.cut(age, np.arange(20, 70, 5))).mean()
     ax.plot(np.arange(22.5, 65, 5), means, color="black", label="mean")
     ax.set(xlabel="age", title=title)
-fig.suptitle("Experience along age")
+fig.suptitle("Experience by age")
 axes[0].set_ylabel("years of experience")
 axes[0].legend()
 plt.show()

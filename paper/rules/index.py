@@ -11,7 +11,7 @@ GIVEN = (
     "The positive rates of two age groups differ by .002, so a method for two groups has nothing to"
     " correct; yet the positive rate at a person's age differs from the overall rate by 34"
     " percentage points on average",
-    "The 1978 earnings of 15,992 people",
+    "the 1978 earnings of 15,992 people",
 )
 
 

@@ -132,10 +132,10 @@ def waves() -> Iterator[str]:
     covered = int((fits["upper end"] >= fits["bound"]).sum())
     few = fits[fits["rows"] == 1000][["upper end", "finer head"]].median()
     yield (
-        f"With {fits['periods'].min()} to {fits['periods'].max()} waves of S in X, the upper end"
-        f" exceeded χ² in {covered} of {len(fits)} fits; with 1,000 rows, its median was"
-        f" {short(few['upper end'], 2)}, and that of heads on ten times finer windows"
-        f" {short(few['finer head'], 2)}."
+        f"where X oscillates {fits['periods'].min()} to {fits['periods'].max()} times over the"
+        f" range of S, the upper end exceeded the true bound in {covered} of {len(fits)} fits; with"
+        f" 1,000 rows, its median was {short(few['upper end'], 2)}, and the worst head's median gap"
+        f" in windows ten times finer was {short(few['finer head'], 2)}."
     )
 
 

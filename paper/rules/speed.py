@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rules.records import benchmark, machine, study
-from rules.writing import power, seconds, short, two
+from rules.writing import percents, power, seconds, short, two
 
 GIVEN = ("**100,000 rows**: `fit` in memory",)
 SERVED = ((1_000, 5), (30_000, 300))
 # Of the machine that clusters were measured on, and rows and machines of an extrapolation.
 CORES = 16
 FAR = 10**9
+# Rows on which a cluster is compared with one machine, and the shares of the gap.
+SMALL = 200_000
+SHARES = (0.25, 0.5, 0.75, 0.9)
 MACHINES = 10
 KINDS = ("default", "frozen", "distilled", "onnx", "lightgbm")
 
@@ -64,14 +69,11 @@ def training() -> Iterator[str]:
     """Yield time and memory of `distributed.fit`: of runs on 16 cores, and of a billion rows by the
     lines through the runs of a million and ten million rows on 16 workers.
     """
-    every = benchmark("scale_fit.jsonl")
-    runs = every[every["cores"] == CORES].sort_values(["rows", "workers"])
+    runs = benchmark("scale_fit.jsonl")
+    runs = runs[runs["cores"] == CORES].sort_values(["rows", "workers"])
     runs["peak"] = runs["peak_memory_mb"].map(max)
-    alone = every[every["workers"] == 0].iloc[0]
-    yield (
-        f"{alone['rows']:,} take {alone['processor_seconds'][0]:.0f} s of CPU time on one thread"
-        f" and {alone['peak_memory_mb'][0] / 1000:.1f} GB"
-    )
+    yield from agreement(runs[runs["rows"] == SMALL])
+    runs = runs[runs["rows"] > SMALL]
     columns = runs["columns"].iloc[0]
     on = machine(runs.iloc[0].to_dict())
     yield f"{columns} columns on a machine with {CORES} cores ({on})"
@@ -101,6 +103,39 @@ def training() -> Iterator[str]:
         f"{fixed['seconds']:.0f} s + {step['seconds'] * 1e6:.0f} µs × rows / workers and"
         f" {fixed['peak'] / 1000:.1f} GB + {step['peak'] * 1000:.2f} kB × rows / workers, lines"
         f" through both runs on {CORES} workers"
+    )
+    fewer = runs[(runs["rows"] == largest.index[-1]) & (runs["workers"] < CORES)].iloc[0]
+    line = (fixed + step * fewer["rows"] / fewer["workers"])["seconds"]
+    yield f"On {fewer['workers']} workers they give {line:.0f} s instead of {fewer['seconds']:.0f}"
+
+
+def agreement(runs: pd.DataFrame) -> Iterator[str]:
+    """Yield how `fit` and `distributed.fit` differ on the same rows, over the seeds."""
+    alone, spread = (own.set_index("seed") for _, own in runs.groupby(runs["workers"] > 0))
+    cpu = np.mean([times[0] for times in alone["processor_seconds"]])
+    yield (
+        f"{SMALL:,} take {cpu:.0f} s of CPU time on one thread and"
+        f" {alone['peak'].max() / 1000:.1f} GB"
+    )
+    by_seed = (spread["log_loss"] - alone["log_loss"]).to_numpy()
+    error = by_seed.std(ddof=1) / math.sqrt(len(by_seed))
+    worse = {share: loss_at(spread, share) - loss_at(alone, share) for share in SHARES}
+    units = [abs(own.mean()) / own.std(ddof=1) * math.sqrt(len(own)) for own in worse.values()]
+    gaps = (spread["gap"] - alone["gap"]).abs().max()
+    yield (
+        f"log loss differs by {short(by_seed.mean(), 5)} ± {short(error, 5)} from that of `fit`"
+        f" over {len(by_seed)} seeds, at {percents(SHARES)} of the gap by at most"
+        f" {two(max(units))} standard errors, and the gap by at most {short(gaps, 4)}"
+    )
+
+
+def loss_at(runs: pd.DataFrame, share: float) -> NDArray[np.float64]:
+    """Return the log loss of each run where its gap is a share of the first."""
+    return np.array(
+        [
+            np.interp(share * gaps[0], gaps[::-1], losses[::-1])
+            for gaps, losses in zip(runs["path_gap"], runs["path_log_loss"], strict=True)
+        ]
     )
 
 

@@ -13,8 +13,8 @@ from sklearn.utils import _safe_indexing
 
 from frhsic.auditing import Settings
 from frhsic.auditing.comparing import difference
-from frhsic.auditing.measures import changes, covariance
 from frhsic.auditing.outputs import output_gaps
+from frhsic.auditing.performance import changes, covariance
 from frhsic.auditing.results import Change, Number
 from frhsic.estimators.constraints import LabelledRows
 from frhsic.estimators.distilled import (

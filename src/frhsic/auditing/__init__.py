@@ -11,8 +11,8 @@ from frhsic.auditing.results import Audit, Context
 
 if TYPE_CHECKING:
     from frhsic.auditing.earlier import drift, since
-    from frhsic.auditing.measures import Settings
     from frhsic.auditing.running import audit
+    from frhsic.auditing.settings import Settings
 
 __all__ = [
     "Audit",
@@ -25,5 +25,5 @@ __all__ = [
 
 __getattr__, __dir__ = lazy_attributes(
     __name__,
-    {"Settings": "measures", "audit": "running", "drift": "earlier", "since": "earlier"},
+    {"Settings": "settings", "audit": "running", "drift": "earlier", "since": "earlier"},
 )

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from frhsic.auditing.measures import Settings, gap_number, gap_terms
+from frhsic.auditing.gaps import gap_number, gap_terms
 from frhsic.auditing.results import Number
+from frhsic.auditing.settings import Settings
 from frhsic.estimators.frontier import aimed_gap, limited_measure
 from frhsic.parity.limits import measure_name
 

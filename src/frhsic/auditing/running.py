@@ -14,17 +14,9 @@ import pandas as pd
 from frhsic import _arrays, _lazy
 from frhsic._warnings import warn
 from frhsic.auditing.comparing import check_limits, parse_audit_limits
-from frhsic.auditing.measures import (
-    LEAST_ROWS,
-    SHARE_METHOD,
-    Rows,
-    Settings,
-    adjust_pvalues,
-    base_rate,
-    dependence,
-    measure,
-    qualities,
-)
+from frhsic.auditing.gaps import adjust_pvalues
+from frhsic.auditing.measures import LEAST_ROWS, dependence, measure
+from frhsic.auditing.performance import SHARE_METHOD, base_rate, qualities
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
@@ -37,6 +29,8 @@ from frhsic.auditing.results import (
     Target,
     are_chances,
 )
+from frhsic.auditing.rows import Rows
+from frhsic.auditing.settings import Settings
 from frhsic.formatting import format_setting
 from frhsic.parity.limits import Limit, LimitLike
 from frhsic.parity.strata import Strata, control_frame

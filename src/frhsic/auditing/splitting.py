@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from frhsic.auditing.comparing import difference
-from frhsic.auditing.measures import gap_number
+from frhsic.auditing.gaps import gap_number
 from frhsic.auditing.results import Change, Nodes, Number
 from frhsic.parity.column import ColumnGap, GapOptions
 from frhsic.parity.gap import largest_gap

@@ -17,18 +17,10 @@ from frhsic.distributed.frames import dask_module, sampled_keys
 from frhsic.distributed.parts import Parts
 from frhsic.distributed.rows import join_blocks
 from frhsic.estimators.additive import Basis, Design
+from frhsic.estimators.boosters import STRIDE, most_looks
 from frhsic.estimators.constraints import Constraint, LabelledRows
-from frhsic.estimators.engine import (
-    STRIDE,
-    Boosting,
-    EngineRows,
-    FitTarget,
-    Response,
-    RowStep,
-    TargetColumn,
-    learn_table,
-    most_looks,
-)
+from frhsic.estimators.engine_rows import Boosting, EngineRows, RowStep, learn_table
+from frhsic.estimators.responses import FitTarget, Response, TargetColumn
 
 # Most cells of the table that trees are trained on: half a million rows of 20 columns, which fit on
 # one worker. More rows hardly help, since a booster has at most 50 trees of 31 leaves: on the

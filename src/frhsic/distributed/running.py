@@ -18,14 +18,8 @@ import pandas as pd
 
 from frhsic import _lazy
 from frhsic.auditing.comparing import parse_audit_limits
-from frhsic.auditing.measures import (
-    Rows,
-    Settings,
-    gap_column,
-    gap_keys,
-    gaps_from_sums,
-    rate_number,
-)
+from frhsic.auditing.gaps import gap_column, gap_keys, gaps_from_sums
+from frhsic.auditing.performance import rate_number
 from frhsic.auditing.results import (
     AttributeAudit,
     Audit,
@@ -35,6 +29,7 @@ from frhsic.auditing.results import (
     Population,
     Subject,
 )
+from frhsic.auditing.rows import Rows
 from frhsic.auditing.running import (
     Inputs,
     audit_inputs,
@@ -45,6 +40,7 @@ from frhsic.auditing.running import (
     require_enough_rows,
     with_threshold,
 )
+from frhsic.auditing.settings import Settings
 from frhsic.distributed.frames import require_frame_columns
 from frhsic.distributed.parts import ColumnEnds, Parts, Sample, SampledCells, add_results
 from frhsic.parity.limits import LimitLike

@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from frhsic._threads import limit_to_n_jobs
 from frhsic.estimators.basis import MOST_LEVELS, SensitiveBasis, ranges
 from frhsic.estimators.constraints import FitRows
-from frhsic.estimators.engine import Engine, Response, fit_engine
+from frhsic.estimators.engine import Engine, fit_engine
 from frhsic.estimators.fitting import cross_fit, predict_models
 from frhsic.estimators.folds import ADMITTED_FOLDS, fold_of_rows
 from frhsic.estimators.inputs import (
@@ -32,6 +32,7 @@ from frhsic.estimators.inputs import (
     sensitive_values,
     warn_without_attributes,
 )
+from frhsic.estimators.responses import Response
 from frhsic.tables.columns import is_frame, to_pandas
 from frhsic.tables.schema import Schema
 

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from frhsic._files import write_whole
-from frhsic.estimators.engine import leaf_count
+from frhsic.estimators.boosters import leaf_count
 from frhsic.estimators.exporting import onnx_bytes
 from frhsic.estimators.fitting import fit_with_weights
 from frhsic.estimators.inputs import named_columns, require_scores, sensitive_values

@@ -21,7 +21,6 @@ from frhsic._threads import limit_to_n_jobs
 from frhsic.estimators.basis import SensitiveBasis, predictable_directions
 from frhsic.estimators.constraints import FitRows
 from frhsic.estimators.describing import cell_means, describe_prototypes
-from frhsic.estimators.engine import Response
 from frhsic.estimators.fitting import ParityModel, weighted_rows
 from frhsic.estimators.folds import row_hashes
 from frhsic.estimators.frontier import Choice, Frontier, Gap
@@ -39,6 +38,7 @@ from frhsic.estimators.prototypes import (
     solve_path,
     with_multipliers,
 )
+from frhsic.estimators.responses import Response
 from frhsic.estimators.targets import (
     KeptTarget,
     named_coordinates,

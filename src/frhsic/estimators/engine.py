@@ -11,21 +11,15 @@ held-out rows of all folds together.
 
 from __future__ import annotations
 
-import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import lightgbm
 import numpy as np
-from scipy.special import logit, logsumexp
 
-from frhsic import _progress
 from frhsic._threads import thread_count
-from frhsic._trees import bins_of_a_column, histogram_settings
 from frhsic.estimators.additive import (
-    GRAM_ROWS,
     RIDGE_GRID,
     AdditivePart,
     Bins,
@@ -38,19 +32,15 @@ from frhsic.estimators.additive import (
     margin_probabilities,
 )
 from frhsic.estimators.basis import predictable_directions
+from frhsic.estimators.boosters import STRIDE, held_out_values, merge_boosters, most_looks
+from frhsic.estimators.engine_rows import Boosting, EngineRows, LocalRows
+from frhsic.estimators.responses import FitTarget, Response, TargetColumn
 from frhsic.splits import subsample
 
 # Shares of the additive part that are tried.
 ADDITIVE_SHARES = np.linspace(0, 1, 6)
-# Trees between two looks at the loss; looks without progress that end the boosting.
-STRIDE = 5
+# Looks at the loss without progress that end the boosting.
 PATIENCE = 4
-# Bins of a column for trees, at most. Half of LightGBM's own number takes a third less time on
-# tables of 1,000 rows and lost nothing on ten tables (`benchmarks/bases.py`).
-MOST_TREE_BINS = 127
-# Trees of an output at the shortest step, at most.
-MOST_ROUNDS = 120
-SHORTEST_STEP = 0.1
 # Most rows used to choose ridge, rounds and share.
 CHOICE_ROWS = 30_000
 # Rows and trees that find the directions of an attribute which X predicts.
@@ -63,154 +53,6 @@ ROUNDS_AT_ONCE = 5
 # Rounds and shares of even folds are chosen on odd ones, those of odd folds on even ones, and those
 # of new rows on all folds: the index of the last of the three.
 NEW_ROWS = 2
-# The text of a tree whose output is always 0.
-NO_TREE = "num_leaves=1\nnum_cat=0\nleaf_value=0\nis_linear=0\nshrinkage=1"
-
-
-def table_settings(columns: int) -> dict[str, Any]:
-    """Return the settings of LightGBM for a table of this width, shared by all targets.
-
-    Each tree sees half of the columns, but at least four: with fewer, interactions are missed.
-    """
-    share = min(max(0.5, 4 / max(columns, 1)), 1.0)
-    bins = min(bins_of_a_column(columns), MOST_TREE_BINS)
-    own = {"max_bin": bins, "feature_fraction": share, "metric": "None"}
-    return histogram_settings(columns) | own
-
-
-def leaf_count(rows: int) -> int:
-    """Return the number of leaves for this many training rows: it grows with the square root, from
-    8 to 31.
-    """
-    return int(np.clip(8 * np.sqrt(rows / 2_000), 8, 31))
-
-
-def step_length(rows: int) -> float:
-    """Return the learning rate of the trees for a table with this many rows: it grows with the
-    fourth root, from 0.1 to 0.25, since larger trees need fewer rounds.
-    """
-    return float(np.clip(SHORTEST_STEP * (rows / 2_000) ** 0.25, SHORTEST_STEP, 0.25))
-
-
-def most_looks(rows: int) -> int:
-    """Return the largest number of evaluations of the loss for a table of this size."""
-    return round(MOST_ROUNDS * SHORTEST_STEP / step_length(rows) / STRIDE)
-
-
-@dataclass(frozen=True, eq=False)
-class Response:
-    """What is predicted from a table.
-
-    Attributes
-    ----------
-    values
-        Labels, (n,), or numbers, (n, K).
-    classes
-        The labels in order; None for numbers.
-    known
-        Which rows have values, (n,); None if all have.
-    reduced
-        Whether only the :func:`predictable_directions` of the numbers are modelled.
-    """
-
-    values: np.ndarray
-    classes: Any = None
-    known: np.ndarray | None = None
-    reduced: bool = False
-
-    @property
-    def rows(self) -> np.ndarray:
-        """Mask of the rows that have values."""
-        return np.full(len(self.values), True) if self.known is None else self.known
-
-
-@dataclass(frozen=True, eq=False)
-class FitTarget:
-    """How a response, given by its index in the fit, is modelled: by its labels, or by its numbers
-    minus `centers` and divided by `scales`, (K,), combined along `directions`, (K, R).
-    """
-
-    place: int
-    classes: Any
-    centers: np.ndarray
-    scales: np.ndarray
-    directions: np.ndarray
-
-    @classmethod
-    def of(cls, place: int, response: Response) -> FitTarget:
-        """Return the labels, or the numbers as they are."""
-        count = 1 if response.classes is not None else response.values.shape[1]
-        ones = np.ones(count)
-        return cls(place, response.classes, 0 * ones, ones, np.eye(count))
-
-    @property
-    def outputs(self) -> int:
-        """Columns of margins: one for two classes, one per class for more, and one per number."""
-        if self.classes is None:
-            return int(self.directions.shape[1])
-        count = len(self.classes)
-        return count if count > 2 else 1
-
-    def labels(self, values: np.ndarray) -> np.ndarray:
-        """Return the codes of the labels of rows, (n,), or the numbers, (n, R)."""
-        if self.classes is not None:
-            return np.asarray(np.searchsorted(self.classes, values))
-        return np.asarray((values - self.centers) / self.scales @ self.directions)
-
-    def columns(self, values: np.ndarray) -> np.ndarray:
-        """Return the targets of least squares, (n, outputs): indicators, or the numbers."""
-        labels = self.labels(values)
-        if self.classes is None:
-            return labels
-        return np.asarray(np.eye(len(self.classes))[labels][:, -self.outputs :])
-
-    def along(self, directions: np.ndarray) -> FitTarget:
-        """Return combinations of the numbers."""
-        return replace(self, directions=self.directions @ directions)
-
-
-@dataclass(frozen=True, eq=False)
-class TargetColumn:
-    """One column to predict: class codes or numbers, (n,), the index of its target, the number of
-    classes (0 for numbers), and the offset and scale of numbers.
-    """
-
-    response: Response
-    values: np.ndarray
-    target: FitTarget
-    classes: int = 0
-    center: float = 0.0
-    scale: float = 1.0
-
-    @property
-    def outputs(self) -> int:
-        """Columns of margins: one, or one per class for more than two classes."""
-        return self.classes if self.classes > 2 else 1
-
-    @property
-    def objective(self) -> str:
-        """LightGBM's name of the loss."""
-        return {0: "regression", 2: "binary"}.get(self.classes, "multiclass")
-
-    def constants(self, fold: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the margins of a constant fitted without each fold, (folds, outputs)."""
-        trains = (fold != np.arange(fold.max() + 1)[:, None]) * weights
-        trains = trains / trains.sum(axis=1, keepdims=True)
-        if not self.classes:
-            return np.asarray(trains @ self.values)[:, None]
-        rates = trains @ np.eye(self.classes)[self.values]
-        rates = np.clip(rates[:, -self.outputs :], 1e-6, 1 - 1e-6)
-        return np.asarray(logit(rates) if self.classes == 2 else np.log(rates))
-
-    def losses(self, margins: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the loss of margins (n, outputs) of some rows."""
-        values = self.values[rows]
-        if not self.classes:
-            return np.asarray((margins[:, 0] - values) ** 2)
-        if self.classes == 2:
-            return np.asarray(np.logaddexp(0, (1 - 2 * values) * margins[:, 0]))
-        own = np.take_along_axis(margins, values[:, None], axis=1)[:, 0]
-        return np.asarray(logsumexp(margins, axis=1) - own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,9 +172,25 @@ def fit_engine(
         Positive weights of the rows.
     """
     weights = weights / weights.mean()
-    fit = fit_parts(_Rows.of(x, categorical, fold, weights, seed, thread_count(n_jobs)), responses)
+    fit = fit_parts(
+        LocalRows.of(x, categorical, fold, weights, seed, thread_count(n_jobs)), responses
+    )
     engine = fit.engine()
     return FittedEngine(engine, engine.values(fit.margins), fit.directions)
+
+
+@dataclass(frozen=True, eq=False)
+class _Trees:
+    """Boosters of one target, as one string for each fold; constants of the folds, used if there
+    are no rounds, (folds, outputs); the number of rounds used and the share of the additive part,
+    for even folds, odd folds and new rows, (3,); and out-of-fold margins of both parts.
+    """
+
+    boosters: list[str]
+    constants: np.ndarray
+    rounds: list[int]
+    shares: list[float]
+    out_of_fold: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,136 +259,6 @@ def fit_parts(rows: EngineRows, responses: Sequence[Response]) -> FittedParts:
         trees.append(_boost(rows, column, own_margins, boosting))
         rows.tell(number + 1, len(columns))
     return FittedParts(rows.design.basis.bins, columns, additive, trees, tuple(directions))
-
-
-# What is computed from rows and their values, and added up.
-RowStep = Callable[[Design, np.ndarray], Any]
-
-
-class Boosting(NamedTuple):
-    """Boosters of one column, one for each fold, and the margins of the held-out rows, (n,
-    outputs), after each few trees; asking for them trains the boosters.
-    """
-
-    boosters: list[lightgbm.Booster]
-    margins: Iterator[np.ndarray]
-
-
-@dataclass(frozen=True, eq=False)
-class EngineRows(ABC):
-    """The rows used to choose directions, rounds and shares, for the additive part and for
-    LightGBM. Subclasses compute what depends on all rows: sums of the additive part, and trees.
-    """
-
-    design: Design
-    data: lightgbm.Dataset
-    settings: dict[str, Any]
-    seed: int
-
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """Number of rows of the fit."""
-
-    @abstractmethod
-    def known(self, response: Response) -> np.ndarray:
-        """Return rows of the design that have values, as many as means are taken of."""
-
-    @abstractmethod
-    def sums(self, target: FitTarget, response: Response, step: RowStep) -> Any:
-        """Return the sum of a step over the rows of a target and their values."""
-
-    @abstractmethod
-    def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
-        """Yield the boosters of each column; the caller trains them before requesting the next."""
-
-    def tell(self, done: int, total: int) -> None:
-        """Report how many regressions are done."""
-        _progress.tell(done, total, "regressions")
-
-    def booster_settings(
-        self, number: int, column: TargetColumn, trained: Sequence[int]
-    ) -> list[dict[str, Any]]:
-        """Return LightGBM's settings for one column, given the training rows of each fold."""
-        seeds = np.random.SeedSequence([self.seed, number]).generate_state(len(trained))
-        shared = self.settings | {
-            "learning_rate": step_length(self.count),
-            "objective": column.objective,
-            "num_class": column.outputs,
-        }
-        return [
-            shared | {"num_leaves": leaf_count(rows), "seed": int(seed % 2**31)}
-            for rows, seed in zip(trained, seeds)
-        ]
-
-    def sample(self, known: np.ndarray, most: int) -> np.ndarray:
-        """Return known rows, or a sample of them if there are many."""
-        rows = np.flatnonzero(known)
-        chosen = subsample(len(rows), most, np.random.default_rng(self.seed))
-        return np.asarray(rows[chosen])
-
-
-def learn_table(
-    x: np.ndarray, categorical: Sequence[int], fold: np.ndarray, weights: np.ndarray, threads: int
-) -> tuple[Design, lightgbm.Dataset, dict[str, Any]]:
-    """Return the rows of a table, (n, d), for the additive part and for LightGBM, with the settings
-    of the latter.
-    """
-    settings = table_settings(x.shape[1]) | {"num_threads": threads}
-    data = lightgbm.Dataset(
-        x, np.zeros(len(x)), params=settings, categorical_feature=list(categorical)
-    ).construct()
-    return Design.fit(x, categorical, fold, weights), data, settings
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows(EngineRows):
-    """All rows of a fit, in memory, grouped by fold."""
-
-    held_out: list[lightgbm.Dataset]
-
-    @classmethod
-    def of(
-        cls,
-        x: np.ndarray,
-        categorical: Sequence[int],
-        fold: np.ndarray,
-        weights: np.ndarray,
-        seed: int,
-        threads: int,
-    ) -> _Rows:
-        table = learn_table(x, categorical, fold, weights, threads)
-        parts: list[Any] = [np.flatnonzero(fold == j) for j in range(fold.max() + 1)]
-        held_out = [table[1].subset(part).construct() for part in parts]
-        return cls(*table, seed, held_out)
-
-    @property
-    def count(self) -> int:
-        return len(self.design.fold)
-
-    def known(self, response: Response) -> np.ndarray:
-        return self.sample(response.rows, GRAM_ROWS)
-
-    def sums(self, target: FitTarget, response: Response, step: RowStep) -> Any:
-        some = self.known(response)
-        return step(self.design.at(some), response.values[some])
-
-    def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
-        for number, column in enumerate(columns):
-            boosters = _boosters(self, column, number)
-            yield Boosting(boosters, _grow(boosters, column, self.design.fold))
-
-
-def _grow(
-    boosters: Sequence[lightgbm.Booster], column: TargetColumn, fold: np.ndarray
-) -> Iterator[np.ndarray]:
-    margins = np.empty((len(fold), column.outputs))
-    while True:
-        for j, booster in enumerate(boosters):
-            for _ in range(STRIDE):
-                booster.update()
-            margins[fold == j] = _held_out_margins(booster, column)
-        yield margins.copy()
 
 
 def _fit_additive(
@@ -617,22 +345,8 @@ def _directions(rows: EngineRows, response: Response, additive: np.ndarray) -> n
             booster.add_valid(held_out, "held out")
             for _ in range(PILOT_ROUNDS):
                 booster.update()
-            means[part, k] = (means[part, k] + _held_out_values(booster)) / 2
+            means[part, k] = (means[part, k] + held_out_values(booster)) / 2
     return predictable_directions(means, values, rows.design.weights[some])
-
-
-@dataclass(frozen=True, eq=False)
-class _Trees:
-    """Boosters of one target, as one string for each fold; constants of the folds, used if there
-    are no rounds, (folds, outputs); the number of rounds used and the share of the additive part,
-    for even folds, odd folds and new rows, (3,); and out-of-fold margins of both parts.
-    """
-
-    boosters: list[str]
-    constants: np.ndarray
-    rounds: list[int]
-    shares: list[float]
-    out_of_fold: np.ndarray
 
 
 def _boost(
@@ -684,86 +398,3 @@ def _boost(
         shares.tolist(),
         np.where((fold % 2 == 0)[:, None], margins[0], margins[1]),
     )
-
-
-def _boosters(rows: _Rows, column: TargetColumn, number: int) -> list[lightgbm.Booster]:
-    """Return an empty booster for each fold."""
-    outside = rows.design.fold != np.arange(rows.design.folds)[:, None]
-    trained: list[Any] = [np.flatnonzero(own) for own in outside & column.response.rows]
-    settings = rows.booster_settings(number, column, [*map(len, trained)])
-    boosters = []
-    for train, own, held_out in zip(trained, settings, rows.held_out):
-        data = rows.data.subset(train).construct()
-        data.set_label(column.values[train])
-        data.set_weight(rows.design.weights[train])
-        booster = lightgbm.Booster(own, data)
-        booster.add_valid(held_out, "held out")
-        boosters.append(booster)
-    return boosters
-
-
-def _held_out_values(booster: lightgbm.Booster) -> np.ndarray:
-    """Return LightGBM's predictions for the held-out rows: probabilities or numbers."""
-    given: list[np.ndarray] = []
-
-    def keep(values: np.ndarray, _: lightgbm.Dataset) -> tuple[str, float, bool]:
-        given.append(values)
-        return "", 0.0, True
-
-    booster.eval_valid(keep)
-    return given[0]
-
-
-def _held_out_margins(booster: lightgbm.Booster, column: TargetColumn) -> np.ndarray:
-    """Return the margins of the held-out rows of a booster, (n, outputs)."""
-    values = np.reshape(_held_out_values(booster), (-1, column.outputs))
-    if not column.classes:
-        return values
-    values = np.clip(values, 1e-15, 1 - 1e-15)
-    return np.asarray(logit(values) if column.classes == 2 else np.log(values))
-
-
-def merge_boosters(
-    boosters: Sequence[Sequence[str]], outputs: Sequence[int], rounds: Sequence[int]
-) -> lightgbm.Booster | None:
-    """Return one booster whose classes are the outputs of each fold, from the given number of
-    rounds of the boosters of each target and fold, given as strings. It adds up the trees of each
-    class in their order, so that its raw scores are bit-identical. Targets with fewer rounds than
-    others are padded with trees that add nothing.
-    """
-    most = max(rounds, default=0)
-    if not most:
-        return None
-    folds = max(map(len, boosters))
-    text = next(own[0] for own in boosters if own)
-    names = re.search("^feature_names=.*$", text, re.MULTILINE)
-    infos = re.search("^feature_infos=.*$", text, re.MULTILINE)
-    assert names is not None
-    assert infos is not None
-    blocks: list[list[str]] = []  # the trees of each class
-    for j in range(folds):
-        for own, count, length in zip(boosters, outputs, rounds):
-            trees = _tree_texts(own[j])[: length * count] if own else []
-            blocks.extend(trees[k::count] for k in range(count))
-    lines = [
-        "tree",
-        "version=v4",
-        f"num_class={len(blocks)}",
-        f"num_tree_per_iteration={len(blocks)}",
-        "label_index=0",
-        f"max_feature_idx={len(names[0].split()) - 1}",
-        names[0],
-        infos[0],
-        "",
-    ]
-    for i in range(most):
-        for k, trees in enumerate(blocks):
-            tree = trees[i] if i < len(trees) else NO_TREE
-            lines.append(f"Tree={i * len(blocks) + k}\n{tree}\n\n")
-    return lightgbm.Booster(model_str="\n".join([*lines, "end of trees", ""]))
-
-
-def _tree_texts(text: str) -> list[str]:
-    """Return the text of each tree, without its number."""
-    parts = text.partition("\nend of trees")[0].split("\nTree=")[1:]
-    return [part.partition("\n")[2].strip() for part in parts]

@@ -30,7 +30,7 @@ from frhsic import _progress
 from frhsic._threads import thread_count
 from frhsic._warnings import warn
 from frhsic.estimators.constraints import FitRows
-from frhsic.estimators.engine import Engine, Response, fit_engine
+from frhsic.estimators.engine import Engine, fit_engine
 from frhsic.estimators.folds import ADMITTED_FOLDS, fold_of_rows
 from frhsic.estimators.frontier import Choice, IndistinctGapWarning, UnmetLimitWarning
 from frhsic.estimators.inputs import (
@@ -44,6 +44,7 @@ from frhsic.estimators.inputs import (
     warn_of_unlabelled,
     warn_without_attributes,
 )
+from frhsic.estimators.responses import Response
 from frhsic.formatting import printable
 from frhsic.parity.limits import LimitLike, parse_limits
 from frhsic.tables.columns import LARGEST_FEATURE, is_frame, to_pandas

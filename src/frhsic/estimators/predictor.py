@@ -22,7 +22,6 @@ from frhsic._threads import limit_to_n_jobs
 from frhsic._warnings import warn
 from frhsic.estimators.constraints import Among, Constraint, LabelledRows
 from frhsic.estimators.deciding import Decisions
-from frhsic.estimators.engine import Response
 from frhsic.estimators.families import (
     BinaryScores,
     ClassScores,
@@ -55,6 +54,7 @@ from frhsic.estimators.inputs import (
     named_arguments,
     target_column,
 )
+from frhsic.estimators.responses import Response
 from frhsic.estimators.solution import Solution
 from frhsic.parity.limits import LimitLike, limits_by_attribute, parse_limits
 from frhsic.parity.strata import Strata

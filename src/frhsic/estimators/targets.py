@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from frhsic.estimators.engine import Response
 from frhsic.estimators.inputs import target_column
 from frhsic.estimators.prototypes import Kind, Numbers, Probabilities
+from frhsic.estimators.responses import Response
 from frhsic.scoring import auc_and_influence
 from frhsic.tables.columns import is_frame, to_pandas
 from frhsic.tables.targets import MOST_CLASSES

@@ -14,18 +14,12 @@ import pandas as pd
 from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings
 from frhsic.auditing.comparing import check_limits, difference
-from frhsic.auditing.measures import (
-    RANK_ROWS,
-    Rows,
-    changes,
-    covariance,
-    gap_column,
-    gap_terms,
-    performance,
-    shown_curve,
-)
+from frhsic.auditing.gaps import gap_column, gap_terms, shown_curve
+from frhsic.auditing.measures import RANK_ROWS
 from frhsic.auditing.outputs import output_gaps
+from frhsic.auditing.performance import changes, covariance, performance
 from frhsic.auditing.results import GAPS, LIMITABLE, Change, Keyed, Number
+from frhsic.auditing.rows import Rows
 from frhsic.auditing.running import Inputs, audit_inputs, finish_audit
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap

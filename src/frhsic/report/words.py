@@ -15,7 +15,8 @@ import numpy as np
 
 from frhsic import formatting
 from frhsic._arrays import has_few_effective
-from frhsic.auditing.measures import LEAST_ROWS, SPARSE
+from frhsic.auditing.gaps import SPARSE
+from frhsic.auditing.measures import LEAST_ROWS
 from frhsic.auditing.results import (
     GAPS,
     RATIOS,

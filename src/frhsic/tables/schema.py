@@ -62,7 +62,7 @@ MOST_DATES = 0.5
 LEVELLED = ("text", "category", "identifier")
 # Most characters of a date format.
 LONGEST_FORMAT = 100
-# Up to this many rows, levels are looked up cell by cell, which is faster than pandas' factorize.
+# Up to this many rows, a table is coded cell by cell, which is faster than column by column.
 FEW_ROWS = 8
 _DAY = "(0?[1-9]|[12][0-9]|3[01])"
 _MONTH = "(jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-zä]*"
@@ -182,20 +182,18 @@ class ColumnType:
                 return self._positions[key]
         return self._spellings.get(fold_text(text))
 
-    def _code(self, cell: Any) -> int | None:
-        return None if pd.isna(cell) else self._position(level_text(cell))
-
-    def code(self, cell: Any, missing: Sequence[str] = ()) -> float:
-        """Return one value as a number, like :meth:`codes`; `missing` has its missing codes."""
-        if cell is None or cell != cell:
+    def code(self, cell: Any) -> float | None:
+        """Return one value as a number, like :meth:`codes`, or None if only that can tell."""
+        if not pd.api.types.is_scalar(cell):
+            return None
+        if pd.isna(cell):
             return math.nan
-        if self.kind in LEVELLED and isinstance(cell, str) and not missing:
-            place = self._position(cell)
+        if self.kind in LEVELLED:
+            place = self._position(level_text(cell))
             return math.nan if place is None else place
-        number = isinstance(cell, (int, float)) and math.isfinite(cell)
-        if self.kind in ("number", "boolean") and number and not missing:
-            return float(cell)
-        return float(self.codes(mask_codes(pd.Series([cell]), missing))[0])
+        plain = cell.item() if isinstance(cell, np.generic) else cell
+        number = self.kind in ("number", "boolean") and isinstance(plain, (int, float))
+        return float(plain) if number and abs(plain) <= LARGEST_FEATURE else None
 
     def codes(self, column: pd.Series[Any]) -> np.ndarray:
         """Return the values as float64: levels by their positions, dates and durations in days, NaN
@@ -203,9 +201,6 @@ class ColumnType:
         """
         name = f"column {self.name!r}"
         if self.kind in LEVELLED:
-            few = len(column) <= FEW_ROWS
-            if few and all(map(pd.api.types.is_scalar, cells := column.tolist())):
-                return np.array([self._code(cell) for cell in cells], dtype=np.float64)
             rows, values = _factorize(column)
             places = [self._position(level_text(value)) for value in values]
             return np.asarray(np.array([*places, None], dtype=np.float64)[rows])
@@ -354,8 +349,16 @@ class Schema:
     def codes(self, table: pd.DataFrame) -> np.ndarray:
         """Return a table with these columns, in their order, as numbers for trees, (n, d)."""
         codes = np.empty((len(table), len(self.columns)))
-        for j, (column, (name, values)) in enumerate(zip(self.columns, table.items())):
-            codes[:, j] = column.codes(mask_codes(values, self.missing.get(str(name), ())))
+        few = len(table) <= FEW_ROWS
+        rows = [table.iloc[i].tolist() for i in range(len(table))] if few else []
+        for j, (column, name) in enumerate(zip(self.columns, table.columns)):
+            missing = self.missing.get(str(name), ())
+            if few and not missing:
+                plain = [column.code(row[j]) for row in rows]
+                if None not in plain:
+                    codes[:, j] = plain
+                    continue
+            codes[:, j] = column.codes(mask_codes(table.iloc[:, j], missing))
         return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
 
     def row_codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
@@ -366,7 +369,11 @@ class Schema:
         for j, column in enumerate(self.columns):
             missing = self.missing.get(column.name, ())
             for i, row in enumerate(rows):
-                codes[i, j] = column.code(row.get(column.name), missing)
+                cell = row.get(column.name)
+                code = None if missing else column.code(cell)
+                if code is None:
+                    code = column.codes(mask_codes(pd.Series([cell]), missing))[0]
+                codes[i, j] = code
         return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
 
     def require_names(self, names: Iterable[Any]) -> None:

@@ -1,0 +1,86 @@
+"""The rows of one population."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from frhsic._arrays import effective_number
+from frhsic.auditing.results import Law
+from frhsic.parity.rows import ScoreRows, score_rows
+from frhsic.parity.strata import Strata
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Data of one population in float64: z of shape (n, d), s of shape (n, q); the other fields
+    have one entry per row, or are None. Code that receives this object does not validate the rows
+    again. `y` is a target whose errors are measured; among rows with a single outcome it is None.
+    `favoured` marks the rows with the favourable outcome; None if there is no such outcome.
+    `weights` and `groups` are used by the gaps; other measures use :meth:`independent_rows`.
+    `strata` has the stratum of each row, as a number that `controls` defines.
+    """
+
+    z: np.ndarray
+    s: np.ndarray
+    scores: np.ndarray | None
+    y: np.ndarray | None = None
+    favoured: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    threshold: float | None = None
+    strata: np.ndarray | None = None
+    controls: Strata | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.z)
+
+    @property
+    def effective(self) -> float:
+        """Effective number of rows, or of groups."""
+        return effective_rows(self.count, self.weights, self.groups)
+
+    def law(self, values: np.ndarray) -> Law:
+        """Return the distribution of a variable of these rows."""
+        distinct, place = np.unique(values, return_inverse=True)
+        return Law.from_counts(distinct, np.bincount(place, self.weights), self.effective)
+
+    def select_attribute(self, i: int) -> Self:
+        """Return the rows with one of the attributes."""
+        return replace(self, s=self.s[:, [i]])
+
+    def keep(self, rows: np.ndarray) -> Self:
+        """Return some of the rows, by mask or position."""
+        parts: dict[str, Any] = {
+            key: part[rows] for key, part in vars(self).items() if isinstance(part, np.ndarray)
+        }
+        return replace(self, **parts)
+
+    def score_rows(self, columns: np.ndarray) -> ScoreRows:
+        """Return columns of numbers of these rows, of shape (n, k), in the form that gaps need."""
+        return score_rows(columns, self.s[:, 0], self.weights, self.groups, self.strata)
+
+    def independent_rows(self, random: np.random.Generator) -> Self:
+        """Return independent rows of the weighted population: one of each group, kept in proportion
+        to its weight.
+        """
+        kept = np.arange(self.count)
+        if self.groups is not None:
+            order = random.permutation(self.count)
+            kept = np.sort(order[np.unique(self.groups[order], return_index=True)[1]])
+        if self.weights is not None:
+            weights = self.weights[kept]
+            kept = kept[random.random(len(kept)) * weights.max() < weights]
+        return replace(self.keep(kept), weights=None, groups=None)
+
+
+def effective_rows(count: int, weights: np.ndarray | None, groups: np.ndarray | None) -> float:
+    """Return the effective number of rows with weights, or of groups of rows."""
+    shares = np.ones(count) if weights is None else weights
+    if groups is not None:
+        shares = np.bincount(groups, shares)
+    return effective_number(shares)

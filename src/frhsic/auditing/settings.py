@@ -1,0 +1,79 @@
+"""How an audit is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from frhsic import _arrays
+from frhsic.parity.column import GapOptions
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How an audit is computed.
+
+    Attributes
+    ----------
+    confidence
+        Confidence of every interval. One minus it is the level at which the findings call a test
+        significant.
+    max_rows
+        Largest number of rows for the costly statistics.
+    probe_rows
+        Largest number of rows for the probes.
+    resamples
+        Resamples of the gaps.
+    seed
+        Seed of every random draw.
+    watch
+        Function that is called with the name of each step as it begins.
+    fast
+        Skip what the first screen of a report does not show: ranks, dependence, probes and equal
+        opportunity.
+
+    Examples
+    --------
+    A quick audit, for a first look:
+
+    >>> from frhsic import audit
+    >>> age = np.repeat(np.arange(20.0, 60.0), 10)
+    >>> result = audit(age / 50, age, settings=Settings(fast=True, resamples=99))
+    >>> [number.key for number in result["s"].all_rows.numbers]
+    ['gdp', 'standardized_gdp']
+    """
+
+    confidence: float = 0.95
+    max_rows: int = 2000
+    probe_rows: int = 5_000
+    resamples: int = 499
+    seed: int = 0
+    watch: Callable[[str], None] | None = None
+    fast: bool = False
+
+    def __post_init__(self) -> None:
+        _arrays.require_fraction(self.confidence, "confidence")
+        for name, least in (("max_rows", 100), ("probe_rows", 100), ("resamples", 20)):
+            _arrays.require_integer(getattr(self, name), name, least)
+
+    @property
+    def options(self) -> GapOptions:
+        """Options for computing the gaps."""
+        return GapOptions(self.confidence, self.resamples, self.seed)
+
+    def tell(self, step: str) -> None:
+        """Call `watch` with the name of a step."""
+        if self.watch is not None:
+            self.watch(step)
+
+    def about(self, part: str) -> Settings:
+        """Return settings that report their steps as part of a larger audit."""
+        return replace(self, watch=lambda step: self.tell(f"{part}: {step}"))
+
+    def generator(self, *keys: int) -> np.random.Generator:
+        """Return a separate generator for each purpose, so that adding a number does not change
+        others.
+        """
+        return np.random.default_rng([self.seed, *keys])
