@@ -497,7 +497,7 @@ def test_rows_without_an_attribute_that_have_another_outcome_are_told():
     table.loc[lacking, "age"] = np.nan
     [problem] = [one for one in check(table, "paid", "age") if one.kind == "missing attribute"]
     rest = yes.drop(index=lacking).mean()
-    assert f"their share of 'yes' is 1, that of the others {rest:.3g}." in problem.text
+    assert f"their share of 'yes' is 1, compared with {rest:.3g}." in problem.text
     scattered = people().assign(age=people()["age"].mask(np.arange(ROWS) % 6 == 0))
     assert "missing attribute" not in [one.kind for one in check(scattered, "paid", "age")]
 

@@ -85,7 +85,7 @@ def test_controls_are_read_as_in_python(folder, name):
     short = done(["audit", str(folder / name), *SCORE, "--control", "job", "--limit", "within=0.4"])
     kept = "The limit of 0.4 is met: the gap by age among people with the same job"
     assert kept in short.stderr
-    assert "equal:   Among people with the same job the gap is" in short.stderr
+    assert "equal:   Among people with the same job, the gap is" in short.stderr
     assert "jbo" in one_line_and_2(["audit", str(folder / name), *SCORE, "--control", "jbo"])
 
 

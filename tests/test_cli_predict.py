@@ -112,7 +112,7 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
         ([model, "taken.csv", "--keep", "score"], "--keep score"),
         ([model, "few.csv", "-o", "few.csv"], "would overwrite the table"),
         (["missing", new], "no saved model 'missing'"),
-        ([new, model], "new.csv is not a saved model, but model may be one. Pass the model first"),
+        ([new, model], "new.csv is not a saved model, but model may be. Pass the model first"),
         ([str(place / "nameless"), new], "without column names"),
         ([model, new, "-o", "nowhere/x.csv"], "the folder 'nowhere' of the scores"),
         ([model, "/dev/zero"], "/dev/zero is a pipe or a device"),
@@ -271,7 +271,7 @@ def test_predictions_have_the_labels_of_the_training_table_and_the_stated_thresh
     pd.read_csv(tmp_path / "all.csv")[1:].to_csv(tmp_path / "other.csv", index=False)
     for name in ("all.csv", "other.csv"):
         audit = ["audit", str(tmp_path / name), "-s", "age", "--model", str(tmp_path / "model")]
-        said = "all.csv is the file that model was trained on; on new rows it may do worse."
+        said = "model was trained on all.csv; on new rows, it may do worse."
         remarks = Audit.from_json(
             done([*audit, "--max-rows", "100", "--json"]).stdout
         ).context.remarks
@@ -346,7 +346,7 @@ def unseen(levels: int = 2, **counts: int) -> Served:
     ("counts", "said"),
     [
         ({}, []),
-        ({"c": 1}, ["1 row has a value of 'job' that no training row has: 'c' (1)."]),
+        ({"c": 1}, ["1 row has a value of 'job' that did not occur in training: 'c' (1)."]),
         ({"c": 1, "d": 1200, "e": 7}, ["1,208 rows have {}: 'd' (1,200), 'e' (7), 'c' (1)."]),
         ({"c": 1, "d": 4, "e": 3, "f": 2}, ["10 rows have {}: 'd' (4), 'e' (3), 'f' (2), ...."]),
         ({"c" * 1000: 2}, [f"2 rows have {{}}: '{'c' * 60}… (1,000 characters)' (2)."]),
@@ -355,7 +355,7 @@ def unseen(levels: int = 2, **counts: int) -> Served:
 def test_new_values_are_counted_the_most_frequent_ones_first(
     counts: dict[str, int], said: list[str]
 ):
-    words = "a value of 'job' that no training row has"
+    words = "a value of 'job' that did not occur in training"
     assert unseen(**counts).unseen_notes(5000) == [line.format(words) for line in said]
 
 
@@ -369,7 +369,7 @@ def test_a_table_is_refused_if_most_of_its_rows_have_a_new_value():
         (6, "'level 0', 'level 1', 'level 2', 'level 3', 'level 4', ..."),
         (MOST_ENCODED_LEVELS, "'level 4', ..."),
     ):
-        told = f"^11 of 20 rows have .* contained .*{shown}: write it the same way"
+        told = f"^11 of 20 rows have .* contained .*{shown}; write its values the same way"
         with pytest.raises(ValueError, match=told):
             unseen(levels, c=half + 1).unseen_notes(LEAST_REFUSED)
 
@@ -399,5 +399,5 @@ def test_a_label_that_hardly_a_row_gets_is_told_with_the_threshold(tmp_path):
     given = int((scores["predicted"] == "yes").sum())
     expected = scores["score"].sum()
     assert 10 * given < expected
-    assert f"{given} of 600 rows are labelled 'yes', although the scores add up to" in said.stderr
+    assert f"{given} of 600 rows are labeled 'yes', although the scores add up to" in said.stderr
     assert f"{expected:,.0f}: the threshold of the model is 0.5" in said.stderr

@@ -69,7 +69,7 @@ def test_a_control_is_a_column_of_the_model_whose_equals_are_compared(folder):
     document = json.loads(result.stdout)
     assert document["report"]["tradeoff"]["controls"] == "job"
     assert "among people with the same job" in document["summary"]["verdict"]
-    assert document["summary"]["equal"].startswith("Among people with the same job the gap is")
+    assert document["summary"]["equal"].startswith("Among people with the same job, the gap is")
     rows = document["report"]["audit"]["attributes"][0]["all_rows"]
     after = document["report"]["tradeoff"]["after"]["gaps"][0]["value"]
     (within,) = (number for number in rows["within"]["numbers"] if number["key"] == "gdp")
@@ -330,7 +330,9 @@ def test_the_verdict_says_what_was_asked_and_by_how_much_the_gap_was_reduced(out
     change = report.tradeoff.changes[0]
     lines = closing_lines(report)
     assert lines["gap"].startswith(f"[red]age: {figure(change.before)} → {figure(change.after)} (")
-    assert lines["verdict"].endswith("the first is not significant, so a share of it means little.")
+    assert lines["verdict"].endswith(
+        "the original gap is not significant, so a percentage of it means little."
+    )
 
 
 def test_a_bound_that_the_rows_held_out_exceed_exits_with_1(outcome, capsys):
@@ -392,7 +394,7 @@ def test_the_demo_says_what_it_found_what_it_left_out_and_where_the_report_is(
     assert ends == ["verdict", "meaning", "gap", "cost", "rows"]
     assert "160 synthetic cases" in lines[-1]
     notes = [line for line in lines if line.startswith("note: ")]
-    assert "this is the paper's synthetic task" in notes[0]
+    assert "the demo uses the paper's synthetic task" in notes[0]
     assert notes[1].startswith("note: This is a sample of 400 of 20,000 rows")
     text = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL).group(
         1

@@ -422,7 +422,7 @@ def test_files_are_audited_from_the_command_line(scheduler, tmp_path):
 
 
 def test_a_scheduler_that_does_not_answer_is_told():
-    message = r"no scheduler answers at tcp://127\.0\.0\.1:1 within 0\.5 s"
+    message = r"no scheduler answered at tcp://127\.0\.0\.1:1 within 0\.5 s"
     with (
         pytest.raises(ConnectionError, match=message),
         distributed.cluster("tcp://127.0.0.1:1", timeout=0.5),
@@ -473,8 +473,8 @@ def test_text_files_are_read(ending, separator, tmp_path):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--model", "m.frhsic"], "are not used with --scheduler"),
-        (["--score", "score", "--delimiter", ";"], "are not used with --scheduler"),
+        (["--model", "m.frhsic"], "cannot be used with --scheduler"),
+        (["--score", "score", "--delimiter", ";"], "cannot be used with --scheduler"),
         (["--embedding", "age"], "nothing is left to audit"),
         (["--score", "skore"], "t.parquet has no column 'skore'. Did you mean 'score'?"),
     ],

@@ -141,7 +141,7 @@ def test_bad_input_is_refused():
         with pytest.raises(ValueError, match="heads"):
             probe_heads(None, z, y, sensitive_features=s, heads=heads)
     refused = [
-        ({"heads": {"svc": LinearSVC()}}, TypeError, "no probabilities"),
+        ({"heads": {"svc": LinearSVC()}}, TypeError, "no predict_proba"),
         ({"encoder": 3}, TypeError, "an object with a transform"),
         ({"test": 2.0}, ValueError, "test_size"),
         ({"y": y[:-1], "test": (z, y, s)}, ValueError, "inconsistent numbers"),

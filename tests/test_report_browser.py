@@ -118,7 +118,7 @@ def test_a_report_of_data_opens_without_error_request_or_violation(visit):
 
 
 def unfold(page):
-    page.get_by_role("button", name="Unfold all").click()
+    page.get_by_role("button", name="Expand all").click()
     assert page.locator("details:not([open])").count() == 0
 
 

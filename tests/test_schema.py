@@ -480,15 +480,21 @@ def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, comm
     asked = audit if command == "audit" else predict
     result = run(app, asked)
     assert result.exit_code == 0, result.output
-    assert "40 rows have a value of 'job' that no training row has: 'KOCHEN' (40)" in result.output
+    assert (
+        "40 rows have a value of 'job' that did not occur in training: 'KOCHEN' (40)"
+        in result.output
+    )
     half_new.loc[1, "job"] = "Köchin"
     write(half_new, path)
     (tmp_path / "s.csv").unlink(missing_ok=True)
     result = run(app, asked)
     assert result.exit_code == 2
     refusal = " ".join(result.output.split())
-    assert "41 of 80 rows have a value of 'job' that no training row has: 'KOCHEN' (40)" in refusal
-    assert "In training it contained 'Koch', 'a" in refusal
+    assert (
+        "41 of 80 rows have a value of 'job' that did not occur in training: 'KOCHEN' (40)"
+        in refusal
+    )
+    assert "In training, it contained 'Koch', 'a" in refusal
     assert not (tmp_path / "s.csv").exists()
     write(half_new.head(19).assign(job="KOCH"), path)
     if command == "predict":  # of few rows, each may be new

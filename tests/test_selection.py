@@ -202,8 +202,10 @@ def test_a_limit_that_only_estimates_keep_says_how_many_rows_would_settle_it():
     admitted, at = choose(path, limits)
     assert (admitted, at) == ([False, False, False], 2)
     text = reason(path[at], limits, False, 1000)
-    assert text.startswith("GDP at most 0.0900 is probably kept, not certain; about 2,300 rows")
-    assert reason(path[0], limits, False, 1000).startswith("no weight keeps")
+    assert text.startswith(
+        "GDP at most 0.0900 is probable, but not certain; about 2,300 validation"
+    )
+    assert reason(path[0], limits, False, 1000).startswith("no weight gives")
 
 
 def test_the_numbers_to_report_are_those_of_other_rows(chosen: Selection):
@@ -313,7 +315,7 @@ def test_no_limit_is_content_with_a_model_that_hardly_beats_the_constant(limit: 
     assert not result.satisfied or taken.gain >= 0.25
 
 
-def test_an_unpenalised_model_that_does_not_beat_the_constant_has_no_gain():
+def test_an_unpenalized_model_that_does_not_beat_the_constant_has_no_gain():
     rng = np.random.default_rng(0)
     X, y, s = rng.normal(size=(120, 30)), rng.integers(0, 2, 120), rng.normal(size=120)
     with pytest.warns((LowGainWarning, UnmetLimitWarning)) as caught:

@@ -159,7 +159,7 @@ def test_a_number_with_groups_of_digits_and_a_fraction_shows_the_decimal_sign(
         ),
         (["1.234,5", "2.345"], None),
         (["cook", "clerk", "2.345"], None),
-        (["007", "008"], "some values are numbers, codes or ranges ('007', '008')."),
+        (["007", "008"], "some are numbers, codes or ranges ('007', '008')."),
         (["10.0.0.1", "10.0.0.2"], None),
     ],
 )
@@ -239,8 +239,8 @@ def test_compressed_files_are_read_and_damaged_ones_are_value_errors(ending, tmp
         ("\n  \n\n", "it is empty, without even a header"),
         ("a,b\n", "a header and no rows"),
         ("\na,b", "a header and no rows"),
-        ("a,b\n1,\n,2\n", "lacks a value in one of 'a', 'b'; no rows remain"),
-        ("a,b\n1,\n2,NA\n", "column 'b' has no value in any of the 2 rows"),
+        ("a,b\n1,\n,2\n", "lacks a value of 'a' or 'b', so no rows remain"),
+        ("a,b\n1,\n2,NA\n", "column 'b' is empty in all 2 rows"),
     ],
 )
 def test_files_that_are_damaged_or_lack_values_are_refused(content, message, tmp_path):
@@ -480,7 +480,7 @@ def test_rows_that_repeat_an_identifier_and_all_else_are_counted_however_few(tmp
         table.to_csv(tmp_path / "people.csv", index=False)
         notes = trained(tmp_path / "people.csv").notes
         counts.append([note.split(" in every")[0] for note in notes if "repeat" in note])
-    assert counts == [[], ["3 of 406 rows repeat an earlier one"]]
+    assert counts == [[], ["3 of 406 rows repeat an earlier row"]]
 
 
 def test_persons_who_came_twice_are_counted_and_coarse_columns_are_not():
@@ -491,7 +491,7 @@ def test_persons_who_came_twice_are_counted_and_coarse_columns_are_not():
     lines = named(repeated, y[twice], s.iloc[twice].reset_index(drop=True))
     assert [line.split(" in every")[0] for line in lines] == [
         "'id' seems to identify rows; drop it.",
-        "30 of 430 rows repeat an earlier one",
+        "30 of 430 rows repeat an earlier row",
     ]
     random = np.random.default_rng(0)
     coarse = pd.DataFrame({"job": random.choice(list("abcdefghij"), 900)})
@@ -662,7 +662,9 @@ def test_rows_without_an_attribute_stay_to_train_and_are_not_measured(missing, t
     assert not data.s.iloc[test].isna().to_numpy().any()
     unknown = int(data.s["age"].isna().sum() - data.s["age"].iloc[train].isna().sum())
     assert len(train) + len(test) == len(data.y) - unknown
-    assert any("60 of 300 rows have no age" in note for note in data.notes) == (missing == "age")
+    assert any("'age' is missing in 60 of 300 rows" in note for note in data.notes) == (
+        missing == "age"
+    )
 
 
 @pytest.mark.parametrize("rows", [slice(None), slice(7, 8)])

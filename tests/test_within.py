@@ -260,8 +260,8 @@ def test_an_audit_has_both_gaps_and_their_difference(people, audited):
         assert change.interval.low <= number.value - rows[change.key].value <= change.interval.high
         assert change.reduction is None
     assert str(within) == (
-        f"Among people with the same job the gap is {within['gdp'].value:.3g}; over all people"
-        f" {rows['gdp'].value:.3g}."
+        f"Among people with the same job, the gap is {within['gdp'].value:.3g}; among all"
+        f" people, it is {rows['gdp'].value:.3g}."
     )
     verdicts = [(check.among, check.key, check.verdict) for check in audited.limits]
     assert verdicts == [
@@ -339,8 +339,8 @@ def gaps_phrase(gap, whole):
     numbers = (gap.value, *gap.interval, whole.value, *whole.interval)
     shown = [format_estimate(number) for number in numbers]
     return (
-        "Among people with the same job, the gap is {} ({} to {}); among all people, it is {} ({} to"
-        " {})"
+        "Among people with the same job, the gap is {} ({} to {}); among all people, it is {}"
+        " ({} to {})"
     ).format(*shown)
 
 

@@ -1,7 +1,7 @@
 """Train and audit predictors and representations that barely depend on a continuous sensitive
 attribute.
 
-Names and modules are imported on first use, so that ``import frhsic`` is quick.
+Names and modules are imported on first use, so ``import frhsic`` is fast.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Measures and tests call :func:`matrix`, :func:`vector` or :func:`paired_matrices` on their
 arguments, here or in :mod:`frhsic._tensors` if they compute with torch. Frames are converted in
-:mod:`frhsic.tables`, and what estimators take in :mod:`frhsic.estimators.inputs`, by scikit-learn's
-own checks. Checks of single numbers are here as well. Tensors are recognized without importing
-torch.
+:mod:`frhsic.tables`, and arguments of estimators in :mod:`frhsic.estimators.inputs`, by
+scikit-learn's own checks. Checks of single numbers are here as well. Tensors are recognized without
+importing torch.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 RandomState: TypeAlias = "int | np.random.Generator | torch.Generator | None"
 AnyArray = TypeVar("AnyArray", np.ndarray, "torch.Tensor")
 
-# Largest number, and smallest difference within a column, that are accepted: their eighth powers,
-# as in the variance of a linear HSIC, are still floats.
+# Largest accepted number, and smallest difference within a column: their eighth powers, as in the
+# variance of a linear HSIC, are still floats.
 LARGEST_NUMBER = 1e30
 SMALLEST_SPREAD = 1e-30
-# Share and number of the rows that weights should leave.
+# Smallest share and number of rows that should be effective with weights.
 FEW_EFFECTIVE = 0.1
 LEAST_EFFECTIVE = 50
-# Magnitude, or one over it, from which on float32 becomes float64: products of four such numbers
-# overflow.
+# float32 becomes float64 beyond this magnitude, and below its inverse, since products of four such
+# numbers overflow.
 WIDENED = 1e8
 # Accepted bandwidths and factors of kernels.
 KERNEL_SCALES = (1e-60, 1e60)
@@ -96,7 +96,7 @@ def require_same_lengths(lengths: Mapping[str, int]) -> None:
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
         raise ValueError(
-            f"lengths differ: {listed} rows. Pass one row of each per observation, in the same"
+            f"lengths differ: {listed} rows. Pass one row per observation in each, in the same"
             " order."
         )
 
@@ -130,8 +130,8 @@ def require_same_rows(*arrays: tuple[Any, str]) -> None:
                 how = "the same index in a different order"
             raise ValueError(
                 f"{name} and {other} have {how}, and rows are matched by position. Pass"
-                f" {other}.reindex({name}.index) if labels say which rows belong together, or"
-                f" {other}.to_numpy() if the positions do."
+                f" {other}.reindex({name}.index) to match them by label, or {other}.to_numpy() to"
+                " match them by position."
             )
         warnings.warn(
             f"the indexes of {name} and {other} differ, so rows are matched by position; pass"
@@ -218,7 +218,7 @@ def require_mask(values: AnyArray, n: int) -> None:
 
 
 def require_labels(y: Any, name: str) -> None:
-    """Raise if y cannot be a target: masked, sparse, without values, complex, or of dates."""
+    """Raise if y cannot be a target: masked, sparse, not computed yet, complex, or dates."""
     require_dense(y, name)
     values = np.asarray(y)
     if values.dtype.kind == "c":
@@ -248,7 +248,7 @@ def integer_seed(random_state: RandomState) -> int:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(random_state, torch.Generator):
         return int(torch.randint(2**32, (1,), generator=random_state, device=random_state.device))
-    # torch would drop the higher bits, and two seeds would give one stream
+    # torch would drop the higher bits, so two seeds would give one stream
     require_integer(random_state, "random_state", 0, 2**32 - 1)
     return int(random_state)  # type: ignore[arg-type]  # a whole number
 
@@ -263,7 +263,7 @@ def numpy_generator(random_state: RandomState) -> np.random.Generator:
 
 
 def to_numpy(x: torch.Tensor) -> np.ndarray:
-    """Return a tensor's values as a NumPy array, off the graph and off the GPU."""
+    """Return a tensor's values as a NumPy array, detached and on the CPU."""
     return x.detach().cpu().numpy()
 
 
@@ -301,7 +301,7 @@ def numeric_array(x: Any, name: str) -> np.ndarray:
         ) from error
     if values.dtype.kind not in "biuf":
         raise _not_numeric(values.dtype, name, values)
-    widest = 1 if values.dtype.kind == "u" else 8  # that torch knows
+    widest = 1 if values.dtype.kind == "u" else 8  # supported by torch
     if values.dtype.itemsize > widest:
         return values.astype(np.float64, copy=False)
     return values.astype(values.dtype.newbyteorder("="), copy=False)
@@ -379,7 +379,7 @@ def only_column(x: AnyArray, name: str) -> AnyArray:
 
 def needs_float64(low: np.ndarray, high: np.ndarray, name: str) -> bool:
     """Return whether float32 is too narrow for the products of numbers in columns from `low` to
-    `high`; raise if float64 is, too.
+    `high`; raise if float64 is too narrow as well.
 
     The magnitude of constant columns does not matter.
     """
@@ -408,7 +408,7 @@ def require_values(x: Any, name: str) -> None:
 
 
 def require_dense(x: Any, name: str) -> None:
-    """Raise if an array or a tensor is sparse, masked, or has no plain real numbers."""
+    """Raise if an array or a tensor is sparse or masked, or doesn't contain plain real numbers."""
     require_values(x, name)
     if is_tensor(x):
         plain = str(x.layout) == "torch.strided" and x.device.type != "meta"
@@ -460,7 +460,7 @@ def effective_number(weights: np.ndarray) -> float:
 
 
 def has_few_effective(rows: int, effective: float) -> bool:
-    """Return whether a few rows with large weights decide the mean of many, or rows that would be
-    enough for an interval are no longer.
+    """Return whether a few rows with large weights dominate the mean of many, or leave too few
+    effective rows for an interval.
     """
     return effective < max(FEW_EFFECTIVE * rows, min(LEAST_EFFECTIVE, rows / 2))

@@ -2,9 +2,9 @@
 
 :func:`require_writable` checks a path before the work that produces its content. The content is
 then written to a temporary file in the same folder, flushed to disk, and replaces the old file in
-one step. On Linux the temporary file has no name until it is complete, so a killed process leaves
+one step. On Linux, the temporary file has no name until it is complete, so a killed process leaves
 nothing behind. The file keeps the mode, owner and group of the old one; a new file is readable only
-by those who can read all `inputs` that it was made from.
+by those who can read all of its `inputs`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-# Memory that reading a file may take: this many times its size, and this many bytes in any case.
-# Tables are read in pieces, and columns of one value are stored in few bytes.
+# Memory that reading a file may take: this many times its size, and at least this many bytes.
+# Tables are read in pieces, and a column with a single value takes few bytes in a file.
 MODEL_TIMES = 25
 TABLE_TIMES = 200
 ALWAYS_BYTES = 2**27
-# Copies of a text while it is parsed; one letter may make four bytes of each.
+# Memory for copies of a text while it is parsed; one long letter widens all letters to four bytes.
 PARSED_TIMES = 8
 
 
 class Budget:
-    """Memory, in bytes, that reading one file may take; every reader charges it before allocating.
+    """Memory, in bytes, that reading one file may take; every reader charges before it allocates.
 
     Examples
     --------
@@ -99,8 +99,8 @@ def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | Non
                 )
         if target in seen:
             raise ValueError(
-                f"{seen[target]} and {kind} would be the same file, {str(path)!r}; choose another"
-                " path."
+                f"{seen[target]} and {kind} would be the same file, {str(path)!r}; choose different"
+                " paths."
             )
         seen[target] = kind
         if not target.parent.is_dir():
@@ -132,7 +132,7 @@ def open_whole(path: Path, inputs: Collection[Path] = ()) -> Iterator[TextIO]:
         with _synced(unfinished, target, inputs) as stream:
             text = io.TextIOWrapper(stream, "utf-8", newline="")
             yield text
-            text.detach()  # which writes what it still holds
+            text.detach()  # flushes the rest
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -158,7 +158,7 @@ def write_together(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()
             os.replace(unfinished[target], target)
     except BaseException:
         for target in placed:
-            if unfinished[target].exists():  # it could not be placed
+            if unfinished[target].exists():  # it was not moved
                 continue
             if target in previous:
                 with _synced(unfinished[target], target) as stream:
@@ -175,7 +175,7 @@ def write_together(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()
 @contextlib.contextmanager
 def _synced(unfinished: Path, target: Path, inputs: Collection[Path] = ()) -> Iterator[BinaryIO]:
     """Open the file that replaces a target, with its mode; flush it to disk, and name the target in
-    errors that do not, such as that of a full disk.
+    errors that don't name it, such as that of a full disk.
     """
     old = target.stat() if target.exists() else None
     mode = _new_mode(inputs) if old is None else 0o600
@@ -189,7 +189,7 @@ def _synced(unfinished: Path, target: Path, inputs: Collection[Path] = ()) -> It
             stream.flush()
             os.fsync(stream.fileno())
             if nameless is not None:
-                # with a descriptor, which a whole path does not need, the link is followed
+                # the descriptor, which a full path doesn't need, makes the call follow the link
                 os.link(f"/proc/self/fd/{nameless}", unfinished, src_dir_fd=nameless)
         if old is not None:
             _keep_access(unfinished, old)
@@ -200,17 +200,17 @@ def _synced(unfinished: Path, target: Path, inputs: Collection[Path] = ()) -> It
 
 
 def _nameless(folder: Path, mode: int) -> int | None:
-    """Open a new file without a name; None where the system has none."""
+    """Open a new file without a name; None if the system doesn't support that."""
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
         return None
     try:
         return os.open(folder, os.O_WRONLY | os.O_TMPFILE, mode)
-    except OSError:  # a file system that cannot; or no file can be made, which is said elsewhere
+    except OSError:  # unsupported, or no file can be created, which is reported elsewhere
         return None
 
 
 def _new_mode(inputs: Collection[Path]) -> int:
-    """Return the mode of a new file, which only those may read who may read each of the inputs."""
+    """Return the mode of a new file, readable only by those who can read each of the inputs."""
     mode = 0o666
     for path in inputs:
         if not path.exists():  # a pattern of names
@@ -242,7 +242,7 @@ def _target(path: Path, kind: str) -> Path:
         mode = path.stat().st_mode
     except FileNotFoundError:
         return Path(os.path.realpath(path))
-    except OSError as error:  # a loop of links, or a file where a folder should be
+    except OSError as error:  # a loop of links, or a file in place of a folder
         raise ValueError(
             f"the {kind} {str(path)!r} cannot be written: {error.strerror}."
         ) from error

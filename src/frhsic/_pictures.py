@@ -1,6 +1,6 @@
 """Pictures as SVG text without scripts: lines with bands over bars that count people.
 
-Colours are attributes, for a notebook; the style sheet of a report replaces them by class.
+Colors are attributes, for notebooks; the style sheet of a report overrides them by class.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from frhsic.formatting import format_setting
 
-# Width of a letter of a name; on a phone, where they are widest.
+# Width of a letter of a name, as on a phone, where letters are widest.
 LETTER = 11
 COLOURS = {"before": "#8f8877", "after": "#0d5c68"}
 
@@ -82,7 +82,7 @@ class Frame:
         marks
             Points marked with a ring and a name, each with the kind of its line.
         neutral
-            Whether rings are grey instead of a warning colour.
+            Whether rings are gray instead of a warning color.
         tips
             Left and right end of a part of the x-axis, and the tooltip shown there.
         """
@@ -195,7 +195,7 @@ def _mark(
     places = [(down, side) for down in (29, -17, 40, -28) for side in sides]
     down, side = min(places, key=covered)
     lead = ""
-    if down in (40, -28):  # further away than the ring is wide
+    if down in (40, -28):  # farther away than the ring is wide
         start, end = (b + 9, b + down - 13) if down > 0 else (b - 9, b + down + 4)
         lead = f'<path class="mark" stroke="#93390b" d="M{a:.1f} {start:.1f}V{end:.1f}"/>'
     return (
@@ -302,7 +302,7 @@ def curve_svg(
 
 
 def card(lines: Iterable[str], svg: str = "") -> str:
-    """Return sentences over a picture, for a notebook; the first stands out.
+    """Return sentences above a picture, for a notebook; the first is bold.
 
     Examples
     --------

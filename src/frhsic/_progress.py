@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# Takes the amount done, the total if it is known, and the unit, such as "rows".
+# Gets the amount done, the total if known, and the unit, such as "rows".
 Listener = Callable[[int, int | None, str], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("_listener", default=None)

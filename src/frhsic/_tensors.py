@@ -22,7 +22,7 @@ def matrix(
     """Return `x` as a finite floating-point tensor of shape (n, d); a vector becomes (n, 1).
 
     It has the dtype and the checks of :func:`frhsic._arrays.matrix`, and stays on its device unless
-    `device` asks for another.
+    `device` is given.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def to_input_type(value: Tensor, *inputs: Any) -> Tensor | float:
 
 
 def resolve_device(device: torch.device | str | None) -> torch.device:
-    """Turn "auto", None, a name or a device into an available torch device."""
+    """Return the available torch device for "auto", None, a name or a device."""
     if device is None or device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -91,7 +91,7 @@ def resolve_device(device: torch.device | str | None) -> torch.device:
     except (
         RuntimeError,
         AssertionError,
-    ) as error:  # a name that torch does not know, or a GPU that is not here
+    ) as error:  # an unknown name, or a GPU that is not available
         raise ValueError(
             f"device={str(device)!r} is not available; pass 'auto', 'cpu' or 'cuda'. {error}"
         ) from error
@@ -116,7 +116,7 @@ def _floating(x: Any, name: str) -> Tensor:
         tensor = x
     else:
         values = _arrays.numeric_array(x, name)
-        # pandas and polars give read-only memory, which torch must not share, and it admits no
+        # pandas and polars return read-only memory, which torch must not share; it rejects
         # negative strides, which a reversed array of one row keeps even in C order; a 0-d array
         # stays 0-d
         shared = values.flags.writeable and min(values.strides, default=0) >= 0

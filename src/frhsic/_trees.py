@@ -7,9 +7,9 @@ from typing import Any
 # Widest table whose histograms are built row by row.
 MOST_BY_ROWS = 128
 # Total number of bins: the more columns, the fewer bins each of them has, between the two counts.
-# On wide tables nearly all time is spent on bins. With 768 columns, 63 bins took a third of the
-# time of 255 and predicted as well; fewer columns per tree, and principal components instead of the
-# columns, predicted worse (`benchmarks/embeddings.py`).
+# On wide tables, nearly all time is spent on bins. With 768 columns, 63 bins took a third of the
+# time of 255, with equally good predictions; with fewer columns per tree, or with principal
+# components, predictions were worse (`benchmarks/embeddings.py`).
 BINS_OF_A_TABLE = 65_536
 FEWEST_BINS = 63
 MOST_BINS = 255
@@ -26,8 +26,8 @@ def histogram_settings(columns: int) -> dict[str, Any]:
     """Return LightGBM's histogram settings for a table of this width."""
     return {
         "max_bin": bins_of_a_column(columns),
-        # LightGBM would try both ways to make histograms, which takes as long as a tree, and chance
-        # would decide the last bits
+        # otherwise LightGBM times both ways to build histograms, which takes as long as a tree and
+        # makes the last bits random
         "force_row_wise" if columns <= MOST_BY_ROWS else "force_col_wise": True,
         "verbose": -1,
     }

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Packages whose frames are skipped on the way to the caller.
+# Packages whose stack frames are skipped to find the caller.
 INSIDE = ("frhsic.", "sklearn.")
 
 _FILTERS = threading.RLock()

@@ -1,4 +1,4 @@
-"""Distil a predictor with a parity limit into one plain model, and measure the cost."""
+"""Distill a predictor with a parity limit into one plain model, and measure the cost."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from frhsic.tables.attributes import read_sensitive
 from frhsic.tables.columns import is_frame
 from frhsic.tables.schema import Schema
 
-# Largest factor by which the limit is tightened; on few rows the excess is mostly noise.
+# Largest factor by which the limit is tightened; on few rows, the excess is mostly noise.
 MOST_EXCESS = 1.25
-# Performance that a distilled model states for each aim, by the keys of audits. The AUC of
-# decisions is their balanced accuracy.
+# Performance reported for a distilled model, by aim and keyed as in audits. The AUC of decisions is
+# their balanced accuracy.
 STATED = {
     "score": {"log_loss": "log loss", "root_squared_error": "root squared error"},
     "rank": {"auc": "AUC", "root_squared_error": "root squared error"},
@@ -46,7 +46,7 @@ STATED = {
 
 
 class GivenRows(NamedTuple):
-    """Rows, in the form of the arguments of a predictor's `fit`."""
+    """Rows as arguments of a predictor's `fit`."""
 
     X: Any
     y: np.ndarray
@@ -76,15 +76,14 @@ def distill(
     Parameters
     ----------
     predictor : ParityClassifier or ParityRegressor
-        Fitted or not; only its parameters are used. It must have at most two classes.
+        Fitted or unfitted; only its parameters are used. It must have at most two classes.
     estimator : classifier, regressor or None
         The plain model. None uses LightGBM's boosted trees, which can be exported to ONNX. A
         regressor learns the scores; a classifier learns both labels of each row, weighted by the
         score. A Pipeline gets the columns of X; other models get numbers, with NaN for missing
         values.
     X, y, sensitive_features, control_features, sample_weight, groups
-        Rows, as in the predictor's `fit`; the same rows may be passed. Controls must be columns of
-        X.
+        Rows, as in the predictor's `fit`, possibly the same ones. Controls must be columns of X.
 
     Returns
     -------
@@ -120,8 +119,8 @@ def distill(
         )
     if isinstance(estimator, Pipeline) and predictor.uses_sensitive:
         raise ValueError(
-            "estimator is a Pipeline, which only gets the columns of X, but the predictor uses the"
-            " attributes. Pass None, or a model that takes arrays."
+            "estimator is a Pipeline, which gets only the columns of X, but the predictor uses the"
+            " attributes. Pass None, or a model that accepts arrays."
         )
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     groups = None if groups is None else np.asarray(given["groups"])
@@ -145,7 +144,7 @@ def distill(
     assert teacher.frontier_ is not None
     if controls is not None and not teacher._controls_among(given["X"]):
         raise ValueError(
-            "control_features are not columns of X, but a plain model only sees X. Add them to X,"
+            "control_features are not columns of X, but a plain model uses only X. Add them to X,"
             " or leave them out."
         )
     student = _imitation(teacher, estimator, check, *fitted)
@@ -169,9 +168,9 @@ def _imitation(
     eta: np.ndarray,
     means: np.ndarray,
 ) -> Distilled:
-    """Return the plain model, fitted on scores of predictors that have not seen their rows.
+    """Return the plain model, fitted to out-of-fold scores.
 
-    For decisions, its threshold accepts as many of some other rows as the teacher.
+    For decisions, its threshold accepts as many of some other rows as the teacher does.
     """
     solution = teacher.solution_
     assert solution is not None
@@ -283,15 +282,15 @@ class _Comparison:
         )
 
     def gaps(self) -> list[list[tuple[Number, np.ndarray]]]:
-        """Return the gaps of both along each attribute, with the contribution of each row."""
+        """Return the gaps of both by each attribute, with the contribution of each row."""
         rows = self.y, self.s, self.weights, self.groups
         return [
             output_gaps(self.teacher, one, *rows, Settings(), self.strata) for one in self.outputs
         ]
 
     def excess(self) -> float:
-        """Return by which factor the limit has to be tightened, so that the gaps of the distilled
-        model are those of the teacher; 1 without limits.
+        """Return the factor by which the limit must be tightened so that the distilled model has
+        the gaps of the teacher; 1 without limits.
         """
         assert self.teacher.frontier_ is not None
         limits = self.teacher.frontier_.limits(self.teacher.limit)
@@ -315,7 +314,7 @@ class _Comparison:
         for name, (before, a), (after, b) in zip(self.names, *self.gaps()):
             shared = covariance(a, b, self.groups, self.weights)
             change = difference(after.key, name, before, after, level, shared)
-            yield _imitation_cost(f"gap along {name}", change)
+            yield _imitation_cost(f"gap by {name}", change)
 
 
 def _imitation_cost(name: str, change: Change) -> ImitationCost:

@@ -1,4 +1,4 @@
-"""Numbers and hints as text, formatted alike in sentences, tables, messages and reports."""
+"""Numbers and hints as text, formatted consistently in sentences, tables, messages and reports."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 
 def format_estimate(value: float, limit: float | None = None) -> str:
-    """Format an estimate with two significant digits, or more where they are needed to see on which
+    """Format an estimate with two significant digits, or more if they are needed to show on which
     side of a limit it is.
 
     Examples
@@ -68,7 +68,7 @@ def format_estimate(value: float, limit: float | None = None) -> str:
 
 
 def format_setting(value: float) -> str:
-    """Format a number that was chosen, not estimated, without trailing zeros.
+    """Format a number that was chosen rather than estimated, without trailing zeros.
 
     Examples
     --------
@@ -141,8 +141,8 @@ def chance(pvalue: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Format a share in percent: three significant digits, as :func:`figure`, without zeros at the
-    end.
+    """Format a share in percent: three significant digits, as :func:`figure`, without trailing
+    zeros.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def format_count(count: float, noun: str) -> str:
 
 
 def rows_needed_phrase(rows: int, noun: str = "rows") -> str:
-    """Say how many rows would show that a limit is kept, to two digits.
+    """Say how many rows would show that a limit is met, to two digits.
 
     Examples
     --------
@@ -193,8 +193,8 @@ def capitalize(text: str) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a hint for an error message: the closest known name or one with this prefix, or else
-    all known names.
+    """Return a hint for an error message: the closest known name or one with this prefix, else all
+    known names.
 
     Case is ignored.
 
@@ -217,8 +217,8 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 def printable(text: str, most: int | None = None) -> str:
-    r"""Return text that is safe on a terminal: control characters and invalid ones become �, and
-    the text is cut to `most` characters.
+    r"""Return text that is safe on a terminal: control and invalid characters become �, and the
+    text is truncated to `most` characters.
 
     Column names come from files, and an escape sequence in one could rewrite the screen.
 

@@ -41,10 +41,10 @@ __all__ = ["HEADS", "SVM_ROWS", "AttributeProbes", "HeadGap", "HeadProbes", "pro
 
 HeadTask = Literal["classification", "regression"]
 
-# The heads that are fitted unless others are given.
+# The heads to fit by default.
 HEADS = ("linear", "mlp", "forest", "svm", "boosting")
 
-# Training rows that the support vector machine is given at most: its cost grows with their square.
+# Most training rows of the support vector machine, whose cost grows with their square.
 SVM_ROWS = 5000
 
 
@@ -97,7 +97,7 @@ class AttributeProbes:
     trees_r2
         The same for boosted trees.
     mutual_information
-        In nats, by nearest neighbours (:func:`frhsic.dependence.mutual_information`); about 0 if Z
+        In nats, by nearest neighbors (:func:`frhsic.dependence.mutual_information`); about 0 if Z
         and the attribute are independent.
     """
 
@@ -141,8 +141,8 @@ class HeadProbes:
 
     @property
     def spread(self) -> float:
-        """Standard deviation over heads (n in the denominator) of their largest GDP: how much the
-        choice of head matters.
+        """Standard deviation over heads (n in the denominator) of their largest GDP, which shows
+        how much the choice of head matters.
         """
         return float(np.std(self.to_frame().groupby("head", sort=False)["gdp"].max().to_numpy()))
 
@@ -181,10 +181,10 @@ def probe_heads(
     encoder
         A fitted object with a ``transform``, a function of X, or None if X is already Z.
     X, y, sensitive_features
-        Rows that heads and probes are fitted on; several attributes are measured one by one.
+        Rows that heads and probes are fitted on; several attributes are measured separately.
     test
-        Share of these rows to measure on, or such rows themselves as (X, y, sensitive_features). No
-        head is fitted on them, and the encoder should not be either.
+        Share of these rows to measure on, or the test rows themselves as (X, y,
+        sensitive_features). No head is fitted on them, and the encoder should not be either.
     heads
         Names among :data:`HEADS`: logistic or ridge regression, a network with 64 hidden units, 100
         random trees, a support vector machine with a Gaussian kernel (on at most 5,000 rows,
@@ -221,7 +221,7 @@ def probe_heads(
     if s.shape[1] != s_test.shape[1]:
         raise ValueError(
             f"the test rows have {s_test.shape[1]} attributes, the others {s.shape[1]}; pass the"
-            " same."
+            " same attributes for both."
         )
     z = _encoded(encoder, X)
     z_test = _encoded(encoder, X_test)
@@ -313,7 +313,7 @@ def _classifiers(seed: int) -> dict[str, Any]:
 
 def _regressors(seed: int) -> dict[str, Any]:
     def scaled(regressor: Any) -> Any:
-        # these depend on the unit of y; float32 is not exact enough for the check of the inverse
+        # these depend on the unit of y; float32 is too inexact to check the inverse
         in_own_unit = TransformedTargetRegressor(
             regressor, transformer=StandardScaler(), check_inverse=False
         )
@@ -337,7 +337,7 @@ def _measure_head(
         return predicted, float(mean_squared_error(y, predicted))
     if not hasattr(head, "predict_proba"):
         raise TypeError(
-            f"{type(head).__name__} gives no probabilities; wrap it in CalibratedClassifierCV."
+            f"{type(head).__name__} has no predict_proba; wrap it in CalibratedClassifierCV."
         )
     return model_scores(head, z), float(accuracy_score(y, head.predict(z)))
 

@@ -35,9 +35,9 @@ def model_scores(model: Any, X: Any, s: Any = None, controls: Any = None) -> np.
 
 
 def model_outputs(model: Any, X: pd.DataFrame, s: Any = None) -> pd.DataFrame:
-    """Return the output of a fitted model for a table, by the names of the columns that are
-    written: score and predicted for two classes, score_CLASS for each of more, predicted for
-    numbers, and the representation of an encoder.
+    """Return the output of a fitted model for a table, keyed by the names of the written columns:
+    score and predicted for two classes, a score_CLASS for each of more classes and predicted,
+    predicted for numbers, and the representation of an encoder.
     """
     import pandas as pd
 
@@ -61,7 +61,7 @@ def auc_and_influence(
     scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
     """Return the AUC of scores of rows with y = 0 and 1, with ties counted as one half, and the
-    influence of each row on it (DeLong et al., 1988); NaN without rows of both.
+    influence of each row on it (DeLong et al., 1988); NaN without rows of both classes.
 
     Examples
     --------
@@ -71,11 +71,11 @@ def auc_and_influence(
     w = np.ones(len(y)) if weights is None else weights
     if not (w[y == 1].any() and w[y == 0].any()):
         return np.nan, np.full(len(y), np.nan)
-    # the weight of each label up to each distinct score, and with half of the ties at it
+    # the weight of each label below each distinct score, plus half of the ties at it
     _, place = np.unique(scores, return_inverse=True)
     masses = np.stack([np.bincount(place, w * (y == label)) for label in (0, 1)])
     below = (np.cumsum(masses, axis=1) - masses / 2) / masses.sum(axis=1, keepdims=True)
-    # the share of the rows of the other label that a row is ranked correctly against
+    # the share of rows with the other label relative to which a row is ranked correctly
     beaten = np.where(y == 1, below[0, place], 1 - below[1, place])
     auc = float(np.average(beaten[y == 1], weights=w[y == 1]))
     share = np.where(y == 1, w[y == 1].sum(), w[y == 0].sum()) / w.sum()
@@ -92,7 +92,7 @@ def weighted_moments(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def mean_and_error(name: str, moments: np.ndarray, center: float = 0.0) -> dict[str, float]:
-    """Return a weighted mean with its standard error, from moments about a center near it."""
+    """Return a weighted mean with its standard error, from moments about a nearby center."""
     total, first, squares, cross, second = moments
     mean = first / total
     error = np.sqrt(max(second - 2 * mean * cross + mean**2 * squares, 0.0)) / total

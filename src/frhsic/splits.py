@@ -13,22 +13,22 @@ __all__ = ["held_out_rows", "subsample", "take_rows"]
 def held_out_rows(
     n: int, share: float, *, seed: int, groups: Any = None, order: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of the rows to fit on and of those held out.
+    """Return the indices of the rows to fit on and of the held-out rows.
 
     Without `groups` and `order`, rows are drawn at random. With both, the later rows are held out,
-    and each group that also has earlier rows is assigned to one side at random: its rows on the
-    other side are dropped. The held-out part is then smaller than its share.
+    and each group that also has earlier rows is assigned to one side at random, and its rows on the
+    other side are dropped, so fewer rows than `share` are held out.
 
     Parameters
     ----------
     n
         Number of rows.
     share
-        Share of the rows to hold out, approximated with whole groups and whole time steps.
+        Share of the rows to hold out, approximated by whole groups and whole time steps.
     seed
         Seed of the draw.
     groups
-        Group of each row, such as a person: no group is in both parts.
+        Group of each row, such as a person; no group is in both parts.
     order
         Key of each row, such as its date: held-out rows are later than the others. Rows with the
         same key stay together. Numbers, dates, or text such as 2024-05-31.
@@ -64,8 +64,8 @@ def held_out_rows(
     held[both] = place[both] < share * len(place)
     if held.all() or not held.any():
         raise ValueError(
-            "no split respects both groups and order: none keeps groups together and also "
-            "separates earlier from later rows."
+            "no split respects both groups and order: none keeps groups together and separates "
+            "earlier from later rows."
         )
     return np.flatnonzero(~later & ~held[group]), np.flatnonzero(later & held[group])
 

@@ -37,7 +37,7 @@ def largest_value(key: str, subject: Subject) -> float:
 
 
 def parse_audit_limits(limit: LimitLike) -> tuple[Limit, ...]:
-    """Return the limits of an audit that has no earlier one to compare with; raise if a limit is a
+    """Return the limits of an audit without an earlier one to compare with; raise if a limit is a
     target for a fit, such as "50%".
     """
     limits = parse_limits(limit, LIMITABLE)
@@ -62,7 +62,7 @@ def check_limits(
     earlier audit covers different rows.
     """
     names = [attribute.name for attribute in audit.attributes]
-    limits_by_attribute(limits, names)  # raises if a limit names another attribute
+    limits_by_attribute(limits, names)  # raises if a limit names an unknown attribute
     return tuple(
         _check_limit(audit, limit, name, earlier, changes)
         for limit in limits
@@ -83,7 +83,7 @@ def _check_limit(
     if number is None or number.interval is None:
         raise ValueError(
             f"the limit on {limit.name} cannot be checked for {attribute}: it was not computed, or"
-            " too few rows have the favourable outcome; a limit on within needs control_features."
+            " too few rows have the favorable outcome; a limit on within needs control_features."
         )
     most = largest_value(limit.measure, audit.subject)
     if not base and limit.value >= most:

@@ -1,5 +1,5 @@
-"""Frozen dataclasses as JSON: written and read back without loss, and rejected if a number is
-impossible in an audit.
+"""Frozen dataclasses as JSON: they convert to JSON and back without loss, and are rejected if a
+number is impossible in an audit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 from frhsic.intervals import Interval
 
-# Fields between 0 and 1 or not negative, and measures of which this holds.
+# Fields that are between 0 and 1 or nonnegative, and measures for which this holds.
 CHANCE_FIELDS = {"pvalue", "adjusted", "confidence"}
 COUNT_FIELDS = {"rows", "given", "dropped", "used", "independent", "effective", "standard_error"}
 SHARE_KEYS = {
@@ -30,7 +30,7 @@ SIZE_KEYS = {"log_loss", "root_squared_error"}
 
 @dataclass(frozen=True)
 class Document:
-    """Base of dataclasses that are written to JSON and read back without loss.
+    """Base of dataclasses that convert to JSON and back without loss.
 
     A subclass has a field `format` whose default is the version of its JSON form.
     """
@@ -71,7 +71,7 @@ def _convert(hint: Any, value: Any) -> Any:
     """Return JSON as a value of the type that `hint` names."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        # several scalars, such as str | int | float | bool: the one that came
+        # several scalars, such as str | int | float | bool: keep the given one
         return _convert(
             next((kind for kind in arguments if type(value) is kind), arguments[0]), value
         )

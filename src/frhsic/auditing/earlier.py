@@ -14,7 +14,7 @@ from frhsic.auditing.results import LIMITABLE, Audit, Change, Law
 from frhsic.auditing.splitting import split_change
 from frhsic.parity.limits import LimitLike, parse_limits
 
-# Measures of performance and calibration that are compared, where both audits hold them.
+# Measures of performance and calibration that are compared if both audits contain them.
 WATCHED = ("auc", "root_squared_error", "mean_error")
 
 

@@ -1,4 +1,4 @@
-"""Gaps of means along the attribute, with their curves, from rows and from sums over rows."""
+"""Gaps in means by an attribute, with their curves, from rows and from sums over rows."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from frhsic.parity.rows import score_rows
 from frhsic.parity.strata import Strata
 from frhsic.parity.sums import Cells, ScoreSums, max_nodes, node_levels
 
-SPARSE = 30  # rows below which a group of a curve is not to be trusted
-NO_SHARE = 1e-12  # below which a mean of decisions is the rounding error of none
+SPARSE = 30  # groups of a curve with fewer rows are unreliable
+NO_SHARE = 1e-12  # smaller means of decisions are rounding errors of 0
 
 
 def gap_keys(*, binary: bool | None, chances: bool, threshold: float | None) -> tuple[str, ...]:
-    """Return the keys of the gaps; `binary` says whether the target is 0/1; None means there is no
+    """Return the keys of the gaps; `binary` says whether the target is 0/1, or is None without a
     target.
     """
     present = {
@@ -253,10 +253,10 @@ def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
 
 
 def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
-    r"""Return the lowest share of decisions along S as a share of the highest (the four-fifths rule
-    requires 0.8). The band covers the shares of all groups at once, so the smallest and the largest
-    ratio that it allows are an interval for :math:`\min_s p(s) / \max_s p(s)` over the groups that
-    have enough rows. There is no ratio if no decision is positive.
+    r"""Return the lowest positive rate at any value of S, divided by the highest (the four-fifths
+    rule requires 0.8). The band covers the rates of all groups at once, so the smallest and the
+    largest ratio that it allows are an interval for :math:`\min_s p(s) / \max_s p(s)` over the
+    groups that have enough rows. There is no ratio if no decision is positive.
     """
     curve = curves.get("decision_gdp")
     if curve is None or max(curve.mean[i] for i in curve.trusted_groups) < NO_SHARE:
@@ -284,7 +284,7 @@ def gap_terms(
     r"""Return the contribution of each row to the gap of a column, :math:`(g(s) - \bar g) (f - \bar
     f) / n` minus its mean, with g the estimated sign of the mean of f at s.
 
-    For the rank gap it is averaged over its decisions; :math:`\bar g` is then the mean over rows
+    For the rank gap, it is averaged over its decisions; :math:`\bar g` is then the mean over rows
     near the decile, because the decile moves with them. Within strata, the means are those of the
     stratum.
     """

@@ -24,13 +24,13 @@ from frhsic.probes import ProbeKind, probe
 from frhsic.splits import subsample
 
 LEAST_ROWS = 20
-RANK_ROWS = 50_000  # rows of the rank gap at most, which looks at nine decisions
+RANK_ROWS = 50_000  # most rows for the rank gap, which measures nine decisions
 PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 
 
 def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Population:
-    """Measure one attribute on one set of rows; skip measures that need more rows or a variable
-    that isn't constant.
+    """Measure one attribute on one set of rows; skip measures that need more rows, or that a
+    constant variable rules out.
     """
     population = Population(rows.count, ())
     numbers: list[Number] = []

@@ -25,7 +25,7 @@ def output_gaps(
     settings: Settings,
     strata: np.ndarray | None = None,
 ) -> list[tuple[Number, np.ndarray]]:
-    """Return the gap of outputs along each attribute that a fitted predictor limits, one for all
+    """Return the gap of outputs by each attribute that a fitted predictor limits, one for all
     its conditions, within strata if there are any, and the contribution of each row.
     """
     key = limited_measure(predictor.aim, predictor.condition)
@@ -56,7 +56,7 @@ def output_gaps(
 
 
 def _largest_gap(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
-    """Return the larger value, low and high of the conditions, as the frontier states them, with
+    """Return the larger value, low and high of the conditions, as in the frontier, with
     the contributions to the larger value; the p-value is for all of them (Bonferroni).
     """
     number, terms = max(gaps, key=lambda pair: pair[0].value)

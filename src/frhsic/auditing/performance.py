@@ -45,7 +45,7 @@ def rate_number(
     reach = float(stats.t.ppf(1 - tail, max(effective - 1, 1))) * error
     low, high, method = mean - reach, mean + reach, "Student's t"
     if binary:
-        if 0 < mean < 1 and error > 0:  # rows of a group that are alike count as fewer
+        if 0 < mean < 1 and error > 0:  # similar rows of a group count as fewer
             effective = min(effective, mean * (1 - mean) / error**2)
         count, method = mean * effective, SHARE_METHOD
         low = float(stats.beta.ppf(tail, count, effective - count + 1)) if mean > 0 else 0.0
@@ -61,8 +61,8 @@ def covariance(
     groups: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> float:
-    """Return the covariance of two estimates, given the contribution of each row; rows of a group
-    are added up first.
+    """Return the covariance of two estimates, given the contribution of each row; contributions are
+    summed within groups first.
     """
     effective = effective_rows(len(a), weights, groups)
     if groups is not None:
@@ -89,8 +89,8 @@ def performance(
     """Return how well scores predict y by several measures, compared with a constant: the base
     rate, or the mean.
 
-    For a 0/1 target, the measures that apply to the kind of score. For numbers, the root mean
-    squared error, the share of variance explained, and the mean of y minus the score.
+    For a 0/1 target, these are the measures that apply to the kind of score; for numbers, the root
+    mean squared error, the share of variance explained, and the mean of y minus the score.
     """
     w = np.ones(len(y)) if weights is None else weights
     w = w / w.sum()
@@ -141,9 +141,9 @@ def performance(
 
 
 def _error_factor(y: np.ndarray) -> float:
-    """Return the factor by which a standard error is widened with few rows of one outcome.
+    """Return the factor by which a standard error is widened if few rows have one of the outcomes.
 
-    The standard error is itself uncertain then, and several comparisons are made with it.
+    The standard error is itself uncertain then, and it is used in several comparisons.
     """
     rare = int(min(y.sum(), len(y) - y.sum()))
     return float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(

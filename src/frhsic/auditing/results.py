@@ -1,4 +1,4 @@
-"""The contents of an audit: numbers and keys in frozen dataclasses, written to JSON and read back
+"""The contents of an audit: numbers and keys in frozen dataclasses, which convert to JSON and back
 without loss.
 
 :mod:`frhsic.report` puts them into words.
@@ -24,24 +24,23 @@ from frhsic.formatting import figure, format_exact, format_interval
 from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name, rows_to_settle
 
-# version of the JSON form of an :class:`Audit`; raised when a field changes its meaning or goes
-# away
+# version of the JSON form of an :class:`Audit`; raised if a field changes its meaning or is removed
 FORMAT = 14
 PACKAGES = ("frhsic", "numpy", "scikit-learn")
-POINTS = 200  # values at which the distribution of a variable is kept, at most
+POINTS = 200  # most values at which the distribution of a variable is stored
 
-ROUNDING = 0.005  # an aim is a whole number of percent, and so is what is compared with it
-RATIOS = ("decision_ratio",)  # numbers whose limit is a least value
-FALLING = ("gdp", "within", "people", "curve", "root_squared_error")  # of which less is better
+ROUNDING = 0.005  # targets, and the reductions compared with them, are in whole percent
+RATIOS = ("decision_ratio",)  # numbers whose limit is a lower bound
+FALLING = ("gdp", "within", "people", "curve", "root_squared_error")  # smaller is better
 
 Setting = str | int | float | bool
 Verdict = Literal["kept", "not kept", "unclear"]
 
-# Gaps of means along an attribute: of the score, of decisions, of errors, and of the target less
-# the score.
+# Gaps in means by an attribute: of the score, of decisions, of errors, and of the target minus the
+# score.
 GAPS = ("gdp", "decision_gdp", "error_gdp", "calibration_gdp")
-WINDOWS_KEY = "calibration_windows"  # the curve of target less score in wide windows
-# Numbers with an interval, which decides whether a limit is kept.
+WINDOWS_KEY = "calibration_windows"  # the curve of target minus score in wide windows
+# Numbers with an interval, which determines whether a limit is met.
 LIMITED = (
     *GAPS,
     *RATIOS,
@@ -52,8 +51,8 @@ LIMITED = (
     "hsic_effect",
     "squared_distance_correlation",
 )
-# The same numbers as limits name them, also among the rows with the favourable outcome, and gaps
-# among people with the same controls.
+# Names of these numbers in limits, also among the rows with the favorable outcome; and gaps among
+# people with the same controls.
 LIMITABLE = (
     *LIMITED,
     *(measure_name(key, "favourable") for key in LIMITED),
@@ -117,8 +116,8 @@ class Target:
     """The target y: its name, the value that counts as 1, and the one that is good for a person, as
     text.
 
-    `favours_high` says whether a high score indicates the favourable value; None if no value was
-    stated.
+    `favours_high` says whether a high score indicates the favorable value; None if no such value
+    was given.
     """
 
     name: str
@@ -141,7 +140,7 @@ class Subject:
     name
         Name of Z.
     dimensions
-        Number of columns of Z: one is a score, several are a representation.
+        Number of columns of Z: one for a score, several for a representation.
     score_name
         Name of the scores f, or None without scores.
     target
@@ -151,7 +150,7 @@ class Subject:
     threshold
         Score above which the decision is yes, or None.
     threshold_stated
-        Whether the caller stated the threshold.
+        Whether the caller set the threshold.
     base_rate
         Mean of the target or, without one, of the scores; None without both.
     span
@@ -184,10 +183,10 @@ class Subject:
 
 @dataclass(frozen=True)
 class Curve:
-    """Means of groups of rows along S, with a band that covers all of them at once.
+    """Means of groups of rows with similar S, with a band that covers all of them at once.
 
     `grid` has the median of S in each group, `start` and `end` its smallest and largest value,
-    `rows` its number of rows. `sparse` marks groups that are too small to be trusted.
+    `rows` its number of rows. `sparse` marks groups that are too small to be reliable.
     """
 
     grid: tuple[float, ...]
@@ -203,13 +202,13 @@ class Curve:
 
     @property
     def trusted_groups(self) -> list[int]:
-        """Positions of the groups that have enough rows; all of them, if none has."""
+        """Positions of the groups that have enough rows; all groups if none has."""
         return [i for i, sparse in enumerate(self.sparse) if not sparse] or [*range(len(self.grid))]
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The score at values of S, or in groups of neighbouring values if there are many; later audits
+    """The score at values of S, or in groups of neighboring values if there are many; later audits
     use it to compare curves.
 
     Attributes
@@ -240,7 +239,7 @@ class Nodes:
 class Law:
     """Distribution of one variable: the share of rows at or below each of some of its values.
 
-    `complete` says that these are all its values. `rows` is the effective number of rows, or of
+    `complete` says whether these are all its values. `rows` is the effective number of rows, or of
     groups of rows.
     """
 
@@ -309,14 +308,13 @@ class Keyed:
 
 @dataclass(frozen=True)
 class Population(Keyed):
-    """The same measures on one set of rows: all, or those with the favourable outcome (Equal
-    Opportunity).
+    """All measures on one set of rows: all, or those with the favorable outcome (equal
+    opportunity).
 
-    `curves` has the mean of the score along S (``"gdp"``) and, keyed like their gaps, the means of
-    decisions, errors and residuals, in the same groups, and ``"calibration_windows"`` has those of
-    residuals in wide windows, if there are many groups. `within` has the gaps among people with the
-    same controls, if there are controls. `nodes` has the score in finer groups, only for all
-    people.
+    `curves` has the mean score by S (``"gdp"``) and, keyed like their gaps, the means of decisions,
+    errors and residuals in the same groups; if there are many groups, ``"calibration_windows"`` has
+    the means of residuals in wide windows. `within` has the gaps among people with the same
+    controls, if there are controls. `nodes` has the score in finer groups, only for all people.
     """
 
     rows: int
@@ -328,7 +326,7 @@ class Population(Keyed):
 
 @dataclass(frozen=True)
 class Within(Keyed):
-    r"""Gaps along S among people with the same control features W, compared with those among all
+    r"""Gaps by S among people with the same control features W, compared with those among all
     people.
 
     Attributes
@@ -345,8 +343,8 @@ class Within(Keyed):
         constant. p-values are adjusted for the number of strata (Holm).
     between
         Part of the gap among all people that is between strata, :math:`E[\operatorname{sign} g(S)
-        \, (E[f | W] - E f)]`. The rest is within them. Either may be negative, and neither shows
-        what causes the gap.
+        \, (E[f | W] - E f)]`; the rest is within strata. Either part may be negative, and neither
+        shows what causes the gap.
 
     Examples
     --------
@@ -358,7 +356,7 @@ class Within(Keyed):
     >>> quick = Settings(fast=True, resamples=99)
     >>> result = audit(0.3 + 0.2 * (job == "nurse"), age, control_features=job, settings=quick)
     >>> print(result["s"].all_rows.within)
-    Among people with the same control the gap is 0; over all people 0.0529.
+    Among people with the same control, the gap is 0; among all people, it is 0.0529.
     """
 
     label: str
@@ -370,8 +368,8 @@ class Within(Keyed):
     def __str__(self) -> str:
         change = self.differences[0]
         return (
-            f"Among people with the same {self.label} the gap is {figure(change.after)}; over all"
-            f" people {figure(change.before)}."
+            f"Among people with the same {self.label}, the gap is {figure(change.after)}; among all"
+            f" people, it is {figure(change.before)}."
         )
 
     @property
@@ -389,9 +387,9 @@ class Within(Keyed):
 class AttributeAudit:
     """The audit against one sensitive attribute.
 
-    `positives` has the measures on the rows with the favourable outcome, by default y = 1; None
-    without a target of two values, and if fewer than 50 rows have it or the attribute is constant
-    among them.
+    `positives` has the measures on the rows with the favorable outcome, by default y = 1. It is
+    None without a binary target, or if fewer than 50 rows have this outcome or the attribute is
+    constant among them.
     """
 
     name: str
@@ -408,15 +406,16 @@ class RowCounts:
     Attributes
     ----------
     given
-        Rows that were given.
+        Rows that were passed.
     dropped
-        Rows that were dropped for a missing value.
+        Rows that were dropped because a value is missing.
     used
-        Rows that were used: at most `given - dropped`, fewer if some were used to train a model or
-        were not sampled.
+        Rows that were used: at most `given - dropped`, and fewer if some were used to train a model
+        or were not sampled.
     independent
-        Maximum number of rows for the measures of dependence and the probes: one of each group,
-        kept at random in proportion to its weight. With fewer than 20, these measures are left out.
+        Maximum number of rows for the measures of dependence and the probes: one from each group,
+        drawn at random in proportion to its weight. With fewer than 20, these measures are left
+        out.
     groups
         Number of groups of rows that belong together, or None.
     effective
@@ -478,7 +477,7 @@ class LimitCheck:
     share
         The share, if the limit is one.
     base
-        What it is a share of: ``"base rate"``, or the ``"gap"`` before.
+        What `share` refers to: ``"base rate"``, or the ``"gap"`` before.
     reference
         The number that the share refers to, with its interval.
     reduction
@@ -502,7 +501,7 @@ class LimitCheck:
 
     @property
     def verdict(self) -> Verdict:
-        r"""``"kept"`` if the limit is above the whole interval, ``"not kept"`` if below it, else
+        r"""``"kept"`` if the limit is above the whole interval, ``"not kept"`` if it is below, else
         ``"unclear"``. For a ratio, the limit is a lower bound, so above and below are exchanged. A
         share of the gap before is a target: ``"kept"`` if the estimate reaches it and the interval
         of the reduction excludes 0, ``"not kept"`` if the whole interval misses it. A share c of
@@ -523,8 +522,8 @@ class LimitCheck:
 
     @property
     def rows_needed(self) -> int | None:
-        """Approximate number of rows that would show that the limit is met, if only the estimate
-        meets it (:func:`frhsic.parity.limits.rows_to_settle`); else None.
+        """Approximate number of rows that would show that the limit is met, if the estimate meets
+        it but its interval does not (:func:`frhsic.parity.limits.rows_to_settle`); else None.
         """
         judged = self._comparison()
         if judged is None or self.verdict != "unclear" or not self.rows:
@@ -560,13 +559,13 @@ class Change:
     Attributes
     ----------
     key
-        ``"gdp"`` or another gap along an attribute, ``"attribute"`` or ``"score"`` for a
-        distribution, ``"base_rate"``, or the key of a :class:`Quality`. For the change in a gap,
-        ``"people"`` is the part due to a change in the population and ``"curve"`` the part due to a
-        change in mean scores; ``"shape"`` is the distance between the mean scores, at each value,
-        before and after.
+        ``"gdp"`` or another gap by an attribute, ``"attribute"`` or ``"score"`` for a distribution,
+        ``"base_rate"``, or the key of a :class:`Quality`. For the change in a gap, ``"people"`` is
+        the part due to a change in the population and ``"curve"`` the part due to a change in mean
+        scores; ``"shape"`` is the distance between the mean scores before and after, at each value
+        of the attribute.
     attribute
-        Name of the attribute; empty if the number refers to none.
+        Name of the attribute; empty if the number doesn't refer to one.
     before
         The number before; for a distribution, its mean.
     after
@@ -574,7 +573,7 @@ class Change:
     interval
         Interval of the difference; None for a distribution.
     pvalue
-        p-value of no change: at most the level if and only if the interval excludes 0.
+        p-value of the test of no change: at most the level if and only if the interval excludes 0.
     level
         Level of the interval and of the tests.
     adjusted
@@ -584,7 +583,7 @@ class Change:
         number before may be 0.
     unknown
         For a part of a gap's change: share of today's people whose values of the attribute hardly
-        occurred before. The nearest values are used instead.
+        occurred before; the nearest values are used instead.
     """
 
     key: str
@@ -620,26 +619,26 @@ class Change:
 
 @dataclass(frozen=True)
 class Context:
-    """Who decides what about whom, and which data were read: for the first page of a report.
+    """Description of the decision and of the data, for the first page of a report.
 
     Attributes
     ----------
     title
-        Title of the report. By default derived from the data, as are `source` and `name`.
+        Title of the report; by default derived from the data, as are `source` and `name`.
     source
         Name of the file.
     name
         Name of the score or representation.
     decision
-        What is decided.
+        The decision, such as "whether a loan is granted".
     people
-        About whom.
+        The people affected, such as "applicants".
     period
-        The period that the data cover.
+        Period of the data.
     author
-        Who made the audit.
+        Author of the audit.
     given
-        Rows of the whole table.
+        Number of rows of the whole table.
     dropped
         Rows that were dropped before the audit because a value is missing.
     remarks
@@ -673,7 +672,7 @@ class Context:
     origin: dict[str, str] = field(default_factory=dict)
 
     def stamped(self, **files: Path | None) -> Context:
-        """Return the context with the present time, the installed versions, and the fingerprint of
+        """Return the context with the current time, the installed versions, and the fingerprint of
         each file.
         """
         packages = (*PACKAGES, "torch") if has_torch() else PACKAGES
@@ -703,21 +702,21 @@ class Audit(Document):
         How many rows were given, dropped and used.
     attributes
         One entry for each sensitive attribute, ``audit["age"]``: the measures on `all_rows` and on
-        those with the favourable outcome, `positives`. ``audit["age"].all_rows["gdp"]`` is a number
-        with its `value`, `interval`, `pvalue` and the rows it was computed from.
+        those with the favorable outcome, `positives`. ``audit["age"].all_rows["gdp"]`` is a number
+        with its `value`, `interval`, `pvalue` and the number of rows it was computed from.
     joint
         Numbers about all attributes together, if there are several.
     quality
         How well the scores predict the target, compared with a constant.
     limits
-        Whether the stated limits are met; the `verdict` of each is ``"kept"``, ``"not kept"`` or
+        Whether the limits are met; the `verdict` on each is ``"kept"``, ``"not kept"`` or
         ``"unclear"``.
     drift
         Changes since an earlier audit, if it was compared with one.
     settings
-        How it was computed.
+        Settings of the computation.
     context
-        Who decides what about whom.
+        Description of the decision and of the data.
 
     Examples
     --------
@@ -754,7 +753,7 @@ class Audit(Document):
         )
 
     def __repr__(self) -> str:
-        """Return only the gaps; :func:`frhsic.report.text` has the findings."""
+        """Return only the gaps; see :func:`frhsic.report.text` for the findings."""
         gaps = {attribute.name: attribute.all_rows.get("gdp") for attribute in self.attributes}
         shown = ", ".join(
             name if gap is None else f"{name}: gdp={figure(gap.value)}"
@@ -769,13 +768,13 @@ class Audit(Document):
             gap = attribute.all_rows.get("gdp")
             if gap is not None and gap.interval is not None:
                 lines.append(
-                    f"gap along {attribute.name}: {format_interval(gap.value, *gap.interval)}"
+                    f"gap by {attribute.name}: {format_interval(gap.value, *gap.interval)}"
                 )
                 curve = attribute.all_rows.curves["gdp"]
                 line = Line("after", curve.grid, curve.mean, curve.low, curve.high)
                 pictures += curve_svg(line, curve.overall, (attribute.name, "mean score"))
         for check in self.limits:
             lines.append(
-                f"limit {format_exact(check.limit)} along {check.attribute}: {check.verdict}"
+                f"limit {format_exact(check.limit)} for {check.attribute}: {check.verdict}"
             )
         return card(lines, pictures)

@@ -18,7 +18,7 @@ class Rows:
     """Data of one population in float64: z of shape (n, d), s of shape (n, q); the other fields
     have one entry per row, or are None. Code that receives this object does not validate the rows
     again. `y` is a target whose errors are measured; among rows with a single outcome it is None.
-    `favoured` marks the rows with the favourable outcome; None if there is no such outcome.
+    `favoured` marks the rows with the favorable outcome; None if there is no such outcome.
     `weights` and `groups` are used by the gaps; other measures use :meth:`independent_rows`.
     `strata` has the stratum of each row, as a number that `controls` defines.
     """
@@ -65,8 +65,8 @@ class Rows:
         return score_rows(columns, self.s[:, 0], self.weights, self.groups, self.strata)
 
     def independent_rows(self, random: np.random.Generator) -> Self:
-        """Return independent rows of the weighted population: one of each group, kept in proportion
-        to its weight.
+        """Return independent rows of the weighted population: one from each group, drawn in
+        proportion to its weight.
         """
         kept = np.arange(self.count)
         if self.groups is not None:

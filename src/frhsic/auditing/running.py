@@ -40,12 +40,12 @@ from frhsic.tables.columns import level_text, row_number
 from frhsic.tables.targets import is_positive
 
 LEAST_POSITIVES = 50
-# Base rate below which decisions are judged at the base rate where no threshold is stated: few
-# scores of so rare an outcome exceed one half.
+# Base rate below which decisions use the base rate as their threshold unless one is given: if the
+# outcome is that rare, few scores exceed one half.
 RARE = 0.2
 BINS = 40
 LARGEST_LOGIT = 20.0
-SHOWN_ROWS = 5  # rows without a value that a message names at most
+SHOWN_ROWS = 5  # most rows without a value that a message names
 
 
 def audit(
@@ -66,42 +66,42 @@ def audit(
 ) -> Audit:
     r"""Audit scores or a representation against continuous sensitive attributes.
 
-    For each attribute it measures :math:`E|E[f \mid S] - E f|` (GDP) and the mean score in groups
-    along S with a simultaneous band; the same for decisions at the threshold, wrong decisions and
-    the target minus the score; the rank gap, and the share of the variance of f that S explains;
-    HSIC, its normalised size and its test, and distance correlation; how much of the attribute a
-    linear probe and a tree probe recover; and the same on the rows with the favourable outcome. In
-    the population all are zero when Z and S are independent, except that errors may depend on S
-    anyway; the expected value of each estimate on independent data is also given.
+    For each attribute, it measures :math:`E|E[f \mid S] - E f|` (GDP) and the mean score in groups
+    with similar S, with a simultaneous band; the same for decisions at the threshold, wrong
+    decisions and the target minus the score; the rank gap, and the share of the variance of f that
+    S explains; HSIC, normalized HSIC, its test, and distance correlation; how much of the attribute
+    a linear probe and a tree probe recover; and the same on the rows with the favorable outcome. In
+    the population, all are zero if Z and S are independent, except that errors may still depend on
+    S; the expected value of each estimate on independent data is also given.
 
     Parameters
     ----------
     z
         One column is a score; several are a representation. Two columns between 0 and 1 whose rows
-        sum to 1 are the output of ``predict_proba``: the second is the score. With more classes,
-        the score is the probability of `positive`.
+        sum to 1 are the output of ``predict_proba``, and the second is the score. With more
+        classes, the score is the probability of `positive`.
     sensitive_features
         The sensitive attribute, or a frame or matrix with several, one per column. In a Series or a
         frame, bands such as "30-39" and ordered categories become numbers, and a remark says so.
-        Rows without a value are left out and counted.
+        Rows with a missing attribute are left out and counted.
     y
-        Target: numbers, or any values if `positive` is given. If it has two values, Equal
-        Opportunity is measured on the rows with the favourable one. With a representation and no
+        Target: numbers, or any values if `positive` is given. If it has two values, equal
+        opportunity is measured on the rows with the favorable one. With a representation and no
         `scores`, a linear head for the target is fitted out of fold and audited.
     scores
         Scores of a head on the representation; by default z itself if it has one column.
     positive
-        Value of y that counts as 1; any other is 0.
+        Value of y that counts as 1; all others count as 0.
     favourable
         Value of y that is good for a person, such as "repaid" if the score is a probability of
-        default. Equal Opportunity is measured on its rows. By default the positive value.
+        default; by default the positive value. Equal opportunity is measured on its rows.
     sample_weight
-        Weights of the rows. Gaps and performance use them as weights; measures of dependence and
-        probes keep random rows, in proportion to their weights.
+        Weights of the rows, for gaps and performance; measures of dependence and probes use rows
+        drawn at random in proportion to their weights.
     groups
         Labels of rows that belong together, such as several rows of one person. Gaps and
-        performance count groups; measures of dependence and probes use one row of each, drawn at
-        random.
+        performance treat groups, not rows, as independent; measures of dependence and probes use
+        one row from each, drawn at random.
     control_features
         One or several columns, such as the occupation. Gaps are also measured among people with the
         same values of these, with the difference from the gaps among all people. Numbers are binned
@@ -109,25 +109,25 @@ def audit(
     limit
         Limits on numbers that have an interval: 0.05 or ``"gdp <= 0.05"``, ``"gdp <= 10% of base
         rate"`` (the mean of y or, without y, of the scores), a list of these, or a dictionary keyed
-        by attribute. ``eo`` is GDP among the rows with the favourable outcome (Equal Opportunity),
-        ``eo.hsic`` HSIC among them; ``within`` is GDP among people with the same
-        `control_features`. ``decision_ratio >= 0.8`` is a lower limit: the lowest share of
-        decisions along the attribute, divided by the highest (four-fifths rule); ``error_gdp``
-        limits wrong decisions. The interval determines whether a limit is met.
+        by attribute. ``eo`` is GDP among the rows with the favorable outcome (equal opportunity),
+        ``eo.hsic`` is HSIC among them; ``within`` is GDP among people with the same
+        `control_features`. ``decision_ratio >= 0.8`` is a lower limit: the lowest positive rate at
+        any value of the attribute, divided by the highest (four-fifths rule); ``error_gdp`` limits
+        wrong decisions. The interval determines whether a limit is met.
     threshold
-        Score above which the decision is yes. By default 0.5 for scores between 0 and 1, or the
-        base rate of an outcome of less than 20 %; other scores have none.
+        Score above which the decision is yes. By default, 0.5 for scores between 0 and 1, or the
+        base rate if that is less than 20 %; other scores have none.
     settings
-        How the audit is computed; see :class:`Settings`. Costly statistics use a subsample of
+        How the audit is computed; see :class:`Settings`. Expensive statistics use a subsample of
         `max_rows` rows.
     context
-        Names for the report, and who decides what about whom; see :class:`Context`.
+        Descriptions for the report; see :class:`Context`.
 
     Returns
     -------
     Audit
-        Plain data; ``audit.to_json()`` writes it, :func:`frhsic.report.text` and
-        :func:`frhsic.report.write` show it.
+        Plain data; ``audit.to_json()`` converts it to JSON, :func:`frhsic.report.text` and
+        :func:`frhsic.report.write` to a report.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def audit(
     limits = parse_audit_limits(limit)
     if y is None and any(parsed.among == "favourable" for parsed in limits):
         raise ValueError(
-            "a limit on eo applies to the rows with the favourable outcome; pass the target as well"
+            "a limit on eo applies to the rows with the favorable outcome; pass the target as well"
             " (y, or --target)."
         )
     names = {"positive": positive, "favourable": favourable}
@@ -250,7 +250,7 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
             usual = float(f"{rate.value:.2g}") if share and 0 < rate.value < RARE else usual
         return replace(subject, threshold=usual if subject.chances else None)
     low, high = subject.span or (threshold, threshold)
-    # probabilities may all lie on one side: a month without approvals is no mistake
+    # probabilities may all be on one side: a month without approvals is not a mistake
     if not (0 <= threshold <= 1 if subject.chances else low <= threshold <= high):
         raise ValueError(
             f"threshold={format_setting(threshold)} is outside the range of the scores,"
@@ -275,8 +275,8 @@ def _attribute(rows: Rows, name: str, settings: Settings) -> AttributeAudit:
 
 
 def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
-    """Return the same measures on the rows with the favourable outcome, if these are known,
-    numerous enough and not constant in the attribute.
+    """Return the same measures on the rows with the favorable outcome, if it is known, if it has
+    enough rows, and if the attribute is not constant among them.
     """
     kept = None
     if rows.favoured is not None and not settings.fast:
@@ -298,7 +298,7 @@ def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Rows that have every attribute, and their names; `lost` counts those that lack one."""
+    """Rows that have all attributes, and their names; `lost` counts those that lack one."""
 
     rows: Rows
     names: tuple[str, ...]
@@ -340,7 +340,7 @@ class Inputs:
             if column is not None and len(column) != n:
                 raise ValueError(
                     f"lengths differ: {words} has {n} rows, {argument} has {len(column)}. Pass one"
-                    " row of each per observation, in the same order."
+                    " row per observation in each, in the same order."
                 )
         codes, favoured, target = (
             (None, None, None) if y is None else outcome(y, positive, favourable)
@@ -429,8 +429,8 @@ def named_target(
 def outcome(
     y: Any, positive: object, favourable: object
 ) -> tuple[np.ndarray, np.ndarray | None, Target]:
-    """Return a target as numbers, its favoured rows (None if there is no favourable outcome), and
-    its names.
+    """Return a target as numbers, its favored rows (None if there is no favorable outcome), and its
+    names.
     """
     name = _arrays.array_name(y, "y")
     column = _complete_column(y, "y")
@@ -439,7 +439,7 @@ def outcome(
     elif column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
         shown = ", ".join(repr(value) for value in column.unique()[:3])
         raise TypeError(
-            f"y contains text ({shown}); pass positive=VALUE to say which value counts as 1."
+            f"y contains text ({shown}); pass positive=VALUE to specify which value counts as 1."
         )
     else:
         codes = _numeric_values(column, _label(y, "y"))
@@ -529,11 +529,11 @@ def _row_weights(weights: Any) -> np.ndarray:
     if values.min() < 0:
         row = row_number(column, int((values < 0).argmax()))
         raise ValueError(
-            f"{words} is {format_setting(values[values < 0][0])} in row {row}; pass weights of zero"
-            " or more."
+            f"{words} is {format_setting(values[values < 0][0])} in row {row}; pass nonnegative"
+            " weights."
         )
     if values.max() == 0:
-        raise ValueError(f"{words} is 0 in all {len(values):,} rows, so no row would count.")
+        raise ValueError(f"{words} is 0 in all {len(values):,} rows, so no row would be counted.")
     return values
 
 

@@ -18,20 +18,19 @@ class Settings:
     Attributes
     ----------
     confidence
-        Confidence of every interval. One minus it is the level at which the findings call a test
-        significant.
+        Confidence of all intervals; one minus it is the level of all tests.
     max_rows
-        Largest number of rows for the costly statistics.
+        Largest number of rows for expensive statistics.
     probe_rows
         Largest number of rows for the probes.
     resamples
-        Resamples of the gaps.
+        Number of resamples for the gaps.
     seed
-        Seed of every random draw.
+        Seed of all random draws.
     watch
         Function that is called with the name of each step as it begins.
     fast
-        Skip what the first screen of a report does not show: ranks, dependence, probes and equal
+        Skip what the first screen of a report doesn't show: ranks, dependence, probes and equal
         opportunity.
 
     Examples

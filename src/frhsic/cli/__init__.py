@@ -14,8 +14,8 @@ from frhsic.cli import _terminal, audit, check, datasets, demo, predict, train
 __all__ = ["app", "main"]
 
 PLUGINS = "frhsic.commands"
-"""Entry point group of other packages' commands: the name of the command, and the function that it
-calls.
+"""Entry point group for commands of other packages: the name of the command, and the function that
+it calls.
 """
 
 app = typer.Typer(
@@ -37,8 +37,8 @@ app.command()(predict.predict)
 
 
 def add_plugins(app: typer.Typer) -> None:
-    """Add the commands of installed packages; without the paper's package, its command says how to
-    install it.
+    """Add the commands of installed packages; if the paper's package is not installed, its command
+    says how to install it.
     """
     points = entry_points(group=PLUGINS)
     for point in points:
@@ -49,11 +49,10 @@ def add_plugins(app: typer.Typer) -> None:
 
 
 def reproduce() -> None:
-    """Reproduce the experiments of the paper. Needs the package frhsic-paper."""
+    """Reproduce the experiments of the paper. Requires the package frhsic-paper."""
     raise ValueError(
-        "reproduce is a command of the package frhsic-paper, which is not installed. Install it"
-        " from the folder paper of a clone of this repository, with `pip install ./paper`; it is"
-        " not on the package index."
+        "reproduce is a command of the package frhsic-paper, which is not installed. Run `pip"
+        " install ./paper` in a clone of this repository; the package is not on the package index."
     )
 
 

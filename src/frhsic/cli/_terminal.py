@@ -1,4 +1,4 @@
-"""What the commands share: options, exit codes, errors on one line, console, progress line."""
+"""Shared by all commands: options, exit codes, errors on one line, console, progress line."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 # Exit codes: 1 if a number is above its limit, and for nothing else; 2 for every error.
 ABOVE, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 DEFAULT_REPORT = Path("frhsic-report.html")
-# Colours of verdicts.
+# Colors of verdicts.
 VERDICT_STYLES = {"kept": "bold green", "unclear": "bold yellow", "not kept": "bold red"}
-# Characters of an error message at most.
+# Most characters of an error message.
 LONGEST = 2000
-# Number of threads of a library of BLAS or OpenMP, and of torch, as it is imported.
+# Sets the number of threads of BLAS or OpenMP libraries and of torch on import.
 THREADS = "OMP_NUM_THREADS"
 Watch = Callable[[str], None]
 
@@ -48,8 +48,8 @@ _received: list[int] = []
 def parse_limit(
     texts: Sequence[str], attributes: Sequence[str], measures: Sequence[str]
 ) -> LimitLike:
-    """Return the limit stated by options, in the form used in Python. ``=`` stands for ``<=`` or
-    ``>=``, which a shell would interpret as a redirection, and also follows the name of an
+    """Return the limit set by options, in the form used in Python. ``=`` stands for ``<=`` or
+    ``>=``, which a shell would interpret as a redirection; it also follows the name of an
     attribute.
 
     Examples
@@ -73,7 +73,7 @@ def parse_confidence(text: str) -> float | None:
         if 0 < float(text) < 1:
             return float(text)
     raise ValueError(
-        f"--confidence is {text!r}; pass a number such as 0.95, or none for the estimate."
+        f"--confidence is {text!r}; pass a number such as 0.95, or none to limit the estimate."
     )
 
 
@@ -122,7 +122,7 @@ class Commands(TyperGroup):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            if not given or not hasattr(error, "format_message"):  # without any there is help
+            if not given or not hasattr(error, "format_message"):  # without arguments, show help
                 raise
             echo(f"frhsic: {error.format_message()}", err=True)
             raise typer.Exit(BAD_INPUT) from None
@@ -143,13 +143,13 @@ class Commands(TyperGroup):
         except Exception as error:
             if os.environ.get("FRHSIC_TRACEBACK"):
                 traceback.print_exc()
-            if hasattr(error, "format_message"):  # of typer: options that it cannot read
+            if hasattr(error, "format_message"):  # typer cannot read an option
                 said = printable(f"{error.format_message().rstrip('.')}. See --help.", LONGEST)
             else:
                 text = self._named(ctx, " ".join(str(error).split()))
                 expected = isinstance(error, (ValueError, TypeError, OSError)) and text
                 said = printable(text if expected else f"{type(error).__name__}: {text}", LONGEST)
-            if _received:  # other libraries turn an interrupt into errors of their own
+            if _received:  # other libraries turn an interrupt into their own errors
                 said, code = "interrupted.", 128 + _received[-1]
         command = " ".join(filter(None, ("frhsic", ctx.invoked_subcommand)))
         with contextlib.suppress(OSError):  # standard error may be closed as well
@@ -165,10 +165,10 @@ class Commands(TyperGroup):
 
 
 def handle_signals() -> None:
-    """Let SIGTERM end the program as an error does, so that workers are stopped and unfinished
-    files removed.
+    """Make SIGTERM end the program as an error does, so that workers are stopped and unfinished
+    files are removed.
 
-    Signals are remembered, since an error after one is not an error in the input.
+    Signals are remembered, since an error after a signal is not an error in the input.
     """
 
     def end(number: int, frame: object) -> NoReturn:
@@ -176,12 +176,12 @@ def handle_signals() -> None:
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(TERMINATED)
 
     signal.signal(signal.SIGTERM, end)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a shell has it ignored
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a shell ignores it
         signal.signal(signal.SIGINT, end)
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print text without control characters, which a name or a path in it may contain."""
+    """Print text without control characters, which names or paths may contain."""
     typer.echo(printable(text), err=err)
 
 
@@ -215,7 +215,7 @@ def show(
 ) -> None:
     """Print notes and the paths of written files; for a report, also the changes and its closing
     lines. If standard output is not a terminal, the paths go to standard output and everything else
-    to standard error, so that it isn't missed in a log.
+    goes to standard error, so that it isn't missed in a log.
     """
     from rich.table import Table
     from rich.text import Text
@@ -250,8 +250,8 @@ def show(
 
 @contextlib.contextmanager
 def progress() -> Iterator[Watch]:
-    """Show the current step on a terminal, on standard error, and how much of it is left; the line
-    is removed at the end. Without a terminal, nothing is shown.
+    """Show the current step, and how much of it is left, on standard error if that is a terminal;
+    the line is removed at the end. Otherwise nothing is shown.
     """
     from rich.markup import escape
 
@@ -334,8 +334,8 @@ Positive = Annotated[
     str | None,
     Option(
         help=(
-            "Value of the target that counts as 1; all others count as 0. Without it, yes/no and"
-            " two numbers are two classes, and other text has one class per value."
+            "Value of the target that counts as 1; all others count as 0. Without this option,"
+            " yes/no and two numbers are two classes, and other text has one class per value."
         )
     ),
 ]
@@ -395,8 +395,8 @@ class Columns:
         list[str] | None,
         Option(
             help=(
-                "Columns to leave out. May be repeated. Identifiers are left out unless named by"
-                " --features."
+                "Columns to leave out. May be repeated. Identifiers are left out unless --features"
+                " names them."
             )
         ),
     ] = None
@@ -406,7 +406,7 @@ class Columns:
         Option(
             "--split-by",
             help=(
-                "Column of dates or numbers: train on earlier rows and report on later ones; with"
+                "Column of dates or numbers: train on earlier rows and evaluate on later ones; with"
                 " --groups, on later rows of groups that are not in the training rows."
             ),
         ),
@@ -416,11 +416,11 @@ class Columns:
         Option(help="Column of groups, such as people: all rows of a group stay together."),
     ] = None
     weights: Annotated[
-        str | None, Option("--row-weights", help="Column of row weights, zero or more.")
+        str | None, Option("--row-weights", help="Column of nonnegative row weights.")
     ] = None
     drop_repeated: Annotated[
         bool,
-        Option("--drop-repeated", help="Keep only one of several identical rows."),
+        Option("--drop-repeated", help="Drop rows that repeat an earlier one."),
     ] = False
 
     @property
@@ -438,7 +438,7 @@ Control = Annotated[
         help=(
             "Column that scores are allowed to depend on, such as education: the gap is also"
             " measured among people with the same value. Numbers are binned into fifths. May be"
-            " repeated; several columns are crossed."
+            " repeated; several columns are combined."
         ),
     ),
 ]
@@ -490,8 +490,8 @@ class Reading:
         int | None,
         Option(
             help=(
-                "Memory limit for the table, and for a model. Default: 200 and 25 times the size of"
-                " the file, at least 128 MiB."
+                "Memory limit in bytes, for the table and for a model. Default: 200 and 25 times"
+                " the size of the file, but at least 128 MiB."
             )
         ),
     ] = None
@@ -508,7 +508,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Stated:
-    """The description of the decision on the first page of a report."""
+    """Description of the decision for the first page of a report."""
 
     threshold: Annotated[
         float | None,
@@ -517,12 +517,10 @@ class Stated:
     decision: Annotated[str, Option(help="The decision, such as 'whether a loan is granted'.")] = ""
     people: Annotated[str, Option(help="The people affected, such as applicants.")] = ""
     period: Annotated[str, Option(help="Period of the data, such as 'January to June 2025'.")] = ""
-    author: Annotated[str, Option(help="Who made the report.")] = ""
+    author: Annotated[str, Option(help="Author of the report.")] = ""
 
     def context(self, data: Path | None, model: Path | None = None) -> Context:
-        """Return who decides what about whom, with the current time and the fingerprints of the
-        files.
-        """
+        """Return these descriptions with the current time and the fingerprints of the files."""
         from frhsic.auditing import Context
 
         context = Context(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Options:
-    """What is audited, and how."""
+    """What to audit, and how."""
 
     table: Annotated[Path, Argument(help="CSV, TSV or Parquet. Only named columns are read.")]
     sensitive: Annotated[
@@ -52,7 +52,7 @@ class _Options:
     ] = None
     model: Annotated[
         Path | None,
-        Option(help="Saved model, whose scores and representation of the rows are audited."),
+        Option(help="Saved model; its scores and its representation of the rows are audited."),
     ] = None
     trusted: _terminal.Trusted = None
     target: Annotated[
@@ -65,23 +65,23 @@ class _Options:
         str | None,
         Option(
             help=(
-                "Column of groups of rows, such as people with several rows each: intervals and"
-                " tests of the gap, and --limit, then count people."
+                "Column that groups rows, such as people with several rows each: intervals and"
+                " tests of the gap, and --limit, then treat people as independent, not rows."
             )
         ),
     ] = None
     row_weights: Annotated[
         str | None,
-        Option(help="Column of row weights, zero or more, for the gap and its curve."),
+        Option(help="Column of nonnegative row weights, for the gap and its curve."),
     ] = None
     limit: Annotated[
         list[str] | None,
         Option(
             help=(
                 'Limit, such as gdp=0.05 or "gdp=10% of base rate"; eo=0.05 among rows with the'
-                " favourable outcome; within=0.05 among people with the same --control; age=0.05"
+                " favorable outcome; within=0.05 among people with the same --control; age=0.05"
                 " for one of several attributes; 50% of the gap of --against. The report says"
-                " whether it is kept, and the exit code is 1 if it is not. May be repeated."
+                " whether it is met, and the exit code is 1 if it is not. May be repeated."
             )
         ),
     ] = None
@@ -91,7 +91,7 @@ class _Options:
     ] = None
     as_json: Annotated[
         bool,
-        Option("--json", help="Print the audit as JSON; then a report is written only with --out."),
+        Option("--json", help="Print the audit as JSON, and write a report only with --out."),
     ] = False
     against: Annotated[
         Path | None,
@@ -143,8 +143,8 @@ class _Options:
 def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.Stated) -> None:
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
-    The report is one self-contained HTML file: the mean score along the attribute with its band,
-    tests of dependence with intervals, what a probe recovers, and the limitations of an audit.
+    The report is one self-contained HTML file: the mean score by attribute with its band, tests of
+    dependence with intervals, what a probe recovers, and the limitations of an audit.
 
     [bold]Examples[/bold]
 
@@ -155,11 +155,11 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
     [cyan]frhsic audit scores.parquet -s age -s hours --score p --target approved -o
     report.html[/cyan]
 
-    Two attributes, separately and together, and equal opportunity on rows with approved = 1.
+    Two attributes, separately and together, and equal opportunity among rows with approved = 1.
 
     [cyan]frhsic audit scores.csv -s age --score p --control education --limit within=0.05[/cyan]
 
-    Also among people with the same education: the gap there, group by group, and a limit on it.
+    Also measure the gap among people with the same education, group by group, and limit it.
 
     [cyan]frhsic audit z.parquet -s age --embedding "z_*" --target income --positive ">50K"[/cyan]
 
@@ -167,17 +167,17 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
     [cyan]frhsic audit scores.csv -s age --score p --json --limit gdp=0.1[/cyan]
 
-    For a pipeline: JSON on standard output, exit code 1 if the limit is not kept.
+    For a pipeline: JSON on standard output, exit code 1 if the limit is not met.
 
     [cyan]frhsic audit june.csv -s age --score p --limit gdp=0.03 --against may.json[/cyan]
 
-    A month later: is the limit kept, and what has changed since the earlier audit?
+    A month later: is the limit met, and what has changed since the earlier audit?
 
     [cyan]frhsic audit panel.csv -s age --score p --groups customer --limit "gdp=10% of base
     rate"[/cyan]
 
-    Several rows per customer: without --groups they count as different customers, and intervals are
-    too narrow.
+    Several rows per customer: without --groups, rows count as different customers, and intervals
+    are too narrow.
 
     [cyan]frhsic audit "scores-*.parquet" -s age --score p --scheduler tcp://10.0.0.1:8786[/cyan]
 
@@ -186,7 +186,7 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
     [bold]Exit codes[/bold]
 
-    0 done; 1 a --limit is not certainly kept, or since --against a gap has grown, performance has
+    0 done; 1 a --limit is not certainly met, or since --against, a gap has grown, performance has
     fallen, or the attribute, the score, the base rate or the mean error has changed; 2 any error;
     130 interrupted.
     """
@@ -244,7 +244,7 @@ def _check_options(options: _Options, files: dict[str, Path]) -> Audit | None:
         )
     if options.model is not None and (options.score is not None or options.embedding):
         raise ValueError(
-            "--model has its own scores and representation; leave out --score and --embedding."
+            "--model computes its own scores and representation; leave out --score and --embedding."
         )
     for name in ("positive", "favourable"):
         if getattr(options, name) is not None and options.target is None:
@@ -263,7 +263,7 @@ def _check_options(options: _Options, files: dict[str, Path]) -> Audit | None:
 
 
 def _embedding_columns(options: _Options, names: Sequence[str], table: str) -> list[str]:
-    """Return the columns of the representation, without those that have a different role."""
+    """Return the columns of the representation, except those with another role."""
     from frhsic.tables.columns import expand
 
     controls = options.control or ()
@@ -272,7 +272,7 @@ def _embedding_columns(options: _Options, names: Sequence[str], table: str) -> l
     parts = [name for name in dict.fromkeys(matches) if name not in taken]
     if options.embedding and not parts:
         raise ValueError(
-            "--embedding matches only columns that have another role; nothing is left to audit."
+            "--embedding matches only columns with another role, so nothing is left to audit."
         )
     return parts
 
@@ -280,7 +280,7 @@ def _embedding_columns(options: _Options, names: Sequence[str], table: str) -> l
 def _audit_arguments(
     options: _Options, statements: _terminal.Stated, watch: Watch
 ) -> dict[str, Any]:
-    """Return the request for an audit, in memory or on a cluster."""
+    """Return the arguments of an audit, in memory or on a cluster."""
     from frhsic.auditing import Settings
 
     return {
@@ -316,7 +316,7 @@ class _Table:
 def _on_one_machine(
     options: _Options, reading: _terminal.Reading, statements: _terminal.Stated, watch: Watch
 ) -> Audit:
-    """Read the table, read or predict its scores, and measure them."""
+    """Read the table, read or predict its scores, and audit them."""
     from frhsic.tables.files import TableFile
 
     served = None
@@ -397,7 +397,7 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
     _, classes = outcome
     assert classes is not None  # of text
     if len(classes) > 2:
-        said = f"target {target!r} has {len(classes)} classes; say which of them counts as 1."
+        said = f"target {target!r} has {len(classes)} classes; specify which of them counts as 1."
         option = option_text("positive", level_text(classes[0]))
         check.problems.append(Problem("target", said, (target,), None, "error", option))
         return None
@@ -435,8 +435,8 @@ def _audit_table(
         score_name = f"score of {served.path.name}"
         if served.schema.fingerprint == context.origin["data"]:
             notes.append(
-                f"{options.table.name} is the file that {served.path.name} was trained on; on new"
-                " rows it may do worse."
+                f"{served.path.name} was trained on {options.table.name}; on new rows, it may do"
+                " worse."
             )
         notes += served.unseen_notes(len(table.cells))
         options, said = _with_base_rate(options, served)
@@ -498,8 +498,8 @@ def _with_base_rate(options: _Options, served: Served) -> tuple[_Options, list[s
 def _scheduled(
     options: _Options, reading: _terminal.Reading, statements: _terminal.Stated, watch: Watch
 ) -> Audit:
-    """Audit all rows of the files that the table consists of; workers must be able to read them
-    under the same paths.
+    """Audit all rows of the files of a table; workers must be able to read them under the same
+    paths.
     """
     from frhsic import distributed
     from frhsic.distributed.frames import file_columns, read_files, table_files
@@ -509,8 +509,8 @@ def _scheduled(
     if any(value is not None for value in unused):
         raise ValueError(
             "--model, --groups, --row-weights, --delimiter, --decimal, --encoding and --date-format"
-            " are not used with --scheduler: it reads scores from Parquet and treats rows as"
-            " independent and equally weighted. Audit a file without --scheduler."
+            " cannot be used with --scheduler, which reads scores from Parquet and treats rows as"
+            " independent and equally weighted. To use them, audit a file without --scheduler."
         )
     assert options.scheduler is not None
     paths = table_files(str(options.table))
@@ -540,7 +540,7 @@ def _scheduled(
 
 
 def _class_counts(options: _Options, result: Audit) -> tuple[str, ...]:
-    """Return a sentence on the rows of each class, if the target of an audit of all rows has
+    """Return a sentence about the rows of each class, if the target of an audit of all rows has
     two.
     """
     favoured = options.favourable is None and result.attributes[0].positives is not None

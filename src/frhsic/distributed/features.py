@@ -34,21 +34,21 @@ class FeaturePlan:
         return feature_moments(self.maps, torch.from_numpy(z / self.scales), torch.from_numpy(s))
 
     def number(self, sampled: Number, moments: FeatureMoments, confidence: float) -> Number:
-        """Return HSIC with its test, from features of all rows, in place of the sample's number."""
+        """Return HSIC with its test from features of all rows, to replace the sample's number."""
         test = feature_test(self.maps, moments)
         estimate = self.maps.estimate(moments.cross)
         if test.null_standard_deviation == 0:
             return sampled
         quantile = float(stats.norm.ppf((1 + confidence) / 2))
         assert sampled.interval is not None
-        # the lower half is cut off at 0 where the sample shows little dependence
+        # the lower half is clipped at 0 if the sample shows little dependence
         rows = (sampled.interval.high - sampled.value) / quantile * math.sqrt(sampled.rows / test.n)
         error = math.hypot(estimate.standard_error, rows)
         value = estimate.value - test.null_mean
         low = min(value, max(value - quantile * error, 0.0))
         high = max(value + quantile * error, 0.0)
         interval = Interval(
-            low, high, confidence, "normal approximation, of random features and of rows"
+            low, high, confidence, "normal approximation for random features and rows"
         )
         details = sampled.settings | {
             "test": "gamma, limit of random features",
@@ -63,7 +63,7 @@ class FeaturePlan:
 
 
 def feature_plan(z: np.ndarray, s: np.ndarray, features: int, seed: int) -> FeaturePlan | None:
-    """Return the random features for HSIC, with the kernels of the sample's audit, or None if that
+    """Return the random features for HSIC, with the kernels of the sample's audit, or None if it
     has no HSIC.
     """
     try:
@@ -84,8 +84,8 @@ def hsic_of_parts(
 ) -> FeatureEstimate:
     r"""HSIC of data in parts by random features, from sums of features over the parts.
 
-    It equals :func:`frhsic.dependence.hsic_features` on all rows together, for the same kernels and
-    random state, up to rounding. Use it for data that do not fit into memory. Pass kernels with
+    Up to rounding, it equals :func:`frhsic.dependence.hsic_features` on all rows together, for the
+    same kernels and random state. Use it for data that do not fit into memory. Pass kernels with
     fixed bandwidths, since a median distance cannot be added up over parts.
 
     Parameters

@@ -27,10 +27,10 @@ from frhsic.estimators.predictor import ParityEstimator
 
 FittedModel = TypeVar("FittedModel", bound=ParityEstimator)
 
-# Rows used to learn bins, directions, rounds and coefficients: as many as are used to solve for the
-# coefficients without one of five folds.
+# Rows used to learn bins, directions, rounds and coefficients: as many as one machine uses to solve
+# for the coefficients without one of five folds.
 FIT_SAMPLE_ROWS = 60_000
-# Shares of the time, for progress: up to the additive parts, the trees and the coefficients.
+# Cumulative shares of the time, for progress: the additive parts, the trees and the coefficients.
 PREPARED = 25
 GROWN = 60
 SOLVED = 70
@@ -51,20 +51,20 @@ def fit(
 ) -> FittedModel:
     r"""Fit a ParityClassifier or a ParityRegressor to the rows of a Dask data frame.
 
-    The model is fitted as ``estimator.fit`` does on one machine, and is saved, loaded and served
-    like any other. All rows are used for the additive part of the models, from sums of Gram
-    matrices, and to measure every trade-off and its gap. Trees are trained on a random sample of at
-    most 10 million cells, half a million rows of 20 columns: in parallel, each on one worker. A
+    The model is fitted as by ``estimator.fit`` on one machine, and saved, loaded and served like
+    any other. All rows are used for the additive part of the models, from sums of Gram matrices,
+    and to measure every trade-off and its gap. Trees are trained in parallel, each on one worker,
+    on a random sample of at most 10 million cells, such as half a million rows of 20 columns. A
     smaller sample, the only rows sent to the client, determines types and bins of columns,
     functions of the attributes, rounds, and the coefficients of the trade-offs.
 
     Parameters
     ----------
     estimator : ParityClassifier or ParityRegressor
-        Its parameters, with the library's own models (``estimator=None``) and a number of folds. It
-        is not changed.
+        Provides the parameters, with the library's own models (``estimator=None``) and a number of
+        folds. It is not changed.
     frame : dask.dataframe.DataFrame
-        Columns without one of the roles below are features.
+        Columns with none of the roles below are features.
     target : str
         Column of y, without missing values.
     sensitive_features : str or list of str
@@ -75,7 +75,7 @@ def fit(
         determines the strata.
     groups : str, optional
         Column that identifies rows that belong together. They stay in the same fold, and trade-offs
-        are then measured on the sample, which contains whole groups, because sums over groups take
+        are measured on the sample, which contains whole groups, because sums over groups would take
         too much memory.
     sample_weight : str, optional
         Column of weights of the rows.
@@ -84,7 +84,8 @@ def fit(
         it (and without groups) the row's number in the frame does, so that the folds depend on the
         order of the rows.
     client : distributed.Client, optional
-        The cluster; by default that of :func:`frhsic.distributed.cluster` or of the last client.
+        Client of the cluster; by default that of :func:`frhsic.distributed.cluster`, or the last
+        client.
     sample_rows : int
         Maximum number of rows in the sample.
 
@@ -164,15 +165,15 @@ def _require_supported(estimator: Any, names: Sequence[str]) -> None:
     own = ("estimator", "attribute_estimator")
     if any(getattr(estimator, name) is not None for name in own):
         raise ValueError(
-            "your own models cannot be fitted on a cluster; leave estimator and attribute_estimator"
-            " at None, or fit on a sample in memory."
+            "custom models cannot be fitted on a cluster; leave estimator and"
+            " attribute_estimator at None, or fit on a sample in memory."
         )
     if not isinstance(estimator.cv, Integral):
         raise ValueError(
-            "cv has to be a number of folds here; pass groups= for rows that belong together."
+            "cv must be a number of folds here; pass groups= for rows that belong together."
         )
     if not (estimator.random_state is None or isinstance(estimator.random_state, Integral)):
-        raise ValueError("random_state has to be a whole number here, or None.")
+        raise ValueError("random_state must be a whole number here, or None.")
     if not names:
         raise ValueError("sensitive_features is empty; name at least one column.")
 
@@ -240,8 +241,8 @@ def _fit(
 
 
 def _learn(model: Any, sketch: FitSketch, columns: FitColumns) -> tuple[BlockPlan, LabelledRows]:
-    """Learn the columns from the sample, with the levels of all rows; return the plan that turns
-    partitions into rows of a fit, and the rows of the sample.
+    """Learn the columns from the sample, with the levels of all rows; return the plan that converts
+    partitions to rows of a fit, and the rows of the sample.
     """
     sketch.check(columns.target)
     table, weights = columns.usable(sketch.sample.table)

@@ -17,8 +17,8 @@ Keys = NDArray[np.uint64]
 
 TIMEOUT = 10  # seconds to wait for a scheduler
 
-# Partitions that Parquet files are read in, so that many workers share them, and bytes of one of
-# these, at least and at most, unless a row group has more.
+# Number of partitions for reading Parquet files, so that many workers share them, and the least and
+# most bytes of a partition, unless a row group has more.
 PARTITIONS = 128
 PARTITION_BYTES = (2**22, 2**27)
 
@@ -31,7 +31,7 @@ def dask_module() -> Any:
     try:
         import dask
         import dask.dataframe
-        import distributed  # noqa: F401  # only asked whether it is there
+        import distributed  # noqa: F401  # only checks that it is installed
     except ImportError as error:
         raise ImportError(
             "Dask is not installed; install it with pip install 'dask[dataframe,distributed]'."
@@ -85,7 +85,7 @@ def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
             client = stack.enter_context(distributed.Client(place, timeout=timeout))
         except OSError as error:
             raise ConnectionError(
-                f"no scheduler answers at {address} within {timeout:g} s; start one with dask"
+                f"no scheduler answered at {address} within {timeout:g} s; start one with dask"
                 " scheduler, check the address and the firewall, or pass local to use this machine."
             ) from error
         stack.enter_context(joblib.parallel_config(backend="dask"))
@@ -171,13 +171,13 @@ def split_frame(frame: Any, share: float, groups: str | None, seed: int) -> tupl
 
 
 def _drawn(part: pd.DataFrame, groups: str, share: float, seed: int, inside: bool) -> Any:
-    keys = hash_numbers(column_hashes(part[groups]), seed + 1)  # those of a fit have another seed
+    keys = hash_numbers(column_hashes(part[groups]), seed + 1)  # a fit uses another seed
     return part.loc[sampled_keys(keys, share) == inside]
 
 
 def hash_numbers(numbers: Keys, seed: int) -> Keys:
-    """Return pseudo-random numbers of 64 bits for whole numbers: the finalizer of SplitMix64
-    (Steele et al., 2014).
+    """Return 64-bit pseudo-random numbers for whole numbers: the finalizer of SplitMix64 (Steele et
+    al., 2014).
 
     Examples
     --------

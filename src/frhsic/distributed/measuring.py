@@ -26,8 +26,8 @@ from frhsic.parity.ranks import TENTHS, RankGap, RankSums
 from frhsic.parity.sums import ScoreSums, summed_effective_rows
 from frhsic.scoring import mean_and_error, weighted_moments
 
-# Ranges of equal mass in the sample that scores are counted in, for AUC, which is off by the mass
-# of a range at most.
+# Number of ranges, of equal mass in the sample, in which scores are counted for AUC; its error is
+# at most the mass of a range.
 RANGES = 1_024
 
 
@@ -59,8 +59,8 @@ class FrontierSums(NamedTuple):
 
 
 class SampledScores(NamedTuple):
-    """What is learned from the sample about the scores of one trade-off: edges of ranges of the
-    score, and statistics of each column whose gap is measured.
+    """Facts from the sample about the scores of one trade-off: edges of ranges of the score, and
+    statistics of each column whose gap is measured.
     """
 
     ranges: np.ndarray
@@ -69,8 +69,8 @@ class SampledScores(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ConstraintCells:
-    """Cells along the attribute of a constraint and, if ranks are limited, for each trade-off the
-    deciles of the score and edges of ranges between them.
+    """Cells along the attribute of a constraint and, if ranks are limited, the deciles of the score
+    and edges of ranges between them for each trade-off.
     """
 
     constraint: Constraint
@@ -124,8 +124,8 @@ def with_unit_weights(sums: ScoreSums) -> ScoreSums:
 
 
 def weighted_quantiles(values: np.ndarray, weights: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Return quantiles: the smallest values that at least given shares of the rows do not
-    exceed.
+    """Return quantiles: the smallest values at or below which at least given shares of the rows
+    are.
     """
     order = np.argsort(values, kind="stable")
     below = np.cumsum(weights[order])
@@ -135,8 +135,8 @@ def weighted_quantiles(values: np.ndarray, weights: np.ndarray, ranks: np.ndarra
 
 @dataclass(frozen=True, eq=False)
 class FrontierPass:
-    """How all trade-offs of a solved estimator are measured on the rows of a block: the models
-    fitted without each fold, and what is learned from the sample about scores and attributes.
+    """Measures all trade-offs of a solved estimator on the rows of a block: with the models fitted
+    without each fold, and facts from the sample about scores and attributes.
     """
 
     model: Any
@@ -176,8 +176,8 @@ class FrontierPass:
         return replace(draft, constraints=tuple(cells), trade_offs=trade_offs)
 
     def served(self, rows: LabelledRows) -> np.ndarray:
-        """Return a mask of the rows that are measured: if one fold's predictor is used for all
-        rows, those that it has not seen.
+        """Return a mask of the rows to measure: if one fold's predictor is used for all rows, those
+        that it was not trained on.
         """
         if self.model.solution_.family.averages or self.model.folds_ is not None:
             return np.arange(len(rows.y))
@@ -216,7 +216,7 @@ class FrontierPass:
     def sums(self, rows: LabelledRows) -> FrontierSums | None:
         """Return the sums over the rows of a block."""
         served = self.served(rows)
-        # cells along s are found faster in their order
+        # cells along s are faster to find for sorted rows
         rows = rows.at(served[np.argsort(rows.s[served, 0])])
         if not len(rows.y):
             return None
@@ -322,8 +322,8 @@ class FrontierPass:
 
 
 def auc_of_ranges(weights: np.ndarray) -> float:
-    """Return the AUC of rows whose scores are known by their range, (2, ranges); rows in the same
-    range count as ties.
+    """Return the AUC of rows from the number of them in each range of scores, (2, ranges); rows in
+    the same range count as ties.
     """
     negative, positive = weights
     below = np.cumsum(negative) - negative / 2

@@ -18,8 +18,8 @@ KEY_COLUMN = "frhsic key"
 
 FAN_IN = 8  # results that one task adds up
 
-# Rows that partitions send for each row of a sample: those whose keys are small. Others need not be
-# sent, unless the sample is of fewer than one row in so many.
+# Rows with small keys that partitions send for each row of a sample. Others are not needed, unless
+# the sample is drawn from fewer than one row in so many.
 CANDIDATES = 16
 
 
@@ -60,7 +60,7 @@ class Parts:
         return replace(self, blocks=blocks)
 
     def persist(self) -> Parts:
-        """Return the blocks as the workers hold them."""
+        """Return the blocks in the memory of the workers."""
         blocks = dask_module().persist(*self.blocks.values())
         return replace(self, blocks=dict(zip(self.blocks, blocks)))
 
@@ -68,7 +68,9 @@ class Parts:
         """Return the sum of a function's results over blocks, by :func:`add_results`."""
         dask = dask_module()
         level = list(self.map(step).blocks.values())
-        while len(level) > 1:  # the same tree for the same partitions, whichever worker is first
+        while (
+            len(level) > 1
+        ):  # the same tree for the same partitions, whichever worker finishes first
             level = [
                 dask.delayed(reduce, pure=False)(add_results, level[i : i + FAN_IN])
                 for i in range(0, len(level), FAN_IN)
@@ -133,7 +135,7 @@ def keyed_table(
         numbers = np.arange(first_row, first_row + len(part), dtype=np.uint64)
     elif part[key].isna().any():
         raise ValueError(
-            f"partition {number}: column {key!r} has missing values, which belong to no fold"
+            f"partition {number}: column {key!r} has missing values, which can't be put in a fold"
         )
     else:
         numbers = column_hashes(part[key])
@@ -143,7 +145,7 @@ def keyed_table(
 @dataclass(frozen=True, eq=False)
 class Sample:
     """The rows of a table with the smallest keys, up to a given number: a random sample that does
-    not depend on the partitions; ``+`` merges parts.
+    not depend on the partitions. ``+`` merges parts.
     """
 
     table: pd.DataFrame

@@ -23,15 +23,15 @@ def predict(model: Any, frame: Any) -> Any:
     model
         A fitted estimator of this library.
     frame : dask.dataframe.DataFrame
-        Has the columns that the model was fitted on; others are ignored. A model that uses the
-        sensitive attributes also needs their columns.
+        Frame with the columns that the model was fitted on; others are ignored. A model that uses
+        the sensitive attributes also needs their columns.
 
     Returns
     -------
     dask.dataframe.DataFrame
-        With the index and the partitions of `frame`. Two classes: `score`, the probability of the
-        second, and `predicted`, the label. More: `score_CLASS` for each, and `predicted`. Numbers:
-        `predicted`. An encoder: its coordinates.
+        Frame with the index and the partitions of `frame`. Two classes: `score`, the probability of
+        the second, and `predicted`, the label. More classes: `score_CLASS` for each, and
+        `predicted`. Numbers: `predicted`. An encoder: its coordinates.
 
     Examples
     --------

@@ -61,8 +61,8 @@ def _few(levels: frozenset[Any]) -> frozenset[Any] | None:
 
 
 class FitSketch(NamedTuple):
-    """What one pass learns about the rows of a fit: their number, the sum of their weights, a
-    summary of each column, and a sample.
+    """Summary of the rows of a fit from one pass: their number, the sum of their weights, a summary
+    of each column, and a sample.
     """
 
     rows: int
@@ -82,7 +82,7 @@ class FitSketch(NamedTuple):
             if len(column.kinds) > 1 and not column.kinds.keys() <= MIXED_KINDS:
                 shown = [f"{kind} values such as {one!r}" for kind, one in column.kinds.items()]
                 raise TypeError(
-                    f"column {name!r} has no common type: its partitions hold"
+                    f"column {name!r} has no common type: its partitions contain"
                     f" {' and '.join(sorted(shown))}. Convert it to one, such as"
                     f" frame.astype({{{name!r}: str}})."
                 )
@@ -147,7 +147,7 @@ class FitColumns:
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    """The plan that turns rows of a frame into rows of a fit: the columns, an estimator that knows
+    """The plan that converts rows of a frame to rows of a fit: the columns, an estimator that knows
     their types, and the number of folds.
     """
 
@@ -156,7 +156,7 @@ class BlockPlan:
     n_folds: int
 
     def block(self, table: pd.DataFrame) -> LabelledRows:
-        """Return usable rows as numbers, without their table; their groups are their keys."""
+        """Return usable rows as numbers, without their table; their keys serve as groups."""
         columns = self.columns
         model = self.model
         table, weights = columns.usable(table)

@@ -1,8 +1,8 @@
 """The function :func:`audit` for a Dask data frame: two passes over the rows, then the audit of a
 sample.
 
-The first pass finds samples and ranges, the second the sums from which the numbers of all rows are
-computed.
+The first pass collects samples and ranges, the second the sums from which the numbers of all rows
+are computed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from frhsic.splits import subsample
 from frhsic.tables.columns import common_name, numbers
 from frhsic.tables.targets import is_positive
 
-if TYPE_CHECKING:  # which need torch
+if TYPE_CHECKING:  # these need torch
     from frhsic.distributed.features import FeaturePlan
     from frhsic.independence.features import FeatureMoments
 
@@ -84,8 +84,8 @@ def audit(
     Anything that is a sum over rows is computed on all rows: the gaps with their intervals, tests
     and curves, HSIC by random features with its test, and the histogram of each attribute. All
     other numbers are computed on a random sample of the rows. The result does not depend on how the
-    rows are divided into partitions, up to rounding. The memory of a worker holds one partition for
-    each of its threads.
+    rows are divided into partitions, up to rounding. A worker needs memory for one partition per
+    thread.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def audit(
     score : str, optional
         Column of scores.
     embedding : list of str
-        Columns of a representation; without them the score itself is audited.
+        Columns of a representation; without them, the score itself is audited.
     target, positive, favourable, limit, threshold, context
         As in :func:`frhsic.audit`; `target` is a column.
     control_features : str or list of str
@@ -105,7 +105,7 @@ def audit(
     settings : Settings, optional
         As in :func:`frhsic.audit`. The seed determines the random features and the sample.
     sample_rows : int
-        Rows of the sample, at least 1,000.
+        Number of rows in the sample, at least 1,000.
 
     Returns
     -------
@@ -116,8 +116,8 @@ def audit(
     -----
     Rows are numbered in the order of the frame, and a hash of this number determines the sample.
     Edges of groups along an attribute come from the sample; the rows in them are counted exactly.
-    The interval of HSIC adds the standard error of the features to that of the rows, which is taken
-    from the sample and divided by the root of the ratio of the numbers of rows.
+    The interval of HSIC adds the standard error due to the features to that due to the rows, which
+    is that of the sample, divided by the square root of the number of all rows over sampled rows.
 
     Examples
     --------
@@ -232,8 +232,8 @@ class Roles:
         return (table, rows) if known.all() else (table[known], rows.keep(known))
 
     def sketch(self, table: pd.DataFrame, most: int, total: int) -> AuditSketch | None:
-        """Return what the first pass learns of a partition, with its part of the samples, given the
-        largest size of a sample and the number of all rows; None without complete rows.
+        """Return the first pass over a partition, with its part of the samples, given the largest
+        size of a sample and the number of all rows; None without complete rows.
         """
         table, rows = self.complete(table)
         if not rows.count:
@@ -295,7 +295,7 @@ class PopulationSketch(NamedTuple):
 
 
 class AuditSketch(NamedTuple):
-    """What the first pass learns about all complete rows, about the favoured ones, and about their
+    """Results of the first pass about all complete rows, about the favored ones, and about their
     attributes, scores and target.
     """
 
@@ -308,8 +308,8 @@ class AuditSketch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PopulationPlan:
-    """How the gaps of one population are summed: the cells along each attribute, from a sample of
-    its rows (None for a constant one), and statistics of each gap's column.
+    """Plan for summing the gaps of one population: the cells along each attribute, from a sample of
+    its rows (None for a constant attribute), and statistics of each gap's column.
     """
 
     rows: int
@@ -377,7 +377,7 @@ def _gap_column(key: str, rows: Rows) -> np.ndarray:
 
 
 class AuditSums(NamedTuple):
-    """What the second pass sums over rows: gaps of all and of the favoured rows, dependence by
+    """Sums of the second pass over rows: gaps of all and of the favored rows, dependence by
     attribute, and histograms.
     """
 
@@ -389,7 +389,7 @@ class AuditSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AuditPass:
-    """What the second pass needs to know; `features` and `edges` are keyed by attribute."""
+    """Plan of the second pass; `features` and `edges` are keyed by attribute."""
 
     roles: Roles
     everyone: PopulationPlan
@@ -435,7 +435,7 @@ class AuditPass:
         if self.favoured is not None and rows.favoured is not None:
             favoured = self.favoured.sums(rows.keep(rows.favoured))
         moments: list[FeatureMoments | None] = [None] * len(self.features)
-        # a shift keeps more digits, and HSIC under a Gaussian does not notice it
+        # a shift keeps more digits and doesn't change HSIC under a Gaussian
         z = rows.z - self.everyone.sample.z.mean(axis=0)
         s = rows.s - self.everyone.sample.s.mean(axis=0)
         for start in range(0, rows.count, SLICE):
@@ -460,8 +460,8 @@ def _check_rows(first: AuditSketch, block: Rows, given: int, roles: Roles) -> No
     if named is not None and (block.favoured is None or not block.favoured.any()):
         count = 0 if first.favoured is None else first.favoured.rows
         raise ValueError(
-            f"{named!r} is the {roles.target} of {count:,} of {first.everyone.rows:,} rows but of"
-            " none in the sample; check its spelling, or raise sample_rows."
+            f"{named!r} is the {roles.target} of {count:,} of {first.everyone.rows:,} rows, but of"
+            " no row in the sample; check its spelling, or raise sample_rows."
         )
 
 
@@ -477,7 +477,7 @@ def _subject(sampled: Subject, first: AuditSketch, threshold: float | None) -> S
             mean, error, rows, rows, binary=rated.binary, confidence=sampled.confidence
         )
     subject = replace(sampled, base_rate=rate)
-    if first.scores is None:  # those of a head on the sample, if any
+    if first.scores is None:  # the scores of a head on the sample, if any
         return subject
     return with_threshold(replace(subject, span=(first.scores.low, first.scores.high)), threshold)
 
@@ -485,9 +485,7 @@ def _subject(sampled: Subject, first: AuditSketch, threshold: float | None) -> S
 def _on_all_rows(
     attribute: AttributeAudit, i: int, plan: AuditPass, sums: AuditSums, settings: Settings
 ) -> AttributeAudit:
-    """Return the audit of an attribute with the numbers of all rows in place of those of the
-    sample.
-    """
+    """Return the audit of an attribute, with the sample's numbers replaced by those of all rows."""
     features = plan.features[i]
     moments = sums.dependence[i]
     sampled = attribute.all_rows.get("hsic")
@@ -497,7 +495,7 @@ def _on_all_rows(
     all_rows = plan.everyone.replaced(attribute.all_rows, i, sums.everyone, dependence, settings)
     positives = attribute.positives
     if plan.favoured is not None:
-        if positives is None:  # the sample of all rows has too few of them
+        if positives is None:  # the sample of all rows has too few favored ones
             positives = favoured_rows(plan.favoured.sample.select_attribute(i), settings)
         if positives is not None:
             positives = plan.favoured.replaced(positives, i, sums.favoured, (), settings)

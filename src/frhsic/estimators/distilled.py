@@ -36,7 +36,7 @@ class ImitationCost:
     Attributes
     ----------
     name : str
-        Such as ``"log loss"`` or ``"gap along age"``.
+        Such as ``"log loss"`` or ``"gap by age"``.
     before, after : float
         The measure for the predictor and for the distilled model.
     low, high : float
@@ -88,7 +88,7 @@ class Distilled:
     >>> served.predict(X[:2]).shape
     (2,)
     >>> [cost.name for cost in served.costs]
-    ['root squared error', 'gap along sensitive']
+    ['root squared error', 'gap by sensitive']
     """
 
     model: Any

@@ -1,13 +1,13 @@
 """Save fitted models to one file and load them again.
 
 A file is an uncompressed zip archive. `model.json` contains the versions that wrote it, the model
-and its proof; `arrays.safetensors` their arrays; entries that end in `.txt` contain LightGBM trees,
-and those that end in `.skops` models from other libraries. It contains no training rows, except for
-models that consist of them, such as couplings. The library's own models are data, so LightGBM is
-the only dependency whose version matters to them. Neither loading nor predicting runs code from the
-file. skops reads models from other libraries, with the classes that it trusts and those named in
-`trusted`. The proof consists of a few synthetic rows with their scores: `load` predicts them and
-raises if they differ.
+and its proof; `arrays.safetensors` contains their arrays; entries that end in `.txt` contain
+LightGBM trees, and those that end in `.skops` contain models from other libraries. It contains no
+training rows, except for models that consist of them, such as couplings. The library's own models
+are data, so LightGBM is the only dependency whose version matters to them. Neither loading nor
+predicting runs code from the file. skops reads models from other libraries, with the classes that
+it trusts and those named in `trusted`. The proof consists of a few synthetic rows with their
+scores: `load` predicts them and raises if they differ.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def save(model: Any, path: str | Path) -> None:
     """Write a fitted model to one file. If writing fails, no file is left behind.
 
     The file does not contain the code of a function passed as `estimator`, or of a custom encoder
-    or penalty: pass the object again to :func:`load`. A `random_state` that is a generator is
-    written as the seed drawn from it. Custom folds (`cv`) are not in the file either: the loaded
-    model predicts the same, and uses a number of folds if it is fitted again. If a model contains
-    classes that skops does not trust, a warning shows the line that loads it.
+    or penalty: pass the object again to :func:`load`. A `random_state` that is a generator is saved
+    as the seed drawn from it. Custom folds (`cv`) are not saved either: the loaded model makes the
+    same predictions, and uses a number of folds if it is fitted again. If a model contains classes
+    that skops does not trust, a warning shows how to load it.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def file_bytes(model: Any) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for entry, content in entries.items():
-            archive.writestr(zipfile.ZipInfo(entry), content)  # without the time of day
+            archive.writestr(zipfile.ZipInfo(entry), content)  # without the current time
     return buffer.getvalue()
 
 
@@ -121,23 +121,24 @@ def load(
 ) -> Loaded:
     """Load a fitted model from a file.
 
-    It predicts the same as the saved model: the synthetic rows in the file get the same scores to
-    within 1e-6 of the largest. Otherwise, or if the file is damaged or contains anything that
-    `save` never writes, a ValueError gives the reason and the versions that wrote the file.
+    It makes the same predictions as the saved model: the scores of the synthetic rows in the file
+    are the same to within 1e-6 of the largest. Otherwise, or if the file is damaged or contains
+    anything that `save` never writes, a ValueError gives the reason and the versions that wrote the
+    file.
 
     Parameters
     ----------
     path
         File written by :func:`save`.
     kind
-        The expected class, such as ``ParityClassifier``; any other class is an error. Type checkers
-        then know the class of the model.
+        The expected class, such as ``ParityClassifier``; any other class is an error. It also tells
+        type checkers the class of the model.
     estimator, encoder, penalty
-        The function, custom encoder or custom penalty that the model was created with, if any; an
-        error if the file needs none.
+        The function, custom encoder or custom penalty that the model was created with, if any;
+        passing one that the file does not need is an error.
     trusted
-        Names of classes that skops does not trust and that the file may contain, such as your own
-        estimators. They can run any code when the model is loaded and when it predicts.
+        Names of classes, such as your own estimators, that skops does not trust and that the file
+        may contain. They can run any code when the model is loaded and when it predicts.
     max_bytes
         Memory that reading the file may take. None is 25 times its size, but at least 128 MiB.
 
@@ -157,7 +158,7 @@ def load(
     budget = Budget.of_file(file, MODEL_TIMES, max_bytes)
     saved = here = _versions()
     try:
-        # read once: what is checked is what is used
+        # read only once, so that what is checked is also what is used
         with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as archive:
             for entry in archive.infolist():
                 require(entry.compress_type == zipfile.ZIP_STORED, "an entry is compressed")
@@ -173,7 +174,7 @@ def load(
             data = archive.read(ARRAYS_ENTRY)
             budget.charge_text(data[8 : 8 + int.from_bytes(data[:8], "little")], HEADER_MARKS)
             reader = Reader(safetensors.numpy.load(data), archive.read, budget, trusted, given)
-            # the proof says more than a warning that versions differ
+            # the proof is more informative than a warning about versions
             with ignore_warnings(InconsistentVersionWarning):
                 model: Loaded = reader.value(header["model"])
                 for name, value in given.items():

@@ -1,4 +1,4 @@
-"""LightGBM's text format, whose own parser trusts every number in it."""
+"""LightGBM's text format, checked because LightGBM's parser trusts every number in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-# The numbers of a tree that a prediction needs, and how they may be written.
+# The numbers of a tree that predictions need, and their allowed formats.
 WHOLE = re.compile(r"[-\d ]*", re.ASCII)
 REAL = re.compile(r"[-+.\deinf ]*", re.ASCII)
 SPLITS = {
@@ -57,8 +57,8 @@ def _numbers(text: str, form: re.Pattern[str], length: int) -> np.ndarray:
 
 
 def _tree_lines(tree: dict[str, str], columns: int) -> list[str]:
-    """Return the lines of one tree, in which each node and leaf is the child of one node before
-    it.
+    """Return the lines of one tree; raise unless each node and leaf is the child of an earlier
+    node.
     """
     leaves = int(tree["num_leaves"])
     sets = int(tree["num_cat"])
@@ -72,7 +72,7 @@ def _tree_lines(tree: dict[str, str], columns: int) -> list[str]:
         every = np.r_[np.arange(-leaves, 0), nodes[1:]]
         require(later.all() and np.array_equal(np.sort(children), every), "the tree has a cycle")
         _require_below(own["split_feature"], columns)
-        # two bits, and one of three ways to be missing
+        # two bits, and one of three kinds of missing values
         _require_below(own["decision_type"], 12)
         _require_below(own["threshold"][own["decision_type"] % 2 == 1], sets)
         names += SPLITS

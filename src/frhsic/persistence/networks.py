@@ -1,4 +1,4 @@
-"""Networks: their weights, and the modules that these belong to."""
+"""Networks: their weights, and the modules that the weights belong to."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def complete(model: Any, weights: dict[str, dict[str, np.ndarray]]) -> None:
         "it has fewer weights than layers",
     )
     require(isinstance(model.has_bottleneck_, bool), "has_bottleneck_ is neither true nor false")
-    # without memory: a file that asks for more weights than it holds is refused before they are
-    # made
+    # without memory: a file that requests more weights than it contains is rejected before they are
+    # allocated
     with fork_generators(), torch.device("meta" if own else "cpu"):
         encoder = model._encoder_maker()(model.feature_encoding_.width)
         require(isinstance(encoder, nn.Module), "encoder must return a torch.nn.Module")

@@ -1,7 +1,7 @@
 """Synthetic rows whose scores are saved with a model, so that `load` can compare them.
 
 They are built from what the model knows about its columns: levels, and bin edges that are rounded
-and shifted a little. Training rows are not among them, unless by chance.
+and shifted a little. They contain no training rows, except by chance.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from frhsic.estimators.coupling import ParityCoupling
 from frhsic.parity.strata import Strata
 from frhsic.tables.schema import ColumnType, Schema
 
-# Largest difference of two scores, relative to the largest score.
+# Largest difference between two scores, relative to the largest score.
 LARGEST_DIFFERENCE = 1e-6
 
-# Numbers of a column whose range is not known, and dates.
+# Values of a numeric column with an unknown range, and of dates.
 PROOF_NUMBERS = (0.0, 1.0, 10.0, 100.0)
 PROOF_DATES = ("1970-01-01", "2000-01-01", "2020-02-29", "2030-12-31")
-# Text that no training row contains.
+# Text that does not occur in training.
 UNSEEN_LEVEL = "a level of no training row"
-# Rows: those four, one of missing values, and one of values that no training row has.
+# Rows: these four, one with missing values, and one with values that do not occur in training.
 PROOF_ROWS = 6
 
 
@@ -38,7 +38,7 @@ def prove(model: Any) -> dict[str, Any]:
     for row in range(PROOF_ROWS):
         try:
             own = scores_of_row(model, proof, row)
-        except Exception:  # of any model of the user's own
+        except Exception:  # a custom model may raise anything
             continue
         if np.isfinite(own).all():
             rows.append(row)
@@ -47,7 +47,7 @@ def prove(model: Any) -> dict[str, Any]:
 
 
 def difference(model: Any, proof: Mapping[str, Any]) -> float:
-    """Return the largest difference from the scores of a proof, relative to the largest of them."""
+    """Return the largest difference from the scores of a proof, relative to the largest score."""
     rows = (scores_of_row(model, proof, row) for row in proof["rows"][:PROOF_ROWS])
     differences = np.concatenate([np.zeros(0), *rows]) - proof["scores"]
     largest = np.abs(proof["scores"]).max(initial=0.0) or 1.0
@@ -92,7 +92,7 @@ def _schema(model: Any) -> Any:
 
 
 def _columns(model: Any) -> dict[str, list[Any]]:
-    """Return the values of synthetic rows in each column, by its name."""
+    """Return the values of synthetic rows in each column, keyed by name."""
     engine = getattr(model, "engine_", None)
     numbers = dict(enumerate(() if engine is None else map(_rounded, engine.bins.edges)))
     types = _schema(model).columns or [
@@ -102,14 +102,14 @@ def _columns(model: Any) -> dict[str, list[Any]]:
 
 
 def _rounded(edges: np.ndarray) -> tuple[float, ...]:
-    """Return numbers near some edges, from the first to the last, that hardly any row contains."""
+    """Return numbers near some edges, from the first to the last, that hardly occur in any row."""
     if not len(edges):
         return PROOF_NUMBERS
     return tuple(1 / 128 + 129 / 128 * float(f"{edge:.1e}") for edge in _spread(edges))
 
 
 def _spread(values: Any) -> list[Any]:
-    """Return four of some values: the least, the largest, and two in the middle."""
+    """Return four of some values: the smallest, the largest, and two in the middle."""
     return [values[(len(values) - 1) * part // 3] for part in range(4)]
 
 

@@ -3,7 +3,7 @@ that names its type.
 
 Arrays, the text of boosters and models from other libraries are in other entries of the file, which
 JSON refers to by number. An object of this library is stored as the values that define it: for an
-estimator its parameters, fitted attributes and weights.
+estimator, its parameters, fitted attributes and weights.
 """
 
 from __future__ import annotations
@@ -83,22 +83,22 @@ FITTED = re.compile(
 )
 """Fitted attributes stored in a file, if the model has them."""
 
-# Parts of a network, which are built for their weights.
+# Parts of a network, which are rebuilt before their weights are loaded.
 MODULES = ("encoder_", "head_", "penalty_")
 # Parameters that may be the user's own code, which is passed again to `load`.
 USER_CODE = ("estimator", "encoder", "penalty")
 
-# Annotations of a class, which take longer to read than an object.
+# Cache of the annotations of a class, which take longer to read than an object.
 class_hints = cache(get_type_hints)
 
-# Memory that values take, by the signs that stand for them: of JSON, of LightGBM's text, and of
-# nodes of skops and arrays of safetensors.
+# Memory that values take, keyed by the characters that mark them: in JSON, in LightGBM's text, and
+# in nodes of skops and arrays of safetensors.
 JSON = {b",": 100, b"[": 200, b"{": 200}
 TREE_MARKS = {b" ": 100, b"=": 200}
 HEADER_MARKS = {b",": 100, b"{": 3000}
 
-# Nodes of a skops file that can be called: functions, and what is no type of numbers or text.
-# SciPy's splines hold a function that makes an array of an array, and does nothing else.
+# Nodes of a skops file that can be called: functions, and types other than those of numbers and
+# text. SciPy's splines contain a harmless function, which converts to an array.
 CALLABLE = re.compile(
     r"(?s)(Method|Partial|OperatorFunc)Node.*|TypeNode builtins\.(?!(bool|int|float|str|object)$).*"
     r"|FunctionNode (?!scipy\.[\w.]+\.numpy\._aliases\.asarray$).*"
@@ -108,7 +108,7 @@ NAMED = re.compile(r"sklearn\..*(Stacking|Vectorizer|Chain|Threshold)\w*")
 
 
 class Writer:
-    """Turns values into JSON, and collects the other entries. Functions and classes of the user in
+    """Turns values into JSON, and collects the other entries. Your own functions and classes in
     parameters of a model are written as their names.
     """
 
@@ -128,7 +128,7 @@ class Writer:
         if id(value) in self.custom:
             return self.custom[id(value)]
         if isinstance(value, np.generic) or (hasattr(value, "detach") and value.numel() == 1):
-            value = value.item()  # of NumPy, or of a tensor
+            value = value.item()  # from NumPy or a tensor
         if isinstance(value, int | float | str | None):
             return value
         if isinstance(value, list):
@@ -167,7 +167,7 @@ class Writer:
             try:
                 data = skops.io.dumps(value)
                 self.untrusted |= untrusted_names(data, Budget(2**63))
-            except Exception as error:  # of whatever its attributes are
+            except Exception as error:  # its attributes may raise anything
                 raise TypeError(
                     f"the model contains a {code_name(value)}, which cannot be saved to a file"
                     f" ({error}). Keep the model with joblib.dump, and load it only from people you"
@@ -218,8 +218,8 @@ class Reader:
         return self.given[name]
 
     def _array(self, place: str) -> np.ndarray:
-        values = self.arrays.pop(place)  # so that no array is used twice
-        # one that is empty in one direction may be large in another
+        values = self.arrays.pop(place)  # no array may be used twice
+        # an array that is empty along one axis may be large along another
         self.budget.charge(8 * math.prod(max(length, 1) for length in values.shape))
         return values
 
@@ -239,7 +239,7 @@ class Reader:
         return pd.DataFrame({name: column_of_parts(*own) for name, *own in parts})
 
     def _charge_texts(self, count: int, texts: Iterable[object]) -> None:
-        """Charge an array of text, in which each may take as much memory as the longest."""
+        """Charge an array of text, whose elements may each take as much memory as the longest."""
         self.budget.charge(4 * count * max(map(len, map(str, texts)), default=1))
 
     def _booster(self, name: str) -> Any:
@@ -250,8 +250,8 @@ class Reader:
         return lightgbm.Booster(model_str=checked_text(text.decode()))
 
     def _model(self, name: str) -> Any:
-        """Return an object of another library, if the user has named all classes of it that skops
-        does not trust.
+        """Return an object of another library, if all of its classes are trusted by skops or named
+        in `trusted`.
         """
         import skops.io
 
@@ -295,7 +295,7 @@ def own_class(name: str) -> Any:
 
 
 def is_own(value: Any) -> bool:
-    """Return whether an object is of one of these classes."""
+    """Return whether an object is an instance of one of these classes."""
     name = type(value).__name__
     return name in DATA and own_class(name) is type(value)
 
@@ -331,8 +331,8 @@ def estimator_state(model: Any) -> dict[str, Any]:
 
 
 def build(cls: Any, state: dict[str, Any]) -> Any:
-    """Return an object of this library, whose attributes have the annotated types; penalties and
-    estimators check their arguments themselves.
+    """Return an object of this library after checking that its attributes have the annotated types;
+    penalties and estimators check their own arguments.
     """
     if hasattr(cls, "get_params"):
         return _build_estimator(cls, state)
@@ -392,7 +392,7 @@ def is_of(value: Any, hint: Any) -> bool:
 
 
 def untrusted_names(data: bytes, budget: Budget) -> set[str]:
-    """Return the classes of a skops file that have to be named; raise if it contains anything
+    """Return the classes of a skops file that `trusted` must name; raise if it contains anything
     callable, or a cache folder.
     """
     import skops.io
@@ -416,7 +416,7 @@ def untrusted_names(data: bytes, budget: Budget) -> set[str]:
     others = {node.get("__id__") for node in nodes if node.get("content") != "null"}
     for node in nodes:
         name = f"{node.get('__module__')}.{node.get('__class__')}"
-        # of old functions, `content` has the name
+        # for old functions, `content` has the name
         if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}{node.get('content', '')}"):
             raise ValueError(f"it contains {name}, a function, which is never saved")
         folder = node.get("memory")
@@ -428,9 +428,7 @@ def untrusted_names(data: bytes, budget: Budget) -> set[str]:
 
 
 def unpacked_size(archive: zipfile.ZipFile, name: str) -> int:
-    """Return the size of an entry, which may be an archive itself, as those of sparse matrices
-    are.
-    """
+    """Return the size of an entry, which may itself be an archive, as for sparse matrices."""
     size = archive.getinfo(name).file_size
     with archive.open(name) as stream:
         if zipfile.is_zipfile(stream):

@@ -369,7 +369,7 @@ def groups_note(report: Report, s: str) -> str:
 
 def worst_sentence(report: Report, s: str) -> str:
     """Return a sentence about the group with the largest significant error. If there is none,
-    describe the group furthest from the average, and whether it differs significantly.
+    describe the group farthest from the average, and whether it differs significantly.
     """
     audit = report.audit
     attribute = audit[s]

@@ -30,8 +30,8 @@ class Candidate:
         Value of the scorer, for which larger is better: minus log loss or minus the mean squared
         error by default.
     gain
-        Share of the unpenalised model's gain over a constant predictor that is kept, in log loss or
-        squared error: 1 for weight 0, 0 for a constant. NaN if the unpenalised model does not beat
+        Share of the unpenalized model's gain over a constant predictor that is kept, in log loss or
+        squared error: 1 for weight 0, 0 for a constant. NaN if the unpenalized model does not beat
         the constant.
     gaps
         For each attribute, GDP of the scores, in probabilities or in the unit of y.
@@ -61,7 +61,7 @@ class Candidate:
 
     @property
     def gdp(self) -> float:
-        """GDP along the worst attribute."""
+        """GDP of the worst attribute."""
         return max(self.gaps.values())
 
     @property
@@ -89,10 +89,10 @@ def choose(candidates: Sequence[Candidate], limits: Sequence[Limit]) -> tuple[li
 
 
 def _preferred(limits: Sequence[Limit]) -> tuple[Callable[[Candidate], Any], str]:
-    """Return the quantity to maximize among the candidates that keep the limits, and its name."""
+    """Return the quantity to maximize among the candidates that meet the limits, and its name."""
     measures = {limit.measure for limit in limits}
     if "gain" in measures:
-        return lambda candidate: -candidate.gdp, "the least GDP"
+        return lambda candidate: -candidate.gdp, "the smallest GDP"
     if "p" in measures:
         return lambda candidate: -candidate.penalty_weight, "the smallest weight"
     return lambda candidate: (candidate.performance, -candidate.gdp), "the best performance"
@@ -109,8 +109,8 @@ def _admitted(candidates: Sequence[Candidate], limit: Limit) -> list[bool]:
         aim = min(gaps) if limit.value == 0 else limit.bound(gap=gaps[0])
         return [gap <= aim for gap in gaps]
     bounds = [_bound(candidate, limit) for candidate in candidates]
-    # from the largest weight down: the order is fixed beforehand, so the confidence is that of all
-    # admitted ones
+    # from the largest weight down: the order is fixed beforehand, so the confidence holds for all
+    # admitted candidates
     return [all(bound <= limit.value for bound in bounds[i:]) for i in range(len(bounds))]
 
 
@@ -158,32 +158,32 @@ def _rows_needed(taken: Candidate, limits: Sequence[Limit], rows: int) -> int | 
 
 
 def reason(taken: Candidate, limits: Sequence[Limit], admitted: bool, rows: int) -> str:
-    """Explain in a sentence why a weight was chosen, on some validation rows."""
+    """Explain in a sentence why a weight was chosen, given the number of validation rows."""
     if not limits:
         return "the best performance; there is no limit"
     asked = " and ".join(_asked(limit) for limit in limits)
     if not admitted and (count := _rows_needed(taken, limits, rows)) is not None:
         probably = (
-            f"{asked} is probably kept, not certain; {rows_needed_phrase(count)} (validation rows)"
+            f"{asked} is probable, but not certain; {rows_needed_phrase(count, 'validation rows')}"
         )
         return f"{probably}: {_measured_values(taken, limits)}"
     if not admitted:
-        return f"no weight keeps {asked}; this one comes closest: {_measured_values(taken, limits)}"
+        return f"no weight gives {asked}; this one comes closest: {_measured_values(taken, limits)}"
     _, which = _preferred(limits)
-    return f"{which} among weights that keep {asked}: {_measured_values(taken, limits)}"
+    return f"{which} among weights with {asked}: {_measured_values(taken, limits)}"
 
 
 def _asked(limit: Limit) -> str:
-    along = "" if limit.attribute is None else f" along {limit.attribute}"
+    by = "" if limit.attribute is None else f" by {limit.attribute}"
     if limit.measure == "gain":
-        return f"{percent(limit.value)} of the unpenalised model's gain over a constant"
+        return f"{percent(limit.value)} of the unpenalized model's gain over a constant"
     if limit.measure == "p":
         return f"p above {figure(limit.value)}, which does not show independence"
     if limit.value == 0:
-        return f"the least GDP{along}"
+        return f"the smallest GDP{by}"
     if limit.base == "gap":
-        return f"{percent(limit.value)} of the unpenalised model's GDP{along}"
-    return f"{limit.measure.upper()}{along} at most {figure(limit.value)}"
+        return f"{percent(limit.value)} of the unpenalized model's GDP{by}"
+    return f"{limit.measure.upper()}{by} at most {figure(limit.value)}"
 
 
 def _measured_values(taken: Candidate, limits: Sequence[Limit]) -> str:

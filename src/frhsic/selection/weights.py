@@ -1,4 +1,4 @@
-"""Fit models of a whole grid of weights, measure them on validation rows, and choose one."""
+"""Fit models with a grid of weights, measure them on validation rows, and choose one."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from frhsic.scoring import model_scores
 from frhsic.selection.rule import LIMITED_MEASURES, Candidate, choose, reason
 from frhsic.splits import held_out_rows, take_rows
 
-# Default grid; 0 is the unpenalised model.
+# Default grid; 0 is the unpenalized model.
 PENALTY_WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
-# Share of the unpenalised model's gain over a constant that a chosen model should keep at least.
+# Share of the unpenalized model's gain over a constant that a chosen model should keep at least.
 LEAST_GAIN = 0.25
 
 # Largest number of validation rows for HSIC and its test; with more, a test rejects negligible
@@ -71,7 +71,7 @@ class LowGainWarning(UserWarning):
 
 @dataclass(frozen=True)
 class HeldOutMeasures:
-    """Measures of the chosen model on rows used neither to train nor to choose it; as in
+    """Measures of the chosen model on rows used neither to train nor to choose it; see
     :class:`Candidate`.
     """
 
@@ -93,13 +93,13 @@ class Selection:
     estimator
         The model at that weight, fitted without the validation rows.
     satisfied
-        Whether it meets the limits and keeps enough of the unpenalised model's gain.
+        Whether it meets the limits and keeps enough of the unpenalized model's gain.
     reason
         Why it was chosen, in a sentence.
     candidates
-        Every weight of the grid, on the validation rows.
+        Every weight of the grid, measured on the validation rows.
     models
-        The fitted model of each candidate, in their order.
+        The fitted models of the candidates, in the same order.
     scorer
         The function of (model, X, y) that measures performance.
     constant
@@ -153,7 +153,7 @@ class Selection:
     def evaluate(
         self, X: Any, y: Any, *, sensitive_features: Any, groups: Any = None
     ) -> HeldOutMeasures:
-        """Measure the chosen model on other rows; report these numbers.
+        """Measure the chosen model on other rows. Report these numbers.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class Selection:
                 "": np.where(frame["chosen"], "chosen", ""),
             }
         )
-        met = "chosen" if self.satisfied else "chosen, but the limit is not kept"
+        met = "chosen" if self.satisfied else "chosen, but the limit is not met"
         return (
             f"{table.to_string(index=False)}\nweight {self.penalty_weight:g} {met}: {self.reason}."
         )
@@ -248,22 +248,22 @@ class HeldOutRows:
         z = seen[rows]
         s = self.s[rows]
         kernel_s = per_column_gaussians(s) if s.shape[1] > 1 else None
-        collapsed = np.ptp(z, axis=0).max() == 0  # which has no median distance
+        collapsed = np.ptp(z, axis=0).max() == 0  # then there is no median distance
         kernel_z = Gaussian(1.0) if collapsed else None
         return law_pair(z, s, kernel_z, kernel_s)
 
-    def gain(self, model: Any, unpenalised: Any, constant: Any) -> float:
-        r"""Return the share of the unpenalised model's gain over a constant that a model keeps on
+    def gain(self, model: Any, unpenalized: Any, constant: Any) -> float:
+        r"""Return the share of the unpenalized model's gain over a constant that a model keeps on
         these rows.
 
         .. math:: \frac{\text{loss}(\text{constant}) - \text{loss}(\text{model})}
-            {\text{loss}(\text{constant}) - \text{loss}(\text{unpenalised})}
+            {\text{loss}(\text{constant}) - \text{loss}(\text{unpenalized})}
 
-        1 is the unpenalised model, 0 a constant; a model worse than a constant has a negative
-        share. NaN if the unpenalised model itself does not beat the constant.
+        1 is the unpenalized model, 0 a constant; a model worse than a constant has a negative
+        share. NaN if the unpenalized model itself does not beat the constant.
         """
         worst = proper_loss(constant, self.X, self.y)
-        best = proper_loss(unpenalised, self.X, self.y)
+        best = proper_loss(unpenalized, self.X, self.y)
         if not worst > best:
             return math.nan
         return (worst - proper_loss(model, self.X, self.y)) / (worst - best)
@@ -275,7 +275,7 @@ class HeldOutRows:
         limits: Sequence[Limit],
         confidence: float | None,
         scorer: Any,
-        unpenalised: Any,
+        unpenalized: Any,
         constant: Any,
     ) -> Candidate:
         """Measure one model; without a confidence, upper bounds are the estimates themselves."""
@@ -302,7 +302,7 @@ class HeldOutRows:
         return Candidate(
             penalty_weight=float(model.penalty_weight),
             performance=scorer(model, self.X, self.y),
-            gain=self.gain(model, unpenalised, constant),
+            gain=self.gain(model, unpenalized, constant),
             gaps=gaps,
             gap_bounds=gap_bounds,
             hsic=test.statistic,
@@ -338,24 +338,24 @@ def select_weight(
     sample_weight: Any = None,
     random_state: _arrays.RandomState = 0,
 ) -> Selection:
-    r"""Choose λ on validation rows, from models of the whole grid trained at once.
+    r"""Choose λ on validation rows, among models of the whole grid trained at once.
 
     .. math:: \hat\lambda = \text{choice}\bigl(\{(\text{gain}_\lambda, \text{GDP}_\lambda,
         \text{HSIC}_\lambda,
         p_\lambda)\}_{\lambda \in \text{grid}}\bigr), \quad \text{each measured on rows that were
         not trained on.}
 
-    The gain is the share of the unpenalised model's improvement over a constant predictor that a
+    The gain is the share of the unpenalized model's improvement over a constant predictor that a
     model keeps. A chosen model that keeps less than a quarter of it has ``satisfied=False`` and
-    gives a :class:`LowGainWarning`. On the validation rows the chosen model is the best of many, so
-    its numbers there are optimistic. Report :meth:`Selection.evaluate` on test rows.
+    gives a :class:`LowGainWarning`. On the validation rows, the chosen model is the best of many,
+    so its numbers are optimistic. Report :meth:`Selection.evaluate` on test rows.
 
     **What a limit on GDP guarantees.** On the validation rows, the upper end of an admitted model's
-    interval stays within the limit. For validation rows that are drawn independently from the
-    population (or whose `groups` are), the GDP of the chosen model in that population exceeds the
-    limit with a probability of at most about (1 − confidence) / 2, for means over the people who
-    are neighbours along the attribute: an oscillation that is finer than the resolution of
-    :func:`frhsic.parity.gdp` is not covered. A limit on HSIC is compared with the upper end of
+    interval is within the limit. If the validation rows (or their `groups`) are drawn independently
+    from the population, the GDP of the chosen model in that population exceeds the limit with a
+    probability of at most about (1 − confidence) / 2, for means over people with similar values of
+    the attribute: an oscillation that is finer than the resolution of :func:`frhsic.parity.gdp` is
+    not covered. A limit on HSIC is compared with the upper end of
     :func:`frhsic.independence.hsic_interval` on at most 2,000 rows, whose coverage was measured
     only for normal variables. Shares, and limits on the gain and on the test, guarantee nothing for
     other rows.
@@ -363,33 +363,33 @@ def select_weight(
     Parameters
     ----------
     estimator : FRHSICClassifier, FRHSICRegressor, or another estimator
-        Unfitted. It needs a parameter `penalty_weight`, which is set, and a ``fit`` that takes
-        `sensitive_features`. It is not changed. Networks of this library are trained at once,
-        others one after another.
+        Unfitted estimator with a parameter `penalty_weight` and a ``fit`` that takes
+        `sensitive_features`. It is not changed; copies get the weights. Networks of this library
+        are trained at once, others one after another.
     X, y, sensitive_features, sample_weight
         As in its ``fit``. Validation rows without an attribute are left out. Weights are used only
         in training; validation rows are unweighted.
     limit : number, str, dict, list or None
-        A bound on GDP such as 0.02; a share such as "50%" of the unpenalised model's GDP; 0 for the
+        A bound on GDP such as 0.02; a share such as "50%" of the unpenalized model's GDP; 0 for the
         smallest GDP; "gdp <= 0.02"; "hsic <= 0.001"; "gain >= 90%", the smallest GDP among models
         that keep this share of the gain; "p >= 0.05", the paper's rule: the smallest weight at
         which a test of this level does not reject independence. A dictionary is keyed by attribute,
-        all limits in a list must be kept, and None means no limit.
+        all limits in a list must be met, and None means no limit.
     confidence : float, optional
-        A numeric limit on GDP or HSIC is kept if the upper end of the interval is within it. The
+        A numeric limit on GDP or HSIC is met if the upper end of the interval is within it. The
         search starts at the largest weight and stops at the first that exceeds the limit
         (fixed-sequence testing). None compares the estimates. Shares and 0 are targets for the
         estimates.
     penalty_weights : sequence of float
         The grid; 0 is added as the reference.
     validation : float or (X, y, sensitive_features)
-        Share of the rows, drawn at random, that are used to choose instead of to train; or such
-        rows themselves, for example the latest, with their groups, if any, as a fourth element.
+        Share of the rows, drawn at random, that are used to choose instead of to train; or the
+        validation rows themselves, for example the latest, with their groups, if any, as a fourth
+        element.
     groups : array of shape (n,), optional
         Group of each row, such as a person. A group is used either for training or for validation,
-        and intervals of GDP treat groups, not rows, as independent. They are passed on to a ``fit``
-        that takes `groups`. If `validation` contains rows, these are the groups of the training
-        rows.
+        and intervals of GDP treat groups, not rows, as independent. They are passed to ``fit`` if
+        it takes `groups`. If `validation` contains rows, these are the groups of the training rows.
     scoring : str or callable, optional
         Name of a scikit-learn scorer, a scorer, or a function of (model, X, y) for which larger is
         better. None is a proper score: minus log loss, or minus the mean squared error of a
@@ -450,7 +450,7 @@ def select_weight(
             limits=limits,
             confidence=confidence,
             scorer=scorer,
-            unpenalised=models[0],
+            unpenalized=models[0],
             constant=constant,
         )
         for model in models
@@ -469,12 +469,12 @@ def select_weight(
         warn(f"{capitalize(why)}. Try larger weights, or another penalty.", UnmetLimitWarning)
     low = not chosen.gain >= LEAST_GAIN
     if low:
-        kept = "no gain to keep"
+        kept = "the model has no gain to keep"
         if not math.isnan(chosen.gain):
-            kept = f"{percent(chosen.gain)} of the gain kept"
+            kept = f"the model keeps {percent(chosen.gain)} of the gain"
         warn(
-            f"weight {chosen.penalty_weight:g}: {kept}, compared with a constant. Allow more"
-            " dependence, or use more rows or better features.",
+            f"weight {chosen.penalty_weight:g}: {kept} over a constant. Allow more dependence, or"
+            " use more rows or better features.",
             LowGainWarning,
         )
     return Selection(
@@ -490,16 +490,16 @@ def select_weight(
 
 
 def fit_weights(estimator: Any, weights: Sequence[float], given: FitArguments) -> list[Any]:
-    """Fit a copy for each weight: networks all at once, as one fleet for each joblib worker, others
-    one by one.
+    """Fit a copy for each weight: networks all at once, as one fleet for each joblib worker, and
+    other estimators one by one.
     """
     named = dict(vars(given))
     X = named.pop("X")
     y = named.pop("y")
     if isinstance(estimator, (FRHSICClassifier, FRHSICRegressor)):
         workers = min(effective_n_jobs(None), len(weights))
-        # the rows are part of each task: arguments that joblib spreads over a Dask cluster are lost
-        # with a worker
+        # the rows are part of each task: arguments that joblib scatters over a Dask cluster are
+        # lost with a worker
         fit = partial(fit_path, estimator, X, y, **named)
         fleets = Parallel(n_jobs=workers)(
             delayed(partial(fit, penalty_weights=weights[i::workers]))() for i in range(workers)
@@ -514,14 +514,12 @@ def fit_weights(estimator: Any, weights: Sequence[float], given: FitArguments) -
 
 
 def _check_estimator(estimator: Any) -> None:
-    """Raise unless a weight can be chosen for this estimator, by its performance and its
-    dependence.
-    """
+    """Raise unless a weight can be chosen for this estimator by performance and dependence."""
     method = "predict_proba" if is_classifier(estimator) else "predict"
     parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     if "penalty_weight" not in parameters or not hasattr(estimator, method):
         raise TypeError(
-            f"{type(estimator).__name__} lacks a parameter penalty_weight, or a method {method}."
+            f"{type(estimator).__name__} lacks a parameter penalty_weight or a method {method}."
         )
 
 
@@ -550,12 +548,12 @@ def _split_rows(
         )
     if isinstance(validation, str) or len(validation) not in (3, 4):
         raise ValueError(
-            "validation: pass a share of the rows, or (X, y, sensitive_features) with groups if"
-            " any."
+            "validation is invalid; pass a share of the rows, or (X, y, sensitive_features) and any"
+            " groups."
         )
     if given.groups is not None and len(validation) == 3:
         raise ValueError(
-            "groups are those of the training rows; pass those of `validation` as its fourth"
+            "groups are those of the training rows; pass the groups of `validation` as its fourth"
             " element."
         )
     X, y, s, *more = validation

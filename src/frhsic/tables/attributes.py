@@ -33,9 +33,7 @@ class BandedAttributeWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Sensitive:
-    """Attributes as float64 (n, q) with their names, and a message for each one that was
-    converted.
-    """
+    """Attributes as float64 (n, q), their names, and a message for each one that was converted."""
 
     values: np.ndarray
     names: tuple[str, ...]

@@ -1,5 +1,5 @@
-"""Columns of text: words for missing values, amounts, and cells that keep a column from being
-numbers.
+"""Columns of text: words for missing values, amounts, and cells that prevent a column from being
+read as numbers.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from frhsic.tables.columns import (
 from frhsic.tables.problems import Problem, option_text
 from frhsic.tables.schema import NUMBER_MARKS, ColumnType, Schema, parse_numbers, plain_digits
 
-# Share of a column's cells that may be no numbers if it seems to have been meant as numbers.
+# Largest share of non-numeric cells in a column that seems to be meant as numbers.
 FEW_WORDS = 0.1
-# Cells that look like numbers, and the share of them above which a column of text is remarked on.
+# Cells that look like numbers, and their share above which a column of text is reported.
 LIKE_NUMBER = r"[-+]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?"
 MOST_ALIKE = 0.5
-# What a spreadsheet makes of a range such as 10-24 or 1-9.
+# Dates into which a spreadsheet converts ranges such as 10-24 or 1-9.
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 SPREADSHEET_DATE = f"[0-9]{{1,2}}-({'|'.join(MONTHS)})|({'|'.join(MONTHS)})-[0-9]{{2}}"
-# Levels that are numbers or ranges, and their share of all, from which on a column of text is
-# remarked on.
+# Fewest levels that are numbers or ranges, and largest share of others, in a column of text that is
+# reported.
 LEAST_RANGES = 2
 MOST_OTHER = 0.75
 
@@ -90,7 +90,7 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
 
 
 def spreadsheet_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield a question about cells that were ranges before a spreadsheet took them for dates."""
+    """Yield a question about cells that may be ranges that a spreadsheet converted to dates."""
     dates = cells[cells.str.fullmatch(SPREADSHEET_DATE)]
     if not 0 < len(dates) < len(cells):
         return
@@ -101,8 +101,8 @@ def spreadsheet_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
     yield Problem(
         "spreadsheet dates",
         f"{quote_names(shown[:3])} in {name!r}, first in row {row_number(dates, 0):,}, may"
-        f" be ranges such as {ends[0]}-{ends[1]} that a spreadsheet took for dates. Correct the"
-        " file, or treat them as missing; otherwise they do not count as these ranges.",
+        f" be ranges such as {ends[0]}-{ends[1]} that a spreadsheet converted to dates. Correct the"
+        " file, or treat them as missing; otherwise they don't count as these ranges.",
         (name,),
         len(dates),
         "possible",
@@ -111,7 +111,7 @@ def spreadsheet_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def _range_problems(column: ColumnType) -> Iterator[Problem]:
-    """Yield a note on text of which some levels are numbers or ranges, since it has no order."""
+    """Yield a note about text with levels that are numbers or ranges, since their order is lost."""
     ranges = [level for level in column.levels if band(level)]
     others = [level for level in column.levels if level not in ranges]
     if len(ranges) < LEAST_RANGES or len(others) > MOST_OTHER * len(column.levels):
@@ -119,16 +119,16 @@ def _range_problems(column: ColumnType) -> Iterator[Problem]:
     mixed = f", others are not ({quote_names(others[:2])})" if others else ""
     yield Problem(
         "ranges",
-        f"{column.name!r} is read as text, in which each value is a level without an order: some"
-        f" values are numbers, codes or ranges ({quote_names(ranges[:3])}){mixed}. To use their"
-        " order, write them as numbers.",
+        f"{column.name!r} is read as text, so its values have no order, though some are numbers,"
+        f" codes or ranges ({quote_names(ranges[:3])}){mixed}. To use their order, write them as"
+        " numbers.",
         (column.name,),
         certainty="possible",
     )
 
 
 def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) -> Problem:
-    """Return a note on how amounts of money and similar text are parsed."""
+    """Return a note about how amounts of money and similar text are parsed."""
     bare = cells.str.strip()
     bare = bare[~bare.isin(NUMBER_MARKS)]
     plain = bare[plain_digits(bare, decimal)[0] != bare]
@@ -161,7 +161,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
         yield Problem(
             "text in numbers",
             f"{name!r} is read as text, since some cells are not numbers:"
-            f" {examples(cells[wrong])}. To read it as numbers, treat them as missing.",
+            f" {examples(cells[wrong])}. To read it as numbers, treat these cells as missing.",
             (name,),
             int(wrong.sum()),
             option=missing_option(name, bare[wrong].unique().tolist()) or option_text("drop", name),
@@ -171,7 +171,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
         yield Problem(
             "text in numbers",
             f"{name!r} is read as text, though most cells look like numbers:"
-            f" {examples(cells[alike])}. To read it as numbers, write them as 1234{decimal}5.",
+            f" {examples(cells[alike])}. To read it as numbers, write its cells as 1234{decimal}5.",
             (name,),
             int(alike.sum()),
             "possible",
@@ -180,7 +180,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
 
 
 def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Convert text cells to numbers, ignoring marks of missing values; NaN where they cannot be
+    """Convert text cells to numbers, without markers of missing values; NaN where they cannot be
     read.
     """
     bare = cells.dropna().str.strip()

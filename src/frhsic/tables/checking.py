@@ -61,7 +61,7 @@ from frhsic.tables.targets import (
     read_target,
 )
 
-# Standard errors between the targets of rows with and without an attribute.
+# Standard errors by which the mean targets of rows with and without an attribute must differ.
 LACKING_ERRORS = 4
 
 
@@ -114,9 +114,7 @@ class ColumnRoles:
         if self.target in self.sensitive:
             raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
         if len(set(self.sensitive)) < len(self.sensitive):
-            raise ValueError(
-                f"a sensitive attribute is named twice among {', '.join(self.sensitive)}."
-            )
+            raise ValueError(f"a sensitive attribute is named twice: {', '.join(self.sensitive)}.")
         chosen = [
             name for pattern in self.features or ("*",) for name in expand(pattern, names, table)
         ]
@@ -125,8 +123,7 @@ class ColumnRoles:
         features = [name for name in dict.fromkeys(chosen) if name not in excluded]
         if not features:
             raise ValueError(
-                f"{table} has no column left to predict from, other than the target and the"
-                " attributes."
+                f"{table} has no column left to predict from except the target and the attributes."
             )
         if named := [name for name in taken if name in (self.features or ())]:
             raise ValueError(
@@ -200,7 +197,7 @@ class TableCheck:
 
     @contextmanager
     def errors(self, kind: str, name: str, option: str = "") -> Iterator[None]:
-        """Add the error of a column to the problems and continue."""
+        """Add the error of a column to the problems, and continue."""
         try:
             yield
         except (ValueError, TypeError) as error:
@@ -208,7 +205,7 @@ class TableCheck:
 
     @property
     def sorted_problems(self) -> list[Problem]:
-        """The problems, errors first and what was dealt with last."""
+        """The problems, errors first and those that were handled last."""
         order = ("error", "likely", "possible", "certain")
         return sorted(self.problems, key=lambda problem: order.index(problem.certainty))
 
@@ -246,15 +243,15 @@ class TableCheck:
                     self.problems.append(Problem("bands", note, (name,), certainty="certain"))
                 if missing := int(column[name].isna().sum()):
                     text = (
-                        f"{missing:,} of {len(column):,} rows have no {name}; they can train"
-                        " the model, but not measure it."
+                        f"{name!r} is missing in {missing:,} of {len(column):,} rows; these can be"
+                        " used to train the model, but not to evaluate it."
                     )
                     self.problems.append(Problem("missing", text, (name,), missing, "certain"))
         return pd.DataFrame(attributes, self.table.index)
 
     def _numbers_among_words(self, name: str) -> pd.Series[Any] | None:
-        """Return the numbers of an attribute that few words, words for missing values, or dates
-        keep from being numbers or bands, NaN in place of these; else None.
+        """Return the numbers of an attribute if only a few words, words for missing values, or
+        dates prevent it from being read as numbers or bands, with NaN in their place; else None.
         """
         if not is_text(self.table[name]):
             return None
@@ -288,7 +285,7 @@ class TableCheck:
                 continue
             if problem.values and positive is None and rest.nunique() == 2 and _is_unclear(rest):
                 option = option_text("positive", rest.value_counts().index[-1])
-                text = f"{problem.text} Two labels are left, of which one counts as 1."
+                text = f"{problem.text} Specify which of the two remaining labels counts as 1."
                 problem = replace(problem, text=text, option=f"{problem.option} {option}")
             self.problems.append(problem)
         rarest = rarest_label(column[present]) if positive is None and is_text(column) else None
@@ -309,7 +306,7 @@ class TableCheck:
 
     def find_answers(self, name: str, positive: object = None) -> Answers | None:
         """Return which rows have a target, and the codes and classes of these rows, as if the
-        options for its missing codes, and for the label that counts as 1, had been passed.
+        options for missing codes and for the label that counts as 1 had been passed.
         """
         if name not in self.table:
             return None
@@ -326,8 +323,8 @@ class TableCheck:
         return None
 
     def find_features(self, names: Sequence[str], asked: Sequence[str] = ()) -> list[str]:
-        """Return the features that are trained on: identifiers that were not requested, and columns
-        without values, are left out.
+        """Return the features to train on, without identifiers that were not requested and columns
+        without values.
         """
         kinds = self.schema.kinds
         for i, problem in enumerate(self.problems):
@@ -370,15 +367,15 @@ class TableCheck:
             self.problems.append(identifier_problem(self.table[name][~repeats], left_out=True))
         if ids and (repeated := int(repeats.sum())):
             text = (
-                f"{repeated:,} of {len(self.table):,} rows repeat an earlier one in every column,"
-                f" even {quote_names(ids)}. Leave them out; otherwise the model is measured on rows"
-                " that it was trained on."
+                f"{repeated:,} of {len(self.table):,} rows repeat an earlier row in every column,"
+                f" even {quote_names(ids)}. Leave them out; otherwise the model is evaluated on"
+                " rows that it was trained on."
             )
             self.problems.append(
                 Problem("repeated rows", text, tuple(ids), repeated, option="--drop-repeated")
             )
         if not kept:
-            text = "No column is left to predict from, other than the target and the attributes."
+            text = "No column is left to predict from except the target and the attributes."
             self.problems.append(Problem("no features", text, (), None, "error"))
         return kept
 
@@ -386,7 +383,7 @@ class TableCheck:
         """Read attributes, target and features, and look for problems in all of them."""
         s = self.find_attributes(roles.sensitive)
         clean = s.copy()
-        for problem in self.problems:  # codes read as numbers would hide repetitions
+        for problem in self.problems:  # codes read as numbers would hide repeated rows
             if problem.values:
                 name = problem.columns[0]
                 clean[name] = mask_codes(clean[name], problem.values)
@@ -410,8 +407,8 @@ class TableCheck:
                 count = 0 if answers.classes is None else len(answers.classes)
                 self._warn_of_lacking(clean[known], codes, answers.classes)
                 if np.abs(codes).max(initial=0.0) > LARGEST_NUMBER:
-                    codes = None  # an error of the target, which columns can't be compared with
-            if people and codes is not None:  # rows of nobody are left out
+                    codes = None  # the target has an error, so columns can't be compared with it
+            if people and codes is not None:  # rows without an identifier are left out
                 present = self.table.loc[known, [*people]].notna().all(axis=1).to_numpy()
                 known = np.flatnonzero(known)[present]
                 codes = codes[present]
@@ -422,7 +419,7 @@ class TableCheck:
                 if problem.kind == "repeated rows":
                     if problem.kind not in kinds:
                         self.problems += self._repeated_but_identifiers()
-                elif "identifier" not in problem.kind:  # identifiers are asked for
+                elif "identifier" not in problem.kind:  # identifiers were requested
                     self.problems.append(problem)
             named = {
                 name
@@ -451,7 +448,7 @@ class TableCheck:
     def _warn_of_lacking(
         self, s: pd.DataFrame, codes: np.ndarray, classes: np.ndarray | None
     ) -> None:
-        """Add attributes whose rows without a value have another outcome than the others."""
+        """Add attributes whose missing rows differ from the others in their target."""
         if classes is not None and len(classes) > 2:
             return
         for name in map(str, s):
@@ -464,9 +461,9 @@ class TableCheck:
             if abs(without - rest) > LACKING_ERRORS * error:
                 what = "mean target" if classes is None else f"share of {str(classes[1])!r}"
                 text = (
-                    f"Rows without {name} have another target than the others: their {what} is"
-                    f" {without:.3g}, that of the others {rest:.3g}. Only rows with {name} are used"
-                    " to measure the model, so it is not measured on all."
+                    f"Rows without {name!r} differ from the others in their target: their {what} is"
+                    f" {without:.3g}, compared with {rest:.3g}. Only rows with {name!r} are used to"
+                    " evaluate the model, so the evaluation does not cover all."
                 )
                 self.problems.append(
                     Problem("missing attribute", text, (name,), int(lacking.sum()), "certain")
@@ -497,7 +494,7 @@ def check(
     weights: str | None = None,
     missing: Sequence[str] = (),
 ) -> tuple[Problem, ...]:
-    """Return every problem of a training table, errors first. Nothing is fitted.
+    """Return every problem of a training table, errors first. No model is fitted.
 
     Parameters
     ----------
@@ -512,13 +509,13 @@ def check(
     groups, weights
         Names of the columns with groups of rows and with weights.
     missing
-        Codes for missing values, ``"-9"`` for all columns or ``"age=-9"`` for one.
+        Codes for missing values, such as ``"-9"`` for all columns or ``"age=-9"`` for one.
 
     Returns
     -------
     tuple of Problem
-        Each with its `kind`, a `text`, the `columns` and the number of `rows` affected, its
-        `certainty`, and the command-line `option` that resolves it.
+        Each has a `kind`, a `text`, the affected `columns` and number of `rows`, its `certainty`,
+        and the command-line `option` that resolves it.
 
     Examples
     --------
@@ -540,7 +537,7 @@ def check(
 
 
 def _is_unclear(labels: pd.Series[Any]) -> bool:
-    """Return whether a target cannot be read without the label that counts as 1."""
+    """Return whether a target can be read only if the label that counts as 1 is known."""
     try:
         read_target(labels)
     except ValueError:
@@ -568,7 +565,7 @@ def _unreadable(cells: pd.Series[Any], error: Exception, date_format: str) -> Pr
         if len(different) > 1:
             text = (
                 f"{name!r} has dates in several formats: {quote_names(different.tolist()[:3])}."
-                " Write them alike, or drop the column."
+                " Use one format, or drop the column."
             )
     return Problem("unreadable", text, (name,), None, "error")
 

@@ -1,5 +1,5 @@
-"""Numbers that stand for something else: codes for missing values, outliers, and numbers too large
-to use.
+"""Numbers that aren't what they seem: codes for missing values, outliers, and numbers too large to
+use.
 """
 
 from __future__ import annotations
@@ -37,34 +37,34 @@ MISSING_WORDS = {
     "keine angabe",
     "weiß nicht",
 }
-# Columns of ages of people, the oldest age, and the share of the rows beyond it from which on it is
-# another age, such as that of a house or in months.
+# Names of columns with the ages of people, the oldest age, and the share of rows beyond it above
+# which the column has other ages, such as those of houses, or ages in months.
 NAMED_AGE = re.compile(
     r"(.*[^a-zA-Z])?(?i:ages?|alter|edad|âge|idade|leeftijd)([^a-zA-Z].*)?|.*[a-z]Age([^a-z].*)?"
 )
 OLDEST = 120
 MOST_IMPOSSIBLE = 0.1
 MOST_LISTED = 50
-# Different values of a column of numbers from which on codes and outliers are looked for; the
-# nearest of the others that a code is compared with; how many times as far from them it lies as
-# they from each other, and an outlier from the median as the next value.
+# Most distinct values of a column of numbers that is searched only for clear codes; how many of the
+# nearest other values a code is compared with; how many times farther it is from them than they are
+# from each other, and how many times farther an outlier is from the median than the next value.
 LEAST_VALUES = 10
 NEIGHBOURS = 11
 FAR_CODE = 3
 FAR_OUTLIER = 10
 LEAST_CODED_ROWS = 3
-# Codes that are no rank or count: looked for among few numbers, and among words.
+# Codes that can't be a rank or a count, searched for among few numbers and among words.
 CLEAR_CODE = re.compile(r"-(9+|8+|7+)|99+|88+|77+")
 MOST_CODES = 3
-# Codes below positive numbers, though not below 0, 1, 2, since a scale may begin with them.
+# Codes if all other values are positive; a scale such as 0, 1, 2 may begin with them.
 UNCLEAR_CODES = ("-1", "-2")
 MOST_ZEROS = 0.1
-# Share of the median at which the other values begin, where 0 may be a code.
+# Least share of the median at which the other values begin if 0 may be a code.
 LEAST_START = 0.2
 
 
 def reads_missing(level: object) -> bool:
-    """Return whether a level reads like a code for a missing value.
+    """Return whether a level looks like a code for a missing value.
 
     Examples
     --------
@@ -80,13 +80,13 @@ def reads_missing(level: object) -> bool:
 
 
 def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield values of a column of numbers that lie far from all others, as codes for missing values
-    if they repeat, else as outliers; and other numbers that are no ages in a column of ages.
+    """Yield values of a column of numbers that are far from all others, as codes for missing values
+    if they repeat, else as outliers; and numbers in a column of ages that can't be ages.
 
-    A code is at an end, occurs in at least three rows, and is three times as far from the next
-    value as the values there are from each other; it also looks like a code (-9, 99, -1, 0), or is
-    further away than the whole range of the others. An outlier is ten times as far from the median
-    as the next value.
+    A code is the smallest or largest value, occurs in at least three rows, and is three times as
+    far from the next value as the nearby values are from each other; it also looks like a code (-9,
+    99, -1, 0), or is farther away than the whole range of the others. An outlier is ten times as
+    far from the median as the next value.
     """
     far = [*_far_problems(column)]
     yield from far
@@ -98,7 +98,7 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         if len(odd):
             values = odd.unique().tolist()
             codes = tuple(map(level_text, map(float, values)))
-            verb = "is no age of a person" if len(codes) == 1 else "are no ages of people"
+            verb = "is not the age of a person" if len(codes) == 1 else "are not ages of people"
             yield Problem(
                 "impossible age",
                 f"{', '.join(map(plain_number, values[:3]))}{', ...' if len(values) > 3 else ''} in"
@@ -112,8 +112,8 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def missing_option(name: str, words: Sequence[str]) -> str:
-    """Return the option that treats some cells of a column as missing; empty if they are too many,
-    or cannot be written so.
+    """Return the option that treats some cells of a column as missing; empty if there are too many
+    of them, or if they contain a comma or an equals sign.
     """
     if len(words) > MOST_LISTED or any(sign in word for word in words for sign in ",="):
         return ""
@@ -176,7 +176,7 @@ def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Itera
 
 
 def code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
-    """Return a problem for codes without a neighbouring value to name."""
+    """Return a problem for codes without a neighboring value to name."""
     shown = ", ".join(code.replace("-", "−") for code in codes)
     return Problem(
         "missing code",
@@ -207,7 +207,7 @@ def _far_values(values: np.ndarray, rows: np.ndarray, middle: float, sign: int) 
         apart = gap >= FAR_CODE * nearby and (named or gap >= np.ptp(rest))
         negative = named and sign == 1 and head[-1] < 0 <= rest[0]
         if (rows[:number] >= LEAST_CODED_ROWS).all():
-            # many columns are zero in most rows, and amounts begin near zero
+            # many columns are zero in most rows, and amounts start near zero
             usual = 0 in head and (share > MOST_ZEROS or abs(rest[0]) < LEAST_START * abs(middle))
             if (apart or negative) and not usual:
                 return number
@@ -223,8 +223,8 @@ def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
         if large.any():
             yield Problem(
                 "too large",
-                f"{str(name)!r} has numbers beyond {LARGEST_FEATURE:g}, which are replaced by"
-                f" it: {examples(column[large])}.",
+                f"{str(name)!r} has numbers beyond {LARGEST_FEATURE:g}, which are clipped to it:"
+                f" {examples(column[large])}.",
                 (str(name),),
                 int(large.sum()),
                 "certain",

@@ -15,14 +15,15 @@ import pandas as pd
 from frhsic import _arrays
 from frhsic.formatting import did_you_mean
 
-# Columns of a table, and of what a step of a model makes of it: a row takes a number for each.
+# Most columns of a table and of the output of a model's step, since each row needs a number for
+# each.
 MOST_TABLE_COLUMNS = 2**17
-# 0/1 columns that a column of text becomes at most: levels with fewer rows are grouped as "other".
+# Most 0/1 columns for a column of text: levels with fewer rows are grouped as "other".
 MOST_ENCODED_LEVELS = 64
-# Larger features are clipped to this number, so that no difference overflows: trees and ranks
-# depend only on their order, and one absurd cell must not stop the prediction of a whole file.
+# Larger features are clipped to this number so that no difference overflows: trees and ranks depend
+# only on their order, and one absurd cell must not stop the prediction of a whole file.
 LARGEST_FEATURE = 1e150
-# Cells of a text file that stand for a missing value.
+# Cells of a text file that mean a missing value.
 MARKS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>", "#N/A")
 
 # Names of columns that identify rows or people.
@@ -80,7 +81,7 @@ def is_frame(table: Any) -> bool:
     """Return whether a table has named columns: a pandas or polars frame, or a pyarrow Table."""
     if isinstance(table, pd.DataFrame):
         return True
-    if hasattr(table, "collect"):  # a polars LazyFrame, which warns if it is asked for its columns
+    if hasattr(table, "collect"):  # a polars LazyFrame, which warns when asked for its columns
         return True
     return hasattr(table, "columns") and (hasattr(table, "dtypes") or hasattr(table, "schema"))
 
@@ -208,7 +209,7 @@ def repeated_rows(frame: pd.DataFrame) -> np.ndarray:
     """
     try:
         return frame.duplicated().to_numpy()
-    except TypeError:  # cells that hold lists
+    except TypeError:  # cells that contain lists
         return frame.astype(str).duplicated().to_numpy()
 
 
@@ -244,7 +245,9 @@ def days(column: pd.Series[Any], name: str) -> np.ndarray:
     values = pd.api.types.infer_dtype(column, skipna=True)
     day = pd.Timedelta(days=1)
     if pd.api.types.is_numeric_dtype(column) and column.notna().any():
-        raise ValueError(f"{name} holds numbers; in the training rows it held dates or durations.")
+        raise ValueError(
+            f"{name} contains numbers; in the training rows, it contained dates or durations."
+        )
     try:
         if values in DURATIONS:
             column = column.map(str, na_action="ignore") if values == "time" else column
@@ -307,7 +310,7 @@ def require_moderate(column: pd.Series[Any], values: np.ndarray, name: str) -> N
     large = np.abs(values) > _arrays.LARGEST_NUMBER
     if large.any():
         raise ValueError(
-            f"{name} has numbers that are too large to compute with: {examples(column[large])}; the"
+            f"{name} has numbers that are too large to compute with: {examples(column[large])}. The"
             f" limit is {_arrays.LARGEST_NUMBER:g}. Correct or empty these cells, or rescale the"
             " column."
         )

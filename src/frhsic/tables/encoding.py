@@ -252,9 +252,9 @@ def _quantile_knots(present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the knots of the quantile scale of numbers, and their scaled values."""
     values, counts = np.unique(present, return_counts=True)
     if len(values) > MOST_KNOTS:
-        # values at even distances of rank and, before the first and the last distance, those 1, 2,
-        # 4, ... rows from each end, each with the number of rows nearest to it: one far-off row
-        # takes no order from the others
+        # values at evenly spaced ranks and, before the first and after the last of them, those 1,
+        # 2, 4, ... rows from each end, each with the number of rows nearest to it, so that one
+        # outlier does not change the order of the others
         places = _places(counts)
         row = 1 / len(present)
         tail = row * 2.0 ** np.arange(max(0, math.ceil(-math.log2(MOST_KNOTS * row))))

@@ -1,4 +1,4 @@
-"""Columns that should not be features: copies of the target or an attribute, weights, names."""
+"""Columns that should not be features: copies of the target or of an attribute, weights, names."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from frhsic.tables.leaks import (
 )
 from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
 
-# Share of the errors of a class, or of the variance of a number, that one column may explain before
-# it seems to follow from the target, and share from which on that is asked.
+# Share of the errors of a class, or of the variance of a number, above which one column seems to
+# follow from the target, and share above which the user is asked whether it does.
 MOST_EXPLAINED = 0.95
 MUCH_EXPLAINED = 0.5
 MOST_ASKED = 3
@@ -50,7 +50,7 @@ NAMED_WEIGHT = re.compile(
     r"(weights?|wt|wgt|gewicht)([^a-zA-Z].*)?",
     re.IGNORECASE,
 )
-# How many times the median the largest weight of bodies is at most.
+# Largest ratio of the largest body weight to the median.
 MOST_BODIES = 20
 
 
@@ -63,11 +63,11 @@ def feature_problems(
     - A column of numbers identifies rows or people by the rules of :func:`identifiers`.
     - A column repeats a sensitive attribute if it has its name, if their rank correlation is at
       least 0.99 in absolute value, or if its values are bands of the attribute; two columns repeat
-      it if it follows from them, as an age from two years.
+      it if it follows from them, as an age follows from two years.
     - Columns give the target away, by the rules of :func:`~frhsic.tables.leaks.leaks`.
-    - At least 1 % of the rows, and at least ten, repeat an earlier row in all columns but
-      identifiers, and hardly any row repeats one in all columns but the target: people who occur
-      twice, rather than coarse columns.
+    - At least 1 % of the rows, and at least ten, repeat an earlier row in all columns except
+      identifiers, and hardly any row repeats one in all columns except the target: this suggests
+      people who occur twice, rather than coarse columns.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def feature_problems(
         return
     for leak in leaks(columns, y[rows], classes):
         dates = [name for name in leak.columns if column_kind(X[name]) == "date"]
-        late = dates if len(dates) > 1 else leak.columns[:1]  # of two dates, both came later
+        late = dates if len(dates) > 1 else leak.columns[:1]  # two dates are both later
         remedy = "is known only after the target, drop it"
         if len(late) > 1:
             remedy = "are known only after the target, drop both"
@@ -149,7 +149,7 @@ def _attribute_problems(
 
 def strong_features(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Problem]:
     """Yield each column that removes 95 % of the errors or variance of a constant prediction, and a
-    question about the three strongest columns that remove half of it.
+    question about the three strongest columns that remove at least half.
     """
     rows = examined_rows(X)
     shares = {
@@ -188,7 +188,7 @@ def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
         text = str(name)
         if NAMED_WEIGHT.fullmatch(text) and column.min() >= 0 and column.nunique() > LEAST_VALUES:
             option = option_text("row-weights", text)
-            # it may be body weight
+            # may be body weight
             body = text.casefold() == "weight" and column.min() > 0
             body = body and column.max() <= MOST_BODIES * column.median()
             yield Problem(
@@ -202,14 +202,14 @@ def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
 
 
 def row_weight_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield what is wrong with the weights of rows: codes and outliers, numbers below 0, and few
-    rows that outweigh all others.
+    """Yield problems of row weights: codes and outliers, negative numbers, and a few rows that
+    outweigh all others.
     """
     name = str(column.name)
     weights = pd.to_numeric(column, errors="coerce").dropna()
     yield from number_problems(weights)
     if len(weights) < column.count() or (weights < 0).any():
-        text = f"weights {name!r} have to be numbers of 0 or more"
+        text = f"weights {name!r} must be nonnegative numbers"
         wrong = column[column.notna() & ~(pd.to_numeric(column, errors="coerce") >= 0)]
         yield Problem("row weights", f"{text}: {examples(wrong)}.", (name,), len(wrong), "error")
     elif text := _few_effective_sentence(weights):
@@ -217,21 +217,21 @@ def row_weight_problems(column: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def _few_effective_sentence(weights: pd.Series[Any]) -> str:
-    """Return how few rows of equal weight would be as precise, if they are few; else nothing."""
+    """Return how many rows of equal weight would be as precise, if they are few; else nothing."""
     effective = effective_number(weights.to_numpy(dtype=np.float64))
     if not has_few_effective(len(weights), effective):
         return ""
     largest = int(np.argmax(weights))
     share = percent(weights.iloc[largest] / weights.sum())
     return (
-        f"{str(weights.name)!r} weights {len(weights):,} rows so that they are as precise as"
-        f" {format_count(effective, 'row')} of equal weight, and intervals are wide: row"
+        f"With weights {str(weights.name)!r}, {len(weights):,} rows are only as precise as"
+        f" {format_count(effective, 'row')} of equal weight, so intervals are wide: row"
         f" {row_number(weights, largest):,} alone has {share} of the weight."
     )
 
 
 def many_levels_problems(features: pd.DataFrame) -> Iterator[Problem]:
-    """Yield a question about the columns of text with more levels than are told apart."""
+    """Yield a question about the columns of text with more levels than are kept apart."""
     counts = {
         str(name): features[name].nunique()
         for name in features
@@ -243,7 +243,7 @@ def many_levels_problems(features: pd.DataFrame) -> Iterator[Problem]:
         yield Problem(
             "many levels",
             f"{shown} {'has' if len(many) == 1 else 'have'} more than {MOST_ENCODED_LEVELS}"
-            " different texts, of which the rare ones are merged. Drop names of people.",
+            " different texts; rare ones are merged. Drop names of people.",
             tuple(many),
             certainty="possible",
             option=" ".join(option_text("drop", name) for name in many),

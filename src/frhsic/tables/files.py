@@ -24,30 +24,29 @@ from frhsic.tables.columns import (
     is_text,
     mask_codes,
     missing_codes,
-    quote_names,
     repeated_rows,
 )
 from frhsic.tables.parquet import PIECE_BYTES, ParquetReader
 from frhsic.tables.text import COMPRESSED, TextReader
 
-# Cells and rows of a piece at most. However short its text is, a model makes hundreds of numbers of
-# a row: one for each fold and function of the attributes.
+# Most cells and rows of a piece. However short its text is, a model computes hundreds of numbers
+# per row: one for each fold and function of the attributes.
 PIECE_CELLS = 2_000_000
 PIECE_ROWS = 65_536
-# Rows that are kept at most, and the memory that they may take; of a longer table, a uniform sample
-# is kept.
+# Most rows that are kept, and the memory that they may take; of a longer table, a uniform sample is
+# kept.
 KEPT_ROWS = 1_000_000
 KEPT_BYTES = 256 * 2**20
-# Column of the random keys by which rows are drawn; no name of a column is equal to it.
+# Column of the random keys for drawing rows; no column name equals it.
 KEY: Any = object()
-# Column of the hashes of the cells that are not kept.
+# Column with hashes of the cells that are not kept.
 OTHERS: Any = object()
-# Rows from which on whole numbers that all differ number the rows.
+# Fewest rows for which distinct whole numbers count as row numbers.
 LEAST_NUMBERED = 50
-# Characters of a reader's error that a message repeats at most.
+# Most characters of a reader's error in a message.
 LONGEST_ERROR = 300
 
-# Labels of a row that holds totals or means of the others, as people write them.
+# Usual labels of a row with totals or means of the others.
 TOTALS = re.compile(
     r"((grand|overall) )?(sub)?totals?|sums?|means?|averages?"
     r"|(zwischen|gesamt)?summe|gesamt|insgesamt|mittelwert|durchschnitt"
@@ -64,7 +63,7 @@ class TableFile:
     Attributes
     ----------
     reader
-        What reads its batches.
+        Reads its batches.
     date_format
         Format of dates in text; empty if not given.
     missing
@@ -105,7 +104,7 @@ class TableFile:
             By default UTF-8 or, for a file that is not UTF-8, the first of Windows-1252,
             Windows-1250 and Latin-1 that can decode every byte.
         date_format
-            Format of strptime for columns of text that hold dates.
+            Format of strptime for columns of text that contain dates.
         max_bytes
             Maximum memory that reading the table at once may take. None is 200 times the size of
             the file, but at least 128 MiB.
@@ -212,11 +211,11 @@ class TableFile:
 
 @dataclass(frozen=True, eq=False)
 class FileRows:
-    """Rows of a file, indexed by their place in it.
+    """Rows of a file, indexed by their position in it.
 
-    `dropped` of its `given` rows lack a value where one is required, are `totals` or one of
-    `repeated` rows. `frame` holds the others, or if `is_sample` a uniform sample of them, and
-    `others` hashes of the columns that were not kept, but for identifiers.
+    `dropped` of its `given` rows lack a required value, are `totals`, or are `repeated`. `frame`
+    contains the other rows or, if `is_sample`, a uniform sample of them, and `others` contains
+    hashes of the columns that were not kept, except identifiers.
     """
 
     frame: pd.DataFrame
@@ -244,16 +243,14 @@ class FileRows:
         )
 
     def repeats(self, ignored: Sequence[str] = ()) -> np.ndarray:
-        """Return which rows repeat an earlier one in all columns of the file but those that are
-        ignored.
-        """
+        """Return which rows repeat an earlier one in all columns of the file except `ignored`."""
         frame = self.frame.drop(columns=list(ignored))
         if self.others is not None:
             frame[OTHERS] = self.others
         return repeated_rows(frame)
 
     def note(self, what: str) -> list[str]:
-        """Return a sentence on the sample, if it is one: how many rows were `what` ("used")."""
+        """Return a sentence about the sample, if it is one: how many rows were `what` ("used")."""
         if not self.is_sample:
             return []
         return [
@@ -344,13 +341,13 @@ def read_rows(
     for name in required:
         if present[name] == 0:
             raise ValueError(
-                f"column {name!r} has no value in any of the {given:,} rows of {file.path.name};"
-                " choose another column or fill it."
+                f"column {name!r} is empty in all {given:,} rows of {file.path.name}; choose"
+                " another column or fill it."
             )
     if complete == 0:
         raise ValueError(
-            f"every row of {file.path.name} lacks a value in one of {quote_names(required)}; no"
-            " rows remain."
+            f"every row of {file.path.name} lacks a value of {' or '.join(map(repr, required))}, so"
+            " no rows remain."
         )
     frame = _sample_rows(parts, keep).sort_index().drop(columns=KEY)
     hashes = frame.pop(OTHERS).to_numpy() if others else None
@@ -399,12 +396,12 @@ def _is_total(label: str) -> bool:
 
 
 def totals_sentence(totals: Sequence[int]) -> str:
-    """Return a mask of the rows with totals."""
+    """Return a sentence about the rows with totals."""
     numbers = ", ".join(f"{row + 1:,}" for row in totals[:5])
     more = ", ..." if len(totals) > 5 else ""
     if len(totals) == 1:
-        return f"Row {numbers} holds totals of the others and is left out."
-    return f"Rows {numbers}{more} hold totals of the others and are left out."
+        return f"Row {numbers} contains totals of the others and is left out."
+    return f"Rows {numbers}{more} contain totals of the others and are left out."
 
 
 def _sample_rows(parts: list[pd.DataFrame], keep: int) -> pd.DataFrame:
@@ -414,11 +411,13 @@ def _sample_rows(parts: list[pd.DataFrame], keep: int) -> pd.DataFrame:
 
 
 def _is_text(path: Path) -> bool:
-    """Return whether the suffix means text; raise if there is no such file or reader."""
+    """Return whether the suffix means text; raise if the file does not exist or has another
+    suffix.
+    """
     if not path.is_file():
         if path.exists() and not path.is_dir():
             raise ValueError(
-                f"{path} is a pipe or a device, which can be read only once; write it to a file"
+                f"{path} is a pipe or a device, which can be read only once; save it as a file"
                 " first."
             )
         hint = ""
@@ -446,7 +445,7 @@ def _readable(path: Path) -> Iterator[None]:
     except MemoryError as error:
         raise MemoryError(f"{path.name} does not fit into memory.") from error
     except Exception as error:  # decompressors, zipfile and pyarrow each have their own exceptions
-        if isinstance(error, OSError) and error.errno is not None:  # of the system
+        if isinstance(error, OSError) and error.errno is not None:  # from the system
             raise
         words = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)
         kind = "CSV" if _is_text(path) else "Parquet"

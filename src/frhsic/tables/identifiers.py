@@ -1,4 +1,4 @@
-"""Columns that identify rows or people, and rows and people that occur several times."""
+"""Columns that identify rows or people, and rows and people that occur more than once."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from frhsic.tables.leaks import LEAST_IN_CLASS
 from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
 
 LOOKED_AT_ROWS = 10_000
-# Rank correlation of a column that repeats S, and share of rows that come with the same others.
+# Least rank correlation of a column that repeats S, and share of rows equal in the other columns.
 ALIKE = 0.99
-# Columns of a table from which on rows that are alike in all of them came twice.
+# Fewest columns of a table whose rows count as repeated if they are equal in all columns.
 LEAST_COLUMNS = 4
-# Pairs of equal values that chance alone would make, on average, from which on a column without any
-# holds keys: as many draws all differ with a probability of at most exp(-10).
+# If this many pairs of equal values are expected by chance and there are none, the column contains
+# keys: random draws would all differ with a probability of at most exp(-10).
 EXPECTED_PAIRS = 10
-# Of a column that may identify people with several rows, though it is not named so: share of rows
-# that repeat its value, rows of a value on average, share of the values with equally many rows, and
-# by how much rows of a value agree more than rows of neighbouring values, in the median column:
-# 0.23 to 0.99 for the identifiers of twelve tables, and at most 0.06 for their other columns.
+# A column may identify people with several rows, whatever its name, by these criteria: share of
+# rows that repeat a value, rows of a value on average, share of the values with equally many rows,
+# and by how much rows of a value agree more than rows of neighboring values, in the median column
+# (0.23 to 0.99 for the identifiers of twelve tables, at most 0.06 for their other columns).
 LEAST_REPEATED = 0.05
 MOST_REPEATED = 50
 EQUALLY_MANY = 0.99
@@ -44,9 +44,9 @@ COMPARED_ROWS = 100_000
 def identifiers(X: pd.DataFrame) -> list[str]:
     """Return the columns that seem to identify rows or persons.
 
-    All of their values are distinct whole numbers that only increase down the table, or lie so
-    close together that random draws would contain repeats; or the column contains whole numbers or
-    text, has more than 64 values and a name like customer_id or CustomerNo.
+    Their values are distinct whole numbers that increase down the table, or are so close together
+    that random draws would contain repeats; or the column contains whole numbers or text, has more
+    than 64 values and a name like customer_id or CustomerNo.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def identifiers(X: pd.DataFrame) -> list[str]:
     if len(X) < LEAST_SUSPECTED_ROWS:
         return []
     if X.shape[1] >= LEAST_COLUMNS:
-        X = X[~X.duplicated()]  # a row that came twice has its identifier twice
+        X = X[~X.duplicated()]  # a repeated row repeats its identifier
     rows = examined_rows(X)
     return [str(name) for name in X if _identifies(str(name), X[name].iloc[rows])]
 
@@ -91,7 +91,7 @@ def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
     text = f"{name!r} seems to identify rows; drop it."
     if left_out:
         text = (
-            f"{name!r} seems to identify rows and is left out; name it with --features to use it."
+            f"{name!r} seems to identify rows and is left out; to use it, name it with --features."
         )
     return Problem("identifier", text, (name,), certainty="certain" if left_out else "likely")
 
@@ -113,9 +113,9 @@ def _people_problem(column: pd.Series[Any], remedy: str) -> Problem:
 
 
 def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
-    """Yield a column whose values seem to be people with several rows each, though its name does
-    not say so: whole numbers or text with equally many rows each, or whose rows agree on the other
-    columns more than rows of neighbouring values do.
+    """Yield a column whose values seem to be people with several rows each, whatever its name:
+    whole numbers or text with equally many rows each, or whose rows agree on the other columns more
+    than rows of neighboring values do.
 
     Examples
     --------
@@ -145,8 +145,8 @@ def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
 
 
 def _agreement(table: pd.DataFrame, name: str) -> float:
-    """Return by how much neighbouring rows of a value agree more than those of neighbouring values
-    do, as a share of what these leave, in the median of the other columns.
+    """Return by how much adjacent rows with the same value agree more than those with neighboring
+    values, as a share of the possible increase, in the median of the other columns.
     """
     present = table[name].notna().to_numpy()
     codes = pd.factorize(table[name][present], sort=True)[0]
@@ -171,21 +171,21 @@ def _agreement(table: pd.DataFrame, name: str) -> float:
 
 
 def repeated_problem(repeated: int, rows: int, ids: Sequence[str] = ()) -> Problem:
-    """Return a problem for rows that repeat an earlier one in all columns but these."""
+    """Return a problem for rows that repeat an earlier row in all columns except `ids`."""
     drops = [option_text("drop", name) for name in ids]
     return Problem(
         "repeated rows",
-        f"{repeated:,} of {rows:,} rows repeat an earlier one in every column but identifiers. If"
-        " these are the same people, leave the repeated rows out or pass the people as groups;"
-        " otherwise the model is measured on rows that it was trained on.",
+        f"{repeated:,} of {rows:,} rows repeat an earlier row in every column except identifiers."
+        " If these are the same people, leave the repeated rows out or pass the people as groups;"
+        " otherwise the model is evaluated on rows that it was trained on.",
         rows=repeated,
         option=" ".join(["--drop-repeated", *drops]),
     )
 
 
 def count_repeated(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
-    """Return how many rows repeat an earlier one in X, y and s, ignoring identifiers; 0 if there
-    are few, or if rows often have the same X and s anyway.
+    """Return how many rows repeat an earlier row in X, y and s, ignoring identifiers; 0 if there
+    are few, or if rows often share X and s but not y.
     """
     ids = identifiers(X)
     ids += [

@@ -14,26 +14,26 @@ import pandas as pd
 from frhsic.formatting import percent
 from frhsic.tables.columns import MOST_ENCODED_LEVELS, level_text
 
-# Share of the target's errors, or of its variance, that columns take away; and of the rows of a
-# class that lie on one side of a split.
+# Least share of the target's errors, or of its variance, that columns remove; and of the rows of a
+# class that are on one side of a split.
 NEARLY_ALL = 0.99
-# By how much the shares of two classes on one side of a split then differ. Of the tables of
-# scikit-learn (tests/test_tables.py), none of two classes has such a feature.
+# Least difference between the shares of two classes on one side of such a split. No two-class table
+# of scikit-learn (tests/test_tables.py) has such a feature.
 CLASSES_APART = 0.9
-# Rows that the rarer class needs, each value on average, and a value all of whose rows have one
-# class.
+# Fewest rows of the rarer class and, on average, of each value; and of a value whose rows all have
+# one class.
 LEAST_IN_CLASS = 10
 LEAST_OF_VALUE = 50
-# Of pairs of columns: columns and rows of a class that are looked at, the share of the variance
-# that two explain, and how much less they leave unexplained than the better one alone.
+# For pairs of columns: most columns and rows of a class that are examined, the share of the
+# variance that two explain, and the most they leave unexplained relative to the better one alone.
 MOST_PAIRED = 100
 PAIRED_ROWS = 300
 PAIR_EXPLAINS = 0.999
 LEAST_LEFT = 0.05
-# Of pairs of columns that an attribute follows from: share of its variance, as ages in whole years
-# follow from two dates.
+# Share of an attribute's variance that a pair of columns explains if the attribute follows from it,
+# as ages in whole years follow from two dates.
 PAIR_REPEATS = 0.98
-# What of a typical distance counts as no distance: numbers are written with a few digits.
+# Share of a typical distance below which numbers count as equal, since they have only a few digits.
 WRITTEN_DIGITS = 1e-3
 
 OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -46,8 +46,8 @@ OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 class Leak(NamedTuple):
-    """Columns that give the target away, the one to drop first, and how they do so; `empty` if they
-    do by the rows in which several have no value.
+    """Columns that give the target away, the one to drop first, and how they do so; `empty` if it
+    is the rows in which several of them are missing that do.
     """
 
     columns: tuple[str, ...]
@@ -65,8 +65,8 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
       same class, which at most half of the other rows have; or 99 % of one class, and hardly any
       row of the other, have the same value or lie on the same side of a number.
     - Two numbers: their difference, sum, product or ratio is constant for one of two classes and
-      hardly ever so for the other, or explains 99.9 % of the variance of a number; or their order
-      determines which of two classes a row has.
+      hardly ever for the other, or explains 99.9 % of the variance of a numeric target; or their
+      order determines which of two classes a row has.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
         if len(names) > 1:
             text = text.replace("is missing", f"and {len(names) - 1} more are missing")
         yield Leak(tuple(names), text.format(repr(names[0])), len(names) > 1)
-    # of numbers that are mostly alike, a few rows decide
+    # if most targets are equal, a few rows would decide
     enough = classes == 2 if classes else len(np.unique(y)) >= LEAST_OF_VALUE
     pair = clearest_pair(rest, y, classes, PAIR_EXPLAINS) if enough else None
     if pair is not None:
@@ -117,7 +117,7 @@ def _alone(name: str) -> str:
 
 def is_banded(values: np.ndarray, s: np.ndarray) -> bool:
     """Return whether a column has at most 64 different values that divide an attribute into bands,
-    but for 1 % of the rows that the most frequent value leaves.
+    with exceptions in at most 1 % of the rows without the most frequent value.
     """
     known = ~(pd.isna(values) | np.isnan(s))
     codes, levels = pd.factorize(values[known])
@@ -158,7 +158,9 @@ def explained_share(values: np.ndarray, y: np.ndarray, classes: int) -> float:
 def _count_classes(
     values: np.ndarray, codes: np.ndarray, classes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of each class without a value, and with each value, and these values."""
+    """Return the number of rows of each class without a value and with each value, and these
+    values.
+    """
     places, known = pd.factorize(values, sort=True)
     cells = (places + 1) * classes + codes
     counts = np.bincount(cells, minlength=(len(known) + 1) * classes)
@@ -167,7 +169,7 @@ def _count_classes(
 
 def _share_of_variance(values: np.ndarray, y: np.ndarray) -> float:
     """Return the squared rank correlation of a number with y, or the share of the variance of y
-    that is between the levels of text.
+    between the levels of text.
     """
     levels = np.asarray(pd.factorize(values, use_na_sentinel=False)[0])
     if values.dtype != object or levels.max() >= len(y) / LEAST_IN_CLASS:
@@ -233,9 +235,9 @@ def _shares_phrase(shares: np.ndarray) -> str:
 def clearest_pair(
     columns: dict[str, np.ndarray], y: np.ndarray, classes: int, least: float
 ) -> tuple[str, str, str] | None:
-    """Return the two numbers that settle y most clearly, first the one that does more alone, and
-    how; of a number, together they explain a share `least` of its variance, and neither alone
-    nearly so much.
+    """Return the two columns that determine y most clearly, first the one that does more alone, and
+    how they do so. If y is a number, together they explain at least a share `least` of its
+    variance, and neither alone explains nearly as much.
     """
     names = [name for name, values in columns.items() if values.dtype != object]
     if not 1 < len(names) <= MOST_PAIRED:
@@ -270,7 +272,7 @@ def _settled_numbers(
     one: np.ndarray, other: np.ndarray, y: np.ndarray, alone: np.ndarray, least: float
 ) -> Iterator[tuple[float, int, str]]:
     """Yield the largest share of a number's variance that each combination of two columns explains,
-    if this is nearly all of it and much more than either explains `alone`, with the pair.
+    with the pair, if it is nearly all of the variance and much more than either explains `alone`.
     """
     for name, operation in OPERATIONS.items():
         explained = _squared_correlations(operation(one, other), y)
@@ -305,7 +307,7 @@ def _pair_masks(
     for name, operation in OPERATIONS.items():
         results = operation(one, other)
         for label in (0, 1):
-            own = results[y == label]  # of a constant, a few rows have the median
+            own = results[y == label]  # if it is constant, the median is its value
             distances = np.abs(results - np.nanmedian(own[:: len(own) // 15 + 1], axis=0))
             near = distances <= WRITTEN_DIGITS * np.nanmean(distances, axis=0)
             yield f"their {name} is the same", near

@@ -1,4 +1,4 @@
-"""Problems of a table: what each says, how sure it is, and the option that resolves it."""
+"""Problems of a table: a description, how certain each is, and the option that resolves it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Problem:
     certainty
         ``"error"`` if the table cannot be used as it is, ``"certain"`` if the problem was handled
         as the text says, ``"likely"`` if the user has to decide, ``"possible"`` if the column is
-        probably all right.
+        probably fine.
     option
         Command-line option that resolves it; empty if there is none.
     values

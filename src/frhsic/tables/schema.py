@@ -1,7 +1,7 @@
 """The schema of a table: the type of each column, learned once from all rows and applied to every
 later table.
 
-Cells are converted by the schema, never by inspecting their neighbours: the level "007" stays "007"
+Cells are converted by the schema, never by inspecting their neighbors: the level "007" stays "007"
 in a file whose other codes are all digits.
 """
 
@@ -38,8 +38,7 @@ from frhsic.tables.columns import (
 ColumnKind = Literal[
     "number", "boolean", "date", "duration", "text", "category", "identifier", "empty"
 ]
-# Cells of a column of numbers or dates that stand for a missing value; in text, "none" may be a
-# level.
+# Cells of a column of numbers or dates that mean a missing value; in text, "none" may be a level.
 NUMBER_MARKS = (*MARKS, "na", "None", "none", "-", ".")
 TRUTH = {"true": 1.0, "false": 0.0}
 NUMBER = r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
@@ -51,8 +50,8 @@ _UNIT = (
 UNITS = rf"^([-+]?)\s*{_UNIT}\s*|\s*{_UNIT}$"
 # Thousands separators that are never decimal signs.
 GROUP_SIGNS = r"(?<=[0-9])['\u2019\u00a0\u202f\u2009 ](?=[0-9]{3}(?![0-9]))"
-# Different numbers such as 1,234, all with three digits after the comma, from which on it is no
-# decimal comma in a file with decimal points.
+# Fewest distinct numbers such as 1,234, all with three digits after the comma, that show it is not
+# a decimal comma in a file with decimal points.
 CLEARLY_GROUPED = 20
 # Suffixes for thousands and millions.
 MAGNITUDES = {"k": "e3", "m": "e6"}
@@ -61,7 +60,7 @@ CODE = r"^[-+]?(?:0[0-9]|[0-9]{16,}$)"
 # A column contains dates if at least this share of its distinct values look like dates.
 MOST_DATES = 0.5
 LEVELLED = ("text", "category", "identifier")
-# Characters of a date format at most.
+# Most characters of a date format.
 LONGEST_FORMAT = 100
 # Up to this many rows, a table is coded cell by cell, which is faster than column by column.
 FEW_ROWS = 8
@@ -73,7 +72,7 @@ DATE = (
     f"|[0-9]{{4}}[-/. ]{_DAY}[-/. ]{_DAY}"
     f"|({_DAY}[-. ]+{_MONTH}|{_MONTH}[-. ]+{_DAY})[-., ]+[0-9]{{2,4}})([T ,].*)?"
 )
-# Formats that are tried if the usual ones do not fit, day-first formats before others.
+# Formats to try if the usual ones do not fit, day-first formats before others.
 DATE_FORMATS = (
     "%d/%m/%Y",
     "%m/%d/%Y",
@@ -342,7 +341,7 @@ class Schema:
             if date_format and (column.date_format or not learned):
                 column = replace(column, date_format=date_format)
             read = column(self._cells(table, column.name), sign)
-            if column.grouped:  # a code among amounts of money was text before
+            if column.grouped:  # until now, codes among amounts of money were text
                 read = mask_codes(read, self.missing.get(column.name, ()))
             values[column.name] = read
         return pd.DataFrame(values, table.index)
@@ -510,14 +509,14 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
     2024-05-31 or 31.05.2024.
     """
     if not date_format:
-        # pandas would take 2024 as its first day
+        # pandas would read 2024 as its first day
         whole = cells.where(cells.str.fullmatch(DATE, case=False, na=False))
         iso = whole.str.replace(DOTTED_DATE, r"\3-\2-\1", regex=True)
         return pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
     try:
         if "%" not in date_format:
             raise ValueError("it contains no %")
-        if len(date_format) > LONGEST_FORMAT:  # which pandas would compile for minutes
+        if len(date_format) > LONGEST_FORMAT:  # pandas would compile it for minutes
             date_format = f"{date_format[:LONGEST_FORMAT]}..."
             raise ValueError(f"it has more than {LONGEST_FORMAT} characters")
         return pd.to_datetime(cells, format=date_format, errors="coerce", utc=True)
@@ -545,16 +544,16 @@ def plain_digits(cells: pd.Series[Any], decimal: str) -> tuple[pd.Series[Any], s
     sign = _money_sign(bare, decimal) if has_units else decimal
     plain = remove_grouping(bare, sign)
     grouped = cells[plain != cells]
-    # 1.234 alone may be a little more than 1; 12.345, 1.234,5 and 1.234.567 may not, and among many
-    # numbers, some would have fewer than three decimals
+    # 1.234 alone may be a decimal number; 12.345, 1.234,5 and 1.234.567 are not, and among many
+    # decimal numbers, some would have fewer than three decimals
     clear = grouped.str.contains(r"[0-9]{2}[.,]|[.,].*[.,]")
     known = has_units or clear.any() or (sign == "." and grouped.nunique() >= CLEARLY_GROUPED)
     return (plain if known else cells), sign
 
 
 def _money_sign(cells: pd.Series[Any], decimal: str) -> str:
-    """Return the decimal sign of amounts of money: the sign before one or two final digits, not the
-    one before three.
+    """Return the decimal sign of amounts of money: the sign before one or two final digits, and not
+    the one before three.
     """
     cents = cells.str.extract(r"([.,])[0-9]{1,2}(?:e[36])?$")[0].dropna()
     if len(cents):
@@ -585,8 +584,8 @@ def remove_units(cells: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def remove_grouping(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Return text whose numbers have no signs between groups of three digits: 1234.5 for 1,234.5.
-    A number that can only have the other decimal sign, as 1.234,5 has, gets this one.
+    """Remove the signs between groups of three digits from numbers in text: 1,234.5 becomes 1234.5.
+    A number that clearly uses the other decimal sign, such as 1.234,5, gets `decimal` instead.
 
     Examples
     --------

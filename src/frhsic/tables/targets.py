@@ -1,4 +1,4 @@
-"""Targets: text and two numbers as classes, other numbers as they are."""
+"""Targets: text and two distinct numbers are classes, other numbers stay numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO = {"no", "n", "false", "f", "0", "0.0", "nein", "falsch", "non", "faux", "nã
 MOST_CLASSES = 20
 # Rows of the rarer class below which its scarcity is a problem of its own.
 FEW_IN_CLASS = 50
-# Letters of a label that may be short for another one.
+# Fewest letters of a label that may be an abbreviation of another.
 LEAST_LETTERS = 3
 # A target with at most this many distinct whole numbers may have been meant as classes.
 FEW_NUMBERS = 10
@@ -44,7 +44,7 @@ def read_target(
     column: pd.Series[Any], positive: object = None
 ) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
     """Read a target without missing values: text and two different numbers are classes, other
-    numbers a regression.
+    numbers are a regression target.
 
     Labels that differ only in case or surrounding blanks are merged, and so are answers with the
     same meaning, such as yes and y.
@@ -54,8 +54,8 @@ def read_target(
     column
         Values of the target.
     positive
-        Value that counts as 1 against all others; by default the affirmative of two answers such as
-        yes and no, or the larger of two numbers.
+        Value that counts as 1, while all others count as 0; by default the affirmative one of two
+        answers such as yes and no, or the larger of two numbers.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def read_target(
     amounts = numbers(column, f"target {name!r}") if pd.api.types.is_numeric_dtype(column) else None
     if len(values) < 2:
         raise ValueError(
-            f"target {name!r} is {values[0]!r} in every row; there is nothing to predict."
+            f"target {name!r} is {values[0]!r} in every row, so there is nothing to predict."
         )
     if positive is None and amounts is None:
         answers = {_sense(value): value for value in values}
@@ -102,8 +102,8 @@ def read_target(
             more = ", ..." if len(values) > 5 else ""
             option = " (--positive VALUE)" if len(values) > MOST_CLASSES else ""
             raise ValueError(
-                f"target {name!r} is text with {len(values)} different values: {shown}{more}. Say"
-                f" which one counts as 1{option}; all others count as 0."
+                f"target {name!r} is text with {len(values)} different values: {shown}{more}."
+                f" Specify which one counts as 1{option}; all others count as 0."
             )
         classes = np.array([level_text(value) for value in values], dtype=object)
         codes = column.map(dict(zip(values, range(len(values))))).to_numpy(dtype=np.float64)
@@ -213,7 +213,7 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
         values = column.eq(_TRUTH[word]).to_numpy(dtype=np.float64, na_value=np.nan)
     elif pd.api.types.is_numeric_dtype(column):
         try:
-            # text that is not a number raises, and is caught
+            # raises for text that is not a number
             equal = column.eq(float(positive))  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise ValueError(
@@ -241,7 +241,7 @@ def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterato
 
 
 def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield labels that may be abbreviations of another one.
+    """Yield labels that may be abbreviations of others.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
             yield Problem(
                 "labels",
                 f"{label!r} may be an abbreviation of {longer[0]!r} in {name!r}, but counts as a"
-                " separate label. If it is, spell both alike.",
+                " separate label. If it is, spell both the same way.",
                 (name,),
                 int((column.astype(str) == label).sum()),
             )
@@ -284,7 +284,7 @@ def number_target_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         yield code_problem(name, codes, int(column.isin([*map(float, codes)]).sum()))
     elif 2 < len(texts) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
         text = (
-            f"The target {name!r} has {len(values)} different values and is predicted as a number;"
-            " to predict one value against all others, pass it with --positive."
+            f"The target {name!r} has {len(values)} different values and is predicted as a number."
+            " To predict one value against all others, pass it with --positive."
         )
         yield Problem("target", text, (name,))

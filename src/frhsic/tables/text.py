@@ -28,7 +28,7 @@ WINDOWS = {"cp1252": "Windows-1252", "cp1250": "Windows-1250", "latin-1": "Latin
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _POINT = re.compile(r"[-+]?[0-9]*\.[0-9]+")
 _COMMA = re.compile(r"[-+]?([0-9]+|[1-9][0-9]{0,2}(\.[0-9]{3})+),[0-9]+")
-# May be a decimal number, or digits in groups of three if another cell is 1.234,5.
+# May be a decimal number, or digits grouped in threes if another cell is 1.234,5.
 _GROUPS = re.compile(r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}")
 # Text that a spreadsheet takes for a formula, except signed numbers and a lone sign.
 _FORMULA = re.compile(r"'*(\s*[=+\-@＝＋－＠]|[\t\r\n])")
@@ -187,8 +187,8 @@ def _check_text(path: Path, encoding: str, budget: Budget) -> None:
         while text := file.read(2**20):
             if "\0" in text:
                 raise ValueError(
-                    "it contains a NUL character, so it is damaged or in another encoding; in the"
-                    " latter case, pass the encoding with --encoding"
+                    "it contains a NUL character, so it is damaged or in another encoding, which"
+                    " --encoding can specify"
                 )
             line = 0 if "\n" in text or "\r" in text else line + len(text)
             if line > PARSED_BYTES:
@@ -197,7 +197,7 @@ def _check_text(path: Path, encoding: str, budget: Budget) -> None:
 
 
 def _first_lines(file: Iterable[str]) -> list[str]:
-    """Return the header, the next line, and as many more lines as are needed."""
+    """Return the header, the next line, and enough more lines to detect the format."""
     lines: list[str] = []
     for line in itertools.islice(file, SNIFFED_LINES):
         lines.append(line)
@@ -216,9 +216,7 @@ def _split_lines(lines: list[str], separator: str, *, whole: bool) -> list[list[
 
 
 def _separator(lines: list[str], usual: str, *, whole: bool) -> str:
-    """Return the usual separator, unless a different one is the only one that splits rows
-    evenly.
-    """
+    """Return the usual separator, unless another one is the only one that splits rows evenly."""
     even = [candidate for candidate in SEPARATORS if _splits_evenly(lines, candidate, whole=whole)]
     if usual in even or len(even) != 1:
         return usual
@@ -229,7 +227,7 @@ def _splits_evenly(lines: list[str], separator: str, *, whole: bool) -> bool:
     """Return whether all rows have as many fields as the header, and more than one."""
     try:
         header, *rows = _split_lines(lines, separator, whole=whole) or [[]]
-    except csv.Error:  # a line that it does not split is longer than a field may be
+    except csv.Error:  # an unsplit line is longer than a field may be
         return False
     return len(header) > 1 and all(len(row) == len(header) for row in rows)
 
@@ -257,9 +255,9 @@ def _open(path: Path) -> Any:
 
     ending = path.suffix.lower()
     if ending != ".zip":
-        file = pa.PythonFile(path.open("rb"), mode="r")  # pyarrow takes no name that is not UTF-8
+        file = pa.PythonFile(path.open("rb"), mode="r")  # pyarrow rejects names that are not UTF-8
         return pa.input_stream(file, compression=COMPRESSED.get(ending))
-    with zipfile.ZipFile(path) as archive:  # whose member keeps the file open
+    with zipfile.ZipFile(path) as archive:  # its member keeps the file open
         names = [name for name in archive.namelist() if not name.endswith("/")]
         if len(names) != 1:
             raise ValueError(f"it contains {len(names)} files; pass an archive that contains one")
@@ -267,7 +265,8 @@ def _open(path: Path) -> Any:
 
 
 def with_points(value: Any) -> Any:
-    """Replace a decimal comma with a point in text that is a number; return anything else as it is.
+    """Replace a decimal comma with a point in text that is a number; return anything else
+    unchanged.
 
     Examples
     --------
@@ -280,8 +279,8 @@ def with_points(value: Any) -> Any:
 
 
 def shield(value: Any) -> Any:
-    """Put a quote before text that a spreadsheet would run as a formula; return anything else as it
-    is.
+    """Put a quote before text that a spreadsheet would run as a formula; return anything else
+    unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Read a file as a training table: features, a target, sensitive attributes, and the schema of the
+"""Read a file as a training table: features, target, sensitive attributes, and the schema of the
 file.
 """
 
@@ -46,7 +46,7 @@ class TrainingTable:
     dropped
         Number of rows of the table that lack the target or the column to split by, or were removed.
     removed, repeated
-        Numbers of them that hold totals, and that repeat an earlier row.
+        Numbers of dropped rows that contain totals, and that repeat an earlier row.
     notes
         Notes for the user.
     given
@@ -96,14 +96,14 @@ class TrainingTable:
         if len(held) < LEAST_HELD_OUT:
             raise ValueError(
                 f"{self.name} has {len(self.y)} rows with a target, of which {len(held)} are held"
-                f" out; at least {LEAST_HELD_OUT} are needed. Pass more rows, or hold out a larger"
-                " share."
+                f" out, but at least {LEAST_HELD_OUT} are needed. Pass more rows, or hold out a"
+                " larger share."
             )
         labels = self.y[train]
         if self.classes is not None and len(np.unique(labels)) < 2:
             raise ValueError(
-                f"all {len(labels):,} rows drawn for training have {labels[0]!r} as their target;"
-                f" {self.name} has too few of the other value. Pass more of them."
+                f"all {len(labels):,} rows drawn for training have the target {labels[0]!r}, since"
+                f" {self.name} has too few rows with the other value. Pass more of them."
             )
         for rows in (train, held):
             check_varies(
@@ -116,7 +116,7 @@ class TrainingTable:
 def check_file(
     file: TableFile, roles: ColumnRoles, *, seed: int = 0
 ) -> tuple[FileRows, TableCheck, Examined]:
-    """Read the usable rows of a file, and look for problems in all its columns."""
+    """Read the usable rows of a file, and check all its columns for problems."""
     names = roles.find_features(file.names, file.path.name)
     rows = read_rows(file, roles.columns(names), required=roles.required, seed=seed, whole=True)
     if roles.drop_repeated:
