@@ -182,7 +182,7 @@ class PerColumn(Kernel):
     def _columns(self, x: Tensor) -> tuple[Tensor, ...]:
         if x.shape[-1] != len(self.kernels):
             raise ValueError(
-                f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each."
+                f"got {len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each."
             )
         return torch.split(x, 1, dim=-1)
 

@@ -80,7 +80,9 @@ def _feature_terms(
     if not isinstance(kernel, PerColumn):
         return [_Term(_frequencies(kernel, columns, normal), factor)]
     if len(kernel.kernels) != columns:
-        raise ValueError(f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each.")
+        raise ValueError(
+            f"got {len(kernel.kernels)} kernels for {columns} columns; pass one for each."
+        )
     frequencies = [_frequencies(part, 1, normal) for part in kernel.kernels]
     return [_Term(torch.cat(frequencies, dim=1), factor)]
 

@@ -121,7 +121,7 @@ class Distilled:
                 f"{printable(cost.name, 23):<24}{figure(cost.before):>12}{figure(cost.after):>12}"
                 f"   {difference} {figure(cost.high)})"
             )
-        return "\n".join([*lines, f"measured on {self.rows:,} rows that neither has seen"])
+        return "\n".join([*lines, f"measured on {self.rows:,} rows that neither was fitted on"])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return predictions, (n,).

@@ -122,11 +122,11 @@ class ParityModel(BaseEstimator):
         for limit in parse_limits(self.limit, [self._measure]):
             if not limit.base and limit.value > self._largest_gap:
                 raise ValueError(
-                    f"limit is {limit.value:g}, but a gap lies between 0 and"
+                    f"limit is {limit.value:g}, but a gap is between 0 and"
                     f" {self._largest_gap:g}; write a share as '50%'."
                 )
             if limit.base == "gap" and limit.value > 1:
-                raise ValueError(f"limit is {limit} of the gap without a limit; pass at most 100%.")
+                raise ValueError(f"limit is {limit} of the unconstrained gap; pass at most 100%.")
 
     def _check_fit(
         self,
@@ -437,7 +437,7 @@ def require_kind(model: Any, target: Response) -> None:
     classifies = target.classes is not None
     if not (is_classifier(model) if classifies else is_regressor(model)):
         kind = "labels: pass a classifier" if classifies else "numbers: pass a regressor"
-        raise ValueError(f"estimator is {type(model).__name__}, but y holds {kind}.")
+        raise ValueError(f"estimator is {type(model).__name__}, but y contains {kind}.")
 
 
 def fit_clone(
@@ -497,7 +497,9 @@ def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | No
     if isinstance(last, MultiOutputRegressor):
         last = last.estimator
     if not has_fit_parameter(last, "sample_weight"):
-        raise ValueError(f"{type(last).__name__} takes no sample_weight, which was passed to fit.")
+        raise ValueError(
+            f"{type(last).__name__} doesn't support sample_weight, which was passed to fit."
+        )
     return model.fit(X, y, **{name: weights})
 
 
@@ -535,8 +537,8 @@ def fitted_columns(model: Any, X: Any) -> Any:
     present = {str(name).replace(" ", "_") if counts else str(name): name for name in X.columns}
     if lacking := [name for name in names if name not in present]:
         raise ValueError(
-            f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them as"
-            " well."
+            f"X lacks {', '.join(map(repr, lacking))}; pass all columns that the model was fitted"
+            " on."
         )
     return X[[present[name] for name in names]]
 
@@ -558,8 +560,8 @@ def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
         other = np.setdiff1d(own, classes)
         if len(other):
             raise ValueError(
-                f"the estimator was fitted on the classes {printable(repr(list(own)), 80)}; y has"
-                f" no {printable(repr(list(other)), 80)}. Fit it on the classes of y."
+                f"the estimator was fitted on the classes {printable(repr(list(own)), 80)}; y lacks"
+                f" {printable(repr(list(other)), 80)}. Fit it on the classes of y."
             )
         every = np.zeros((len(p), len(classes)))
         every[:, np.searchsorted(classes, own)] = p
@@ -570,5 +572,5 @@ def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
         p = np.column_stack([1 - p, p])
     sound = p.shape[1:] == (len(classes),) and np.isfinite(p).all() and p.min() >= 0
     if not sound or np.abs(p.sum(axis=1) - 1).max() > 1e-3:
-        raise ValueError(f"{text}; probabilities of {len(classes)} classes are needed.")
+        raise ValueError(f"{text}; expected probabilities of {len(classes)} classes.")
     return p

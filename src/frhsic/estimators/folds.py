@@ -57,15 +57,14 @@ def fold_of_rows(
         for j, (train, _) in enumerate(parts)
     ):
         raise ValueError(
-            f"cv is {printable(repr(cv), 80)}, but each of these {len(rows):,} rows has to be"
-            " in exactly one test set, with all other rows for training. Pass a number of folds, a"
-            " splitter such as GroupKFold, or PredefinedSplit(folds) with the fold of each row."
+            f"cv is {printable(repr(cv), 80)}, but each of these {len(rows):,} rows must be in"
+            " exactly one test set, with all other rows used for training. Pass a number of folds,"
+            " a splitter such as GroupKFold, or PredefinedSplit(folds) with the fold of each row."
         )
     if groups is not None and pd.Series(fold).groupby(groups).nunique().max() > 1:
         raise ValueError(
             f"cv is {printable(repr(cv), 80)}, which puts rows of one group into several folds."
-            " Pass"
-            " GroupKFold, or fit without groups."
+            " Pass GroupKFold, or fit without groups."
         )
     return fold
 

@@ -208,7 +208,7 @@ def _require_moderate(X: Any) -> None:
         if large.any():
             raise ValueError(
                 f"column {name!r} of X has numbers beyond {LARGEST_FEATURE:g}:"
-                f" {examples(column[large])}. Correct or empty these cells, or rescale the column."
+                f" {examples(column[large])}. Correct or clear these cells, or rescale the column."
             )
 
 
@@ -275,8 +275,8 @@ def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:
     if not sound:
         row = int(np.argmax(~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1)))
         raise ValueError(
-            f"the model gives {'no probability' if probabilities else 'no finite number'}, first in"
-            f" row {row + 1}. If X is correct, the model is damaged: fit it again."
+            f"the model returns {'an invalid probability' if probabilities else 'NaN or infinity'},"
+            f" first in row {row + 1}. If X is correct, the model is damaged: fit it again."
         )
     return scores
 

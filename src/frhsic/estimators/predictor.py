@@ -403,8 +403,8 @@ class ParityEstimator(ParityModel, ABC):
         self.strata_ = strata
         if self._controls_among(X) and not np.array_equal(codes, strata.codes(self._controls(X))):
             raise ValueError(
-                f"control_features has the columns {strata.label}, which X also has, with different"
-                " values. Pass their names, or rename those of control_features."
+                f"control_features and X both contain {strata.label}, with different values. Pass"
+                " column names, or rename the columns of control_features."
             )
         if strata.notes:
             warn(" ".join(strata.notes), JoinedStrataWarning)

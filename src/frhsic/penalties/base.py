@@ -272,7 +272,7 @@ class Penalty(nn.Module, ABC):
         s = columns(s, "s", m).to(z)
         if self.n_attributes is not None and s.shape[1] != self.n_attributes:
             raise ValueError(
-                f"s has {s.shape[1]} columns, prepare saw {self.n_attributes}; pass the same"
+                f"s has {s.shape[1]} columns, prepare got {self.n_attributes}; pass the same"
                 " attributes."
             )
         f = None if scores is None else columns(scores, "scores", m).to(z)

@@ -190,8 +190,8 @@ class TrainingData:
     def __post_init__(self) -> None:
         if self.x.ndim != 3 or self.s.ndim != 3 or self.x.shape[:2] != self.s.shape[:2]:
             raise ValueError(
-                f"x is {tuple(self.x.shape)}, s {tuple(self.s.shape)}; pass (D, n, d) and (D,"
-                " n, q)."
+                f"x has shape {tuple(self.x.shape)}, s {tuple(self.s.shape)}; expected (D, n, d)"
+                " and (D, n, q)."
             )
         for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
             if values is not None and values.shape != self.x.shape[:2]:

@@ -149,7 +149,7 @@ class FleetState:
         self.together = len(members) // len(models)
         trained = {name: p for name, p in models[0].named_parameters() if is_trained(name, p)}
         if not trained:
-            raise ValueError("neither encoder nor head has a parameter to train.")
+            raise ValueError("neither encoder nor head has trainable parameters.")
         states = [dict([*model.named_parameters(), *model.named_buffers()]) for model in models]
         rest = [name for name in states[0] if name not in trained]
         adapted = {f"penalty.{name}" for name in models[0].penalty.adapted}

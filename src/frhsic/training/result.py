@@ -460,15 +460,15 @@ def _principal(z: Tensor, floor: float) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def warn_of_divergence(fleet: Fleet) -> None:
-    """Warn once of the models that were stopped."""
+    """Warn once about the models that were stopped."""
     stopped = [i for i, epoch in enumerate(fleet.diverged.tolist()) if epoch >= 0]
     if stopped:
         listed = "; ".join(
             f"{fleet.members[i]} in epoch {int(fleet.diverged[i])}" for i in stopped[:5]
         )
         warn(
-            f"{len(stopped)} of {len(fleet)} models were stopped, as their loss or gradient was not"
-            f" finite: {listed}. They keep the parameters from before that epoch; a lower weight or"
-            " learning rate may help.",
+            f"{len(stopped)} of {len(fleet)} models were stopped because their loss or gradient was"
+            f" not finite: {listed}. They keep the parameters from before that epoch; a lower"
+            " weight or learning rate may help.",
             DivergenceWarning,
         )
