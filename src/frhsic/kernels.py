@@ -277,8 +277,8 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     r"""Squared Euclidean distances, :math:`\|x_i - y_j\|^2`, of shape (..., n, m).
 
     One column is subtracted directly. More go through one matrix product, of :math:`(x, \|x\|^2,
-    1)` with :math:`(-2y, 1, \|y\|^2)`, after both sides are moved by the centre of `y`, because
-    :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when both are far from zero. The centre is
+    1)` with :math:`(-2y, 1, \|y\|^2)`, after both sides are moved by the center of `y`, because
+    :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when both are far from zero. The center is
     the median of some rows in float64, so that one outlier doesn't reduce the precision of the
     others, and the mean in float32.
     """

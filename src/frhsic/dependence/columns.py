@@ -1,8 +1,8 @@
 r"""Distances within single columns, by sorting: O(n log n) time and O(n) memory.
 
-The doubly centred half-distance Gram matrix of n numbers is a sum over the gaps :math:`g_k` between
-neighbours in their order. With :math:`p_k` the share of the numbers below gap k, and :math:`q_k =
-1 - p_k`,
+The doubly centered half-distance Gram matrix of n numbers is a sum over the gaps :math:`g_k`
+between neighbors in their order. With :math:`p_k` the share of the numbers below gap k, and
+:math:`q_k = 1 - p_k`,
 
 .. math:: \tilde K = \sum_k g_k h_k h_k^\top, \qquad
     h_k(i) = p_k \text{ above the gap and } -q_k \text{ below it.}
@@ -47,7 +47,7 @@ class CubicSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SortedColumn:
-    r"""Sums over the centred half-distance Gram matrix :math:`\tilde K` of one column.
+    r"""Sums over the centered half-distance Gram matrix :math:`\tilde K` of one column.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class SortedColumn:
 
     Examples
     --------
-    Two numbers at distance 2: the entries of the centred matrix are 1/2 and -1/2.
+    Two numbers at distance 2: the entries of the centered matrix are 1/2 and -1/2.
 
     >>> column = SortedColumn.from_values(np.array([3.0, 1.0]))
     >>> column.diagonal.tolist(), column.squares, column.cubes.trace

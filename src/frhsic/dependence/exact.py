@@ -177,7 +177,7 @@ class _TiledHSIC(torch.autograd.Function):
         on_gpu = ctx.on_gpu
         by_kernels = on_gpu is not None and on_gpu.has_gradient and not ctx.needs_input_grad[1]
         if on_gpu is not None and not by_kernels:
-            # tiles in float64, whose constants and centres are others
+            # tiles in float64, whose constants and centers are others
             joint, a, b = _tile_sums(z, s, ctx.kernels, ctx.unbiased)
         with torch.enable_grad():
             sums = torch.stack([joint, a @ b, a.sum(), b.sum()]).requires_grad_()

@@ -20,7 +20,7 @@ from frhsic.kernels import Kernel, squared_distances
 
 
 def centered_gram(k: Tensor) -> Tensor:
-    r"""Doubly centred Gram matrix, :math:`HKH` with :math:`H = I - 11^\top / n`.
+    r"""Doubly centered Gram matrix, :math:`HKH` with :math:`H = I - 11^\top / n`.
 
     Rows and columns of the result sum to zero. The result is zero exactly when :math:`K_{ij} = a_i
     + a_j`.

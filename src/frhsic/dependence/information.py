@@ -1,6 +1,6 @@
-r"""Mutual information by nearest neighbours.
+r"""Mutual information by nearest neighbors.
 
-Let :math:`\varepsilon_i` be the distance of row i to its k-th neighbour in the joint space, in the
+Let :math:`\varepsilon_i` be the distance of row i to its k-th neighbor in the joint space, in the
 maximum norm, and :math:`n_z(i), n_s(i)` the numbers of other rows within that distance in z and in
 s alone. Then
 
@@ -41,7 +41,7 @@ def mutual_information(
     random_state: _arrays.RandomState = 0,
     where: Any = None,
 ) -> float:
-    r"""Mutual information in nats by nearest neighbours, with strict marginal counts.
+    r"""Mutual information in nats by nearest neighbors, with strict marginal counts.
 
     .. math:: \hat I = \psi(k) + \psi(n) - \frac1n \sum_i \bigl[ \psi(n_z(i) + 1) + \psi(n_s(i) + 1)
         \bigr],
@@ -62,7 +62,7 @@ def mutual_information(
         One row per observation. Every column is scaled to unit variance, ignoring outliers, which
         changes the maximum norm but not the mutual information; constant columns are dropped. If z
         has more than five columns, the fewest principal components with 95 % of the variance of the
-        scaled columns are kept, at most five, since nearest neighbours are uninformative in many
+        scaled columns are kept, at most five, since nearest neighbors are uninformative in many
         dimensions. The mutual information of a projection is a lower bound of that of z.
     n_neighbors
         The k of the formula: smaller values have less bias, larger ones less variance.
@@ -78,7 +78,7 @@ def mutual_information(
 
     Examples
     --------
-    s is a copy of z. Because of the jitter, the nearest neighbour is at the radius in one of them,
+    s is a copy of z. Because of the jitter, the nearest neighbor is at the radius in one of them,
     where no row is strictly nearer, and just inside it in the other: ψ(1) + ψ(8) - ψ(1) - ψ(2) =
     1/2 + 1/3 + ... + 1/7.
 

@@ -49,7 +49,7 @@ class Gram:
     kernel
         The kernel.
     shifted
-        Whether k − 1 is summed in place of k; centring removes the constant. This keeps digits if
+        Whether k − 1 is summed in place of k; centering removes the constant. This keeps digits if
         the kernel is nearly constant, and otherwise only takes longer (``expm1``, not ``exp``).
     factor
         A matrix G of at most :data:`THIN` columns with :math:`K = GG^\top` up to rounding, or None.

@@ -117,7 +117,7 @@ def _level_functions(levels: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, 
     frequent = np.zeros(len(levels), dtype=bool)
     frequent[order[: MOST_INDICATORS - 1]] = True
     frequent &= mass >= SMALLEST_LEVEL
-    # rare neighbouring levels share a bin
+    # rare neighboring levels share a bin
     begins = np.r_[True, frequent[1:] | frequent[:-1]][: len(levels)]
     starts = levels[begins]
     own = frequent[begins]
@@ -219,7 +219,7 @@ class Basis:
 
 def leading_components(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the leading principal components of functions of rows, (n, p), as combinations of
-    these functions, (p, q), by a randomised singular value decomposition.
+    these functions, (p, q), by a randomized singular value decomposition.
 
     Functions are divided by the root of their standard deviation, as :meth:`Grams.without` does. A
     component is scaled by the square root of its variance: divided by the root of its own standard

@@ -172,7 +172,7 @@ class GapCurves:
     own
         Which gap each cell belongs to, one-hot, (M, J).
     functions
-        Weighted, centred functions of rows, (n, K).
+        Weighted, centered functions of rows, (n, K).
     shares
         For each stratum and function, the share of the rows in that stratum, (S, K / S).
     chance

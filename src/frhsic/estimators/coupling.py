@@ -162,7 +162,7 @@ class DensityRatio:
         \varphi_k(s)\bigr)
 
     C is the regression of :math:`\varphi(S)` on the out-of-fold m(X), which shrinks the parts that
-    do not generalise. The factors a and b make the mean of r equal to one over s for each x, and
+    do not generalize. The factors a and b make the mean of r equal to one over s for each x, and
     over x for each s.
     """
 

@@ -75,7 +75,7 @@ class Representation:
     targets
         Columns that Z should predict.
     bases
-        For each attribute, the functions of it that are modelled.
+        For each attribute, the functions of it that are modeled.
     directions
         For each attribute, the combinations of these that x predicts, (K, R).
     path
@@ -379,7 +379,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         means: np.ndarray,
         modelled: tuple[np.ndarray, ...],
     ) -> tuple[tuple[SensitiveBasis, ...], tuple[np.ndarray, ...], np.ndarray]:
-        """Return the modelled functions of each attribute, their combinations that x predicts, and
+        """Return the modeled functions of each attribute, their combinations that x predicts, and
         m of each row.
         """
         every = tuple(np.eye(own.shape[1]) for own in functions)

@@ -138,7 +138,7 @@ class Engine:
 @dataclass(frozen=True, eq=False)
 class FittedEngine:
     """An engine with its out-of-fold predictions for the rows of the fit, (n, outputs), and the
-    modelled directions of each target, (K, R).
+    modeled directions of each target, (K, R).
     """
 
     engine: Engine
@@ -196,7 +196,7 @@ class _Trees:
 @dataclass(frozen=True, eq=False)
 class FittedParts:
     """The regressions before they are combined: columns, additive parts, and trees, with the
-    modelled directions of each target, (K, R).
+    modeled directions of each target, (K, R).
     """
 
     bins: Bins
@@ -264,7 +264,7 @@ def fit_parts(rows: EngineRows, responses: Sequence[Response]) -> FittedParts:
 def _fit_additive(
     rows: EngineRows, place: int, response: Response
 ) -> tuple[list[TargetColumn], AdditivePart, np.ndarray]:
-    """Return the columns that are modelled, their additive part, and the combinations of the
+    """Return the columns that are modeled, their additive part, and the combinations of the
     numbers of the response that they are, (K, R). The ridge of a logistic regression is the ridge
     of least squares for the indicators of its classes, times their variance, since this is the
     curvature of the logistic loss.

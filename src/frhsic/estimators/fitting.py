@@ -217,7 +217,7 @@ class ParityModel(BaseEstimator):
         self, rows: FitRows, outcomes: Sequence[Response], functions: Sequence[Response]
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Fit the regressions of outcomes and of functions of S, leaving out each fold in turn;
-        return their out-of-fold predictions, (n, outputs), and the modelled directions of each
+        return their out-of-fold predictions, (n, outputs), and the modeled directions of each
         group of functions, (K, R). Models passed by the user are cloned for each fold; the engine
         fits all others.
         """

@@ -279,7 +279,7 @@ class ParityEstimator(ParityModel, ABC):
         directions: tuple[np.ndarray, ...],
     ) -> tuple[tuple[Constraint, ...], np.ndarray, np.ndarray]:
         """Find the coefficients of every trade-off from out-of-fold predictions of the regressions;
-        return the constraints along the modelled directions, η and m.
+        return the constraints along the modeled directions, η and m.
         """
         eta, means = self._eta_and_means(predicted)
         if self.uses_sensitive:

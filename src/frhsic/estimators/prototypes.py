@@ -328,7 +328,7 @@ def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
 def solve_prototypes(
     start: Prototypes, rows: SolverRows, tolerance: float, precision: float = SEARCH.exact
 ) -> Prototypes:
-    """Minimise F from a start: descend, and halve ε until the assignment is nearly
+    """Minimize F from a start: descend, and halve ε until the assignment is nearly
     deterministic.
     """
     # fewer rows than K + 1, each with a certain choice, have no mean of m that is 0
@@ -381,7 +381,7 @@ def dual(
 
 
 def with_multipliers(prototypes: Prototypes, rows: SolverRows, precision: float) -> Prototypes:
-    r"""Minimise G over λ by damped Newton steps; F is infinite if that fails.
+    r"""Minimize G over λ by damped Newton steps; F is infinite if that fails.
 
     The search is over u with :math:`\lambda_l = \lambda_l^0 + R_l u_l`, where :math:`R_l R_l^\top`
     is the inverse of the block :math:`E[P_l (1 - P_l) m m^\top] / \varepsilon + \tau p_l I` of the

@@ -54,7 +54,7 @@ def whiten_rows(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
 
 
 class _Parts(NamedTuple):
-    """Whitened rows c T, centred rows c (..., m, d), the map T (..., d, d), and variances (..., d)
+    """Whitened rows c T, centered rows c (..., m, d), the map T (..., d, d), and variances (..., d)
     before clamping.
     """
 

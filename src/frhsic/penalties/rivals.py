@@ -48,7 +48,7 @@ def leave_one_out_weights(
 
     Examples
     --------
-    The middle row weights its two neighbours equally, the first row mostly the nearer one.
+    The middle row weights its two neighbors equally, the first row mostly the nearer one.
 
     >>> leave_one_out_weights(torch.tensor([0.0, 1.0, 2.0]), 1.0)
     tensor([[0.0000, 0.8176, 0.1824],

@@ -103,7 +103,7 @@ class TrainingData:
     labelled : int or None
         Number of rows of each split with known S, if S is not known for all; these come first. The
         other rows are used for the task but not for the penalty, whatever `s` contains for them.
-        With several attributes a row is labelled if all are known.
+        With several attributes a row is labeled if all are known.
 
     Examples
     --------

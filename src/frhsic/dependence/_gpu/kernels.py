@@ -83,7 +83,7 @@ def halve(
     SPAN: tl.constexpr,
     BI: tl.constexpr,
 ):
-    """Centre and scale rows, and write each coordinate as the sum of two float16 numbers."""
+    """Center and scale rows, and write each coordinate as the sum of two float16 numbers."""
     i = tl.program_id(0).to(tl.int64) * BI + tl.arange(0, BI)
     c = tl.arange(0, SPAN)
     there = (i[:, None] < n) & (c[None, :] < d)
@@ -390,7 +390,7 @@ def pair_cubes(
     BJ: tl.constexpr,
     SEGMENT: tl.constexpr,
 ):
-    """Sums over i < j of A³, A² (d_i + d_j) and A d_i d_j, where A is centred by row and column
+    """Sums over i < j of A³, A² (d_i + d_j) and A d_i d_j, where A is centered by row and column
     means, each of which includes half of the grand mean.
     """
     start, stop = _segment(first_i, first_j, blocks_i, BI, BJ, SEGMENT)

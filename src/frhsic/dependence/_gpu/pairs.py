@@ -114,7 +114,7 @@ class KernelPlan:
 def plan(x: Tensor, kernel: Kernel, *, products: bool = True) -> KernelPlan | None:
     """Return the plan of a kernel on rows x; None if it is not Gaussian.
 
-    Rows in float64 are working copies, which are centred already. Without `products` distances
+    Rows in float64 are working copies, which are centered already. Without `products` distances
     never come from matrix products.
     """
     d = x.shape[1]
