@@ -80,7 +80,7 @@ class ParityModel(BaseEstimator):
     choice_: Any
 
     def at(self, limit: LimitLike) -> Self:
-        """Return a fitted copy at another limit. Nothing is fitted again; the models are shared.
+        """Return a fitted copy with another limit. Nothing is refitted; the models are shared.
 
         The trade-offs of a predictor depend on the limits passed to `fit`. If some attributes had
         no limit then, limits on them can rarely be met here: fit again, with limits on all
@@ -363,7 +363,7 @@ class ParityModel(BaseEstimator):
             table = self._with_columns(table, None, strata)
             each = [predict_models(own, table, [None] * len(own)) for own in self.attribute_models_]
             parts.append(np.stack(each))
-        folds = max(map(len, parts))  # a model that was given serves all
+        folds = max(map(len, parts))  # a fitted model serves all folds
         parts = [np.broadcast_to(part, (folds, *part.shape[1:])) for part in parts]
         return np.concatenate(parts, axis=2)
 
@@ -547,8 +547,8 @@ def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
     """Return a model's checked probability of each class, (n, C). A `decision_function` is
     interpreted as log-odds for two classes, and as logarithms of probabilities, up to a constant,
     for more. The result sums to 1 but is not calibrated: wrap such a model in scikit-learn's
-    ``CalibratedClassifierCV`` if their size matters. A class that the model does not know, because
-    its fold lacked it, has probability 0; a model with other classes is refused.
+    ``CalibratedClassifierCV`` if you need calibrated probabilities. A class that the model does not
+    know, because its fold lacked it, has probability 0; a model with other classes is an error.
     """
     methods = "predict_proba", "decision_function", "predict"
     method = next((name for name in methods if hasattr(model, name)), "__call__")

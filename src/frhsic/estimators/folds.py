@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 
 from frhsic.formatting import printable
 
-# What the parameter `cv` may be.
+# Types of the parameter `cv`.
 ADMITTED_FOLDS = [Interval(Integral, 2, None, closed="left"), HasMethods("split"), "array-like"]
 # A distinct row with at least this share of the weight counts as frequent.
 FREQUENT = 0.001
@@ -24,8 +24,9 @@ FREQUENT = 0.001
 def fold_of_rows(
     X: Any, cv: Any, labels: np.ndarray | None, groups: np.ndarray | None, seed: int
 ) -> np.ndarray:
-    """Return the fold of each row of X, by a splitter, by pairs of rows (train, test), or by a
-    number of folds: then stratified by labels if there are any, with each group in one fold.
+    """Return the fold of each row of X, from a splitter, from pairs of rows (train, test), or from
+    a number of folds. With a number, folds are stratified by labels, if there are any, and each
+    group is in one fold.
 
     Examples
     --------
