@@ -167,8 +167,9 @@ def distance_products(x: SortedColumn, y: SortedColumn) -> Values:
     r"""Return :math:`\sum_j |x_i - x_j| \, |y_i - y_j|` of two columns, of shape (n,).
 
     :math:`(x_i - x_j)(y_i - y_j)` is the product of the distances, negative for pairs that x and y
-    order differently. The sum over all j has a closed form, and the sum over the discordant ones is
-    taken out of it twice. Ties are pairs at distance 0 and add nothing, regardless of their order.
+    order differently. The sum over all j has a closed form, and the sum over the discordant pairs
+    is subtracted from it twice. Ties are pairs at distance 0 and add nothing, regardless of their
+    order.
 
     Examples
     --------
@@ -190,10 +191,10 @@ def _discordant(x: Values, y: Values, rank: Places) -> Values:
     r"""Return, by rank, the sum of :math:`(x_j - x_i)(y_j - y_i)` over the discordant partners of a
     row.
 
-    The rows come in the order of x and are sorted by the ranks of y, from the highest binary digit
-    to the lowest. Rows that agree in all higher digits form a group and stay in the order of x. In
-    a group, a row with digit 1 before a row with digit 0 is a discordant pair. Every such pair is
-    found once, at the first digit in which its ranks differ.
+    The rows are given in the order of x and are sorted by the ranks of y, from the highest binary
+    digit to the lowest. Rows that agree in all higher digits form a group and stay in the order of
+    x. In a group, a row with digit 1 before a row with digit 0 is a discordant pair. Every such
+    pair is found once, at the first digit in which its ranks differ.
     """
     n = len(x)
     total = np.zeros(n)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # Triton is optional
 CUBE_ROWS = 2048
 VECTORS = 16
 
-# Rows of a Gram matrix that are multiplied at once for a trace; of two panels' products one is
-# needed.
+# Rows of a Gram matrix that are multiplied at once for a trace; only one of the products of two
+# panels is needed.
 PANEL = 256
 
 
@@ -37,7 +37,7 @@ class OwnSums(NamedTuple):
     r"""Sums over one centered matrix: its :class:`CubicSums`, and :math:`\sum_j \tilde K_{ij}^2` of
     shape (n,).
 
-    The second is None where the GPU has summed, without the pass over the pairs that gives it.
+    The second is None if the GPU computed the sums, without the pass over the pairs that gives it.
     """
 
     cubes: CubicSums

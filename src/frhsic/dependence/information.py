@@ -52,9 +52,9 @@ def mutual_information(
     measure, and HSIC to train.
 
     With several columns the estimate is too low, since the nearest rows are far apart: where one of
-    d independent normal columns has 0.69 nats of information about s, it finds 0.69 for d = 1, 0.51
-    for d = 5 and 0.35 for d = 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. The default
-    keeps five components of eight, which loses more (0.30 and 0.40).
+    d independent normal columns has 0.69 nats of information about s, the estimate is 0.69 for d =
+    1, 0.51 for d = 5 and 0.35 for d = 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. The
+    default keeps five components of eight, which loses more (0.30 and 0.40).
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def mutual_information(
     if x.shape[1] == 0:  # a constant z, which is independent of s
         return 0.0
     if x.shape[1] > MAX_COMPONENTS:
-        # far-off rows would set the directions
+        # distant rows would determine the directions
         x = _standardize_columns(principal_components(x.clip(-CLIPPED_AT, CLIPPED_AT), least=1))
     noise = _arrays.numpy_generator(random_state)
     x = x + JITTER * noise.standard_normal(x.shape)

@@ -153,7 +153,7 @@ def _number_functions(
 
 
 def spline_functions(rank: np.ndarray, count: int) -> np.ndarray:
-    """Return `count` B-splines with even knots from 0 to 1, at ranks (n,); cubic if four or more."""
+    """Return `count` B-splines with even knots from 0 to 1, at ranks (n,); cubic from four on."""
     degree = min(3, count - 1)
     inner = np.linspace(0, 1, count - degree + 1)
     knots = np.r_[np.zeros(degree), inner, np.ones(degree)]

@@ -41,7 +41,7 @@ def gamma_test(
     z, s
         One row per observation; several columns of `s` are several attributes, tested jointly.
     kernel_z, kernel_s
-        Kernels; None is a Gaussian at the median distance. For attributes in different units pass
+        Kernels; None uses a Gaussian at the median distance. For attributes in different units pass
         ``kernels.per_column_gaussians(s)``.
     level
         Level of the test, for the threshold and for :attr:`IndependenceResult.rejected`.

@@ -137,8 +137,8 @@ def _gram_pair(
 
 
 def _gram_and_rule(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Gram, str]:
-    """Return the Gram matrix of a variable and the rule of its bandwidth; None is a Gaussian at the
-    median distance.
+    """Return the Gram matrix of a variable and the rule of its bandwidth; None uses a Gaussian at
+    the median distance.
     """
     require_kernel(kernel, f"kernel_{name}")
     rule = "given"

@@ -1,4 +1,4 @@
-"""Shared by all tests: the result, and the sums over two centered Gram matrices."""
+"""What all tests share: the result, and the sums over two centered Gram matrices."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ class Pair(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ColumnPair(Pair):
-    """The half-distance Gram matrices of two single columns, by sorting: nothing is n × n.
+    """The half-distance Gram matrices of two single columns, by sorting, without an n × n matrix.
 
     HSIC is then a quarter of the squared distance covariance, and normalized HSIC the squared
     distance correlation.
@@ -279,7 +279,7 @@ class ColumnPair(Pair):
 
 def _unbiased(joint: float, z: np.ndarray, s: np.ndarray) -> float:
     """Return unbiased HSIC from the diagonals of centered matrices and the sum of their products;
-    without its diagonal a row of such a matrix sums to less that entry.
+    without its diagonal entry, a row of such a matrix sums to minus that entry.
     """
     cross = float(z @ s)
     return unbiased_from_sums(joint - cross, cross, -float(z.sum()), -float(s.sum()), len(z))

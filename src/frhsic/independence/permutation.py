@@ -7,7 +7,7 @@ computes it, in O(n) memory above :data:`DENSE_ROWS` rows:
 * if both Gram matrices have thin factors, :math:`\tilde K = AA^\top` and :math:`\tilde L =
   BB^\top`: :math:`T_\pi = \|A^\top P_\pi B\|_F^2`, O(n r r') for each permutation;
 * if one has: :math:`T_\pi = \sum_c (P_\pi b_c)^\top K P_\pi b_c`, O(n² r);
-  K need not be centered because the columns of B are;
+  K need not be centered, because the columns of B are;
 * if neither has: the entries of L are looked up (n up to :data:`DENSE_ROWS`) or evaluated again,
   O(n²).
 """
@@ -80,7 +80,7 @@ def permutation_test(
     z, s
         One row per observation; several columns of `s` are several attributes, permuted together.
     kernel_z, kernel_s
-        Kernels; None is a Gaussian at the median distance.
+        Kernels; None uses a Gaussian at the median distance.
     resamples
         Number B of permutations. At level .05 a test with fewer than 19 never rejects.
     random_state

@@ -103,7 +103,7 @@ def correlation_ratio(
 
     Examples
     --------
-    A score that oscillates forty times along s is a function of s.
+    A score that oscillates forty times over the range of s is a function of s.
 
     >>> s = np.linspace(0, 1, 2000)
     >>> round(float(correlation_ratio(np.cos(80 * np.pi * s), s)), 2)
@@ -126,26 +126,26 @@ def ratio_from_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
     square = factor * f**2
     rest = float(weighted_mean(weights, within))
     variance = float(weighted_mean(weights, square))
-    value = max(1 - rest / variance, 0.0)  # an estimate below zero says no more than one of zero
+    value = max(1 - rest / variance, 0.0)  # a negative estimate counts as zero
     terms = weights * (within - (rest / variance) * square) / variance
     squared = terms**2
-    # the degrees of freedom of the variance of these terms (Satterthwaite), few where few rows
-    # carry it
+    # the degrees of freedom of the variance of these terms (Satterthwaite), few if a few rows
+    # dominate it
     carried = float(squared @ squared) / max(float(squared.sum()) ** 2, TINY) - 1 / n
     freedom = min(rows.effective / 4, 2 / max(carried, TINY))
     z = float(stdtrit(max(freedom, 1), (1 + confidence) / 2))
     alone = len(starts) > n / 2
     if alone:
-        # terms share rows with their neighbors (lags 1, 2); what lag 3 has too is a change of
-        # their mean along s, not noise that is shared
+        # terms share rows with their neighbors (lags 1, 2); what remains at lag 3 is a change in
+        # their mean with s, not shared noise
         lags = [float(terms[lag:] @ terms[: n - lag]) for lag in range(4)]
         shared = lags[0] + 2 * (lags[1] + lags[2] - 2 * lags[3])
         error = math.sqrt(max(shared, 0.1 * lags[0])) / n
         squares = np.diff(f) ** 2 / 2
-        noise = float(squares[2:] @ squares[:-2]) / (n * variance**2)  # of neighbors
+        noise = float(squares[2:] @ squares[:-2]) / (n * variance**2)  # between neighbors
         error = max(error, math.sqrt(noise / rows.effective))
-        # a mean that moves between neighbors moves three times as much, squared, between rows two
-        # apart
+        # a mean that changes between neighbors changes three times as much, squared, between rows
+        # two apart
         moved = float(np.mean((f[2:] - f[:-2]) ** 2) / 2 - squares.mean()) / 2
         low = value - z * error
         high = value + z * error + max(moved, 0.0) / variance

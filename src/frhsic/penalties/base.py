@@ -49,8 +49,8 @@ class Batch:
 
     z: Tensor  # (m, d)
     s: Tensor  # (m, q)
-    scores: Tensor | None  # (m, c), as far as they were given
-    row_weight: Tensor | None  # (m,), 0 for a row that does not count; None if all count alike
+    scores: Tensor | None  # (m, c), if given
+    row_weight: Tensor | None  # (m,), 0 for rows that aren't counted; None if all are equal
 
     @property
     def rows(self) -> int:

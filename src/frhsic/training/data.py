@@ -256,7 +256,7 @@ INITIALIZERS = frozenset(
     and "generator" in inspect.signature(function).parameters
 )
 
-# Functions that draw on the CPU unless told otherwise.
+# Functions that draw on the CPU by default.
 DRAWS = frozenset(
     {
         torch.rand,
@@ -425,7 +425,7 @@ class Batches:
         self.shapes = batch_shapes(data, batch_size)
         self.order = torch.zeros(len(keys), self.rows, dtype=torch.int64, device=table.device)
         self.start = torch.arange(self.shapes[0][0], device=table.device)
-        self.next = self.start.clone()  # places of the next batch in the order
+        self.next = self.start.clone()  # positions of the next batch in the order
 
     def shuffle(self, epoch: int) -> None:
         """Draw an epoch's order of the rows, one for each group, and start at its beginning."""
@@ -435,7 +435,7 @@ class Batches:
         }
         order = torch.stack([orders[key] for key in self.keys])
         if self.order.is_cuda:
-            order = order.pin_memory()  # the copy below then waits for nothing
+            order = order.pin_memory()  # so that the copy below doesn't wait
         self.order.copy_(order, non_blocking=True)
         self.rewind()
 

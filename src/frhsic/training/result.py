@@ -18,11 +18,11 @@ from frhsic.penalties.base import Penalty
 from frhsic.training.data import Member, TrainingData
 from frhsic.training.model import FleetState, Model
 
-# Bytes, about, of the widest layer in one piece of the predictions.
+# Approximate bytes of the widest layer in one piece of the predictions.
 LAYER_BYTES = 256 * 2**20
 
-# Least number of rows for each coordinate of z; with fewer, small variances are noise and nothing
-# is cut.
+# Fewest rows for each coordinate of z; with fewer, small variances are noise and nothing is
+# dropped.
 ROWS_PER_DIRECTION = 4
 
 # Standard deviation, as a share of its size, below which a coordinate counts as constant up to
@@ -144,8 +144,8 @@ class Fleet:
     history : History
         Task loss and penalty of every model in every epoch.
     epochs_done : Tensor
-        Whole epochs that each model was trained for, (M,). Its parameters are those at the end of
-        the last one, or of its `history.best_epoch` if there were held-out rows.
+        Completed epochs of each model, (M,). Its parameters are those at the end of the last one,
+        or of its `history.best_epoch` if there were held-out rows.
     diverged : Tensor
         Epoch in which a model's loss or parameters became infinite or NaN, −1 if they never did,
         (M,). Such a model keeps the parameters that it had before that epoch.
@@ -280,8 +280,8 @@ class Course:
     whole objective, task loss + λ · penalty. It is measured at the end of each epoch, in batches of
     the training size, since a penalty depends on it, with the penalty's state of that epoch: it
     does not adapt to held-out rows. An adversary that learns during training is weak at first, so
-    its early epochs look better than they are; stop such models by hand. Weight decay is not in the
-    criterion.
+    its early epochs look better than they are; stop such models by hand. Weight decay is not part
+    of the criterion.
 
     A model stops after `patience` epochs without improvement. It keeps training while others still
     improve, but its result does not change: a model does not depend on the fleet that it is in.

@@ -296,7 +296,7 @@ def gram_products(
     K.
 
     For the gradient, b holds the rows, and of the product of G ∘ slopes of K with them each row's
-    own share is taken off. G = L + shift_i + shift_j.
+    own share is subtracted. G = L + shift_i + shift_j.
     """
     r = tl.program_id(0) * BI + tl.arange(0, BI)
     group = tl.program_id(1) * GROUP + tl.arange(0, GROUP)

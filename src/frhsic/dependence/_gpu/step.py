@@ -1,4 +1,4 @@
-"""A training step on a GPU: whitening, and inner products with Gram matrices that are not held.
+"""A training step on a GPU: whitening, and inner products with Gram matrices that are not stored.
 
 Each is one kernel for all batches, where PyTorch takes dozens of small ones.
 :mod:`frhsic.penalties.closed_forms` has the mathematics.
