@@ -3,8 +3,8 @@ r"""Additive regressions of a table for all folds and targets at once.
 .. math:: f(x) = b + \sum_j h_j(x_j)
 
 Each :math:`h_j` is constant on bins of a column: it is a combination of a line, of splines of the
-rank, or of indicators of levels. All least squares problems come from one weighted Gram matrix for
-each fold, which add up: a fit that leaves out one fold uses the sum of the others.
+rank, or of indicators of levels. All least squares problems are solved from one weighted Gram
+matrix per fold: a fit that leaves out one fold uses the sum of the others.
 """
 
 from __future__ import annotations

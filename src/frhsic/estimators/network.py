@@ -463,8 +463,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return held_out
 
     def _adopt(self, trained: Trained, index: int) -> None:
-        """Take over one trained model. The library's own encoder is stored in float64, which it
-        also predicts in.
+        """Store one trained model. The library's own encoder is stored in float64, in which it also
+        predicts.
         """
         fleet = trained.fleet
         modules = nn.ModuleList(fleet.module(index)).cpu()

@@ -127,7 +127,7 @@ Kind = Probabilities | Numbers
 
 @dataclass(frozen=True, eq=False)
 class SolverRows:
-    """Rows to solve for: targets (n, T), means m (n, K) and weights (n,) with sum 1."""
+    """Rows used to solve: targets (n, T), means m (n, K) and weights (n,) with sum 1."""
 
     targets: np.ndarray
     means: np.ndarray
@@ -196,7 +196,7 @@ class Prototypes:
     kinds
         Kinds of the columns of the targets.
     origin
-        Mean of m over the rows solved for, which is subtracted because φ(S) has mean 0; (K,).
+        Mean of m over the rows used to solve, which is subtracted because φ(S) has mean 0; (K,).
     centers
         c, (L, T).
     mass

@@ -33,8 +33,8 @@ def gamma_test(
     :math:`n\,\mathrm{HSIC}` is a weighted sum of chi-squares, which the gamma approximates well if
     n ≥ 50 (measured levels: docs/evidence/tests_evidence.md). Use it by default: it is fast,
     accepts any kernel and needs O(n) memory. Time is O(n²) above 2,048 rows, where one trace of the
-    third moment is estimated to 1 or 2 % from 16 random vectors with a fixed seed, and O(n³) below.
-    If the level must be exact, use :func:`~frhsic.independence.permutation_test`.
+    third moment is estimated to within 1 or 2 % from 16 random vectors with a fixed seed, and O(n³)
+    below. If the level must be exact, use :func:`~frhsic.independence.permutation_test`.
 
     Parameters
     ----------

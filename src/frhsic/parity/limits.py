@@ -85,7 +85,7 @@ class Limit:
 
     @property
     def name(self) -> str:
-        """The measure as it is written, such as ``gdp``, ``eo`` or ``eo.hsic``."""
+        """The name of the measure in limits, such as ``gdp``, ``eo`` or ``eo.hsic``."""
         return measure_name(self.measure, self.among)
 
     def __str__(self) -> str:

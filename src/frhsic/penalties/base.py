@@ -39,7 +39,7 @@ from frhsic.dependence.grams import hsic_biased_from_gram, hsic_weighted_from_gr
 # Opportunity).
 PenaltyCondition = Literal["positive"] | None
 
-# Rows with y = 1 that a batch needs for a penalty of them.
+# Fewest rows with y = 1 in a batch that their penalty needs.
 MIN_ROWS = 11
 
 

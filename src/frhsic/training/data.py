@@ -7,9 +7,9 @@ same batches, so that their results are paired. Draws are made on the CPU, so th
 same numbers.
 
 Layers draw their initial weights from torch's global generators, and dropout draws from them while
-it trains; neither accepts its own generator. Whatever draws from them runs here, under one lock, on
-its own stream. Draws of initial weights use a private generator, so that other code cannot change
-them.
+it trains; neither accepts its own generator. All code that draws from them runs here, under one
+lock, on its own stream. Draws of initial weights use a private generator, so that other code cannot
+change them.
 """
 
 from __future__ import annotations

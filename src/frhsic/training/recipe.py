@@ -50,8 +50,8 @@ class MLP:
     columns.
 
     The defaults are the encoder behind the paper's published numbers: d → 50 (SELU) → 50, with no
-    activation after the second layer. The paper's text leaves the last activation open;
-    `final_activation` names one.
+    activation after the second layer. The paper's text doesn't specify the last activation;
+    `final_activation` sets it.
 
     Parameters
     ----------

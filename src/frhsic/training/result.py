@@ -1,5 +1,5 @@
-"""Trained fleets: stacked parameters, their history, a floor under the variance of Z, and
-predictions of all models.
+"""Trained fleets: stacked parameters, their history, a floor for the variance of Z, and predictions
+of all models.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class Bottleneck(nn.Module):
     r"""Projection of z on some of its principal directions, in its own coordinates: :math:`\mu + (z
     - \mu) A B`.
 
-    A is (d, d) with a column of zeros for each dropped direction, so that nothing of it passes, not
-    even by rounding. A single matrix AB of lower rank has rounded entries, which leave a trace that
-    a linear map can recover.
+    A is (d, d) with a column of zeros for each dropped direction, so that nothing of it remains,
+    not even by rounding. A single matrix AB of lower rank has rounded entries, which leave a trace
+    that a linear map can recover.
 
     Attributes
     ----------

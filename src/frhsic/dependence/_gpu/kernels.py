@@ -1,11 +1,11 @@
 """GPU kernels: sums over pairs of rows under Gaussian kernels, and products of a Gram matrix with a
 thin matrix.
 
-Distances between many columns come from the matrix units. Each coordinate is the sum of two float16
-numbers, which together hold 22 bits; of the four products all but the smallest are summed in
-float32. That is as exact as three tf32 passes, at half their cost. Entries are float32. Sums over a
-tile are float32, of entries minus their mean; across tiles they are 64-bit integers, whose sum does
-not depend on the order, or float64 in a fixed order.
+Distances in many columns are computed by the matrix units. Each coordinate is the sum of two
+float16 numbers, which together hold 22 bits; of the four products all but the smallest are summed
+in float32. That is as exact as three tf32 passes, at half their cost. Entries are float32. Sums
+over a tile are float32, of entries minus their mean; across tiles they are 64-bit integers, whose
+sum does not depend on the order, or float64 in a fixed order.
 
 Measured on an H200 against float64, d = 50: relative errors of HSIC are below 1e-7 for dependent
 rows and 5e-7 for independent ones at n = 2¹⁷, where HSIC is 1e-6 of its sums.

@@ -25,8 +25,8 @@ from frhsic.dependence._gpu import kernels
 from frhsic.dependence.tiles import is_nearly_constant
 from frhsic.kernels import Gaussian, Kernel, PerColumn
 
-# Columns from which distances come from matrix products; below, differences are as fast and keep
-# all digits.
+# Fewest columns for which distances come from matrix products; with fewer, differences are as fast
+# and keep all digits.
 FEWEST_FOR_PRODUCTS = 5
 
 # Largest mean squared norm, in units in which a Gaussian is 2 to the minus squared distance, for
@@ -40,7 +40,7 @@ LEAST_ENERGY = 2.0**-6
 # Rows whose mean is subtracted from the entries before they are summed.
 SOME_ROWS = 1024
 
-# Distinct rows up to which sums come from a table.
+# Most distinct rows for which sums come from a table.
 MOST_TABLED = 256
 
 # Rows whose coordinates are stored in halves at a time.

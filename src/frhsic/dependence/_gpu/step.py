@@ -1,6 +1,6 @@
 """A training step on a GPU: whitening, and inner products with Gram matrices that are not stored.
 
-Each is one kernel for all batches, where PyTorch takes dozens of small ones.
+Each is one kernel for all batches, where PyTorch needs dozens of small ones.
 :mod:`frhsic.penalties.closed_forms` has the mathematics.
 """
 
