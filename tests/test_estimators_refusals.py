@@ -65,24 +65,23 @@ FOLDS = (
     " and two groups."
 )
 NOT_ONCE = (
-    "cv is {}, but each of these 24 rows has to be in exactly one test set, with all other rows for"
-    " training. Pass a number of folds, a splitter such as GroupKFold, or PredefinedSplit(folds)"
-    " with"
-    " the fold of each row."
+    "cv is {}, but each of these 24 rows must be in exactly one test set, with all other rows used"
+    " for training. Pass a number of folds, a splitter such as GroupKFold, or"
+    " PredefinedSplit(folds) with the fold of each row."
 )
 ROUTING = (
     " A Pipeline or a search passes them to a step that requests them, after"
     " sklearn.set_config(enable_metadata_routing=True)."
 )
-WEIGHTS = "KNeighborsClassifier takes no sample_weight, which was passed to fit."
+WEIGHTS = "KNeighborsClassifier doesn't support sample_weight, which was passed to fit."
 SAME = "pass at least one weight, and sensitive_features: without them every weight is the same."
 REFUSED: list[tuple[str, Callable[[], Any]]] = [
     (
-        "limit is 0.6, but a gap lies between 0 and 0.5; write a share as '50%'.",
+        "limit is 0.6, but a gap is between 0 and 0.5; write a share as '50%'.",
         lambda: fitted(classifier(limit=0.6)),
     ),
     (
-        "limit is 110% of the gap without a limit; pass at most 100%.",
+        "limit is 110% of the unconstrained gap; pass at most 100%.",
         lambda: fitted(classifier(limit="110%")),
     ),
     (FOLDS, lambda: fitted(classifier(), y=k == 3)),
@@ -106,11 +105,11 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ),
     (NOT_ONCE.format(TimeSeriesSplit(2)), lambda: fitted(ParityCoupling(cv=TimeSeriesSplit(2)))),
     (
-        "estimator is LinearRegression, but y holds labels: pass a classifier.",
+        "estimator is LinearRegression, but y contains labels: pass a classifier.",
         lambda: fitted(classifier(estimator=LinearRegression())),
     ),
     (
-        "estimator is LogisticRegression, but y holds numbers: pass a regressor.",
+        "estimator is LogisticRegression, but y contains numbers: pass a regressor.",
         lambda: fitted(regressor(estimator=LogisticRegression()), y=X[:, 1]),
     ),
     *(
@@ -196,8 +195,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ),
     *(
         (
-            f"the estimator returns scores of shape {shape} between {ends}; probabilities of 2"
-            " classes are needed.",
+            f"the estimator returns scores of shape {shape} between {ends}; expected"
+            " probabilities of 2 classes.",
             lambda scores=scores: class_probabilities(lambda x: scores, X, np.arange(2)),
         )
         for shape, ends, scores in (
@@ -378,7 +377,7 @@ def test_arrays_of_pandas_are_taken_as_attributes():
 
 @pytest.mark.parametrize("scores", [[0.5, np.nan], [0.5, np.inf], [0.5, 1.5], [-0.5, 0.5]])
 def test_scores_that_are_no_probabilities_are_an_error(scores: list[float]):
-    with pytest.raises(ValueError, match="the model gives no probability, first in row"):
+    with pytest.raises(ValueError, match="the model returns an invalid probability, first in row"):
         require_scores(np.array(scores), probabilities=True)
     if np.isfinite(scores).all():
         require_scores(np.array(scores), probabilities=False)

@@ -117,9 +117,7 @@ def test_folds_of_scikit_learn():
     assert cross_validate(parity(), X, Y, **settings)["test_score"].min() > 0.5
     person = np.arange(len(X)) // 3
     parity(cv=GroupKFold(2)).fit(X, Y, sensitive_features=AGE, groups=person).predict(X)
-    with pytest.raises(
-        ValueError, match="each of these 600 rows has to be in exactly one test set"
-    ):
+    with pytest.raises(ValueError, match="each of these 600 rows must be in exactly one test set"):
         parity(cv=TimeSeriesSplit(2)).fit(X, Y, sensitive_features=AGE)
 
 

@@ -182,7 +182,7 @@ class PerColumn(Kernel):
     def _columns(self, x: Tensor) -> tuple[Tensor, ...]:
         if x.shape[-1] != len(self.kernels):
             raise ValueError(
-                f"{len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each."
+                f"got {len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each."
             )
         return torch.split(x, 1, dim=-1)
 
@@ -277,23 +277,23 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     r"""Squared Euclidean distances, :math:`\|x_i - y_j\|^2`, of shape (..., n, m).
 
     One column is subtracted directly. More go through one matrix product, of :math:`(x, \|x\|^2,
-    1)` with :math:`(-2y, 1, \|y\|^2)`, after both sides are moved by the centre of `y`, because
-    :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when both are far from zero. The centre is
-    the median of some rows in float64, so that one outlier doesn't reduce the precision of the
-    others, and the mean in float32.
+    1)` with :math:`(-2y, 1, \|y\|^2)`, after the center of `y` is subtracted from both sides,
+    because :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when both are far from zero. The
+    center is the median of some rows in float64, so that one outlier doesn't reduce the precision
+    of the others, and the mean in float32.
     """
     if x.shape[-1] == 1:
         return (x - y.mT) ** 2
     if y.dtype == torch.float64:
         some = y.detach()[..., :: 1 + y.shape[-2] // 16, :]
         center = some.median(dim=-2, keepdim=True).values
-    else:  # training: the mean is quicker
+    else:  # training: the mean is faster
         center = y.detach().mean(dim=-2, keepdim=True)
     x = x - center
     y = y - center
     left = torch.cat([x, (x * x).sum(-1, keepdim=True), torch.ones_like(x[..., :1])], dim=-1)
     right = torch.cat([-2 * y, torch.ones_like(y[..., :1]), (y * y).sum(-1, keepdim=True)], dim=-1)
-    # relu rather than clamp_min: one pass less in the backward of every step
+    # relu rather than clamp_min: saves a pass in the backward of every step
     return torch.relu(left @ right.mT)
 
 
@@ -523,9 +523,7 @@ def default_gaussian(rows: Tensor, *, name: str = "x") -> tuple[Gaussian, str]:
 
 
 def gaussian_at_median(rows: Tensor, *, name: str = "x") -> Gaussian:
-    """Return the Gaussian kernel at the median distance of rows that were checked: the default
-    kernel.
-    """
+    """Return the Gaussian kernel at the median distance of checked rows: the default kernel."""
     return Gaussian(_median_distance(rows, name))
 
 

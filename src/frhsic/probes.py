@@ -1,5 +1,5 @@
-"""Probes: how well simple models recover a sensitive attribute from a representation, on rows they
-have not seen.
+"""Probes: how well simple models recover a sensitive attribute from a representation, on held-out
+rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOLDS = 5
 TREES = 100
 
 RIDGES = np.logspace(-8, 4, 13)
-"""Candidate ridges; leave-one-out error selects one. Small ones find S in directions of Z with
+"""Candidate ridges; leave-one-out error selects one. Small ones detect S in directions of Z with
 little variance.
 """
 
@@ -142,10 +142,10 @@ def held_out_r2(
 def cross_fitted_scores(
     z: np.ndarray, y: np.ndarray, *, groups: np.ndarray | None = None, seed: int = 0
 ) -> np.ndarray:
-    """Scores of a linear head on z for y, each from a fit that has not seen its row.
+    """Scores of a linear head on z for y, each from a model fitted without its row.
 
     A probability from logistic regression when y is 0/1, a ridge prediction otherwise. With
-    `groups`, of shape (n,), the fit has seen no row of the same group.
+    `groups`, of shape (n,), the model is fitted without any row of the same group.
     """
     binary = set(np.unique(y)) <= {0.0, 1.0}
     if groups is None:
@@ -167,8 +167,8 @@ def cross_fitted_scores(
 def _model(kind: ProbeKind, columns: int, seed: int) -> Any:
     if kind == "linear":
         return linear_head(binary=False)
-    # trees of few rows: more threads gain little, and wait for each other without end where cores
-    # are busy
+    # trees on few rows: more threads gain little, and wait very long for each other if cores are
+    # busy
     return lightgbm.LGBMRegressor(
         n_estimators=TREES, random_state=seed, n_jobs=1, **histogram_settings(columns)
     )

@@ -1,8 +1,8 @@
 r"""Distances within single columns, by sorting: O(n log n) time and O(n) memory.
 
-The doubly centred half-distance Gram matrix of n numbers is a sum over the gaps :math:`g_k` between
-neighbours in their order. With :math:`p_k` the share of the numbers below gap k, and :math:`q_k =
-1 - p_k`,
+The doubly centered half-distance Gram matrix of n numbers is a sum over the gaps :math:`g_k`
+between neighbors in their order. With :math:`p_k` the share of the numbers below gap k, and
+:math:`q_k = 1 - p_k`,
 
 .. math:: \tilde K = \sum_k g_k h_k h_k^\top, \qquad
     h_k(i) = p_k \text{ above the gap and } -q_k \text{ below it.}
@@ -47,7 +47,7 @@ class CubicSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SortedColumn:
-    r"""Sums over the centred half-distance Gram matrix :math:`\tilde K` of one column.
+    r"""Sums over the centered half-distance Gram matrix :math:`\tilde K` of one column.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class SortedColumn:
 
     Examples
     --------
-    Two numbers at distance 2: the entries of the centred matrix are 1/2 and -1/2.
+    Two numbers at distance 2: the entries of the centered matrix are 1/2 and -1/2.
 
     >>> column = SortedColumn.from_values(np.array([3.0, 1.0]))
     >>> column.diagonal.tolist(), column.squares, column.cubes.trace
@@ -167,8 +167,9 @@ def distance_products(x: SortedColumn, y: SortedColumn) -> Values:
     r"""Return :math:`\sum_j |x_i - x_j| \, |y_i - y_j|` of two columns, of shape (n,).
 
     :math:`(x_i - x_j)(y_i - y_j)` is the product of the distances, negative for pairs that x and y
-    order differently. The sum over all j has a closed form, and the sum over the discordant ones is
-    taken out of it twice. Ties are pairs at distance 0 and add nothing, regardless of their order.
+    order differently. The sum over all j has a closed form, and the sum over the discordant pairs
+    is subtracted from it twice. Ties are pairs at distance 0 and add nothing, regardless of their
+    order.
 
     Examples
     --------
@@ -190,10 +191,10 @@ def _discordant(x: Values, y: Values, rank: Places) -> Values:
     r"""Return, by rank, the sum of :math:`(x_j - x_i)(y_j - y_i)` over the discordant partners of a
     row.
 
-    The rows come in the order of x and are sorted by the ranks of y, from the highest binary digit
-    to the lowest. Rows that agree in all higher digits form a group and stay in the order of x. In
-    a group, a row with digit 1 before a row with digit 0 is a discordant pair. Every such pair is
-    found once, at the first digit in which its ranks differ.
+    The rows are given in the order of x and are sorted by the ranks of y, from the highest binary
+    digit to the lowest. Rows that agree in all higher digits form a group and stay in the order of
+    x. In a group, a row with digit 1 before a row with digit 0 is a discordant pair. Every such
+    pair is found once, at the first digit in which its ranks differ.
     """
     n = len(x)
     total = np.zeros(n)

@@ -1,4 +1,4 @@
-"""Sums of degree three over a centred Gram matrix, for the third moment over permutations."""
+"""Sums of degree three over a centered Gram matrix, for the third moment over permutations."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:  # Triton is optional
 CUBE_ROWS = 2048
 VECTORS = 16
 
-# Rows of a Gram matrix that are multiplied at once for a trace; of two panels' products one is
-# needed.
+# Rows of a Gram matrix that are multiplied at once for a trace; only one of the products of two
+# panels is needed.
 PANEL = 256
 
 
 class OwnSums(NamedTuple):
-    r"""Sums over one centred matrix: its :class:`CubicSums`, and :math:`\sum_j \tilde K_{ij}^2` of
+    r"""Sums over one centered matrix: its :class:`CubicSums`, and :math:`\sum_j \tilde K_{ij}^2` of
     shape (n,).
 
-    The second is None where the GPU has summed, without the pass over the pairs that gives it.
+    The second is None if the GPU computed the sums, without the pass over the pairs that gives it.
     """
 
     cubes: CubicSums
@@ -45,7 +45,7 @@ class OwnSums(NamedTuple):
 
 
 def own_sums(k: Gram, sums: GramSums) -> OwnSums:
-    r"""Return sums over one centred matrix :math:`\tilde K`, in O(n) memory.
+    r"""Return sums over one centered matrix :math:`\tilde K`, in O(n) memory.
 
     With a thin factor of r columns they take O(n r³) time. Otherwise the trace of the cube
     multiplies panels of rows up to :data:`CUBE_ROWS` rows, O(n³); above, random signs of a fixed

@@ -1,6 +1,6 @@
 r"""Distance covariance and distance correlation.
 
-With :math:`A, B` the doubly centred matrices of Euclidean distances :math:`a_{ij} = \|z_i - z_j\|`
+With :math:`A, B` the doubly centered matrices of Euclidean distances :math:`a_{ij} = \|z_i - z_j\|`
 and :math:`b_{ij} = \|s_i - s_j\|`,
 
 .. math:: \mathrm{dCov}^2 = \frac{1}{n^2} \sum_{ij} A_{ij} B_{ij}, \qquad
@@ -98,7 +98,7 @@ def distance_correlation(
 def _inner_products(
     z: Any, s: Any, where: Any, device: torch.device | str | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the inner products of centred distances: z with s, z with itself, s with itself."""
+    """Return the inner products of centered distances: z with s, z with itself, s with itself."""
     z, s = paired_rows(z, s, where=where, device=device, least=2, what="distance covariance")
     _arrays.require_varying(s, "s")
     differentiated = torch.is_grad_enabled() and (z.requires_grad or s.requires_grad)

@@ -52,7 +52,7 @@ def hsic(
         one kernel (:func:`frhsic.kernels.per_column_gaussians` gives each column its own
         bandwidth).
     kernel_z, kernel_s
-        Kernels; None is a Gaussian at the median distance of that variable.
+        Kernels; None uses a Gaussian at the median distance of that variable.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     device
@@ -131,7 +131,7 @@ def hsic_from_rows(
     kernels = (kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s"))
     # torch gives `apply` of its autograd functions no types
     value: Tensor = _TiledHSIC.apply(z, s, kernels, unbiased)  # type: ignore[no-untyped-call]
-    return value if unbiased else value.clamp_min(0)  # below 0 by rounding alone
+    return value if unbiased else value.clamp_min(0)  # negative only by rounding
 
 
 def _from_sums(sums: Tensor, n: int, unbiased: bool) -> Tensor:
@@ -177,7 +177,7 @@ class _TiledHSIC(torch.autograd.Function):
         on_gpu = ctx.on_gpu
         by_kernels = on_gpu is not None and on_gpu.has_gradient and not ctx.needs_input_grad[1]
         if on_gpu is not None and not by_kernels:
-            # tiles in float64, whose constants and centres are others
+            # tiles in float64, whose constants and centers differ
             joint, a, b = _tile_sums(z, s, ctx.kernels, ctx.unbiased)
         with torch.enable_grad():
             sums = torch.stack([joint, a @ b, a.sum(), b.sum()]).requires_grad_()
@@ -226,7 +226,7 @@ def _cotangent(
     the total of K.
     """
     joint, cross, total = slopes
-    shift = cross / 2 * b + total / 2  # half for either row of a pair
+    shift = cross / 2 * b + total / 2  # half for each row of a pair
 
     def tile(rows: slice, columns: slice) -> Tensor:
         outer = l.tile(rows, columns).mul_(joint).add_(shift[rows, None]).add_(shift[columns])

@@ -38,7 +38,7 @@ from frhsic.kernels import (
     Sum,
 )
 
-CHUNK_ROWS = 4096  # rows whose features are held at once
+CHUNK_ROWS = 4096  # rows whose features are in memory at once
 
 # Draws standard normal numbers of shape (blocks, rows, frequencies) for a number of rows.
 Normal = Callable[[int], Tensor]
@@ -80,7 +80,9 @@ def _feature_terms(
     if not isinstance(kernel, PerColumn):
         return [_Term(_frequencies(kernel, columns, normal), factor)]
     if len(kernel.kernels) != columns:
-        raise ValueError(f"{len(kernel.kernels)} kernels for {columns} columns; pass one for each.")
+        raise ValueError(
+            f"got {len(kernel.kernels)} kernels for {columns} columns; pass one for each."
+        )
     frequencies = [_frequencies(part, 1, normal) for part in kernel.kernels]
     return [_Term(torch.cat(frequencies, dim=1), factor)]
 
@@ -99,7 +101,8 @@ def _frequencies(kernel: Kernel, columns: int, normal: Normal) -> Tensor:
         # width
         return normal(1).abs() * frequencies
     if isinstance(kernel, Laplacian):
-        # each exp(-|t|/σ) is the characteristic function of a Cauchy law, the ratio of two normals
+        # each exp(-|t|/σ) is the characteristic function of a Cauchy distribution, the ratio of two
+        # normals
         return frequencies / normal(columns)
     return frequencies
 
@@ -285,7 +288,7 @@ def hsic_features(
     Returns
     -------
     FeatureEstimate
-        Value, and standard error of the features given the rows.
+        Value, and standard error due to the features, given the rows.
 
     Examples
     --------
@@ -310,7 +313,7 @@ def hsic_features(
         blocks=blocks,
         random_state=random_state,
     )
-    # a shift changes neither HSIC nor the law of its features, and keeps more digits
+    # a shift changes neither HSIC nor the distribution of its features, and keeps more digits
     return maps.estimate(maps.sums(recenter(z.detach(), kernel_z), recenter(s.detach(), kernel_s)))
 
 

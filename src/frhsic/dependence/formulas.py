@@ -63,7 +63,7 @@ def unbiased_from_sums(
     >>> round(unbiased_from_sums(8.0, 16.0, 8.0, 8.0, n=4), 4)
     0.6667
     """
-    # Each total is divided by itself: their product stays in range, and Python's integers do not
+    # Each total is divided separately: the product stays in range, and Python's integers do not
     # overflow.
     product = (k_total / (n * (n - 1))) * (l_total / ((n - 2) * (n - 3)))
     return joint / (n * (n - 3)) - 2 * (cross / (n * (n - 2) * (n - 3))) + product

@@ -20,7 +20,7 @@ from frhsic.kernels import Kernel, squared_distances
 
 
 def centered_gram(k: Tensor) -> Tensor:
-    r"""Doubly centred Gram matrix, :math:`HKH` with :math:`H = I - 11^\top / n`.
+    r"""Doubly centered Gram matrix, :math:`HKH` with :math:`H = I - 11^\top / n`.
 
     Rows and columns of the result sum to zero. The result is zero exactly when :math:`K_{ij} = a_i
     + a_j`.
@@ -44,9 +44,8 @@ def hsic_biased_from_gram(k: Tensor, l: Tensor) -> Tensor:
     r"""HSIC as a V-statistic, :math:`\operatorname{tr}(KHLH) / n^2`.
 
     Zero in the population exactly when the two variables are independent, if both kernels are
-    characteristic. Never negative, and biased upwards by O(1/n). As a penalty on mini-batches
-    prefer it for its stability; to compare values at different n use
-    :func:`hsic_unbiased_from_gram`.
+    characteristic. Never negative, and biased upward by O(1/n). As a penalty on mini-batches prefer
+    it for its stability; to compare values at different n use :func:`hsic_unbiased_from_gram`.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ def hsic_biased_from_gram(k: Tensor, l: Tensor) -> Tensor:
     >>> hsic_biased_from_gram(x @ x.T, x @ x.T)
     tensor(1.5625)
     """
-    return (centered_gram(k) * l).mean(dim=(-2, -1)).clamp_min(0)  # below 0 by rounding alone
+    return (centered_gram(k) * l).mean(dim=(-2, -1)).clamp_min(0)  # negative only by rounding
 
 
 def hsic_unbiased_from_gram(k: Tensor, l: Tensor) -> Tensor:
@@ -129,7 +128,7 @@ def hsic_weighted_from_gram(k: Tensor, l: Tensor, w: Tensor) -> Tensor:
 
     Examples
     --------
-    Two rows at weights 1/4 and 3/4: the squared variance of a coin of that bias, (3/16) ** 2.
+    Two rows with weights 1/4 and 3/4: the squared variance of a coin with that bias, (3/16) ** 2.
 
     >>> x = torch.tensor([[0.0], [1.0]])
     >>> hsic_weighted_from_gram(x @ x.T, x @ x.T, torch.tensor([0.25, 0.75]))
@@ -166,9 +165,9 @@ def euclidean_distances(x: Tensor) -> Tensor:
 
 def ratio(zs: Tensor, zz: Tensor, ss: Tensor) -> Tensor:
     r"""A correlation from three inner products, :math:`\langle z, s \rangle / \|z\| \|s\|`; 0 if
-    either norm is.
+    either norm is 0.
 
-    Pure, and safe under ``vmap``. Each root is taken by itself, since the product of the squares
+    Pure, and safe under ``vmap``. Each root is taken separately, since the product of the squares
     may be out of range.
 
     Examples

@@ -1,6 +1,6 @@
-r"""Mutual information by nearest neighbours.
+r"""Mutual information by nearest neighbors.
 
-Let :math:`\varepsilon_i` be the distance of row i to its k-th neighbour in the joint space, in the
+Let :math:`\varepsilon_i` be the distance of row i to its k-th neighbor in the joint space, in the
 maximum norm, and :math:`n_z(i), n_s(i)` the numbers of other rows within that distance in z and in
 s alone. Then
 
@@ -41,7 +41,7 @@ def mutual_information(
     random_state: _arrays.RandomState = 0,
     where: Any = None,
 ) -> float:
-    r"""Mutual information in nats by nearest neighbours, with strict marginal counts.
+    r"""Mutual information in nats by nearest neighbors, with strict marginal counts.
 
     .. math:: \hat I = \psi(k) + \psi(n) - \frac1n \sum_i \bigl[ \psi(n_z(i) + 1) + \psi(n_s(i) + 1)
         \bigr],
@@ -52,9 +52,9 @@ def mutual_information(
     measure, and HSIC to train.
 
     With several columns the estimate is too low, since the nearest rows are far apart: where one of
-    d independent normal columns has 0.69 nats of information about s, it finds 0.69 for d = 1, 0.51
-    for d = 5 and 0.35 for d = 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. The default
-    keeps five components of eight, which loses more (0.30 and 0.40).
+    d independent normal columns has 0.69 nats of information about s, the estimate is 0.69 for d =
+    1, 0.51 for d = 5 and 0.35 for d = 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. The
+    default keeps five components of eight, which loses more (0.30 and 0.40).
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def mutual_information(
         One row per observation. Every column is scaled to unit variance, ignoring outliers, which
         changes the maximum norm but not the mutual information; constant columns are dropped. If z
         has more than five columns, the fewest principal components with 95 % of the variance of the
-        scaled columns are kept, at most five, since nearest neighbours are uninformative in many
+        scaled columns are kept, at most five, since nearest neighbors are uninformative in many
         dimensions. The mutual information of a projection is a lower bound of that of z.
     n_neighbors
         The k of the formula: smaller values have less bias, larger ones less variance.
@@ -78,7 +78,7 @@ def mutual_information(
 
     Examples
     --------
-    s is a copy of z. Because of the jitter, the nearest neighbour is at the radius in one of them,
+    s is a copy of z. Because of the jitter, the nearest neighbor is at the radius in one of them,
     where no row is strictly nearer, and just inside it in the other: ψ(1) + ψ(8) - ψ(1) - ψ(2) =
     1/2 + 1/3 + ... + 1/7.
 
@@ -92,7 +92,7 @@ def mutual_information(
     if x.shape[1] == 0:  # a constant z, which is independent of s
         return 0.0
     if x.shape[1] > MAX_COMPONENTS:
-        # far-off rows would set the directions
+        # distant rows would determine the directions
         x = _standardize_columns(principal_components(x.clip(-CLIPPED_AT, CLIPPED_AT), least=1))
     noise = _arrays.numpy_generator(random_state)
     x = x + JITTER * noise.standard_normal(x.shape)

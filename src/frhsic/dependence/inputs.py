@@ -44,7 +44,7 @@ def require_kernel(kernel: object, name: str) -> None:
 
 
 def recenter(x: Tensor, kernel: Kernel) -> Tensor:
-    """Return x centred at zero if this leaves HSIC and MMD under the kernel unchanged: products
+    """Return x centered at zero if this leaves HSIC and MMD under the kernel unchanged: products
     then keep more digits.
     """
     return x - x.detach().mean(dim=0) if kernel.centering_safe else x

@@ -1,7 +1,7 @@
 r"""Sums over the pairs of rows of two Gram matrices, from one pass over their tiles.
 
 The joint sum, the row sums, the sums of squares and the diagonals of K and L, both up to a constant
-that centring removes, are enough for HSIC and its null variance. Trace and squares of
+that centering removes, are enough for HSIC and its null variance. Trace and squares of
 :math:`\tilde K = HKH` follow without a second pass:
 
 .. math::
@@ -49,7 +49,7 @@ class GramSums(NamedTuple):
 
     @property
     def centered_gram(self) -> CenteredGram:
-        r"""Diagonal, trace and sum of squares of the centred matrix :math:`\tilde K = HKH`."""
+        r"""Diagonal, trace and sum of squares of the centered matrix :math:`\tilde K = HKH`."""
         n = len(self.rows)
         mean = self.rows.sum() / n
         diagonal = self.diagonal - 2 * self.rows / n + mean / n
@@ -158,7 +158,7 @@ def product_rows(k: Gram, l: Gram, sums: PairSums) -> Tensor:
     r"""Return :math:`\sum_j \tilde K_{ij} \tilde L_{ij}`, of shape (n,).
 
     With a thin factor G of one matrix this is the diagonal of :math:`\tilde K \tilde G \tilde
-    G^\top`. Otherwise it takes a second pass over the pairs, which centres both matrices tile by
+    G^\top`. Otherwise it takes a second pass over the pairs, which centers both matrices tile by
     tile.
     """
     thin, other = (k, l) if l.factor is None else (l, k)

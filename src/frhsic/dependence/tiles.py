@@ -18,7 +18,7 @@ from torch import Tensor
 from frhsic.dependence.grams import pivoted_cholesky
 from frhsic.kernels import Gaussian, HalfDistance, Kernel
 
-# Rows of a tile for one thread. A tile of 256 and its temporaries fit a core's cache; 512 was
+# Rows of a tile for one thread. A tile of 256 and its temporaries fit into a core's cache; 512 was
 # slower.
 CPU_TILE = 256
 CUDA_TILE = 4096
@@ -26,14 +26,14 @@ CUDA_TILE = 4096
 # Largest number of columns of a factor that replaces its Gram matrix.
 THIN = 64
 
-# Up to this many rows a pass over the pairs is quicker than a search for a factor.
+# Up to this many rows a pass over the pairs is faster than a search for a factor.
 FEWEST_FOR_FACTOR = 512
 
 # Up to this :math:`\|x\|^2 / 2\sigma^2` one matrix product gives the exponents of a Gaussian to 12
 # digits or more.
 LARGEST_EXPONENT = 500.0
 
-# Part of the squared lengths below which a matrix product gives fewer than eleven digits of a
+# Share of the squared lengths below which a matrix product gives fewer than eleven digits of a
 # squared distance.
 CLOSE = 1e-4
 
@@ -49,7 +49,7 @@ class Gram:
     kernel
         The kernel.
     shifted
-        Whether k − 1 is summed in place of k; centring removes the constant. This keeps digits if
+        Whether k − 1 is summed in place of k; centering removes the constant. This keeps digits if
         the kernel is nearly constant, and otherwise only takes longer (``expm1``, not ``exp``).
     factor
         A matrix G of at most :data:`THIN` columns with :math:`K = GG^\top` up to rounding, or None.

@@ -3,8 +3,8 @@ r"""Additive regressions of a table for all folds and targets at once.
 .. math:: f(x) = b + \sum_j h_j(x_j)
 
 Each :math:`h_j` is constant on bins of a column: it is a combination of a line, of splines of the
-rank, or of indicators of levels. All least squares problems come from one weighted Gram matrix for
-each fold, which add up: a fit that leaves out one fold uses the sum of the others.
+rank, or of indicators of levels. All least squares problems are solved from one weighted Gram
+matrix per fold: a fit that leaves out one fold uses the sum of the others.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from frhsic._trees import MOST_BINS, bins_of_a_column
 MOST_INDICATORS = 32
 # Levels with a smaller share of the weight share one indicator.
 SMALLEST_LEVEL = 0.003
-# A column with at most so many different numbers has an indicator of each; splines of a column with
-# more, at most.
+# A column with at most this many distinct numbers gets an indicator for each; one with more gets at
+# most this many splines.
 MOST_NUMBER_LEVELS = 6
 MOST_SPLINES = 8
-# Most functions of all columns: the more columns, the fewer splines each of them has; beyond that,
-# the leading principal components are used. Most rows that these are learned from.
+# Most functions of all columns: the more columns, the fewer splines for each; beyond that, the
+# leading principal components are used. Most rows used to compute these.
 MOST_FUNCTIONS = 400
 COMPONENT_ROWS = 4_096
 # Most rows in the Gram matrices, and rows that are coded at once.
@@ -43,7 +43,7 @@ ROWS_OF_A_BLOCK = 4_096
 SMALLEST_VARIANCE = 1e-9
 # Ridges, for rows of mean weight 1.
 RIDGE_GRID = np.logspace(-4, 1, 11)
-# Scaled gradient at which a logistic regression is solved.
+# Scaled gradient below which a logistic regression is solved.
 LOGISTIC_PRECISION = 1e-6
 
 
@@ -61,7 +61,7 @@ class Bins:
 
     @property
     def starts(self) -> np.ndarray:
-        """The number of the first bin of each column, and of all bins; (d + 1,)."""
+        """The index of the first bin of each column, and the number of bins; (d + 1,)."""
         return np.cumsum([0, *(len(edges) + 2 for edges in self.edges)])
 
     def incidence(self, x: np.ndarray) -> csr_array:
@@ -117,7 +117,7 @@ def _level_functions(levels: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, 
     frequent = np.zeros(len(levels), dtype=bool)
     frequent[order[: MOST_INDICATORS - 1]] = True
     frequent &= mass >= SMALLEST_LEVEL
-    # rare neighbouring levels share a bin
+    # rare neighboring levels share a bin
     begins = np.r_[True, frequent[1:] | frequent[:-1]][: len(levels)]
     starts = levels[begins]
     own = frequent[begins]
@@ -126,7 +126,7 @@ def _level_functions(levels: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, 
     indicators[:-1][~own, -1] = 1.0
     if not len(starts):
         return starts, np.zeros((2, 0))
-    # a value below the first edge is of the first bin
+    # a value below the first edge belongs to the first bin
     return starts[1:], indicators[:, indicators.any(axis=0)]
 
 
@@ -153,7 +153,7 @@ def _number_functions(
 
 
 def spline_functions(rank: np.ndarray, count: int) -> np.ndarray:
-    """Return B-splines on even knots between 0 and 1, cubic ones from four on, at ranks (n,)."""
+    """Return `count` B-splines with even knots from 0 to 1, at ranks (n,); cubic from four on."""
     degree = min(3, count - 1)
     inner = np.linspace(0, 1, count - degree + 1)
     knots = np.r_[np.zeros(degree), inner, np.ones(degree)]
@@ -219,7 +219,7 @@ class Basis:
 
 def leading_components(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the leading principal components of functions of rows, (n, p), as combinations of
-    these functions, (p, q), by a randomised singular value decomposition.
+    these functions, (p, q), by a randomized singular value decomposition.
 
     Functions are divided by the root of their standard deviation, as :meth:`Grams.without` does. A
     component is scaled by the square root of its variance: divided by the root of its own standard
@@ -312,13 +312,13 @@ class Grams:
 
     @classmethod
     def of(cls, design: Design, targets: np.ndarray) -> Grams:
-        """Sum up the rows of each fold, including targets (n, t)."""
+        """Sum the rows of each fold, including targets (n, t)."""
         return cls.about(design, targets, design.means(targets), design.folds)
 
     @classmethod
     def about(cls, design: Design, targets: np.ndarray, means: np.ndarray, folds: int) -> Grams:
-        """Sum up rows in blocks after subtracting given means, so that the sums of parts of the
-        rows add up.
+        """Sum rows in blocks after subtracting given means, so that the sums of parts of the rows
+        add up.
         """
         basis = design.basis
         sums = np.zeros((folds, 1 + len(means), 1 + len(means)))
@@ -476,7 +476,7 @@ def fit_logistic(
     start = np.zeros((folds, 1 + q, outputs))
     centers = np.zeros((folds, q, 1))
     factors = np.zeros((folds, q, 1))
-    roots = np.zeros((folds, q, q))  # of the inverse of the metric
+    roots = np.zeros((folds, q, q))  # of the inverse metric
     for j in range(folds):
         means, factors[j, :, 0], covariance = grams.without(j, q)
         centers[j, :, 0] = grams.means[:q] + means[:q]

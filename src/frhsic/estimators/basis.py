@@ -19,11 +19,11 @@ MOST_LEVELS = 16
 # A value with at least this share of the rows, such as zero income, gets a function of its own.
 ATOM = 0.05
 
-# Smallest share of what X predicts of an attribute along a direction that is kept.
+# Smallest share of the variance explained by X along a direction that is kept.
 SMALLEST_SHARE = 0.01
 
-# Least variance of a combination of functions under another law, such as that of a stratum whose
-# people have few values of S; under their own law all have variance 1.
+# Least variance of a combination of functions under another distribution, such as that of a stratum
+# with few values of S; under their own distribution all have variance 1.
 LEAST_VARIANCE = 1e-6
 
 # Groups of equal size that replace the values of a continuous attribute.

@@ -13,12 +13,12 @@ from scipy.special import logit
 from frhsic._trees import bins_of_a_column, histogram_settings
 from frhsic.estimators.responses import TargetColumn
 
-# Trees between two looks at the loss.
+# Trees between two evaluations of the loss.
 STRIDE = 5
-# Bins of a column for trees, at most. Half of LightGBM's own number takes a third less time on
-# tables of 1,000 rows and lost nothing on ten tables (`benchmarks/bases.py`).
+# Most bins of a column for trees. Half of LightGBM's default takes a third less time on tables of
+# 1,000 rows and was no less accurate on ten tables (`benchmarks/bases.py`).
 MOST_TREE_BINS = 127
-# Trees of an output at the shortest step, at most.
+# Most trees of an output, at the smallest learning rate.
 MOST_ROUNDS = 120
 SHORTEST_STEP = 0.1
 # The text of a tree whose output is always 0.

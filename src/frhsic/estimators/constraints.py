@@ -16,7 +16,7 @@ from frhsic.estimators.basis import SensitiveBasis
 # Rows among which a gap is measured: all of them, or those with one outcome.
 Among = Literal["all", "positive", "negative"]
 
-# Intercept and slope in η of the probability that a condition keeps a row.
+# Intercept and slope in η of the probability that a condition includes a row.
 CHANCES: dict[Among, tuple[float, float]] = {
     "all": (1.0, 0.0),
     "positive": (0.0, 1.0),
@@ -172,14 +172,14 @@ class GapCurves:
     own
         Which gap each cell belongs to, one-hot, (M, J).
     functions
-        Weighted, centred functions of rows, (n, K).
+        Weighted, centered functions of rows, (n, K).
     shares
         For each stratum and function, the share of the rows in that stratum, (S, K / S).
     chance
         For each function, intercept and slope in η of the probability that its condition includes a
         row, (2, K).
     scales
-        Divisor of each gap when gaps are compared, (J,); infinite for a gap without a limit.
+        Divisor of each gap when gaps are compared, (J,); infinite for an unlimited gap.
     """
 
     mass: np.ndarray

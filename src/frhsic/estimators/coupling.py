@@ -49,10 +49,10 @@ class ExchangeSettings:
     least_ratio: float = 0.02
     # proposed exchanges for each removed row, when these are permuted
     sweeps: int = 100
-    # cost of a move along S; it grows with the rows, since tests on more rows find smaller
-    # remainders
+    # cost of a move along S; it grows with the number of rows, since tests on more rows detect
+    # weaker dependence
     move: float = 0.5
-    # share of the distance that is between predictions of y, and most levels of a category that are
+    # share of predictions of y in the distance, and most levels of a category that are
     # distinguished
     named: float = 0.9
     levels: int = 60
@@ -162,7 +162,7 @@ class DensityRatio:
         \varphi_k(s)\bigr)
 
     C is the regression of :math:`\varphi(S)` on the out-of-fold m(X), which shrinks the parts that
-    do not generalise. The factors a and b make the mean of r equal to one over s for each x, and
+    do not generalize. The factors a and b make the mean of r equal to one over s for each x, and
     over x for each s.
     """
 
@@ -245,7 +245,7 @@ def release_rows(
     rows = np.arange(len(node))
     removed[order] = np.diff(np.floor(np.cumsum(np.r_[rng.random(), chance[order]]))) > 0
     places = np.flatnonzero(removed)
-    # the small constant lets a row pass through places where it is not wanted
+    # the small constant lets a row pass through places of weight 0
     wanted = [
         np.log(np.maximum(1 - ratio(m[places[i]]), 0) + 1e-3).astype(np.float32)
         for i in _chunks(len(places))
@@ -326,8 +326,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     estimator : regressor, optional
-        Model of the conditional means E[φ(S) | x], which predicts several targets at once. None is
-        a mean of additive splines and LightGBM trees.
+        Model of the conditional means E[φ(S) | x], which predicts several targets at once. None
+        uses a mean of additive splines and LightGBM trees.
     amount : float
         From 0 to 1: a row is kept unconditionally with probability 1 - amount. The dependence on S
         falls in proportion.

@@ -24,7 +24,7 @@ from frhsic.formatting import figure, printable
 from frhsic.tables.columns import LARGEST_FEATURE, is_frame, to_pandas
 from frhsic.tables.schema import Schema
 
-# Most trees, and rounds without progress after which boosting stops.
+# Most trees, and rounds without improvement after which boosting stops.
 MOST_TREES = 150
 IDLE_ROUNDS = 10
 
@@ -53,7 +53,7 @@ class ImitationCost:
 @dataclass(frozen=True, eq=False)
 class Distilled:
     """A plain model that imitates a predictor with a parity limit, with the cost measured on rows
-    that neither has seen; returned by :func:`~frhsic.distill`.
+    that neither was fitted on; returned by :func:`~frhsic.distill`.
 
     It contains no per-fold models. Save it with :func:`~frhsic.save`; :func:`~frhsic.load`, `frhsic
     predict` and `frhsic audit --model` read the file.
@@ -121,7 +121,7 @@ class Distilled:
                 f"{printable(cost.name, 23):<24}{figure(cost.before):>12}{figure(cost.after):>12}"
                 f"   {difference} {figure(cost.high)})"
             )
-        return "\n".join([*lines, f"measured on {self.rows:,} rows that neither has seen"])
+        return "\n".join([*lines, f"measured on {self.rows:,} rows that neither was fitted on"])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return predictions, (n,).
@@ -177,7 +177,7 @@ class Distilled:
         return replace(self, **changes)
 
     def coded(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
-        """Return rows as the numbers that the trees need, (n, d)."""
+        """Return rows as numbers for the trees, (n, d)."""
         s = None
         if self.uses_sensitive:
             if sensitive_features is None:
@@ -286,7 +286,7 @@ def fit_trees(
     probabilities: bool,
     seed: int,
 ) -> lightgbm.Booster:
-    """Return boosted trees that predict scores; other rows decide when boosting stops."""
+    """Return boosted trees that predict scores, stopped early on other rows."""
     settings = {
         "objective": "cross_entropy" if probabilities else "regression",
         "num_leaves": leaf_count(len(scores)),

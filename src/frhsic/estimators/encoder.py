@@ -54,11 +54,11 @@ from frhsic.tables.columns import is_frame
 # τ of the trade-offs. The first is no constraint; the last allows no dependence.
 TOLERANCES = (1e9, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.0)
 
-# Rows that find the prototypes and their number, and their multipliers, at most.
+# Most rows used to find the prototypes and their number, and to compute their multipliers.
 PROTOTYPE_ROWS = 2_000
 SOLVED_ROWS = 20_000
 
-# Scaled gradient at which the multipliers are solved for; rows leave more dependence than that.
+# Scaled gradient at which the multipliers are solved; sampling noise leaves more dependence.
 PRECISION = 1e-3
 
 # Most prototypes by default, and Σ R²(φ(S) | Z) that solving on few rows may leave.
@@ -75,7 +75,7 @@ class Representation:
     targets
         Columns that Z should predict.
     bases
-        For each attribute, the functions of it that are modelled.
+        For each attribute, the functions of it that are modeled.
     directions
         For each attribute, the combinations of these that x predicts, (K, R).
     path
@@ -96,7 +96,7 @@ class Representation:
 
 class ParityEncoder(TransformerMixin, ParityModel):
     r"""Transformer that replaces each row by one of a few prototypes, so that no head of Z has a
-    large gap along sensitive attributes S.
+    large gap by sensitive attributes S.
 
     .. math:: \min_Z \; E\,d(X, Z) \quad \text{subject to} \quad
         \tfrac12 \sqrt{\chi^2(Z, S)} \le \text{limit}, \qquad
@@ -120,9 +120,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
     ----------
     estimator : classifier, regressor, FrozenEstimator, function or None
         Model of each column of y, fitted out of fold; a frozen model, or a function of X, is used
-        as it is. None is a mean of additive splines and LightGBM trees.
+        as it is. None uses a mean of additive splines and LightGBM trees.
     limit : number, str, dict or None
-        A number is a bound on the gap of every head, at this resolution; with few rows, keeping it
+        A number is a bound on the gap of every head, at this resolution; with few rows, meeting it
         requires few prototypes. A share of the unconstrained gap such as "50%", and 0 for the
         smallest gap, are targets for the estimate. None sets no constraint; a dictionary has a
         limit for each attribute.
@@ -379,7 +379,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         means: np.ndarray,
         modelled: tuple[np.ndarray, ...],
     ) -> tuple[tuple[SensitiveBasis, ...], tuple[np.ndarray, ...], np.ndarray]:
-        """Return the modelled functions of each attribute, their combinations that x predicts, and
+        """Return the modeled functions of each attribute, their combinations that x predicts, and
         m of each row.
         """
         every = tuple(np.eye(own.shape[1]) for own in functions)

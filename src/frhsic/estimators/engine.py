@@ -39,11 +39,11 @@ from frhsic.splits import subsample
 
 # Shares of the additive part that are tried.
 ADDITIVE_SHARES = np.linspace(0, 1, 6)
-# Looks at the loss without progress that end the boosting.
+# Evaluations of the loss without improvement after which boosting stops.
 PATIENCE = 4
 # Most rows used to choose ridge, rounds and share.
 CHOICE_ROWS = 30_000
-# Rows and trees that find the directions of an attribute which X predicts.
+# Rows and trees used to find the directions of an attribute that X predicts.
 PILOT_ROWS = 10_000
 PILOT_ROUNDS = 20
 PILOT_SETTINGS = {"objective": "regression", "num_leaves": 15, "learning_rate": 0.15}
@@ -138,7 +138,7 @@ class Engine:
 @dataclass(frozen=True, eq=False)
 class FittedEngine:
     """An engine with its out-of-fold predictions for the rows of the fit, (n, outputs), and the
-    modelled directions of each target, (K, R).
+    modeled directions of each target, (K, R).
     """
 
     engine: Engine
@@ -196,7 +196,7 @@ class _Trees:
 @dataclass(frozen=True, eq=False)
 class FittedParts:
     """The regressions before they are combined: columns, additive parts, and trees, with the
-    modelled directions of each target, (K, R).
+    modeled directions of each target, (K, R).
     """
 
     bins: Bins
@@ -264,7 +264,7 @@ def fit_parts(rows: EngineRows, responses: Sequence[Response]) -> FittedParts:
 def _fit_additive(
     rows: EngineRows, place: int, response: Response
 ) -> tuple[list[TargetColumn], AdditivePart, np.ndarray]:
-    """Return the columns that are modelled, their additive part, and the combinations of the
+    """Return the columns that are modeled, their additive part, and the combinations of the
     numbers of the response that they are, (K, R). The ridge of a logistic regression is the ridge
     of least squares for the indicators of its classes, times their variance, since this is the
     curvature of the logistic loss.
@@ -359,7 +359,7 @@ def _boost(
     mass = np.where(column.response.rows, rows.design.weights, 0.0)
     constants = column.constants(fold, mass)
     some = subsample(len(fold), CHOICE_ROWS, np.random.default_rng(rows.seed))
-    # those that choose for even folds, for odd ones, and for new rows
+    # rows used to choose for even folds, for odd folds, and for new rows
     weights = np.stack([mass * (fold % 2 == 1), mass * (fold % 2 == 0), mass])[:, some]
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     trees = constants[fold]

@@ -22,13 +22,13 @@ from frhsic.estimators.boosters import (
 from frhsic.estimators.responses import FitTarget, Response, TargetColumn
 from frhsic.splits import subsample
 
-# What is computed from rows and their values, and added up.
+# Computes something from rows and their values that is summed over rows.
 RowStep = Callable[[Design, np.ndarray], Any]
 
 
 class Boosting(NamedTuple):
     """Boosters of one column, one for each fold, and the margins of the held-out rows, (n,
-    outputs), after each few trees; asking for them trains the boosters.
+    outputs), after every few trees; iterating over them trains the boosters.
     """
 
     boosters: list[lightgbm.Booster]
@@ -53,7 +53,7 @@ class EngineRows(ABC):
 
     @abstractmethod
     def known(self, response: Response) -> np.ndarray:
-        """Return rows of the design that have values, as many as means are taken of."""
+        """Return rows of the design that have values, as many as are used to compute means."""
 
     @abstractmethod
     def sums(self, target: FitTarget, response: Response, step: RowStep) -> Any:
@@ -157,7 +157,7 @@ class LocalRows(EngineRows):
     def _margins(
         self, boosters: Sequence[lightgbm.Booster], column: TargetColumn
     ) -> Iterator[np.ndarray]:
-        """Train the boosters, and yield the margins of the held-out rows after each few trees."""
+        """Train the boosters, and yield the margins of the held-out rows after every few trees."""
         fold = self.design.fold
         margins = np.empty((len(fold), column.outputs))
         while True:

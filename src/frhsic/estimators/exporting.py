@@ -14,7 +14,7 @@ from frhsic._version import __version__
 from frhsic.tables.columns import level_text
 from frhsic.tables.schema import ColumnType, Schema
 
-# Operators: those of ONNX, and of its part for machine learning. All that runs ONNX knows these.
+# Versions of the operators of ONNX and of its machine learning part, which all runtimes support.
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 IR_VERSION = 8
 # Columns that are the same for all rows, and what ONNX cannot read.
@@ -178,7 +178,7 @@ def _tree_attributes(
     number = dict(zip(nodes["node_index"], nodes.groupby("tree_index").cumcount().tolist()))
     column = {name: places.get(j, 0) for j, name in enumerate(booster.feature_name())}
     threshold = nodes["threshold"].astype(np.float64)
-    # where no row of training lacked the column, LightGBM takes 0 for a missing value
+    # if no training row lacks the column, LightGBM treats a missing value as 0
     missing_below = (nodes["missing_direction"] == "left").where(
         nodes["missing_type"] == "NaN", threshold >= 0
     )

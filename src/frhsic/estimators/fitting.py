@@ -80,7 +80,7 @@ class ParityModel(BaseEstimator):
     choice_: Any
 
     def at(self, limit: LimitLike) -> Self:
-        """Return a fitted copy at another limit. Nothing is fitted again; the models are shared.
+        """Return a fitted copy with another limit. Nothing is refitted; the models are shared.
 
         The trade-offs of a predictor depend on the limits passed to `fit`. If some attributes had
         no limit then, limits on them can rarely be met here: fit again, with limits on all
@@ -122,11 +122,11 @@ class ParityModel(BaseEstimator):
         for limit in parse_limits(self.limit, [self._measure]):
             if not limit.base and limit.value > self._largest_gap:
                 raise ValueError(
-                    f"limit is {limit.value:g}, but a gap lies between 0 and"
+                    f"limit is {limit.value:g}, but a gap is between 0 and"
                     f" {self._largest_gap:g}; write a share as '50%'."
                 )
             if limit.base == "gap" and limit.value > 1:
-                raise ValueError(f"limit is {limit} of the gap without a limit; pass at most 100%.")
+                raise ValueError(f"limit is {limit} of the unconstrained gap; pass at most 100%.")
 
     def _check_fit(
         self,
@@ -217,7 +217,7 @@ class ParityModel(BaseEstimator):
         self, rows: FitRows, outcomes: Sequence[Response], functions: Sequence[Response]
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Fit the regressions of outcomes and of functions of S, leaving out each fold in turn;
-        return their out-of-fold predictions, (n, outputs), and the modelled directions of each
+        return their out-of-fold predictions, (n, outputs), and the modeled directions of each
         group of functions, (K, R). Models passed by the user are cloned for each fold; the engine
         fits all others.
         """
@@ -363,7 +363,7 @@ class ParityModel(BaseEstimator):
             table = self._with_columns(table, None, strata)
             each = [predict_models(own, table, [None] * len(own)) for own in self.attribute_models_]
             parts.append(np.stack(each))
-        folds = max(map(len, parts))  # a model that was given serves all
+        folds = max(map(len, parts))  # a fitted model serves all folds
         parts = [np.broadcast_to(part, (folds, *part.shape[1:])) for part in parts]
         return np.concatenate(parts, axis=2)
 
@@ -437,7 +437,7 @@ def require_kind(model: Any, target: Response) -> None:
     classifies = target.classes is not None
     if not (is_classifier(model) if classifies else is_regressor(model)):
         kind = "labels: pass a classifier" if classifies else "numbers: pass a regressor"
-        raise ValueError(f"estimator is {type(model).__name__}, but y holds {kind}.")
+        raise ValueError(f"estimator is {type(model).__name__}, but y contains {kind}.")
 
 
 def fit_clone(
@@ -497,7 +497,9 @@ def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | No
     if isinstance(last, MultiOutputRegressor):
         last = last.estimator
     if not has_fit_parameter(last, "sample_weight"):
-        raise ValueError(f"{type(last).__name__} takes no sample_weight, which was passed to fit.")
+        raise ValueError(
+            f"{type(last).__name__} doesn't support sample_weight, which was passed to fit."
+        )
     return model.fit(X, y, **{name: weights})
 
 
@@ -535,8 +537,8 @@ def fitted_columns(model: Any, X: Any) -> Any:
     present = {str(name).replace(" ", "_") if counts else str(name): name for name in X.columns}
     if lacking := [name for name in names if name not in present]:
         raise ValueError(
-            f"X lacks {', '.join(map(repr, lacking))}, which the model was fitted on. Pass them as"
-            " well."
+            f"X lacks {', '.join(map(repr, lacking))}; pass all columns that the model was fitted"
+            " on."
         )
     return X[[present[name] for name in names]]
 
@@ -545,8 +547,8 @@ def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
     """Return a model's checked probability of each class, (n, C). A `decision_function` is
     interpreted as log-odds for two classes, and as logarithms of probabilities, up to a constant,
     for more. The result sums to 1 but is not calibrated: wrap such a model in scikit-learn's
-    ``CalibratedClassifierCV`` if their size matters. A class that the model does not know, because
-    its fold lacked it, has probability 0; a model with other classes is refused.
+    ``CalibratedClassifierCV`` if you need calibrated probabilities. A class that the model does not
+    know, because its fold lacked it, has probability 0; a model with other classes is an error.
     """
     methods = "predict_proba", "decision_function", "predict"
     method = next((name for name in methods if hasattr(model, name)), "__call__")
@@ -558,8 +560,8 @@ def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
         other = np.setdiff1d(own, classes)
         if len(other):
             raise ValueError(
-                f"the estimator was fitted on the classes {printable(repr(list(own)), 80)}; y has"
-                f" no {printable(repr(list(other)), 80)}. Fit it on the classes of y."
+                f"the estimator was fitted on the classes {printable(repr(list(own)), 80)}; y lacks"
+                f" {printable(repr(list(other)), 80)}. Fit it on the classes of y."
             )
         every = np.zeros((len(p), len(classes)))
         every[:, np.searchsorted(classes, own)] = p
@@ -570,5 +572,5 @@ def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
         p = np.column_stack([1 - p, p])
     sound = p.shape[1:] == (len(classes),) and np.isfinite(p).all() and p.min() >= 0
     if not sound or np.abs(p.sum(axis=1) - 1).max() > 1e-3:
-        raise ValueError(f"{text}; probabilities of {len(classes)} classes are needed.")
+        raise ValueError(f"{text}; expected probabilities of {len(classes)} classes.")
     return p

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 
 from frhsic.formatting import printable
 
-# What the parameter `cv` may be.
+# Types of the parameter `cv`.
 ADMITTED_FOLDS = [Interval(Integral, 2, None, closed="left"), HasMethods("split"), "array-like"]
 # A distinct row with at least this share of the weight counts as frequent.
 FREQUENT = 0.001
@@ -24,8 +24,9 @@ FREQUENT = 0.001
 def fold_of_rows(
     X: Any, cv: Any, labels: np.ndarray | None, groups: np.ndarray | None, seed: int
 ) -> np.ndarray:
-    """Return the fold of each row of X, by a splitter, by pairs of rows (train, test), or by a
-    number of folds: then stratified by labels if there are any, with each group in one fold.
+    """Return the fold of each row of X, from a splitter, from pairs of rows (train, test), or from
+    a number of folds. With a number, folds are stratified by labels, if there are any, and each
+    group is in one fold.
 
     Examples
     --------
@@ -57,15 +58,14 @@ def fold_of_rows(
         for j, (train, _) in enumerate(parts)
     ):
         raise ValueError(
-            f"cv is {printable(repr(cv), 80)}, but each of these {len(rows):,} rows has to be"
-            " in exactly one test set, with all other rows for training. Pass a number of folds, a"
-            " splitter such as GroupKFold, or PredefinedSplit(folds) with the fold of each row."
+            f"cv is {printable(repr(cv), 80)}, but each of these {len(rows):,} rows must be in"
+            " exactly one test set, with all other rows used for training. Pass a number of folds,"
+            " a splitter such as GroupKFold, or PredefinedSplit(folds) with the fold of each row."
         )
     if groups is not None and pd.Series(fold).groupby(groups).nunique().max() > 1:
         raise ValueError(
             f"cv is {printable(repr(cv), 80)}, which puts rows of one group into several folds."
-            " Pass"
-            " GroupKFold, or fit without groups."
+            " Pass GroupKFold, or fit without groups."
         )
     return fold
 

@@ -16,7 +16,7 @@ from frhsic.estimators.frontier import Gap
 MOST_WINDOWS = 20
 WINDOW_ROWS = 100
 
-# Standard errors by which a model of a function of S must gain before x counts as predicting it.
+# Standard errors by which a model of a function of S must improve before x counts as predicting it.
 BEYOND_CHANCE = 2.0
 
 
@@ -131,7 +131,7 @@ def window_indicators(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def join_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray:
-    """Return prototypes of rows, (n,), after joining those with less than one row per window on
+    """Return prototypes of rows, (n,), after merging those with less than one row per window on
     average, for which the distribution of the test is unknown.
     """
     cells, cell = np.unique(z, return_inverse=True)

@@ -64,13 +64,13 @@ class UnlabelledRowsWarning(UserWarning):
     """
 
 
-# How attributes reach an estimator inside another one, whose own error does not explain it.
+# How to pass attributes to an estimator inside another one, whose own error doesn't explain it.
 ROUTING = (
     " A Pipeline or a search passes them to a step that requests them, after"
     " sklearn.set_config(enable_metadata_routing=True)."
 )
 
-# Libraries whose frames do not hold their rows in memory, and the call that loads them.
+# Libraries whose frames are not in memory, and the call that loads them.
 ELSEWHERE = {"dask": "compute()", "modin": "modin.to_pandas()"}
 
 # Arguments that may name columns of X that remain features; columns named by other arguments are
@@ -109,7 +109,7 @@ def named_arguments(method: Method) -> Method:
         arguments = dict(zip(("X", "y"), given)) | named
         return method(self, **named_columns(**arguments))
 
-    return checked  # type: ignore[return-value]  # of the same signature
+    return checked  # type: ignore[return-value]  # same signature
 
 
 def named_columns(*, X: Any = None, **others: Any) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def table_of_rows(X: Any) -> Any:
     """Return a list of dictionaries, such as a JSON request, as a DataFrame, and any other table as
     it is.
     """
-    if isinstance(X, Mapping) and not hasattr(X, "shape"):  # as a sparse matrix of SciPy has
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):  # SciPy's sparse matrices have one
         raise TypeError(
             "X is one dictionary; pass a list of rows, such as [row], or a DataFrame of columns."
         )
@@ -179,7 +179,7 @@ def known_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
         _require_moderate(X)
     if first:
         vars(estimator).pop("schema_", None)  # of an earlier fit
-    if not is_frame(X) and hasattr(estimator, "schema_"):  # scikit-learn warns: by position
+    if not is_frame(X) and hasattr(estimator, "schema_"):  # by position; scikit-learn warns
         X = pd.DataFrame(X, columns=estimator.schema_.names)
     if not is_frame(X) or not (first or hasattr(estimator, "schema_")):
         return X
@@ -208,7 +208,7 @@ def _require_moderate(X: Any) -> None:
         if large.any():
             raise ValueError(
                 f"column {name!r} of X has numbers beyond {LARGEST_FEATURE:g}:"
-                f" {examples(column[large])}. Correct or empty these cells, or rescale the column."
+                f" {examples(column[large])}. Correct or clear these cells, or rescale the column."
             )
 
 
@@ -232,7 +232,7 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
     if is_frame(X):
         known = hasattr(X, "iloc") or hasattr(
             X, "get_columns"
-        )  # to scikit-learn: frames of pandas and polars
+        )  # scikit-learn knows frames of pandas and polars
         X = X if known else to_pandas(X, "X")
         check_distinct(map(str, X.columns), "X")
         ordered = None if first else _columns_in_order(estimator, X)
@@ -275,8 +275,8 @@ def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:
     if not sound:
         row = int(np.argmax(~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1)))
         raise ValueError(
-            f"the model gives {'no probability' if probabilities else 'no finite number'}, first in"
-            f" row {row + 1}. If X is correct, the model is damaged: fit it again."
+            f"the model returns {'an invalid probability' if probabilities else 'NaN or infinity'},"
+            f" first in row {row + 1}. If X is correct, the model is damaged: fit it again."
         )
     return scores
 

@@ -65,9 +65,9 @@ ENCODED_BYTES = 64 * 2**20
 # Share of the rows held out to stop early.
 HELD_OUT = 0.1
 
-# Numbers of rows, from and below, for which "auto" holds some out. Small tables overfit in few
-# steps without penalty and need more with it. Large tables do not overfit in the steps of
-# ``epochs="auto"``, and very small ones have no rows to spare.
+# "auto" holds rows out from the first number of rows up to, but not including, the second. Small
+# tables overfit in few steps without penalty and need more with it. Large tables do not overfit in
+# the steps of ``epochs="auto"``, and very small ones have no rows to spare.
 AUTO_ROWS = (500, 10_000)
 
 
@@ -463,8 +463,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return held_out
 
     def _adopt(self, trained: Trained, index: int) -> None:
-        """Take over one trained model. The library's own encoder is stored in float64, which it
-        also predicts in.
+        """Store one trained model. The library's own encoder is stored in float64, in which it also
+        predicts.
         """
         fleet = trained.fleet
         modules = nn.ModuleList(fleet.module(index)).cpu()
@@ -535,7 +535,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         λ, zero or more.
     encoder : module, callable or None
         A module, which is copied, or a function that returns one for a number of encoded columns,
-        such as ``frhsic.training.MLP(hidden=(64,))``. None is ``MLP()``, as in the paper.
+        such as ``frhsic.training.MLP(hidden=(64,))``. None uses ``MLP()``, as in the paper.
     training : Training, optional
         Epochs, batches, optimizer, early stopping: :class:`frhsic.training.Training`. None uses the
         paper's settings.

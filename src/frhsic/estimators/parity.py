@@ -19,7 +19,7 @@ from frhsic.scoring import auc_and_influence, mean_and_error, weighted_moments
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
-    r"""Classifier with the smallest log loss among those whose gap along a continuous attribute is
+    r"""Classifier with the smallest log loss among those whose gap by a continuous attribute is
     within a limit.
 
     .. math:: \min_f \; E\,\ell(f(X), Y) \quad \text{subject to} \quad
@@ -34,8 +34,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     ----------
     estimator : classifier, FrozenEstimator, function or None
         Model of y, fitted out of fold; ``FrozenEstimator(model)`` or a function of X for a model in
-        production, which was trained on other rows and is not refitted. None is a weighted mean of
-        additive splines and LightGBM trees, with weights chosen on held-out rows.
+        production, which was trained on other rows and is not refitted. None uses a weighted mean
+        of additive splines and LightGBM trees, with weights chosen on held-out rows.
     limit : number, str, dict or None
         A number is a bound on the gap, in the unit of `aim`; see `confidence`. A share of the
         unconstrained gap such as "50%", and 0 for the smallest gap, are targets for the estimate.
@@ -43,7 +43,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     aim : {"score", "rank", "decision"}
         Whether the mean score, its rank (:func:`~frhsic.parity.rank_gap`) or the decision of
         `predict` is limited. Decisions minimize the error instead of the log loss; if a class has
-        less than 20 % of the rows, both classes count alike (balanced accuracy).
+        less than 20 % of the rows, both classes have equal weight (balanced accuracy).
     condition : {None, "positive", "both"}
         Compare all rows, those of ``classes_[1]`` (Equal Opportunity), or each class (equalized
         odds).
@@ -70,7 +70,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     frontier_ : Frontier or None
         Every trade-off, measured out of fold.
     choice_ : Choice or None
-        The trade-off that is served, with its gaps.
+        The trade-off in use, with its gaps.
     classes_ : ndarray
         The labels, sorted.
     models_ : list
@@ -168,8 +168,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
 
 class ParityRegressor(RegressorMixin, ParityEstimator):
-    r"""Regressor with the smallest squared error among those whose gap along a continuous attribute
-    is within a limit.
+    r"""Regressor with the smallest squared error among those whose gap by a continuous attribute is
+    within a limit.
 
     .. math:: \min_f \; E\,(f(X) - Y)^2 \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}, \qquad f = \eta - \sum_k c_k m_k

@@ -74,8 +74,8 @@ LEAK_ERRORS = 4.0
 class LeakingEstimatorWarning(UserWarning):
     """A frozen model seems to have been trained on the rows passed to fit.
 
-    Its scores then leak y, so loss and gaps are underestimated. Fit on rows that it has not seen,
-    or pass the model without ``FrozenEstimator`` to have it fitted out of fold.
+    Its scores then leak y, so loss and gaps are underestimated. Fit on rows that it was not trained
+    on, or pass the model without ``FrozenEstimator`` to have it fitted out of fold.
 
     Examples
     --------
@@ -178,7 +178,7 @@ class ParityEstimator(ParityModel, ABC):
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
             Attributes, (n,) or (n, q). Columns named by a string or a list of strings are removed
             from the features; pass the column itself, such as ``X["age"]``, to keep it. Rows with
-            NaN are used for the model of y only. Without attributes there is no constraint, and
+            NaN are used only for the model of y. Without attributes there is no constraint, and
             `fit` warns.
         control_features : array, Series, DataFrame or names of columns of X, optional
             Columns such as the occupation: in all gaps and limits, people are compared only with
@@ -279,7 +279,7 @@ class ParityEstimator(ParityModel, ABC):
         directions: tuple[np.ndarray, ...],
     ) -> tuple[tuple[Constraint, ...], np.ndarray, np.ndarray]:
         """Find the coefficients of every trade-off from out-of-fold predictions of the regressions;
-        return the constraints along the modelled directions, η and m.
+        return the constraints along the modeled directions, η and m.
         """
         eta, means = self._eta_and_means(predicted)
         if self.uses_sensitive:
@@ -303,7 +303,7 @@ class ParityEstimator(ParityModel, ABC):
         """Return every trade-off, measured on rows with out-of-fold η and m."""
         solution = self.solution_
         assert solution is not None
-        # if one fold's predictor is served, it is measured on the rows that it has not seen
+        # if one fold's predictor is served, it is measured on the rows that it was not fitted on
         served = np.full(len(rows.fold), True)
         if not solution.family.averages and self.folds_ is None:
             served = rows.fold == 0
@@ -357,7 +357,7 @@ class ParityEstimator(ParityModel, ABC):
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)
         if "text/html" in bundle:
-            bundle["text/html"] = self._repr_html_inner()  # Jupyter asks for the bundle alone
+            bundle["text/html"] = self._repr_html_inner()  # Jupyter requests only the bundle
         return bundle
 
     # Differences between classes and numbers
@@ -403,8 +403,8 @@ class ParityEstimator(ParityModel, ABC):
         self.strata_ = strata
         if self._controls_among(X) and not np.array_equal(codes, strata.codes(self._controls(X))):
             raise ValueError(
-                f"control_features has the columns {strata.label}, which X also has, with different"
-                " values. Pass their names, or rename those of control_features."
+                f"control_features and X both contain {strata.label}, with different values. Pass"
+                " column names, or rename the columns of control_features."
             )
         if strata.notes:
             warn(" ".join(strata.notes), JoinedStrataWarning)
@@ -459,7 +459,7 @@ class ParityEstimator(ParityModel, ABC):
             labels = np.zeros(len(fold), dtype=np.int64) if classes is None else classes
             sizes = np.zeros((count, labels.max() + 1))
             np.add.at(sizes, (fold, labels), 1)
-            # each fold has rows, and models of the others see each class twice
+            # each fold has rows, and the other folds have at least two rows of each class
             if sizes.sum(axis=1).min() > 0 and (sizes.sum(axis=0) - sizes).min() > 1:
                 self.folds_ = folds
                 return fold
@@ -481,8 +481,8 @@ class ParityEstimator(ParityModel, ABC):
             X = _safe_indexing(sample.X, held_out)
             again, _ = self._eta_and_means(predict_models([fresh], X, self._classes))
         except (TypeError, ValueError, RuntimeError):
-            # a model that cannot be fitted on these rows was not fitted on them; one that cannot be
-            # cloned, as CatBoost with a list of categories, is not tried
+            # a model that cannot be fitted on these rows was not trained on them; one that cannot
+            # be cloned, such as CatBoost with a list of categories, is not checked
             return
         y = sample.y[held_out]
         gain = self._losses(again, y) - self._losses(eta[held_out], y)
@@ -516,7 +516,7 @@ class ParityEstimator(ParityModel, ABC):
         predicted = self._predictions(X, s, self._classes, codes, strata)
         parts = []
         for j in range(self.solution_.parameters.shape[1]):
-            # one, of a model that was given, serves all folds
+            # a fitted model serves all folds
             eta, means = self._eta_and_means(predicted[j % len(predicted)])
             if s is not None:
                 means = self._known_means(self.solution_.constraints, s, eta)

@@ -35,17 +35,17 @@ class SearchSettings:
 
     # ε is halved until the mean of the largest P(l | x) exceeds this ...
     certain: float = 0.9
-    # ... or the term in ε is a smaller share of F: with few distinct rows no certain choice may be
-    # at parity
+    # ... or the term in ε is a smaller share of F: with few distinct rows, possibly no
+    # deterministic assignment is at parity
     negligible: float = 2e-2
-    # ... or so often
+    # ... or this many times
     halvings: int = 20
     # first ε, as a share of E d with one prototype
     first_epsilon: float = 0.05
-    # where a solution starts from another one: its ε, in units of the last of the other
+    # first ε of a solution that starts from another one, in units of the other's last ε
     restart: float = 2.0
 
-    # steps of descent at each ε, at most, and the share of F below which a gain ends them
+    # most descent steps at each ε, and the decrease, as a share of F, below which they end
     steps: int = 10
     least_gain: float = 1e-3
 
@@ -62,27 +62,27 @@ class SearchSettings:
     sufficient: float = 1e-4
     poor: float = 0.25
     good: float = 0.75
-    # share of a bound on the Hessian that is added to its scale: where choices are certain the
+    # share of a bound on the Hessian that is added to its scale: where assignments are certain the
     # Hessian nearly vanishes, and the first step would be far too long
     caution: float = 0.1
     # a row whose largest probability is within this of 1 is left out of the Hessian
     undecided: float = 1e-3
 
-    # logarithm of probabilities that rounding hides beside 1; much smaller ones are slow
+    # logarithm of probabilities that are lost to rounding beside 1; much smaller ones are slow
     vanishing: float = -40.0
     # smallest probability of a class in a center and of a prototype in the Hessian: logarithms stay
-    # finite, and single precision holds it
+    # finite, and single precision can represent it
     least_probability: float = 1e-12
 
-    # τ of moves of rows where none is tolerated; below it, distances would hardly count
+    # smallest τ when rows are moved; with a smaller one, distances would hardly matter
     least_tolerance: float = 1e-2
     # multiples of τ in the stages of moves: the first moves are those that cost little
     stages: tuple[int, ...] = (100, 30, 10, 3, 1)
-    # passes over all distinct rows, and rows that one may move, at most, in each stage
+    # most passes over all distinct rows in each stage, and most rows moved in one pass
     sweeps: int = 50
     moves: int = 200
 
-    # share of what one prototype loses that twice as many prototypes have to win back
+    # share of the loss with one prototype that doubling their number must recover
     worth: float = 0.01
     # relative differences that may be rounding errors
     rounding: float = 1e-9
@@ -121,13 +121,13 @@ class Numbers:
         return np.asarray(cdist(centers[:, self.start : self.stop], x, "sqeuclidean"))
 
 
-# What columns of the targets may be. Both d are Bregman divergences: the best center is the mean.
+# Kinds of target columns. Both d are Bregman divergences: the best center is the mean.
 Kind = Probabilities | Numbers
 
 
 @dataclass(frozen=True, eq=False)
 class SolverRows:
-    """Rows to solve for: targets (n, T), means m (n, K) and weights (n,) with sum 1."""
+    """Rows used to solve: targets (n, T), means m (n, K) and weights (n,) with sum 1."""
 
     targets: np.ndarray
     means: np.ndarray
@@ -146,7 +146,7 @@ class DistinctRows:
     ----------
     rows
         One for each x: the mean of the rows with it, and their weight. Duplicates may differ,
-        because each comes from models that have not seen it.
+        because each comes from models that were not fitted on it.
     keys
         The number of each x, increasing.
     repeated
@@ -196,7 +196,7 @@ class Prototypes:
     kinds
         Kinds of the columns of the targets.
     origin
-        Mean of m over the rows solved for, which is subtracted because φ(S) has mean 0; (K,).
+        Mean of m over the rows used to solve, which is subtracted because φ(S) has mean 0; (K,).
     centers
         c, (L, T).
     mass
@@ -296,8 +296,8 @@ def solve_path(
 
 
 def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
-    """Return the smallest number of prototypes, 4 times a power of two, whose doubling would hardly
-    lower E d at parity: by a share `worth` of E d with one prototype; at most `most`.
+    """Return the smallest number of prototypes, 4 times a power of two, whose doubling would lower
+    E d at parity by no more than a share `worth` of E d with one prototype; at most `most`.
 
     A doubling gains about a quarter of the gain of the last one, as for any quantization along a
     line; with more directions it gains more, and the search continues as long as the gain is large
@@ -328,10 +328,10 @@ def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
 def solve_prototypes(
     start: Prototypes, rows: SolverRows, tolerance: float, precision: float = SEARCH.exact
 ) -> Prototypes:
-    """Minimise F from a start: descend, and halve ε until the assignment is nearly
+    """Minimize F from a start: descend, and halve ε until the assignment is nearly
     deterministic.
     """
-    # fewer rows than K + 1, each with a certain choice, have no mean of m that is 0
+    # with fewer than K + 1 rows and certain assignments, no mean of m is 0
     least = (rows.means.shape[1] + 1) / len(rows.weights)
     current = with_multipliers(replace(start, tolerance=tolerance), rows, SEARCH.rough)
     for _ in range(SEARCH.halvings):
@@ -381,7 +381,7 @@ def dual(
 
 
 def with_multipliers(prototypes: Prototypes, rows: SolverRows, precision: float) -> Prototypes:
-    r"""Minimise G over λ by damped Newton steps; F is infinite if that fails.
+    r"""Minimize G over λ by damped Newton steps; F is infinite if that fails.
 
     The search is over u with :math:`\lambda_l = \lambda_l^0 + R_l u_l`, where :math:`R_l R_l^\top`
     is the inverse of the block :math:`E[P_l (1 - P_l) m m^\top] / \varepsilon + \tau p_l I` of the
@@ -440,7 +440,7 @@ def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> 
     P = prototypes.choice(distances, rows.means)[0]
     mass = P @ rows.weights
     count, functions = prototypes.multipliers.shape
-    # rows whose choice is certain add nothing; single precision is enough for a direction
+    # rows whose assignment is certain add nothing; single precision is enough for a direction
     some = P.max(axis=0) < 1 - SEARCH.undecided
     P = np.maximum(P[:, some], SEARCH.least_probability).astype(np.float32)
     centered = (rows.means[some] - prototypes.origin).T.astype(np.float32)  # (K, rows)

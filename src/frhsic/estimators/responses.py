@@ -25,7 +25,7 @@ class Response:
         Which rows have values, (n,); None if all have.
     reduced
         Whether only the :func:`~frhsic.estimators.basis.predictable_directions` of the numbers are
-        modelled.
+        modeled.
     """
 
     values: np.ndarray
@@ -41,7 +41,7 @@ class Response:
 
 @dataclass(frozen=True, eq=False)
 class FitTarget:
-    """How a response, given by its index in the fit, is modelled: by its labels, or by its numbers
+    """How a response, given by its index in the fit, is modeled: by its labels, or by its numbers
     minus `centers` and divided by `scales`, (K,), combined along `directions`, (K, R).
     """
 

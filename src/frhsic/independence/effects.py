@@ -28,7 +28,7 @@ from frhsic.independence.moments import pearson_parameters
 from frhsic.independence.pairs import Pair
 from frhsic.intervals import Interval
 
-METHOD = "three-moment law of HSIC"
+METHOD = "three-moment approximation of HSIC"
 
 
 @dataclass(frozen=True)

@@ -33,15 +33,15 @@ def gamma_test(
     :math:`n\,\mathrm{HSIC}` is a weighted sum of chi-squares, which the gamma approximates well if
     n ≥ 50 (measured levels: docs/evidence/tests_evidence.md). Use it by default: it is fast,
     accepts any kernel and needs O(n) memory. Time is O(n²) above 2,048 rows, where one trace of the
-    third moment is estimated to 1 or 2 % from 16 random vectors with a fixed seed, and O(n³) below.
-    If the level must be exact, use :func:`~frhsic.independence.permutation_test`.
+    third moment is estimated to within 1 or 2 % from 16 random vectors with a fixed seed, and O(n³)
+    below. If the level must be exact, use :func:`~frhsic.independence.permutation_test`.
 
     Parameters
     ----------
     z, s
         One row per observation; several columns of `s` are several attributes, tested jointly.
     kernel_z, kernel_s
-        Kernels; None is a Gaussian at the median distance. For attributes in different units pass
+        Kernels; None uses a Gaussian at the median distance. For attributes in different units pass
         ``kernels.per_column_gaussians(s)``.
     level
         Level of the test, for the threshold and for :attr:`IndependenceResult.rejected`.

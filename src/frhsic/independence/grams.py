@@ -61,7 +61,7 @@ class GramPair(Pair):
 
     @cached_property
     def own_sums(self) -> tuple[OwnSums, OwnSums]:
-        """Sums over either centred Gram matrix alone."""
+        """Sums over either centered Gram matrix alone."""
         return own_sums(self.k, self.sums.k), own_sums(self.l, self.sums.l)
 
     @property
@@ -137,8 +137,8 @@ def _gram_pair(
 
 
 def _gram_and_rule(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Gram, str]:
-    """Return the Gram matrix of a variable and the rule of its bandwidth; None is a Gaussian at the
-    median distance.
+    """Return the Gram matrix of a variable and the rule of its bandwidth; None uses a Gaussian at
+    the median distance.
     """
     require_kernel(kernel, f"kernel_{name}")
     rule = "given"

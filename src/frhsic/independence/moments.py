@@ -33,7 +33,7 @@ def permutation_mean_variance(
         \frac{w\,w'}{(n+1)\,n(n-1)(n-2)(n-3)},
 
     with :math:`t = \operatorname{tr} A`, :math:`v = (n-1) \operatorname{tr} A^2 - t^2`,
-    :math:`w = n(n+1) \sum_i A_{ii}^2 - (n-1)(t^2 + 2 \operatorname{tr} A^2)`, and the same of B
+    :math:`w = n(n+1) \sum_i A_{ii}^2 - (n-1)(t^2 + 2 \operatorname{tr} A^2)`, and the same for B
     with primes.
 
     Parameters
@@ -42,7 +42,7 @@ def permutation_mean_variance(
         :math:`\operatorname{tr} A`, :math:`\operatorname{tr} A^2` and :math:`\sum_i A_{ii}^2`, and
         those of B.
     n
-        Rows, at least 4.
+        Number of rows, at least 4.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def permutation_third_moment(a: Sequence[float], b: Sequence[float], n: int) -> 
 
     over the 203 partitions :math:`\sigma` of the six indices of three factors, where
     :math:`S_\sigma(A)` is the sum of :math:`A_{ij} A_{kl} A_{mn}` over indices that coincide
-    exactly as :math:`\sigma` says.
+    exactly as specified by :math:`\sigma`.
 
     Parameters
     ----------
@@ -112,11 +112,11 @@ def _index_patterns() -> tuple[tuple[int, tuple[int, ...], int], ...]:
     """Return block counts, coefficients of the eight invariants, and the number of partitions with
     both.
 
-    By Möbius inversion on the lattice of partitions, a sum over indices that coincide exactly as a
-    partition says is a signed sum of unrestricted sums over all coarser partitions. Each of those
-    is zero if an index occurs once (the rows sum to zero), or else one of the eight invariants:
-    indices are the vertices of a graph whose edges are the three entries, a diagonal entry is a
-    loop, and no two invariants have as many loops and vertices.
+    By Möbius inversion on the lattice of partitions, a sum over indices that coincide exactly as
+    specified by a partition is a signed sum of unrestricted sums over all coarser partitions. Each
+    of those is zero if an index occurs once (the rows sum to zero), or else one of the eight
+    invariants: indices are the vertices of a graph whose edges are the three entries, a diagonal
+    entry is a loop, and no two invariants have as many loops and vertices.
     """
     partitions = list(_partitions(6))
     patterns: Counter[tuple[int, tuple[int, ...]]] = Counter()
@@ -166,8 +166,8 @@ def pearson_parameters(
     """Return shape, scale and start of the shifted gamma (Pearson type III) with these moments.
 
     With skewness g the shape is 4/g², the scale is deviation·g/2 and the start mean −
-    2·deviation/g. A skewness that is not positive, which occurs for a handful of rows, is replaced
-    by the normal limit.
+    2·deviation/g. A skewness that is not positive, which occurs with very few rows, is replaced by
+    the normal limit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Shared by all tests: the result, and the sums over two centred Gram matrices."""
+"""What all tests share: the result, and the sums over two centered Gram matrices."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class IndependenceResult:
 
 
 class Invariants(NamedTuple):
-    """Trace, sum of squares and sum of squared diagonal entries of a centred Gram matrix."""
+    """Trace, sum of squares and sum of squared diagonal entries of a centered Gram matrix."""
 
     trace: float
     squares: float
@@ -105,7 +105,7 @@ class OwnDependence(NamedTuple):
 
 
 class Pair(ABC):
-    """Two centred Gram matrices on the same rows, with the sums that tests and intervals need."""
+    """Two centered Gram matrices on the same rows, with the sums that tests and intervals need."""
 
     rules: tuple[str, str]
 
@@ -214,7 +214,7 @@ class Pair(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ColumnPair(Pair):
-    """The half-distance Gram matrices of two single columns, by sorting: nothing is n × n.
+    """The half-distance Gram matrices of two single columns, by sorting, without an n × n matrix.
 
     HSIC is then a quarter of the squared distance covariance, and normalized HSIC the squared
     distance correlation.
@@ -278,8 +278,8 @@ class ColumnPair(Pair):
 
 
 def _unbiased(joint: float, z: np.ndarray, s: np.ndarray) -> float:
-    """Return unbiased HSIC from the diagonals of centred matrices and the sum of their products;
-    without its diagonal a row of such a matrix sums to less that entry.
+    """Return unbiased HSIC from the diagonals of centered matrices and the sum of their products;
+    without its diagonal entry, a row of such a matrix sums to minus that entry.
     """
     cross = float(z @ s)
     return unbiased_from_sums(joint - cross, cross, -float(z.sum()), -float(s.sum()), len(z))

@@ -7,7 +7,7 @@ computes it, in O(n) memory above :data:`DENSE_ROWS` rows:
 * if both Gram matrices have thin factors, :math:`\tilde K = AA^\top` and :math:`\tilde L =
   BB^\top`: :math:`T_\pi = \|A^\top P_\pi B\|_F^2`, O(n r r') for each permutation;
 * if one has: :math:`T_\pi = \sum_c (P_\pi b_c)^\top K P_\pi b_c`, O(n² r);
-  K need not be centred because the columns of B are;
+  K need not be centered, because the columns of B are;
 * if neither has: the entries of L are looked up (n up to :data:`DENSE_ROWS`) or evaluated again,
   O(n²).
 """
@@ -35,7 +35,8 @@ DENSE_ROWS = 2048
 """Up to this many rows, a Gram matrix may be stored whole (32 MiB); above, memory is O(n)."""
 
 FACTOR_TOLERANCE = 1e-11
-"""A factor replaces its Gram matrix if it leaves out at most twice this share of the centred trace.
+"""A factor replaces its Gram matrix if it leaves out at most twice this share of the centered
+trace.
 """
 
 BLOCK_ENTRIES = 1 << 22
@@ -79,7 +80,7 @@ def permutation_test(
     z, s
         One row per observation; several columns of `s` are several attributes, permuted together.
     kernel_z, kernel_s
-        Kernels; None is a Gaussian at the median distance.
+        Kernels; None uses a Gaussian at the median distance.
     resamples
         Number B of permutations. At level .05 a test with fewer than 19 never rejects.
     random_state
@@ -192,7 +193,7 @@ def permuted_statistics(
 
 @dataclass(frozen=True)
 class _Side:
-    """One variable: its Gram matrix, centres, norm of the centred matrix, and its thin factor, if
+    """One variable: its Gram matrix, centers, norm of the centered matrix, and its thin factor, if
     it has one.
     """
 
@@ -200,7 +201,7 @@ class _Side:
     centers: Tensor
     norm: float
     factor: Tensor | None
-    left_out: float  # trace of the centred Gram matrix minus that of the factor
+    left_out: float  # trace of the centered Gram matrix minus that of the factor
 
     @property
     def columns(self) -> float:
@@ -253,7 +254,7 @@ def _side(gram: Gram, sums: GramSums) -> _Side:
     norm = math.sqrt(float(sums.centered_gram.squares))
     trace = float(sums.centered_gram.trace)
     whole = float(gram.kernel.diagonal(x).sum())
-    if trace <= 0:  # constant: the centred matrix is zero
+    if trace <= 0:  # constant: the centered matrix is zero
         return _Side(gram, sums.centers, norm, x.new_zeros((gram.n, 0)), 0.0)
     factor = gram.factor
     left_out = 0.0

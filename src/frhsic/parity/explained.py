@@ -25,7 +25,7 @@ from frhsic.parity.sums import TINY
 
 LEAST_RATIO_ROWS = 8
 TRUSTED_ROWS = 250
-"""With fewer rows, an oscillation of the mean between neighbouring rows may go unnoticed."""
+"""With fewer rows, an oscillation of the mean between neighboring rows may go unnoticed."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class CorrelationRatio:
         Standard error of the value.
     trusted
         False if most values of s occur once and there are fewer than 250 rows: the interval would
-        miss a mean that oscillates between neighbouring rows.
+        miss a mean that oscillates between neighboring rows.
     n
         Number of rows.
     confidence
@@ -83,16 +83,16 @@ def correlation_ratio(
     CorrelationRatio
         The share as `value` and ``float(...)``, its `standard_error` and `interval`. `trusted` is
         False if most values of s occur once and there are fewer than 250 rows: the interval would
-        miss a mean that oscillates between neighbouring rows.
+        miss a mean that oscillates between neighboring rows.
 
     Notes
     -----
     The variance within a value of s is that of its rows. For a value with one row, it is estimated
     by differences from the rows next to it, :math:`(f_{(i)} - f_{(i+1)})^2 / 2` (von Neumann). The
-    interval is that of the normal distribution; neighbouring differences are correlated, and the
-    standard error takes this into account. A mean that changes between neighbours lowers the
+    interval is that of the normal distribution; neighboring differences are correlated, and the
+    standard error takes this into account. A mean that changes between neighbors lowers the
     estimate; the upper end is raised by half of the difference between the estimates from rows two
-    apart and from neighbours. An oscillation with fewer than about ten rows is not covered. If most
+    apart and from neighbors. An oscillation with fewer than about ten rows is not covered. If most
     values of s are repeated, the variance of the estimate falls with the share, and the interval
     takes this into account.
 
@@ -103,7 +103,7 @@ def correlation_ratio(
 
     Examples
     --------
-    A score that oscillates forty times along s is a function of s.
+    A score that oscillates forty times over the range of s is a function of s.
 
     >>> s = np.linspace(0, 1, 2000)
     >>> round(float(correlation_ratio(np.cos(80 * np.pi * s), s)), 2)
@@ -126,26 +126,26 @@ def ratio_from_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
     square = factor * f**2
     rest = float(weighted_mean(weights, within))
     variance = float(weighted_mean(weights, square))
-    value = max(1 - rest / variance, 0.0)  # an estimate below zero says no more than one of zero
+    value = max(1 - rest / variance, 0.0)  # a negative estimate counts as zero
     terms = weights * (within - (rest / variance) * square) / variance
     squared = terms**2
-    # the degrees of freedom of the variance of these terms (Satterthwaite), few where few rows
-    # carry it
+    # the degrees of freedom of the variance of these terms (Satterthwaite), few if a few rows
+    # dominate it
     carried = float(squared @ squared) / max(float(squared.sum()) ** 2, TINY) - 1 / n
     freedom = min(rows.effective / 4, 2 / max(carried, TINY))
     z = float(stdtrit(max(freedom, 1), (1 + confidence) / 2))
     alone = len(starts) > n / 2
     if alone:
-        # terms share rows with their neighbours (lags 1, 2); what lag 3 has too is a change of
-        # their mean along s, not noise that is shared
+        # terms share rows with their neighbors (lags 1, 2); what remains at lag 3 is a change in
+        # their mean with s, not shared noise
         lags = [float(terms[lag:] @ terms[: n - lag]) for lag in range(4)]
         shared = lags[0] + 2 * (lags[1] + lags[2] - 2 * lags[3])
         error = math.sqrt(max(shared, 0.1 * lags[0])) / n
         squares = np.diff(f) ** 2 / 2
-        noise = float(squares[2:] @ squares[:-2]) / (n * variance**2)  # of neighbours
+        noise = float(squares[2:] @ squares[:-2]) / (n * variance**2)  # between neighbors
         error = max(error, math.sqrt(noise / rows.effective))
-        # a mean that moves between neighbours moves three times as much, squared, between rows two
-        # apart
+        # a mean that changes between neighbors changes three times as much, squared, between rows
+        # two apart
         moved = float(np.mean((f[2:] - f[:-2]) ** 2) / 2 - squares.mean()) / 2
         low = value - z * error
         high = value + z * error + max(moved, 0.0) / variance
@@ -175,7 +175,7 @@ def _variance_without_effect(weights: Array, within: Array, starts: Integers) ->
 
     It is :math:`\frac{2}{n^2} \sum_l \frac{w_l^2}{n_l (n_l - 1)} \sigma_l^4` over values of s of
     weight :math:`w_l` with :math:`n_l \ge 2` (effective) rows. A value with one row adds at most
-    :math:`w_l^2 \sigma^4 / n^2`, the share of a difference between neighbours.
+    :math:`w_l^2 \sigma^4 / n^2`, the share of a difference between neighbors.
     """
     total = np.add.reduceat(weights, starts)
     sizes = total**2 / np.add.reduceat(weights**2, starts)

@@ -2,7 +2,7 @@
 
 ================================  =============================================================
 ``0.05``                          a bound: the upper end of the gap's interval is at most 0.05
-``"50%"``                         a target: at most half the gap without a limit
+``"50%"``                         a target: at most half the unconstrained gap
 ``0``                             a target: the smallest gap
 ``None``                          no limit
 ``{"age": 0.05, "hours": None}``  limits keyed by attribute
@@ -31,7 +31,7 @@ LimitLike = float | str | Mapping[str, Any] | Sequence[Any] | None
 # Measures with a lower bound instead of an upper one.
 AT_LEAST = ("decision_ratio", "gain", "p")
 
-# Gaps that a limit can bound by a share of the unconstrained gap, or of that of an earlier audit.
+# Gaps that a limit can bound by a share of the unconstrained gap or of an earlier audit's gap.
 SHARED = ("gdp", "rank_gap", "decision_gdp", "equalized_odds")
 
 # Prefixes of measures among rows with the favourable outcome (Equal Opportunity), or among people
@@ -85,7 +85,7 @@ class Limit:
 
     @property
     def name(self) -> str:
-        """The measure as it is written, such as ``gdp``, ``eo`` or ``eo.hsic``."""
+        """The name of the measure in limits, such as ``gdp``, ``eo`` or ``eo.hsic``."""
         return measure_name(self.measure, self.among)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Rows of scores, validated once and sorted along s: the input of every gap and curve."""
+"""Rows of scores, validated once and sorted by s: the input of every gap and curve."""
 
 from __future__ import annotations
 

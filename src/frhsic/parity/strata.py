@@ -26,7 +26,7 @@ from frhsic.tables.columns import (
 )
 
 FIFTHS = 5
-"""Number of parts with equal counts that a number with more values is binned into."""
+"""Number of bins of equal size for a numeric control with more distinct values."""
 
 LEAST_STRATUM_ROWS = 50
 """Smallest number of rows of a stratum; with fewer, the interval of its gap is too wide to use."""
@@ -145,7 +145,7 @@ class Strata:
         places = np.full([len(column.texts) + 1 for column in self.columns], self.other)
         for place, cell in enumerate(self.levels):
             places[cell] = place
-        return np.asarray(places[tuple(codes.T)])  # of a level -1, which no stratum has, the last
+        return np.asarray(places[tuple(codes.T)])  # level -1, which no stratum has: the last
 
     def recounted(self, controls: Any) -> Strata:
         """Return the same strata with the numbers of other rows."""

@@ -26,7 +26,7 @@ __all__ = [
     "Penalty",
 ]
 
-# How to make each penalty from the number of columns of Z.
+# How to create each penalty from the number of columns of Z.
 MAKERS: dict[str, Callable[[int], Penalty]] = {
     "hsic": lambda z_dim: HSIC(),
     "frhsic": lambda z_dim: HSIC.published(),

@@ -65,7 +65,7 @@ class _Adversarial(Penalty):
             "bias_out": ((outputs,), self.hidden),
         }
         for name, (shape, fan_in) in layers.items():
-            bound = 1 / math.sqrt(fan_in)  # as torch.nn.Linear, for weights and biases alike
+            bound = 1 / math.sqrt(fan_in)  # as torch.nn.Linear, for both weights and biases
             initial = torch.empty(shape, dtype=s.dtype, device=generator.device)
             initial.uniform_(-bound, bound, generator=generator)
             setattr(self, name, initial.to(s.device))
@@ -166,7 +166,7 @@ class BinnedAdversary(_Adversarial):
 
     Examples
     --------
-    An adversary with zero weights finds four bins equally likely: minus log 4.
+    To an adversary with zero weights, four bins are equally likely: minus log 4.
 
     >>> penalty = BinnedAdversary(z_dim=2)
     >>> penalty.prepare(torch.arange(8.0), torch.Generator())

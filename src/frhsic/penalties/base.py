@@ -39,7 +39,7 @@ from frhsic.dependence.grams import hsic_biased_from_gram, hsic_weighted_from_gr
 # Opportunity).
 PenaltyCondition = Literal["positive"] | None
 
-# Rows with y = 1 that a batch needs for a penalty of them.
+# Fewest rows with y = 1 in a batch that their penalty needs.
 MIN_ROWS = 11
 
 
@@ -49,8 +49,8 @@ class Batch:
 
     z: Tensor  # (m, d)
     s: Tensor  # (m, q)
-    scores: Tensor | None  # (m, c), as far as they were given
-    row_weight: Tensor | None  # (m,), 0 for a row that does not count; None if all count alike
+    scores: Tensor | None  # (m, c), if given
+    row_weight: Tensor | None  # (m,), 0 for rows that aren't counted; None if all are equal
 
     @property
     def rows(self) -> int:
@@ -272,7 +272,7 @@ class Penalty(nn.Module, ABC):
         s = columns(s, "s", m).to(z)
         if self.n_attributes is not None and s.shape[1] != self.n_attributes:
             raise ValueError(
-                f"s has {s.shape[1]} columns, prepare saw {self.n_attributes}; pass the same"
+                f"s has {s.shape[1]} columns, prepare got {self.n_attributes}; pass the same"
                 " attributes."
             )
         f = None if scores is None else columns(scores, "scores", m).to(z)

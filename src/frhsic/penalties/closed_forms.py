@@ -22,8 +22,8 @@ from frhsic.kernels import Gaussian
 # coordinate.
 RIDGE = 0.1
 
-# Columns up to which a GPU takes one kernel for inner products, and one for whitening, whose matrix
-# has to fit one multiprocessor.
+# Most columns for which a GPU uses one kernel for inner products, and for whitening, whose matrix
+# must fit into one multiprocessor.
 INNER_COLUMNS = 128
 WHITENED_COLUMNS = 64
 
@@ -32,10 +32,10 @@ def whiten_rows(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
     r"""Columns of mean 0, uncorrelated and of variance 1/2d under the weights, up to the ridge.
 
     :math:`u L^{-\top} / \sqrt{2d}` with u standardized and :math:`L L^\top = R + \varepsilon I`, R
-    the correlation matrix. Kernels of distances and inner products give the same for every root. A
-    direction of variance v is left with variance :math:`v / (v + \varepsilon) / 2d`, which limits
-    the noise of directions that hardly vary; without the ridge the root mean square distance would
-    be 1. Standard deviations below `smallest` are raised to it. The weights get no gradient.
+    the correlation matrix. Kernels of distances and inner products have the same values for every
+    root. A direction of variance v is left with variance :math:`v / (v + \varepsilon) / 2d`, which
+    limits the noise of directions that hardly vary; without the ridge the root mean square distance
+    would be 1. Standard deviations below `smallest` are raised to it. The weights get no gradient.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def whiten_rows(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
 
 
 class _Parts(NamedTuple):
-    """Whitened rows c T, centred rows c (..., m, d), the map T (..., d, d), and variances (..., d)
+    """Whitened rows c T, centered rows c (..., m, d), the map T (..., d, d), and variances (..., d)
     before clamping.
     """
 
@@ -169,7 +169,7 @@ class _Inner(torch.autograd.Function):
     ) -> None:
         z, g, *ctx.factors = inputs
         ctx.mark_non_differentiable(output[1])
-        # else a matrix of zeros is made for the slope, only to be ignored
+        # otherwise a matrix of zeros is created for the slope, only to be ignored
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(z, g, output[1])
 
@@ -217,7 +217,7 @@ def _value_and_slope(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tu
     exponent = torch.cat([z, half, ones], dim=-1) @ torch.cat([z, ones, half], dim=-1).mT
     # rows of g sum to 0, so that its products with exponents are those with z·z'
     value = linear * (g * exponent).sum((-2, -1)) if linear else 0.0
-    differentiated = torch.is_grad_enabled()  # else in place, to save passes over the matrix
+    differentiated = torch.is_grad_enabled()  # if not, in place, to save passes over the matrix
     w = gaussian * exponent.exp() * g if differentiated else exponent.exp_().mul_(g).mul_(gaussian)
     rows = w.sum(-1)
     w = w + linear * g if differentiated else w.add_(g, alpha=linear)

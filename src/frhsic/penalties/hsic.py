@@ -77,10 +77,10 @@ class HSIC(Penalty):
         part relative to the head and to the others, as in ``10 * Linear() + 3 * Gaussian(1.0)``.
         Keep a linear part if heads will be trained on Z, and a Gaussian, Laplacian or inverse
         multiquadric part to exclude all dependence. A larger factor removes more of S from Z and
-        costs the head more. ``0 * Linear()`` leaves out the term of the representation; None is
-        ``Gaussian(1.0)``.
+        costs the head more accuracy. ``0 * Linear()`` leaves out the term of the representation;
+        None uses ``Gaussian(1.0)``.
     kernel_s
-        :math:`\kappa_S`, any kernel, with its bandwidth in units of `scale_s`; None is
+        :math:`\kappa_S`, any kernel, with its bandwidth in units of `scale_s`; None uses
         ``Gaussian(1.0)``, which suits a continuous attribute. A smaller bandwidth detects finer
         dependence, with more noise.
     scale_z
@@ -109,7 +109,7 @@ class HSIC(Penalty):
         :math:`\kappa_S`, each in its own unit, makes Z independent of all of them together.
         ``"sum"`` adds HSIC(z, s_k) over columns: Z is made independent of each alone, which is
         weaker and easier to reach. ``"isotropic"`` applies :math:`\kappa_S` to whole rows in one
-        unit; use it for coordinates of one quantity, such as a place on a map.
+        unit; use it for coordinates of one quantity, such as a position on a map.
     condition
         ``condition="positive"`` for Equal Opportunity: HSIC of the rows with y = 1, which also
         whiten Z; the published unit is the median of all rows. See
@@ -175,8 +175,8 @@ class HSIC(Penalty):
             # it does for others.
             self.default_weight_decay = 1e-3
             # Such a term of the representation pushes S into directions of Z that hardly vary; the
-            # head alone does not. A head uses few directions, and the others may go; what has no
-            # head yet keeps all but the smallest.
+            # head alone does not. A head uses few directions, so the others can be dropped; a
+            # representation without a head keeps all but the smallest.
             if self._terms:
                 self.default_variance_floor = 0.3 if head_weight > 0 else 0.01
         followed = torch.tensor(math.nan) if scale_z == "published" else None
@@ -310,7 +310,7 @@ def _inner(x: Tensor, l: Tensor, terms: Terms) -> Tensor:
             continue
         if isinstance(kernel.bandwidth, Tensor) or kernel.bandwidth != 1:
             values.append(gram_inner_product(x / kernel.bandwidth, l, 0.0, share * factor))
-        else:  # the linear kernel at once, which costs nothing here
+        else:  # together with the linear kernel, at no extra cost
             values.append(gram_inner_product(x, l, linear, share * factor))
             linear = 0.0
     if linear > 0:

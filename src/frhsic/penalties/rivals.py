@@ -48,7 +48,7 @@ def leave_one_out_weights(
 
     Examples
     --------
-    The middle row weights its two neighbours equally, the first row mostly the nearer one.
+    The middle row weights its two neighbors equally, the first row mostly the nearer one.
 
     >>> leave_one_out_weights(torch.tensor([0.0, 1.0, 2.0]), 1.0)
     tensor([[0.0000, 0.8176, 0.1824],
@@ -94,8 +94,7 @@ def eipm_from_gram(k: Tensor, weights: Tensor, *, floor: float = 0.0) -> Tensor:
 
 
 class EIPM(Penalty):
-    r"""Mean distance of the smoothed conditional distribution of Z from its marginal, as FREM
-    trains it.
+    r"""Mean distance of the smoothed conditional distribution of Z from its marginal, as in FREM.
 
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{\max\bigl(w_i^\top K w_i - 2 w_i^\top K u + u^\top K u,\
         \varepsilon\bigr)},
@@ -171,7 +170,7 @@ def mean_difference_from_bins(z: Tensor, membership: Tensor) -> Tensor:
 
     Examples
     --------
-    Means 0 and 2 about an overall mean of 1.
+    Means 0 and 2 around an overall mean of 1.
 
     >>> z = torch.tensor([[0.0], [0.0], [2.0], [2.0]])
     >>> mean_difference_from_bins(z, bin_membership(torch.arange(4.0), torch.tensor([2.0])))
@@ -197,7 +196,7 @@ class BinnedMMD(Penalty):
 
     Examples
     --------
-    Two bins with means 0 and 2, about an overall mean of 1.
+    Two bins with means 0 and 2, around an overall mean of 1.
 
     >>> penalty = BinnedMMD(bins=2)
     >>> penalty.prepare(torch.arange(4.0), torch.Generator())
@@ -316,8 +315,8 @@ def gdp_value(
 
     Examples
     --------
-    With a narrow smoother the smoothed means are the scores themselves: 0 and 2 about a mean of 1,
-    and for a second model 0 and 4 about a mean of 2.
+    With a narrow smoother the smoothed means are the scores themselves: 0 and 2 around a mean of 1,
+    and for a second model 0 and 4 around a mean of 2.
 
     >>> s = torch.tensor([0.0, 1.0])
     >>> gdp_value(torch.tensor([[0.0, 2.0], [0.0, 4.0]]), s, 0.01, grid=s)
@@ -361,7 +360,8 @@ class GDP(Penalty):
 
     Examples
     --------
-    With a narrow smoother the two ends have their own scores, 0 and 2, about a mean of 1.
+    With a narrow smoother, the smoothed means at both ends are the scores themselves, 0 and 2,
+    around a mean of 1.
 
     >>> GDP(bandwidth=0.01, points=2)(
     ...     torch.zeros(2, 3), torch.tensor([0.0, 1.0]), scores=torch.tensor([0.0, 2.0])

@@ -7,9 +7,9 @@ same batches, so that their results are paired. Draws are made on the CPU, so th
 same numbers.
 
 Layers draw their initial weights from torch's global generators, and dropout draws from them while
-it trains; neither accepts its own generator. Whatever draws from them runs here, under one lock, on
-its own stream. Draws of initial weights use a private generator, so that other code cannot change
-them.
+it trains; neither accepts its own generator. All code that draws from them runs here, under one
+lock, on its own stream. Draws of initial weights use a private generator, so that other code cannot
+change them.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class TrainingData:
     labelled : int or None
         Number of rows of each split with known S, if S is not known for all; these come first. The
         other rows are used for the task but not for the penalty, whatever `s` contains for them.
-        With several attributes a row is labelled if all are known.
+        With several attributes a row is labeled if all are known.
 
     Examples
     --------
@@ -190,8 +190,8 @@ class TrainingData:
     def __post_init__(self) -> None:
         if self.x.ndim != 3 or self.s.ndim != 3 or self.x.shape[:2] != self.s.shape[:2]:
             raise ValueError(
-                f"x is {tuple(self.x.shape)}, s {tuple(self.s.shape)}; pass (D, n, d) and (D,"
-                " n, q)."
+                f"x has shape {tuple(self.x.shape)}, s {tuple(self.s.shape)}; expected (D, n, d)"
+                " and (D, n, q)."
             )
         for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
             if values is not None and values.shape != self.x.shape[:2]:
@@ -256,7 +256,7 @@ INITIALIZERS = frozenset(
     and "generator" in inspect.signature(function).parameters
 )
 
-# Functions that draw on the CPU unless told otherwise.
+# Functions that draw on the CPU by default.
 DRAWS = frozenset(
     {
         torch.rand,
@@ -425,7 +425,7 @@ class Batches:
         self.shapes = batch_shapes(data, batch_size)
         self.order = torch.zeros(len(keys), self.rows, dtype=torch.int64, device=table.device)
         self.start = torch.arange(self.shapes[0][0], device=table.device)
-        self.next = self.start.clone()  # places of the next batch in the order
+        self.next = self.start.clone()  # positions of the next batch in the order
 
     def shuffle(self, epoch: int) -> None:
         """Draw an epoch's order of the rows, one for each group, and start at its beginning."""
@@ -435,7 +435,7 @@ class Batches:
         }
         order = torch.stack([orders[key] for key in self.keys])
         if self.order.is_cuda:
-            order = order.pin_memory()  # the copy below then waits for nothing
+            order = order.pin_memory()  # so that the copy below doesn't wait
         self.order.copy_(order, non_blocking=True)
         self.rewind()
 

@@ -65,8 +65,8 @@ ADAM: Any = {
     "eps": 1e-8,
 }
 
-# Bytes of the models trained at once on a CPU: they should fit into the cache, since more are
-# slower per model.
+# Bytes of the models trained at once on a CPU: they should fit into the cache; more are slower per
+# model.
 CPU_BUDGET = 64 * 2**20
 
 # Share of the free GPU memory that a fleet may take.
@@ -149,7 +149,7 @@ def train(
             try:
                 courses.append(trained(chunk))
                 return
-            except RuntimeError as error:  # out of memory, or modules that vmap does not admit
+            except RuntimeError as error:  # out of memory, or modules that vmap does not support
                 if len(chunk) == 1:
                     raise
                 log.warning("training %d models in two halves, after: %s", len(chunk), error)
@@ -217,7 +217,7 @@ class Trainer:
         self.captured = GraphCapture(rows.is_cuda)
         self.step_size: float | Tensor = recipe.learning_rate
         if rows.is_cuda and recipe.schedule != "constant":
-            self.step_size = torch.zeros((), device=rows.device)  # a captured step reads it anew
+            self.step_size = torch.zeros((), device=rows.device)  # captured steps read it
         self._steps: dict[tuple[object, ...], Callable[[], object]] = {}
 
     def run(self, report: Callable[[float], None]) -> Course:
@@ -313,7 +313,7 @@ class Trainer:
         )
 
 
-# Held by the training that a GPU is busy with: two threads cannot capture graphs at once.
+# Held by the thread that trains on a GPU: two threads cannot capture graphs at once.
 _GPU = Lock()
 
 
@@ -412,7 +412,7 @@ class GraphCapture:
                     undo()
             torch.cuda.current_stream().wait_stream(self.side)
             graph = torch.cuda.CUDAGraph()
-            # by thread: what others do on the GPU meanwhile, such as predict, is no error
+            # per thread: other threads may use the GPU meanwhile, for example to predict
             with torch.cuda.graph(
                 graph, pool=self.pool, stream=self.side, capture_error_mode="thread_local"
             ):

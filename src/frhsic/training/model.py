@@ -32,7 +32,7 @@ from frhsic.training.data import (
 )
 from frhsic.training.recipe import Recipe, require_output_rows, row_losses
 
-# Pieces of the parameters that Adam's one kernel on a GPU gets; it takes 36 at once.
+# Pieces of the parameters for Adam's single kernel on a GPU; it accepts 36 at once.
 PIECES = 32
 
 Stacked = dict[str, Tensor]
@@ -149,7 +149,7 @@ class FleetState:
         self.together = len(members) // len(models)
         trained = {name: p for name, p in models[0].named_parameters() if is_trained(name, p)}
         if not trained:
-            raise ValueError("neither encoder nor head has a parameter to train.")
+            raise ValueError("neither encoder nor head has trainable parameters.")
         states = [dict([*model.named_parameters(), *model.named_buffers()]) for model in models]
         rest = [name for name in states[0] if name not in trained]
         adapted = {f"penalty.{name}" for name in models[0].penalty.adapted}
@@ -162,7 +162,7 @@ class FleetState:
             return values.repeat_interleave(self.together, dim=0).to(device).contiguous()
 
         self.shapes = {name: p.shape for name, p in trained.items()}
-        # (M, P) trained parameters, side by side; Adam's running means of the gradient and of its
+        # (M, P) trained parameters, concatenated; Adam's running means of the gradient and of its
         # square
         flat = per_model(torch.cat([per_group(name).flatten(1) for name in trained], dim=1))
         self.first = torch.zeros_like(flat)
@@ -214,9 +214,9 @@ class FleetState:
     def settle(self) -> None:
         """End an epoch: keep the new state of every model that is still finite.
 
-        A gradient that is not finite spoils Adam's means and with them the parameters for good, so
-        a check at the end of each epoch is enough and doesn't slow down the steps. A penalty of
-        weight 0 is ignored.
+        A gradient that is not finite permanently corrupts Adam's means, and with them the
+        parameters, so a check at the end of each epoch is enough and doesn't slow down the steps. A
+        penalty of weight 0 is ignored.
         """
         task, penalty = self.sums
         finite = torch.isfinite(self.flat.sum(1) + task + torch.where(self.weight != 0, penalty, 0))

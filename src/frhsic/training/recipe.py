@@ -50,8 +50,8 @@ class MLP:
     columns.
 
     The defaults are the encoder behind the paper's published numbers: d → 50 (SELU) → 50, with no
-    activation after the second layer. The paper's text leaves the last activation open;
-    `final_activation` names one.
+    activation after the second layer. The paper's text doesn't specify the last activation;
+    `final_activation` sets it.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ class Recipe(Training):
         )
 
     def outputs(self, data: TrainingData) -> int:
-        """Return how many outputs the head needs; raise if the target does not suit the task."""
+        """Return how many outputs the head needs; raise if the target does not match the task."""
         y = data.y
         suits = y.isfinite()
         if self.task == "binary":
@@ -249,7 +249,7 @@ class Recipe(Training):
             suits = (y >= 0) & (y == y.round())
         if not bool(suits.all()):
             raise ValueError(
-                f"y does not suit task={self.task!r}; pass 0 and 1 for binary, 0, 1, 2, ... for"
+                f"y does not match task={self.task!r}; pass 0 and 1 for binary, 0, 1, 2, ... for"
                 " multiclass, finite numbers for regression."
             )
         return int(y.max()) + 1 if self.task == "multiclass" else 1

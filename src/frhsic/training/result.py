@@ -1,5 +1,5 @@
-"""Trained fleets: stacked parameters, their history, a floor under the variance of Z, and
-predictions of all models.
+"""Trained fleets: stacked parameters, their history, a floor for the variance of Z, and predictions
+of all models.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from frhsic.penalties.base import Penalty
 from frhsic.training.data import Member, TrainingData
 from frhsic.training.model import FleetState, Model
 
-# Bytes, about, of the widest layer in one piece of the predictions.
+# Approximate bytes of the widest layer in one piece of the predictions.
 LAYER_BYTES = 256 * 2**20
 
-# Least number of rows for each coordinate of z; with fewer, small variances are noise and nothing
-# is cut.
+# Fewest rows for each coordinate of z; with fewer, small variances are noise and nothing is
+# dropped.
 ROWS_PER_DIRECTION = 4
 
 # Standard deviation, as a share of its size, below which a coordinate counts as constant up to
@@ -72,9 +72,9 @@ class Bottleneck(nn.Module):
     r"""Projection of z on some of its principal directions, in its own coordinates: :math:`\mu + (z
     - \mu) A B`.
 
-    A is (d, d) with a column of zeros for each dropped direction, so that nothing of it passes, not
-    even by rounding. A single matrix AB of lower rank has rounded entries, which leave a trace that
-    a linear map can recover.
+    A is (d, d) with a column of zeros for each dropped direction, so that nothing of it remains,
+    not even by rounding. A single matrix AB of lower rank has rounded entries, which leave a trace
+    that a linear map can recover.
 
     Attributes
     ----------
@@ -144,8 +144,8 @@ class Fleet:
     history : History
         Task loss and penalty of every model in every epoch.
     epochs_done : Tensor
-        Whole epochs that each model was trained for, (M,). Its parameters are those at the end of
-        the last one, or of its `history.best_epoch` if there were held-out rows.
+        Completed epochs of each model, (M,). Its parameters are those at the end of the last one,
+        or of its `history.best_epoch` if there were held-out rows.
     diverged : Tensor
         Epoch in which a model's loss or parameters became infinite or NaN, −1 if they never did,
         (M,). Such a model keeps the parameters that it had before that epoch.
@@ -280,8 +280,8 @@ class Course:
     whole objective, task loss + λ · penalty. It is measured at the end of each epoch, in batches of
     the training size, since a penalty depends on it, with the penalty's state of that epoch: it
     does not adapt to held-out rows. An adversary that learns during training is weak at first, so
-    its early epochs look better than they are; stop such models by hand. Weight decay is not in the
-    criterion.
+    its early epochs look better than they are; stop such models by hand. Weight decay is not part
+    of the criterion.
 
     A model stops after `patience` epochs without improvement. It keeps training while others still
     improve, but its result does not change: a model does not depend on the fleet that it is in.
@@ -460,15 +460,15 @@ def _principal(z: Tensor, floor: float) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def warn_of_divergence(fleet: Fleet) -> None:
-    """Warn once of the models that were stopped."""
+    """Warn once about the models that were stopped."""
     stopped = [i for i, epoch in enumerate(fleet.diverged.tolist()) if epoch >= 0]
     if stopped:
         listed = "; ".join(
             f"{fleet.members[i]} in epoch {int(fleet.diverged[i])}" for i in stopped[:5]
         )
         warn(
-            f"{len(stopped)} of {len(fleet)} models were stopped, as their loss or gradient was not"
-            f" finite: {listed}. They keep the parameters from before that epoch; a lower weight or"
-            " learning rate may help.",
+            f"{len(stopped)} of {len(fleet)} models were stopped because their loss or gradient was"
+            f" not finite: {listed}. They keep the parameters from before that epoch; a lower"
+            " weight or learning rate may help.",
             DivergenceWarning,
         )

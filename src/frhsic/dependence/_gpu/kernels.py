@@ -1,11 +1,11 @@
 """GPU kernels: sums over pairs of rows under Gaussian kernels, and products of a Gram matrix with a
 thin matrix.
 
-Distances between many columns come from the matrix units. Each coordinate is the sum of two float16
-numbers, which together hold 22 bits; of the four products all but the smallest are summed in
-float32. That is as exact as three tf32 passes, at half their cost. Entries are float32. Sums over a
-tile are float32, of entries minus their mean; across tiles they are 64-bit integers, whose sum does
-not depend on the order, or float64 in a fixed order.
+Distances in many columns are computed by the matrix units. Each coordinate is the sum of two
+float16 numbers, which together hold 22 bits; of the four products all but the smallest are summed
+in float32. That is as exact as three tf32 passes, at half their cost. Entries are float32. Sums
+over a tile are float32, of entries minus their mean; across tiles they are 64-bit integers, whose
+sum does not depend on the order, or float64 in a fixed order.
 
 Measured on an H200 against float64, d = 50: relative errors of HSIC are below 1e-7 for dependent
 rows and 5e-7 for independent ones at n = 2¹⁷, where HSIC is 1e-6 of its sums.
@@ -83,7 +83,7 @@ def halve(
     SPAN: tl.constexpr,
     BI: tl.constexpr,
 ):
-    """Centre and scale rows, and write each coordinate as the sum of two float16 numbers."""
+    """Center and scale rows, and write each coordinate as the sum of two float16 numbers."""
     i = tl.program_id(0).to(tl.int64) * BI + tl.arange(0, BI)
     c = tl.arange(0, SPAN)
     there = (i[:, None] < n) & (c[None, :] < d)
@@ -296,7 +296,7 @@ def gram_products(
     K.
 
     For the gradient, b holds the rows, and of the product of G ∘ slopes of K with them each row's
-    own share is taken off. G = L + shift_i + shift_j.
+    own share is subtracted. G = L + shift_i + shift_j.
     """
     r = tl.program_id(0) * BI + tl.arange(0, BI)
     group = tl.program_id(1) * GROUP + tl.arange(0, GROUP)
@@ -390,7 +390,7 @@ def pair_cubes(
     BJ: tl.constexpr,
     SEGMENT: tl.constexpr,
 ):
-    """Sums over i < j of A³, A² (d_i + d_j) and A d_i d_j, where A is centred by row and column
+    """Sums over i < j of A³, A² (d_i + d_j) and A d_i d_j, where A is centered by row and column
     means, each of which includes half of the grand mean.
     """
     start, stop = _segment(first_i, first_j, blocks_i, BI, BJ, SEGMENT)

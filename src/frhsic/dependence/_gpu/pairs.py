@@ -1,8 +1,8 @@
 """Sums over pairs of rows under Gaussian kernels, by GPU kernels, for rows given in float32.
 
 A product of Gaussians, one for each column, is one Gaussian in scaled coordinates: an entry is 2 to
-the power of minus a squared distance. Rows come in halves, chunks bound the memory, and sums are
-integers of fixed point.
+the power of minus a squared distance. Coordinates are stored in halves, chunks bound the memory,
+and sums are fixed-point integers.
 
 Sums of few distinct float32 numbers round in the same direction again and again, and HSIC near
 independence is far smaller than its sums. So where rows have few distinct values (:class:`Levels`),
@@ -25,13 +25,13 @@ from frhsic.dependence._gpu import kernels
 from frhsic.dependence.tiles import is_nearly_constant
 from frhsic.kernels import Gaussian, Kernel, PerColumn
 
-# Columns from which distances come from matrix products; below, differences are as quick and keep
-# all digits.
+# Fewest columns for which distances come from matrix products; with fewer, differences are as fast
+# and keep all digits.
 FEWEST_FOR_PRODUCTS = 5
 
 # Largest mean squared norm, in units in which a Gaussian is 2 to the minus squared distance, for
 # matrix products. They lose about 1e-6 times the squared norms of a distance. Rows farther out are
-# subtracted from each other.
+# subtracted directly.
 MOST_ENERGY = 16.0
 
 # Mean squared norm below which coordinates are enlarged: small float16 numbers have fewer digits.
@@ -40,13 +40,13 @@ LEAST_ENERGY = 2.0**-6
 # Rows whose mean is subtracted from the entries before they are summed.
 SOME_ROWS = 1024
 
-# Distinct rows up to which sums come from a table.
+# Most distinct rows for which sums come from a table.
 MOST_TABLED = 256
 
-# Rows whose coordinates are held in halves at a time.
+# Rows whose coordinates are stored in halves at a time.
 HALVED_ROWS = 1 << 17
 
-# Rows and columns of a tile, and tiles of a program; the quickest of those tried on an H200.
+# Rows and columns of a tile, and tiles of a program; the fastest of those tried on an H200.
 BLOCK_I = 64
 BLOCK_J = 64
 SEGMENT = 64
@@ -93,7 +93,7 @@ class KernelPlan:
 
     @property
     def subtracted(self) -> float:
-        """What is subtracted from the kernel in all."""
+        """What is subtracted from the kernel in total."""
         constant = float(self.numbers[0])
         return constant + 1 if self.shifted else constant
 
@@ -114,7 +114,7 @@ class KernelPlan:
 def plan(x: Tensor, kernel: Kernel, *, products: bool = True) -> KernelPlan | None:
     """Return the plan of a kernel on rows x; None if it is not Gaussian.
 
-    Rows in float64 are working copies, which are centred already. Without `products` distances
+    Rows in float64 are working copies, which are centered already. Without `products` distances
     never come from matrix products.
     """
     d = x.shape[1]
@@ -286,7 +286,7 @@ def _over_chunks(kernel: Any, rows: Tensor, k: KernelPlan, **arguments: Any) -> 
         left = _halves(rows, k, first_i, rows_i)
         for first_j in range(first_i, padded, size):
             rows_j = min(size, padded - first_j)
-            right = left  # also frees the former one
+            right = left  # also frees the previous one
             if first_i != first_j:
                 right = _halves(rows, k, first_j, rows_j)
             grid = (rows_j // BLOCK_J, ceil(blocks_i / SEGMENT))
@@ -448,7 +448,7 @@ class KernelPair:
         )
 
     def _off_diagonal(self, *, squares: bool = False) -> OffDiagonal:
-        """Return the sums over pairs of distinct rows; those of squares if asked for."""
+        """Return the sums over pairs of distinct rows; those of squares if requested."""
         k = Levels.from_rows(self.x, self.k)
         l = Levels.from_rows(self.y, self.l)
         if k is not None and l is not None:

@@ -1,6 +1,6 @@
-"""A training step on a GPU: whitening, and inner products with Gram matrices that are not held.
+"""A training step on a GPU: whitening, and inner products with Gram matrices that are not stored.
 
-Each is one kernel for all batches, where PyTorch takes dozens of small ones.
+Each is one kernel for all batches, where PyTorch needs dozens of small ones.
 :mod:`frhsic.penalties.closed_forms` has the mathematics.
 """
 
@@ -24,7 +24,7 @@ WHITENED_ENTRIES = 2048
 def gram_inner_and_gradient(
     z: Tensor, g: Tensor, linear: float, gaussian: float
 ) -> tuple[Tensor, Tensor]:
-    """Return Σ G ∘ K (...) of centred rows z (..., m, d), and its gradient; g broadcasts."""
+    """Return Σ G ∘ K (...) of centered rows z (..., m, d), and its gradient; g broadcasts."""
     *lead, m, d = z.shape
     g = g.expand(*lead, m, m)
     strides = g.stride()[:-2]
@@ -57,7 +57,7 @@ def gram_inner_and_gradient(
 
 
 def whiten(z: Tensor, w: Tensor, ridge: float, least: float, length: float) -> tuple[Tensor, ...]:
-    """Return the whitened and the centred rows, the map and the variances of z (..., m, d)."""
+    """Return the whitened and the centered rows, the map and the variances of z (..., m, d)."""
     *lead, m, d = z.shape
     white = z.new_empty((*lead, m, d))
     centered = z.new_empty((*lead, m, d))
