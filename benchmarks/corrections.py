@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 from laws import RESAMPLES, SLACK, Law
 
-from frhsic.parity.column import GapOptions, column_gaps
+from frhsic.parity.column import GapOptions, column_gap
 from frhsic.parity.interval import (
     CORRECTIONS,
     Ends,
@@ -58,7 +58,7 @@ def outside(seed: int, number: int) -> tuple[set[str], Outside]:
         law = Law.random(rng)
     f, s, design = law.sample(rng)
     rows = check_rows(f, s, None, design.get("sample_weight"), design.get("groups"))
-    (column,) = column_gaps(rows)
+    column = column_gap(rows, rows.scores[:, 0])
     lower, upper = column.estimates(GapOptions(0.95, RESAMPLES, number))
     found = {}
     for name in (ALL, *(correction.__name__ for correction in CORRECTIONS)):

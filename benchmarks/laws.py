@@ -58,7 +58,7 @@ from frhsic.estimators.frontier import Gap
 from frhsic.independence import hsic_interval
 from frhsic.kernels import Gaussian
 from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardized_gdp
-from frhsic.parity.column import column_gaps
+from frhsic.parity.column import column_gap
 from frhsic.parity.limits import parse_limits
 from frhsic.parity.strata import Strata
 from frhsic.report.first_page import GAINS, Headline, costs, verdict
@@ -649,7 +649,8 @@ def within_strata(law: StratifiedLaw, rng: Random, number: int) -> Record:
     seconds = time.process_time() - start
     within = population.within["gdp"]
     change = population.within.differences[0]
-    (column,) = column_gaps(rows.score_rows(f[:, None]))
+    checked = rows.score_rows(f[:, None])
+    column = column_gap(checked, checked.scores[:, 0])
     shares = np.zeros(len(law.parts))
     shares[np.unique(strata)] = column.windows.shares
     truth = law.gap(shares)

@@ -152,7 +152,7 @@ def test_the_rank_gap_of_sums_is_that_of_rows(weighted, controlled):
     summed = RankGap.from_sums(sum(sums[1:], start=sums[0]), deciles, cells)
     assert summed.value == approx(ranks.value, rel=1e-10)
     options = GapOptions(0.95, 99, 0)
-    one, other = largest_gap([summed], options), largest_gap([ranks], options)
+    one, other = largest_gap(summed, options), largest_gap(ranks, options)
     assert one.interval == approx(other.interval, rel=1e-9)
     assert (one.standard_error, one.pvalue) == approx((other.standard_error, other.pvalue))
 
@@ -169,7 +169,7 @@ def test_the_rank_gap_of_many_scores_is_near_that_of_rows():
     summed = RankGap.from_sums(sums, edges[1::2], cells)
     assert summed.value == approx(ranks.value, rel=1e-10)
     options = GapOptions(0.95, 99, 0)
-    one, other = largest_gap([summed], options), largest_gap([ranks], options)
+    one, other = largest_gap(summed, options), largest_gap(ranks, options)
     assert one.interval == approx(other.interval, rel=0.01)
 
 

@@ -539,11 +539,31 @@ def test_columns_that_share_their_smoother_are_those_measured_alone(ranks, desig
         assert np.isnan(result.pvalue)
 
 
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("ranks", [False, True])
+def test_columns_of_a_batch_do_not_depend_on_each_other_within_strata(ranks, clustered):
+    """One of them is constant, one has few values, and s is constant in a stratum."""
+    rng = np.random.default_rng(9)
+    strata = np.arange(200) % 3
+    s = np.where(strata == 2, 20.0, np.round(rng.normal(size=200), 1))
+    score = s + rng.exponential(size=200)
+    scores = np.stack([score, np.full(200, 0.3), score > 2, score**3], axis=1)
+    design = {"strata": strata, "sample_weight": rng.uniform(0.5, 1.5, 200), "resamples": 49}
+    if clustered:
+        design["groups"] = rng.integers(60, size=200)
+    together = gaps_by_column(scores, s, ranks=ranks, **design)
+    for column, result in zip(scores.T, together):
+        (alone,) = gaps_by_column(column[:, None], s, ranks=ranks, **design)
+        assert result.value == approx(alone.value, rel=1e-9, abs=1e-12)
+        assert result.interval == approx(alone.interval, rel=1e-9, abs=1e-12)
+        assert result.standard_error == approx(alone.standard_error, rel=1e-9, abs=1e-12)
+
+
 def test_noise_has_the_first_three_moments_of_the_scores():
     """Also where a sum is far more skewed than one: a single row of a rare decision."""
     variance = np.array([4.0, 1.0, 0.25, 0.01])
     skewness = np.array([-1.0, 0.0, 0.4, 3.0])
-    drawn = RowNoise(variance, skewness).draw(np.random.default_rng(0), 400_000)
+    drawn = RowNoise(variance, skewness).draw([0], 400_000)
     assert drawn.mean(axis=1) / np.sqrt(variance) == approx(np.zeros(4), abs=0.008)
     assert drawn.var(axis=1) / variance == approx(np.ones(4), rel=0.02)
     assert (drawn**3).mean(axis=1) / variance**1.5 == approx(skewness, rel=0.06, abs=0.03)

@@ -13,7 +13,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from frhsic.parity import correlation_ratio, gdp_curve
-from frhsic.parity.column import GapOptions, column_gaps
+from frhsic.parity.column import GapOptions, column_gap
 from frhsic.parity.gap import ParityResult, largest_gap, tail_share
 from frhsic.parity.interval import (
     CORRECTIONS,
@@ -59,7 +59,11 @@ def parts(rows):
 
 def sums_of(rows):
     cells = Cells.from_rows(rows)
-    return cells.score_sums(rows)[0].group_sums(cells.nodes)
+    return cells.score_sums(rows, rows.scores[:, 0]).group_sums(cells.nodes)
+
+
+def first_column(rows, resolution=None):
+    return column_gap(rows, rows.scores[:, 0], resolution)
 
 
 @pytest.mark.parametrize("kind", ["rows", "weights", "clusters"])
@@ -175,7 +179,7 @@ class Reference:
 @pytest.mark.parametrize("seed", range(3))
 def test_local_means_and_the_statistic_are_those_of_rows(kind, seed, share):
     rows = design(kind, 40 + 60 * seed, seed)
-    reference, column = Reference(rows, share), column_gaps(rows, share)[0]
+    reference, column = Reference(rows, share), first_column(rows, share)
     node = reference.node
     assert column.means.mean[node] == approx(reference.mean)
     assert column.signs.shrinkage == approx(reference.shrinkage)
@@ -200,10 +204,10 @@ def test_local_means_and_the_statistic_are_those_of_rows(kind, seed, share):
 
 def test_the_estimate_is_centred_where_the_mean_is_flat_and_never_above_the_gap():
     """Its expectation over the noise of the local means is E g times the mean (Stein)."""
-    column = column_gaps(design("rows", 200, 3), 0.1)[0]
+    column = first_column(design("rows", 200, 3), 0.1)
     error = np.sqrt(column.means.variance)
     normal = RowNoise(column.means.rows.variance, np.zeros_like(error))
-    noise, wide = column.means.means_from_sums(normal.draw(np.random.default_rng(0), 40_000))
+    noise, wide = column.means.means_from_sums(normal.draw([0], 40_000))
     noise, wide = (part - part.mean(axis=1, keepdims=True) for part in (noise, wide))
     for size in (np.zeros_like(error), 0.8 * error, np.linspace(-3, 3, len(error)) * error):
         mean = size[:, None]
@@ -220,7 +224,7 @@ def test_the_estimate_is_centred_where_the_mean_is_flat_and_never_above_the_gap(
 def test_clusters_widen_the_errors_by_what_their_rows_share_between_nodes():
     rows = design("clusters", 90, 4)
     f, node, w, labels = parts(rows)
-    means = column_gaps(rows, 0.2)[0].means
+    means = first_column(rows, 0.2).means
     rest = np.zeros((node.max() + 1, labels.max() + 1))
     np.add.at(rest, (node, labels), w * (f - means.mean[node]))
     loads = means.windows.deviations
@@ -229,7 +233,7 @@ def test_clusters_widen_the_errors_by_what_their_rows_share_between_nodes():
     variance = loads**2 @ means.rows.variance * np.maximum(together / apart, 1)
     assert means.variance == approx(variance)
     # draws of the means have these variances
-    drawn, wide = means.draw(np.random.default_rng(0), 40_000)
+    drawn, wide = means.draw([0], 40_000)
     assert drawn.var(axis=1) == pytest.approx(variance, rel=0.1)
     assert wide.std() < drawn.std()
 
@@ -243,16 +247,16 @@ def test_windows_hold_a_fixed_share_of_the_people_and_few_values_stand_alone():
     rng = np.random.default_rng(0)
     for values, share in ((20, 0.0), (21, 0.05)):
         s = np.arange(1000) % values
-        windows = column_gaps(check_rows(rng.random(1000), s))[0].means.windows
+        windows = first_column(check_rows(rng.random(1000), s)).means.windows
         assert windows.share == approx(share)
         assert (np.count_nonzero(windows.weights) == values) == (share == 0)
     # a value that more people have stands alone among many
     s = np.append(np.zeros(300), rng.random(700))
-    windows = column_gaps(check_rows(rng.random(1000), s))[0].means.windows
+    windows = first_column(check_rows(rng.random(1000), s)).means.windows
     assert np.count_nonzero(windows.weights[0]) == np.count_nonzero(windows.weights[:, 0]) == 1
     inside = windows.totals[20:-20] / 1000
     assert inside == pytest.approx(0.05, abs=0.01)
-    fixed = Windows(column_gaps(check_rows(rng.random(1000), np.arange(1000) % 10))[0].sums, 0.5)
+    fixed = Windows(first_column(check_rows(rng.random(1000), np.arange(1000) % 10)).sums, 0.5)
     assert fixed.share == 0.5
 
 
@@ -264,7 +268,7 @@ def test_estimates_are_made_of_influences_and_uncertain_signs(kind, n, values, s
     s = np.concatenate([np.tile(np.arange(values), 3), rng.integers(values, size=n - 3 * values)])
     f = np.exp(rng.standard_normal(n)) + (-1.0) ** s
     rows = check_rows(f, s, None, rng.integers(1, 4, n) / 2 if kind == "weights" else None)
-    column = column_gaps(rows, 0.02)[0]
+    column = first_column(rows, 0.02)
     reference = Reference(rows, 0.02)
     w, n = reference.w, reference.n
     if scaled:
@@ -292,9 +296,9 @@ def test_estimates_are_made_of_influences_and_uncertain_signs(kind, n, values, s
 
 
 def test_uncertain_signs_add_the_variance_that_resamples_find():
-    column = column_gaps(design("rows", 120, 2), 0.2)[0]
+    column = first_column(design("rows", 120, 2), 0.2)
     means, options = column.means, GapOptions(0.9, 40, 3)
-    noise, wide = means.draw(np.random.default_rng((3, 0)), 40)
+    noise, wide = means.draw([(3, 0)], 40)
     for signs in (column.signs, column.fine_signs):
         near = np.abs(signs.mean) <= 2 * signs.error
         middle = np.where(near, 0, signs.mean)[:, None]
@@ -308,7 +312,7 @@ def test_uncertain_signs_add_the_variance_that_resamples_find():
 
 
 def test_the_variance_of_uncertain_signs_takes_199_resamples_at_most():
-    column = column_gaps(design("rows", 120, 2), 0.2)[0]
+    column = first_column(design("rows", 120, 2), 0.2)
     found = [
         column.uncertain_variance(column.fine_signs, GapOptions(0.9, n, 3)) for n in (198, 199, 999)
     ]
@@ -343,7 +347,7 @@ def test_each_correction_moves_the_ends_by_its_own_amount():
 
 
 def test_the_rate_of_decisions_bounds_the_end_that_uncertain_signs_have_raised():
-    decisions = column_gaps(check_rows(np.arange(200) < 60, np.arange(200) % 5))[0].sums
+    decisions = first_column(check_rows(np.arange(200) < 60, np.arange(200) % 5)).sums
     rate = stats.beta.ppf(0.975, 61, 140)
     raised = corrected_ends(ESTIMATE, 0.025).high
     assert raised > 2 * rate * (1 - rate) > ESTIMATE.value
@@ -352,9 +356,9 @@ def test_the_rate_of_decisions_bounds_the_end_that_uncertain_signs_have_raised()
 
 
 def measured(lower, upper, scale=1.0, most=math.inf):
-    """A column whose estimates are known."""
+    """A column, or several, whose estimates are known."""
     return SimpleNamespace(
-        value=lower.value / scale,
+        value=np.divide(lower.value, scale),
         n=9,
         resolution=0.1,
         scale=scale,
@@ -372,14 +376,15 @@ def test_the_interval_is_that_of_the_largest_ends_of_both_estimates_and_all_colu
         (wide, narrow, (0.3 - 0.1 * z, 0.3 + 0.1 * z)),
         (narrow, wide, (0.25 - 0.01 * z, 0.3 + 0.1 * z)),
     ):
-        result = largest_gap([measured(lower, upper)], options)
+        result = largest_gap(measured(lower, upper), options)
         assert result.interval == pytest.approx(ends, rel=1e-6)
         assert result.standard_error == lower.error
-    pair = [measured(wide, wide), measured(narrow, narrow)]
-    result = largest_gap(pair, options)  # each column has half of the error probability
+    both_columns = GapEstimate(np.array([0.3, 0.25]), np.array([0.1, 0.01]), 0, 1e9)
+    # each column has half of the error probability
+    result = largest_gap(measured(both_columns, both_columns), options)
     assert result.interval == pytest.approx((0.25 - 0.01 * both, 0.3 + 0.1 * both), rel=1e-6)
     assert (result.value, result.per_column) == (0.3, (0.3, 0.25))
-    scaled = largest_gap([measured(wide, wide, scale=0.4, most=1.0)], options)
+    scaled = largest_gap(measured(wide, wide, scale=0.4, most=1.0), options)
     assert scaled.interval == pytest.approx(((0.3 - 0.1 * z) / 0.4, 1.0), rel=1e-6)
     assert (scaled.value, scaled.standard_error) == approx((0.75, 0.25))
 
@@ -388,7 +393,7 @@ def test_the_interval_is_that_of_the_largest_ends_of_both_estimates_and_all_colu
 def test_few_decisions_of_a_kind_allow_the_gap_of_their_largest_rate(positive, n):
     f = np.zeros(n)
     f[:positive] = 1
-    sums = column_gaps(check_rows(f, np.arange(n) % 5))[0].sums
+    sums = first_column(check_rows(f, np.arange(n) % 5)).sums
     rare = min(positive, n - positive)
     rate = min(stats.beta.ppf(0.975, rare + 1, n - rare), 0.5)  # 2μ(1 - μ) is largest at 1/2
     most = 2 * rate * (1 - rate)
@@ -529,7 +534,7 @@ def test_the_rank_gap_of_few_scores_is_the_gap_of_their_mean_decision(kind):
     rows = check_rows(score, s, None, weights, clusters)
     ranks = RankGap(rows)
     decided = ranks.rows.scores @ ranks.shares[:, None]
-    (column,) = column_gaps(replace(rows, scores=decided))
+    column = first_column(replace(rows, scores=decided))
     options = GapOptions(0.9, 49, 0)
     for estimate, signs in zip(ranks.estimates(options), (column.signs, column.fine_signs)):
         variance, third = column.sums.influence(np.full(2, -signs.gap), signs.slope)
@@ -549,7 +554,7 @@ def test_the_rank_gap_of_rare_decisions_is_their_gap(kind):
     clusters = rng.integers(200, size=n) if kind == "clusters" else None
     rows = check_rows(f, rng.random(n), None, weights, clusters)
     ranks = RankGap(rows)
-    (column,) = column_gaps(rows)
+    column = first_column(rows)
     options = GapOptions(0.9, 49, 0)
     both = zip(
         ranks.estimates(options), column.estimates(options), (column.signs, column.fine_signs)
@@ -568,7 +573,7 @@ def test_the_rank_gap_of_rare_decisions_is_their_gap(kind):
 def test_the_interval_of_the_rank_gap_has_the_fewest_degrees_of_freedom_of_its_decisions():
     rng = np.random.default_rng(8)
     ranks = RankGap(check_rows(rng.random(300), rng.random(300)))
-    freedom = [column.means.freedom for column in ranks.columns]
+    freedom = ranks.columns.means.freedom
     assert max(freedom) > min(freedom)
     for estimate in ranks.estimates(GapOptions(0.9, 49, 0)):
         assert estimate.freedom == min(freedom)
@@ -582,7 +587,7 @@ def test_decisions_of_a_row_covary_as_those_of_independent_scores_do(kind):
     _, node, _, _ = parts(rows)
     above = (score[:, None] > ranks.thresholds) * 1.0
     above -= w @ above / w.sum()
-    covariance = ranks.columns[0].sums.bessel * (w[:, None] * above).T @ above / w.sum()
+    covariance = ranks.columns.sums.bessel * (w[:, None] * above).T @ above / w.sum()
     root = ranks.decision_root(w @ (score[:, None] > ranks.thresholds) / w.sum())
     assert root @ root.T == approx(covariance)
     resamples = 20_000
@@ -636,12 +641,13 @@ def test_values_that_differ_by_rounding_are_ties():
         for less, pvalue in ((50, 1.0), (200, 1 / 50)):
             column = measured(estimate, estimate)
             column.magnitude = magnitude
-            column.null = lambda options, less=less, small=small: np.full(49, 0.3 - less * small)
-            assert largest_gap([column], GapOptions(0.9, 49, 0)).pvalue == pvalue
+            draws = np.full(49, 0.3 - less * small)
+            column.null = lambda options, draws=draws: draws
+            assert largest_gap(column, GapOptions(0.9, 49, 0)).pvalue == pvalue
     nothing = measured(replace(estimate, value=0.0), estimate)
     nothing.magnitude = 1.0
     nothing.null = lambda options: np.full(49, -0.1)
-    result = largest_gap([nothing], GapOptions(0.9, 49, 0))
+    result = largest_gap(nothing, GapOptions(0.9, 49, 0))
     assert (result.pvalue, result.expected_under_independence) == (1.0, 0.0)
 
 
@@ -685,17 +691,17 @@ def test_rows_add_to_the_rank_gap_also_by_moving_its_deciles(kind):
     f, w = rows.scores[:, 0], rows.weights
     node = np.searchsorted(np.unique(rows.s), rows.s)
     rank = np.array([w[f <= value].sum() for value in f]) / n
+    signs = ranks.columns.fine_signs
     expected = np.zeros(n)
     for k in range(1, 10):
         cut = min(value for value in f if w[f <= value].sum() >= k * n / 10 - 1e-9)
-        column = ranks.columns[np.searchsorted(ranks.thresholds, cut)]
-        slope = column.fine_signs.slope[node]
+        column = np.searchsorted(ranks.thresholds, cut)
+        slope = signs.slope[column, node]
         near = w * (np.abs(rank - rank[f == cut]) <= 0.05)
         above = (f > cut) - w @ (f > cut) / n
-        expected += ((slope - near @ slope / near.sum()) * above - column.fine_signs.gap) / 9
-    assert len(ranks.columns) == 9
-    terms = ranks.terms([column.fine_signs for column in ranks.columns])
-    assert terms == approx(w * expected / n)
+        expected += ((slope - near @ slope / near.sum()) * above - signs.gap[column]) / 9
+    assert len(ranks.thresholds) == 9
+    assert ranks.terms(signs) == approx(w * expected / n)
 
 
 @pytest.mark.parametrize("kind", ["rows", "clusters"])
@@ -708,15 +714,12 @@ def test_draws_of_the_rank_gap_are_the_mean_of_those_of_its_decisions(kind):
     )
     options = GapOptions(0.9, 30, 4)
     if kind == "clusters":
-        each = [column.null(options) for column in ranks.columns]
+        each = ranks.columns.null(options)
     else:
-        freedom = ranks.columns[0].means.freedom
+        freedom = ranks.columns.means.freedom[0]
         factor = np.sqrt(freedom / np.random.default_rng((4, 1, 1)).chisquare(freedom, 30))
-        noise = ranks._joint_noise(options)
-        each = [
-            column.noise_statistics(*column.means.means_from_sums(drawn)) * factor
-            for column, drawn in zip(ranks.columns, noise)
-        ]
+        drawn = ranks.columns.means.means_from_sums(ranks._joint_noise(options))
+        each = ranks.columns.noise_statistics(*drawn) * factor
     counts = [round(9 * share) for share in ranks.shares]
     assert sum(counts) == 9
     assert len(counts) < 9

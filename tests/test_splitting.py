@@ -132,7 +132,7 @@ def test_nodes_have_the_moments_of_their_rows():
     f = rng.gamma(2, size=300) + s
     rows = check_rows(f, s)
     cells = Cells.from_rows(rows)
-    nodes = score_nodes(cells.score_sums(rows)[0], cells)
+    nodes = score_nodes(cells.score_sums(rows, rows.scores[:, 0]), cells)
     assert nodes.low == nodes.high == tuple(range(6))
     for i in range(6):
         own = f[s == i]
@@ -152,7 +152,7 @@ def test_rows_that_come_three_times_are_worth_one():
     for data in ((f, s, None, None, None), (f[three], s[three], None, None, three)):
         rows = check_rows(*data)
         cells = Cells.from_rows(rows)
-        nodes.append(score_nodes(cells.score_sums(rows)[0], cells))
+        nodes.append(score_nodes(cells.score_sums(rows, rows.scores[:, 0]), cells))
     np.testing.assert_allclose(nodes[1].rows, nodes[0].rows)
     np.testing.assert_allclose(nodes[1].moments, nodes[0].moments)
 
@@ -164,7 +164,7 @@ def test_weighted_rows_are_worth_those_that_give_the_same_variance():
     f = rng.standard_normal(4000)
     rows = check_rows(f, s, None, weights)
     cells = Cells.from_rows(rows)
-    nodes = score_nodes(cells.score_sums(rows)[0], cells)
+    nodes = score_nodes(cells.score_sums(rows, rows.scores[:, 0]), cells)
     for i in range(4):
         own = s == i
         mean = np.average(f[own], weights=weights[own])

@@ -14,7 +14,7 @@ from frhsic.auditing import Audit, Settings, since
 from frhsic.auditing.gaps import gaps_and_curves
 from frhsic.auditing.rows import Rows
 from frhsic.formatting import figure, format_estimate
-from frhsic.parity.column import GapOptions, column_from_sums, column_gaps, stratified_covariance
+from frhsic.parity.column import GapOptions, column_from_sums, column_gap, stratified_covariance
 from frhsic.parity.gap import gaps_by_column
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import check_rows
@@ -85,7 +85,7 @@ def test_one_stratum_is_the_gap_of_all_people():
 def test_the_error_is_that_of_what_each_cluster_adds(design):
     f, s, w, weights, labels = sample(1, **design)
     rows = check_rows(f, s, None, weights, labels, w)
-    (column,) = column_gaps(rows)
+    column = column_gap(rows, rows.scores[:, 0])
     cells = Cells.from_rows(rows)
     node = cells.node(rows.s, rows.strata)
     center = rows.stratum_means[rows.strata, 0]
@@ -99,7 +99,7 @@ def test_the_error_is_that_of_what_each_cluster_adds(design):
     assert variance == approx(bessel * (each**2).sum())
     assert third == approx((each**3).sum())
     # of the gap of all rows, with which it is compared
-    (sums,) = cells.score_sums(rows)
+    sums = cells.score_sums(rows, rows.scores[:, 0])
     whole = column_from_sums(sums.pooled(), cells)
     other = whole.signs.slope[cells.node(rows.s)] * (rows.scores[:, 0] - sums.mean)
     other = rows.weights * (other - whole.signs.gap) / len(f)
@@ -163,8 +163,9 @@ def test_strata_add_up_to_all_rows():
     f, s, w, weights, labels = sample(4, clusters=True, weights=True)
     rows = check_rows(f, s, None, weights, labels, w)
     cells = Cells.from_rows(rows)
-    (sums,) = cells.score_sums(rows)
-    (whole,) = cells._refined(cells.starts).score_sums(check_rows(f, s, None, weights, labels))
+    sums = cells.score_sums(rows, rows.scores[:, 0])
+    everyone = check_rows(f, s, None, weights, labels)
+    whole = cells._refined(cells.starts).score_sums(everyone, everyone.scores[:, 0])
     pooled = sums.pooled()
     for name in ("powers", "rows", "low", "high", "at_ends"):
         np.testing.assert_allclose(
@@ -182,7 +183,8 @@ def test_strata_add_up_to_all_rows():
 
 def test_many_strata_share_the_nodes():
     f, s, w, _, _ = sample(5, n=60_000, strata=30)
-    (column,) = column_gaps(check_rows(f, s, strata=w))
+    rows = check_rows(f, s, strata=w)
+    column = column_gap(rows, rows.scores[:, 0])
     assert len(column.shares) <= ALL_NODES
     assert min(column.windows.shares) >= 4 * 30 / ALL_NODES
 

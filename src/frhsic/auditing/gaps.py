@@ -26,7 +26,7 @@ from frhsic.intervals import Interval
 from frhsic.parity import ParityCurve, ParityResult
 from frhsic.parity.column import (
     column_from_sums,
-    column_gaps,
+    column_gap,
     strata_part,
     stratified_covariance,
 )
@@ -75,7 +75,7 @@ def gaps_and_curves(rows: Rows, settings: Settings) -> Population:
     columns = {key: gap_column(key, f, y, rows.threshold) for key in keys}
     together = rows.score_rows(np.column_stack(list(columns.values())))
     cells = Cells.from_rows(together)
-    sums = dict(zip(keys, cells.score_sums(together)))
+    sums = {key: cells.score_sums(together, own) for key, own in zip(keys, together.scores.T)}
     names: tuple[str, ...] = ()
     if rows.controls is not None and rows.strata is not None:
         weighted = rows.strata if rows.weights is None else rows.strata[rows.weights > 0]
@@ -105,7 +105,7 @@ def gaps_from_sums(
         if key == "gdp" and score_sums.ends[0] < score_sums.ends[1]:
             gaps["standardized_gdp"] = column.standardized_gap()
         for name, gap in gaps.items():
-            numbers.append(gap_number(name, largest_gap([gap], settings.options)))
+            numbers.append(gap_number(name, largest_gap(gap, settings.options)))
         if key == "calibration_gdp":
             chances = sums["gdp"].pooled() if binary else None
             curves |= _error_curves(score_sums.pooled(), cells, settings.confidence, chances)
@@ -114,7 +114,7 @@ def gaps_from_sums(
             curves[key] = shown_curve(curve, *score_sums.ends)
         if controls is not None:
             within = column_from_sums(score_sums, cells)
-            equal.append(gap_number(key, largest_gap([within], settings.options)))
+            equal.append(gap_number(key, largest_gap(within, settings.options)))
             (number,) = (number for number in numbers if number.key == key)
             shared = stratified_covariance(score_sums, cells, column, within)
             level = round(1 - settings.confidence, 12)
@@ -188,7 +188,7 @@ def _stratum_populations(
         part = sums.take([i])
         numbers = []
         if len(own.nodes) > 1:
-            gap = largest_gap([column_from_sums(part, own)], settings.options)
+            gap = largest_gap(column_from_sums(part, own), settings.options)
             numbers.append(gap_number("gdp", gap))
         curve = shown_curve(curve_from_sums(part, own, settings.confidence), *part.ends)
         strata[name] = Population(round(sum(curve.rows)), tuple(numbers), {"gdp": curve})
@@ -298,11 +298,11 @@ def gap_terms(
         order = np.lexsort((shares, f, s))
         order = order[shares[order] > 0]
         terms = np.zeros(len(f))
-        terms[order] = gap.terms([column.signs for column in gap.columns])
+        terms[order] = gap.terms(gap.columns.signs)
     else:
         cells = Cells.from_rows(rows)
         code = np.zeros(len(f), dtype=np.int64) if strata is None else strata
         means = np.bincount(code, shares * f) / np.bincount(code, shares)
-        slope = column_gaps(rows)[0].signs.slope[cells.node(s, strata)]
+        slope = column_gap(rows, rows.scores[:, 0]).signs.slope[cells.node(s, strata)]
         terms = slope * (f - means[code]) * shares
     return np.asarray(terms - terms.sum() * shares)

@@ -50,7 +50,7 @@ def _rank_gap(rows: Rows, settings: Settings) -> Number:
     rows = replace(rows.keep(subsample(rows.count, RANK_ROWS, settings.generator(9))), strata=None)
     assert rows.scores is not None
     gap = RankGap(rows.score_rows(rows.scores[:, None]))
-    return gap_number("rank_gap", largest_gap([gap], settings.options))
+    return gap_number("rank_gap", largest_gap(gap, settings.options))
 
 
 def _explained_variance(rows: Rows, settings: Settings) -> Iterator[Number]:

@@ -161,14 +161,14 @@ def split_change(before: Nodes, after: Nodes, attribute: str, level: float) -> I
         (_squared_shares(last) - _squared_shares(middle)) @ _heights(middle) ** 2
     )
     gaps = (first, middle, last)
-    numbers = [gap_number("gdp", largest_gap([gap], options)) for gap in gaps]
-    freedom = [gap.means.freedom for gap in gaps]
+    numbers = [gap_number("gdp", largest_gap(gap, options)) for gap in gaps]
+    freedom = [float(gap.means.freedom) for gap in gaps]
     people, curve = part_variances(first, middle, last, came, options)
     parts = [
         _part("people", attribute, numbers[:2], level, people, min(freedom[:2])),
         _part("curve", attribute, numbers[1:], level, curve, min(freedom[1:])),
     ]
-    apart = gap_number("shape", largest_gap([_curves_apart(old.keep(came), new)], options))
+    apart = gap_number("shape", largest_gap(_curves_apart(old.keep(came), new), options))
     assert apart.pvalue is not None
     parts.append(Change("shape", attribute, 0.0, apart.value, None, apart.pvalue, level))
     for part in parts:

@@ -100,19 +100,19 @@ class ConstraintCells:
         ]
         return cls(constraint, cells, deciles, edges)
 
-    def gaps(self, sums: Sequence[Any]) -> list[list[Any]]:
+    def gaps(self, sums: Sequence[Any]) -> list[ColumnGap | RankGap]:
         """Return the gaps of each trade-off, from the sums of its columns."""
         cells = self.sampled.cells
         if self.edges:
             pairs = zip(sums, self.deciles)
-            return [[RankGap.from_sums(own, levels, cells)] for (own,), levels in pairs]
+            return [RankGap.from_sums(own, levels, cells) for (own,), levels in pairs]
         nodes = cells.stratum_nodes if cells.strata else cells.nodes
         windows = None
-        gaps = []
+        gaps: list[ColumnGap | RankGap] = []
         for columns in sums:
-            every = [with_unit_weights(own).group_sums(nodes) for own in columns]
-            windows = Windows(every[0]) if windows is None else windows
-            gaps.append([ColumnGap(own, windows, number) for number, own in enumerate(every)])
+            every = ScoreSums.stacked([with_unit_weights(own) for own in columns]).group_sums(nodes)
+            windows = Windows(every) if windows is None else windows
+            gaps.append(ColumnGap(every, windows, range(len(columns))))
         return gaps
 
 
@@ -307,7 +307,7 @@ class FrontierPass:
         for one, own in zip(self.constraints, zip(*sums.gaps)):
             name = str(model.sensitive_names_in_[one.constraint.attribute])
             each = one.gaps(own)
-            results = [largest_gap(columns, options) for columns in each]
+            results = [largest_gap(gap, options) for gap in each]
             path = [Gap(result.value, *result.interval) for result in results]
             gaps[name] = tuple(map(Gap.maximum, gaps.get(name, path), path))
             test = largest_gap(each[0], GapOptions(0.95, TEST_RESAMPLES, seed=0))

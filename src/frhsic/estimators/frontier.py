@@ -12,8 +12,8 @@ from frhsic._pictures import card, tradeoff_svg
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.formatting import rows_needed_phrase
 from frhsic.parity import ParityResult
-from frhsic.parity.column import GapOptions, column_gaps
-from frhsic.parity.gap import GAP_RESAMPLES, gap_of_rows, gaps_by_column, largest_gap
+from frhsic.parity.column import GapOptions
+from frhsic.parity.gap import GAP_RESAMPLES, gap_of_rows, gaps_by_column
 from frhsic.parity.limits import (
     Limit,
     LimitLike,
@@ -518,7 +518,7 @@ def measure_path(
         options = GapOptions(confidence, RESAMPLES, seed=0, test=False)
         design = s[rows], None, weights, groups, strata
         classes = (check_rows(path[rows, at], *design) for at in trade_offs)
-        return [largest_gap(column_gaps(each, None), options) for each in classes]
+        return [gap_of_rows(each, options) for each in classes]
 
     trade_offs = range(path.shape[1])
     gaps: dict[str, tuple[Gap, ...]] = {}

@@ -5,9 +5,9 @@ standard error, and draws of it under independence.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,40 +60,40 @@ class Signs:
     ----------
     shrinkage
         Share by which the means whose signs are used are shrunk from the local means towards means
-        over more people; 0 for the signs of the local means themselves.
+        over more people, (…); 0 for the signs of the local means themselves.
     mean
-        These means.
+        These means, (…, nodes).
     error
         Their standard errors.
     soft
         Their soft signs.
     gap
-        The estimate, in the unit of the scores.
+        The estimate, in the unit of the scores, (…).
     slope
         Derivative of the gap in the score of a row at each node, times the weight of all rows.
     """
 
-    shrinkage: float
+    shrinkage: Array
     mean: Array
     error: Array
     soft: Array
-    gap: float
+    gap: Array
     slope: Array
 
 
 class ColumnGap:
-    """The gap of one column of scores, from its local means.
+    """The gap of one column of scores, or of each column of a batch, from its local means.
 
     The signs of means over more people are more certain if the mean score does not change faster.
-    `signs` are as coarse as the scores allow, and give the value and the lower end; `fine` are
-    those of the local means themselves. The upper end is the higher one of the two.
+    `signs` are as coarse as the scores allow, and give the value and the lower end; `fine_signs`
+    are those of the local means themselves. The upper end is the higher one of the two.
 
     Attributes
     ----------
     value
-        The reported gap.
+        The reported gap, (…).
     scale
-        The number by which it was divided.
+        The number by which it was divided, (…).
     most
         Its largest possible value.
     drawn
@@ -102,91 +102,94 @@ class ColumnGap:
         Addition to the variance if the shares of the nodes are known from other rows.
     """
 
-    def __init__(self, sums: CenteredSums, windows: Windows, number: int = 0) -> None:
+    def __init__(self, sums: CenteredSums, windows: Windows, numbers: Sequence[int] = (0,)) -> None:
         self.sums = sums
-        self.number = number
         self.windows = windows
         self.n = round(sums.n)
         self.resolution = windows.share
         self.means = LocalMeans(sums, windows)
+        shape = self.means.freedom.shape
+        self.numbers = np.broadcast_to(numbers, shape or 1).ravel().tolist()
         self.shares = sums.counts / sums.n
-        self.signs = self._signs(float(self.means.shrinkage(self.means.mean, self.means.wide)))
+        mean = self.means.mean[..., None]
+        wide = self.means.wide[..., None]
+        self.signs = self._signs(self.means.shrinkage(mean, wide))
+        self.fine_signs = self._signs(np.zeros((*shape, 1)))
         self.standardize = False
-        self.scale = 1.0
+        self.scale: Array = np.ones(shape)
         self.most = math.inf
         self.value = self.signs.gap
-        self.magnitude = max(-sums.ends[0], sums.ends[1])
+        self.magnitude = float(np.maximum(-sums.ends[0], sums.ends[1]).max())
         self.drawn: dict[Any, Any] = {}
         self.more_variance = 0.0
-
-    @cached_property
-    def fine_signs(self) -> Signs:
-        """The signs of the local means themselves."""
-        return self._signs(0.0)
 
     def standardized_gap(self) -> ColumnGap:
         """Return the gap in standard deviations of the scores; random draws are reused."""
         scaled = copy(self)
         scaled.standardize = True
-        scaled.scale = math.sqrt(self.sums.variance)
+        scaled.scale = np.sqrt(self.sums.variance)
         scaled.most = 1.0
         scaled.value = self.value / scaled.scale
-        scaled.magnitude = self.magnitude / scaled.scale
+        low, high = self.sums.ends
+        scaled.magnitude = float((np.maximum(-low, high) / scaled.scale).max())
         return scaled
 
-    def _signs(self, shrinkage: float) -> Signs:
-        mean = self.means.mean[:, None]
-        signed, error, covariance = self._signed_means(mean, self.means.wide[:, None], shrinkage)
+    def _signs(self, shrinkage: Array) -> Signs:
+        mean = self.means.mean[..., None]
+        signed, error, covariance = self._signed_means(mean, self.means.wide[..., None], shrinkage)
         soft, steepness = soft_signs(signed, error)
+        weights = self.shares * soft[..., 0]
         return Signs(
-            shrinkage=shrinkage,
-            mean=signed[:, 0],
-            error=error[:, 0],
-            soft=soft[:, 0],
-            gap=float((self.shares @ (soft * mean - steepness * covariance))[0]),
-            slope=self.sums.n * ((self.shares * soft[:, 0]) @ self.windows.deviations),
+            shrinkage=shrinkage[..., 0],
+            mean=signed[..., 0],
+            error=error[..., 0],
+            soft=soft[..., 0],
+            gap=(soft * mean - steepness * covariance)[..., 0] @ self.shares,
+            slope=self.sums.n * (weights @ self.windows.deviations),
         )
 
     def _signed_means(
         self, mean: Array, wide: Array, shrinkage: Array | float
     ) -> tuple[Array, Array, Array]:
-        """Return the means whose signs are taken, of shape (nodes, draws), their errors, and
-        their covariances with the local means.
+        """Return the means whose signs are taken, of shape (…, nodes, draws), their errors, and
+        their covariances with the local means; from the shrinkage of each draw or of all.
         """
-        variance = self.means.variance[:, None]
-        shared = self.means.step_covariance[:, None]
-        noise = self.means.step_variance[:, None]
+        shrinkage = np.atleast_1d(shrinkage)[..., None, :]
+        variance = self.means.variance[..., None]
+        shared = self.means.step_covariance[..., None]
+        noise = self.means.step_variance[..., None]
         square = variance - 2 * shrinkage * shared + shrinkage**2 * noise
         # the mean over everybody is the overall mean: only rounding is left, which has no sign
         kept = (square > NO_VARIANCE * variance) | (variance <= 0)
         signed = kept * (mean - shrinkage * (mean - wide))
         error = kept * np.sqrt(np.maximum(square, 0))
         covariance = kept * (variance - shrinkage * shared)
-        return signed, error, covariance
+        return signed, np.asarray(error), covariance
 
     def statistic(self, mean: Array, wide: Array, shrinkage: Array | float) -> Array:
-        """Return the estimate of each column of local means, of shape (nodes, draws)."""
+        """Return the estimate for each draw of local means, of shape (…, nodes, draws)."""
         signed, error, covariance = self._signed_means(mean, wide, shrinkage)
         soft, steepness = soft_signs(signed, error)
         return np.asarray(self.shares @ (soft * mean - steepness * covariance))
 
     def noise_statistics(self, mean: Array, wide: Array) -> Array:
-        """Return the estimate of each column of drawn noise, with signs as coarse as the noise
-        allows.
-        """
+        """Return the estimate for each draw of noise, with signs as coarse as the noise allows."""
         return self.statistic(mean, wide, self.means.shrinkage(mean, wide))
 
+    def _noise(self, options: GapOptions, draws: int) -> tuple[Array, Array]:
+        """Draw the noise of the local means, and of the means over more people."""
+        return self.means.draw([(options.seed, number) for number in self.numbers], draws)
+
     def null(self, options: GapOptions) -> Array:
-        """Return values of random draws whose mean does not depend on s.
+        """Return values of random draws whose mean does not depend on s, (…, draws).
 
         Because their spread is an estimate, they have the tails of Student's t. They share the seed
         of :meth:`uncertain_variance`, with whose draws they are never compared.
         """
         if options not in self.drawn:
-            random = np.random.default_rng((options.seed, self.number))
-            values = self.noise_statistics(*self.means.draw(random, options.resamples))
+            values = self.noise_statistics(*self._noise(options, options.resamples))
             self.drawn[options] = values * chi_factor(self.means.freedom, options)
-        return np.asarray(self.drawn[options] / self.scale)
+        return np.asarray(self.drawn[options] / self.scale[..., None])
 
     def estimates(self, options: GapOptions) -> tuple[GapEstimate, GapEstimate]:
         """Return the components of the lower and of the upper end, in the unit of the scores."""
@@ -196,41 +199,42 @@ class ColumnGap:
 
     def _estimate(self, signs: Signs, options: GapOptions) -> GapEstimate:
         sums = self.sums
-        constant = np.full(len(signs.slope), -signs.gap)
-        bend = 0.0
+        constant = -signs.gap
+        bend = np.zeros_like(constant)
         if self.standardize:  # the standard deviation is estimated, too
             constant = constant / 2
             bend = -signs.gap / (2 * sums.variance)
-        variance, third = sums.influence(constant, signs.slope, bend)
+        constants = np.broadcast_to(constant[..., None], signs.slope.shape)
+        variance, third = sums.influence(constants, signs.slope, bend)
         if not self.standardize:
             # the spread that local means borrow may be larger than that of the residuals
-            load = signs.slope[None] / sums.n
-            variance = max(variance, float(self.means.variances(load, load**2)[0]))
-        variance = max(variance + self.more_variance, 0.0)
-        error = math.sqrt(variance + self.uncertain_variance(signs, options))
+            load = signs.slope[..., None, :] / sums.n
+            variance = np.maximum(variance, self.means.variances(load, load**2)[..., 0])
+        variance = np.maximum(variance + self.more_variance, 0.0)
+        error = np.sqrt(variance + self.uncertain_variance(signs, options))
         return GapEstimate(
             value=signs.gap,
             error=error,
-            skewness=third / max(error**3, TINY),
+            skewness=third / np.maximum(error**3, TINY),
             freedom=self.means.freedom,
-            decisions=sums if sums.decisions or 0.0 in sums.ends else None,
+            decisions=sums,
         )
 
-    def uncertain_variance(self, signs: Signs, options: GapOptions) -> float:
-        """Return the addition to the variance of the gap due to uncertain signs."""
-        key = signs.shrinkage, options
+    def uncertain_variance(self, signs: Signs, options: GapOptions) -> Array:
+        """Return the addition to the variance of the gap due to uncertain signs, (…)."""
+        key = signs, options
         if key not in self.drawn:
             near = np.abs(signs.mean) <= UNCERTAIN * signs.error
-            middle = np.where(near, 0, signs.mean)[:, None]
+            middle = np.where(near, 0, signs.mean)[..., None]
             noise = "noise", options
             if noise not in self.drawn:
-                random = np.random.default_rng((options.seed, self.number))
-                self.drawn[noise] = self.means.draw(random, min(options.resamples, ENOUGH))
+                self.drawn[noise] = self._noise(options, min(options.resamples, ENOUGH))
             mean, wide = self.drawn[noise]
-            values = self.statistic(middle + mean, middle + wide, signs.shrinkage)
-            linear = (self.shares * np.where(near, signs.soft, np.sign(signs.mean))) @ mean
-            self.drawn[key] = max(float(values.var() - linear.var()), 0.0)
-        return float(self.drawn[key])
+            values = self.statistic(middle + mean, middle + wide, signs.shrinkage[..., None])
+            steps = self.shares * np.where(near, signs.soft, np.sign(signs.mean))
+            linear = (steps[..., None, :] @ mean)[..., 0, :]
+            self.drawn[key] = np.maximum(values.var(axis=-1) - linear.var(axis=-1), 0.0)
+        return np.asarray(self.drawn[key])
 
 
 def soft_signs(mean: Array, error: Array) -> tuple[Array, Array]:
@@ -243,18 +247,21 @@ def soft_signs(mean: Array, error: Array) -> tuple[Array, Array]:
     return np.asarray(erf(x / math.sqrt(2))), slope
 
 
-def chi_factor(freedom: float, options: GapOptions) -> Array:
-    """Return random numbers that turn normal draws into those of Student's t."""
-    random = np.random.default_rng((options.seed, 1, 1))
-    return np.asarray(np.sqrt(freedom / random.chisquare(freedom, options.resamples)))
+def chi_factor(freedom: Array, options: GapOptions) -> Array:
+    """Return random numbers that turn normal draws into those of Student's t, (…, draws)."""
+    seed = options.seed, 1, 1
+    squares = [
+        np.random.default_rng(seed).chisquare(own, options.resamples) for own in np.ravel(freedom)
+    ]
+    return np.sqrt(freedom[..., None] / np.reshape(squares, (*freedom.shape, -1)))
 
 
-def wrong_sign_loss(shares: Array, signs: Signs) -> float:
+def wrong_sign_loss(shares: Array, signs: Signs) -> Any:
     """Return a bound on the expected loss of the statistic due to uncertain signs of the curve."""
     spread = math.sqrt(1 + SOFTNESS**2)
     size = np.abs(signs.mean) / np.maximum(signs.error, TINY)
     worst = np.clip(WORST * spread, np.maximum(size - UNCERTAIN, 0), size + UNCERTAIN)
-    return float(shares @ (2 * worst * ndtr(-worst / spread) * signs.error))
+    return (2 * worst * ndtr(-worst / spread) * signs.error) @ shares
 
 
 def stratified_covariance(
@@ -272,7 +279,7 @@ def stratified_covariance(
     one, _ = every.influence(constant, slope)
     other, _ = every.influence(moved, inner)
     difference, _ = every.influence(moved - constant, inner - slope)
-    return (one + other - difference) / 2
+    return float(one + other - difference) / 2
 
 
 def strata_part(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> float:
@@ -296,19 +303,18 @@ def column_from_sums(sums: ScoreSums, cells: Cells) -> ColumnGap:
     return ColumnGap(nodes, Windows(nodes))
 
 
-def column_gaps(
+def column_gap(
     rows: ScoreRows,
+    scores: Array,
     resolution: float | None = None,
     cells: Cells | None = None,
     windows: Windows | None = None,
-) -> list[ColumnGap]:
-    """Return the gap of each column of scores; cells and windows of the same rows can be reused."""
-    if cells is None:
-        cells = Cells.from_rows(rows)
+    numbers: Sequence[int] = (0,),
+) -> ColumnGap:
+    """Return the gap of scores of the rows, (…, rows); cells and windows of the same rows can be
+    reused. Columns with the same number have the same random numbers.
+    """
+    cells = Cells.from_rows(rows) if cells is None else cells
     nodes = cells.stratum_nodes if cells.strata else cells.nodes
-    every = [sums.group_sums(nodes) for sums in cells.score_sums(rows)]
-    if windows is None:
-        windows = Windows(every[0], resolution)
-    if rows.clusters is not None:  # columns share the multipliers of the clusters
-        return [ColumnGap(sums, windows) for sums in every]
-    return [ColumnGap(sums, windows, number) for number, sums in enumerate(every)]
+    sums = cells.score_sums(rows, scores).group_sums(nodes)
+    return ColumnGap(sums, Windows(sums, resolution) if windows is None else windows, numbers)

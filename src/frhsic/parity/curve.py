@@ -127,7 +127,7 @@ def gdp_curve(
         _arrays.require_integer(bins, "bins", 2)
     rows = one_column(check_rows(scores, s, where, sample_weight, groups))
     cells = Cells.from_rows(rows, bins)
-    return curve_from_sums(cells.score_sums(rows)[0], cells, confidence)
+    return curve_from_sums(cells.score_sums(rows, rows.scores[:, 0]), cells, confidence)
 
 
 def curve_from_sums(
@@ -177,7 +177,8 @@ def bin_ends(sums: CenteredSums, confidence: float) -> tuple[Array, Array, Array
     mean = sums.powers[0, 1] / sums.counts
     count = sums.counts**2 / sums.squared_weights
     if sums.decisions:
-        return mean, *rate_ends(mean, count, sums.ends, tail)
+        low, high = map(float, sums.ends)
+        return mean, *rate_ends(mean, count, (low, high), tail)
     below, above = reaches(sums, mean, count, tail)
     return mean, mean - below, mean + above
 

@@ -13,7 +13,7 @@ Steps from rows to a gap, with the shapes of intermediate results:
 :meth:`.column.ColumnGap.estimates`  two `GapEstimate`           numbers, of each end and column
 :func:`.interval.corrected_ends`     two `Ends`                  numbers, after each correction
 :meth:`.column.ColumnGap.null`       draws without a gap         (draws,), each column
-:func:`largest_gap`                  `ParityResult`              the largest over the columns
+:func:`largest_gaps`                 `ParityResult`              the largest over the columns
 ===================================  ==========================  ================================
 
 A node is a value of s, or several neighbouring ones if there are many. :class:`.ranks.RankGap` has
@@ -24,7 +24,6 @@ deciles. ``docs/intervals.md`` derives each step.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +33,7 @@ from frhsic import _arrays
 from frhsic._pictures import card
 from frhsic.formatting import chance, figure, format_interval, percent
 from frhsic.intervals import agreed_low
-from frhsic.parity.column import ColumnGap, GapOptions, column_gaps
+from frhsic.parity.column import ColumnGap, GapOptions, column_gap
 from frhsic.parity.interval import corrected_ends
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import Array, Integers, ScoreRows, check_rows, one_column
@@ -44,6 +43,9 @@ if TYPE_CHECKING:
     from frhsic.parity.strata import Strata
 
 GAP_RESAMPLES = 999
+
+SCORES_AT_ONCE = 4_000_000
+"""Scores of a batch of columns, at most, so that its sums need little memory."""
 
 
 @dataclass(frozen=True)
@@ -273,13 +275,13 @@ def standardized_gdp(
     >>> round(float(standardized_gdp([0.2, 0.2, 0.6, 0.6] * 25, [0.0, 0.0, 1.0, 1.0] * 25)), 4)
     1.0
     """
-    columns = column_gaps(check_rows(scores, s, where, sample_weight, groups), resolution)
-    if any(column.sums.variance == 0 for column in columns):
+    gap = gap_of_columns(check_rows(scores, s, where, sample_weight, groups), resolution)
+    if (gap.sums.variance == 0).any():
         raise ValueError(
             "scores are constant: their standard deviation is 0. Use gdp, whose value is then 0."
         )
     options = GapOptions(confidence, resamples, _arrays.integer_seed(random_state))
-    return largest_gap([column.standardized_gap() for column in columns], options)
+    return largest_gap(gap.standardized_gap(), options)
 
 
 def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
@@ -392,10 +394,16 @@ def gap_of_rows(
     any.
     """
     if not ranks:
-        return largest_gap(column_gaps(rows, resolution), options)
-    column = RankGap(rows)
-    per_column = tuple(np.maximum(column.gaps, 0.0).tolist())
-    return replace(largest_gap([column], options), per_column=per_column)
+        return largest_gap(gap_of_columns(rows, resolution), options)
+    gap = RankGap(rows)
+    per_column = tuple(np.maximum(gap.gaps, 0.0).tolist())
+    return replace(largest_gap(gap, options), per_column=per_column)
+
+
+def gap_of_columns(rows: ScoreRows, resolution: float | None = None) -> ColumnGap:
+    """Return the gaps of all columns of scores, each with random numbers of its own."""
+    scores = np.ascontiguousarray(rows.scores.T)
+    return column_gap(rows, scores, resolution, numbers=range(len(scores)))
 
 
 def gaps_by_column(
@@ -422,63 +430,70 @@ def gaps_by_column(
     cells = Cells.from_rows(rows)
     windows = None
     results = []
-    for column in rows.scores.T:
-        column_rows = replace(rows, scores=column[:, None])
-        gap = (
-            RankGap(column_rows, cells, windows)
-            if ranks
-            else column_gaps(column_rows, None, cells, windows)[0]
-        )
-        windows = gap.windows
-        results.append(largest_gap([gap], options))
+    columns = rows.scores.T
+    for part in np.array_split(columns, math.ceil(columns.size / SCORES_AT_ONCE)):
+        if ranks:
+            for column in part:
+                ranked = RankGap(replace(rows, scores=column[:, None]), cells, windows)
+                windows = ranked.windows
+                results += largest_gaps(ranked, options)
+        else:
+            gap = column_gap(rows, part[:, None], None, cells, windows)
+            windows = gap.windows
+            results += largest_gaps(gap, options)
     return results
 
 
-def largest_gap(columns: Sequence[ColumnGap | RankGap], options: GapOptions) -> ParityResult:
-    """Return the largest gap of some columns with its interval and its test;
+def largest_gap(gap: ColumnGap | RankGap, options: GapOptions) -> ParityResult:
+    """Return the largest gap of some columns with its interval and its test."""
+    (result,) = largest_gaps(gap, options)
+    return result
+
+
+def largest_gaps(gap: ColumnGap | RankGap, options: GapOptions) -> list[ParityResult]:
+    """Return the largest gap along the last axis of a batch, with its interval and its test;
     :func:`.intervals.agreed_low` uses the test to make the lower end consistent.
     """
-    largest = columns[int(np.argmax([column.value for column in columns]))]
-    result = ParityResult(
-        value=max(largest.value, 0.0),
-        interval=(math.nan, math.nan),
-        standard_error=math.nan,
-        expected_under_independence=math.nan,
-        pvalue=math.nan,
-        per_column=tuple(max(column.value, 0.0) for column in columns),
-        n=largest.n,
-        resolution=largest.resolution,
-        confidence=options.confidence,
-        seed=options.seed,
-    )
-    if options.resamples == 0:
-        return result
-    tail = (1 - options.confidence) / 2 / len(columns)
-    lows = []
-    highs = []
-    for column in columns:
-        lower, upper = column.estimates(options)
+    values = np.atleast_2d(gap.value)
+    place = np.arange(len(values)), values.argmax(axis=1)
+    largest = np.maximum(values[place], 0.0).tolist()
+    low, high, error, expected, pvalue = [[math.nan] * len(values)] * 5
+    if options.resamples > 0:
+        tail = (1 - options.confidence) / 2 / values.shape[1]
+        lower, upper = gap.estimates(options)
         ends = corrected_ends(lower, tail)
-        high = max(ends.high, corrected_ends(upper, tail).high)
-        lows.append(min(ends.low / column.scale, column.most))
-        highs.append(min(high / column.scale, column.most))
-        if column is largest:
-            result = replace(result, standard_error=lower.error / column.scale)
-    low = max(lows)
-    high = max(highs)
-    if not options.test:
-        return replace(result, interval=(low, high))
-    null = np.max([column.null(options) for column in columns], axis=0)
-    slack = 100 * float(np.finfo(np.float64).eps) * max(column.magnitude for column in columns)
-    pvalue = 1.0  # of an estimate that is not above 0
-    if largest.value > 0:
-        pvalue = tail_share(null, largest.value - slack)
-    return replace(
-        result,
-        interval=(agreed_low(low, result.value, pvalue, options.confidence), high),
-        expected_under_independence=float(np.maximum(null, 0).mean()),
-        pvalue=pvalue,
-    )
+        highest = np.maximum(ends.high, corrected_ends(upper, tail).high)
+        low, high = (
+            np.reshape(np.minimum(end / gap.scale, gap.most), values.shape).max(axis=1).tolist()
+            for end in (ends.low, highest)
+        )
+        error = np.reshape(lower.error / gap.scale, values.shape)[place].tolist()
+    if options.resamples > 0 and options.test:
+        null = gap.null(options).reshape(*values.shape, -1).max(axis=1)
+        slack = 100 * float(np.finfo(np.float64).eps) * gap.magnitude
+        # 1 for an estimate that is not above 0
+        pvalue = [
+            tail_share(draws, value - slack) if value > 0 else 1.0
+            for draws, value in zip(null, largest)
+        ]
+        expected = np.maximum(null, 0).mean(axis=1).tolist()
+        low = [agreed_low(*own, options.confidence) for own in zip(low, largest, pvalue)]
+    numbers = zip(values, largest, low, high, error, expected, pvalue)
+    return [
+        ParityResult(
+            value=value,
+            interval=(low, high),
+            standard_error=error,
+            expected_under_independence=expected,
+            pvalue=pvalue,
+            per_column=tuple(np.maximum(columns, 0.0).tolist()),
+            n=gap.n,
+            resolution=gap.resolution,
+            confidence=options.confidence,
+            seed=options.seed,
+        )
+        for columns, value, low, high, error, expected, pvalue in numbers
+    ]
 
 
 def tail_share(null: Array, value: float) -> float:

@@ -26,7 +26,7 @@ largest that their rate allows; between two whole numbers, so that rounding has 
 
 @dataclass(frozen=True)
 class GapEstimate:
-    """The ingredients of the interval of a gap.
+    """The ingredients of the interval of a gap, or of each gap of a batch, (…).
 
     Attributes
     ----------
@@ -42,24 +42,24 @@ class GapEstimate:
         Bound on the expected loss of the estimate due to uncertain signs; 0 for the estimate that
         gives the lower end, whose upper end is used if it is higher.
     decisions
-        The sums of 0/1 decisions, or of equal scores, whose rate bounds their gap; None for other
-        scores and for ranks.
+        The sums of scores; if these are 0/1 decisions, or equal, their rate bounds their gap. None
+        for ranks.
     """
 
-    value: float
-    error: float
-    skewness: float
-    freedom: float
-    lost: float = 0.0
+    value: Any
+    error: Any
+    skewness: Any
+    freedom: Any
+    lost: Any = 0.0
     decisions: CenteredSums | None = None
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The two ends of an interval."""
+    """The two ends of an interval, or of several."""
 
-    low: float
-    high: float
+    low: Any
+    high: Any
 
 
 def student_ends(estimate: GapEstimate, tail: float) -> Ends:
@@ -67,7 +67,7 @@ def student_ends(estimate: GapEstimate, tail: float) -> Ends:
     never negative.
     """
     reach = _t_quantile(estimate, tail) * estimate.error
-    return Ends(estimate.value - reach, max(estimate.value, 0.0) + reach)
+    return Ends(estimate.value - reach, np.maximum(estimate.value, 0.0) + reach)
 
 
 def skewness(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
@@ -90,8 +90,8 @@ def skewed_reach(error: Any, skewness: Any, quantile: Any) -> tuple[Any, Any]:
     return error * (quantile + np.maximum(-shift, 0)), error * (quantile + np.maximum(shift, 0))
 
 
-def _t_quantile(estimate: GapEstimate, tail: float) -> float:
-    return float(stdtrit(max(estimate.freedom, 1), 1 - tail))
+def _t_quantile(estimate: GapEstimate, tail: float) -> Any:
+    return stdtrit(np.maximum(estimate.freedom, 1), 1 - tail)
 
 
 def uncertain_signs(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
@@ -110,16 +110,20 @@ def decision_rates(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
     it as possible. Equal scores outside of this range have no such bound.
     """
     sums = estimate.decisions
-    if sums is None or sums.ends == (0.0, 0.0):
+    if sums is None:
         return ends
     low, high = sums.ends
     size = high - low
-    rare = min(-low, high) / size * sums.effective
-    rate = min(float(betaincinv(rare + 1, sums.effective - rare, 1 - tail)), 0.5)
+    bounded = (sums.decisions | (low == 0) | (high == 0)) & (size > 0)
+    rare = np.minimum(-low, high) / np.where(bounded, size, 1) * sums.effective
+    rate = np.minimum(betaincinv(rare + 1, sums.effective - rare, 1 - tail), 0.5)
     most = size * 2 * rate * (1 - rate)
-    if rare < FEW_DECISIONS:
-        return Ends(ends.low, max(ends.high, most))
-    return Ends(ends.low, min(ends.high, max(most, estimate.value)))
+    high = np.where(
+        rare < FEW_DECISIONS,
+        np.maximum(ends.high, most),
+        np.minimum(ends.high, np.maximum(most, estimate.value)),
+    )
+    return Ends(ends.low, np.where(bounded, high, ends.high))
 
 
 CORRECTIONS = (skewness, uncertain_signs, decision_rates)
@@ -135,4 +139,4 @@ def corrected_ends(
     ends = student_ends(estimate, tail)
     for correction in corrections:
         ends = correction(ends, estimate, tail)
-    return Ends(float(max(ends.low, 0.0)), float(ends.high))
+    return Ends(np.maximum(ends.low, 0.0), ends.high)

@@ -10,13 +10,18 @@ shape
 3. residuals about them → noise of the sums, of independent rows or of clusters;
 4. both → the variance of each local mean, and draws of all of them, shape (nodes, draws).
 
+Windows and whatever follows from them is shared by all columns of scores of a batch; the other
+shapes have leading axes (…) for them.
+
 :mod:`frhsic.parity.gap` lists the steps before and after.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -113,7 +118,7 @@ class Windows:
         self.squared_weights = self.weights**2
         self.squared_wide_weights = self.wide_weights**2
         steps = self.deviations - self.wide_deviations
-        self.loads = np.stack([self.deviations, self.wide_deviations, steps])
+        self.loads = np.concatenate([self.deviations, self.wide_deviations, steps])
         self.squared_loads = self.loads**2
 
     @property
@@ -137,73 +142,96 @@ def node_shares(counts: Array, share: float) -> Array:
 
 def spread_trend(counts: Array, squares: Array) -> Array:
     """Return the variance at nodes relative to a level that they share: the exponential of a linear
-    trend along their ranks (Harvey, 1976), shrunk by its noise; from counts and sums of squares.
+    trend along their ranks (Harvey, 1976), shrunk by its noise; from counts and sums of squares,
+    (…, nodes).
 
     Spread that grows 55-fold along s would otherwise seem to be half as large at its end, where
     most of the noise is, because it is averaged over many people.
     """
+    if len(counts) < 3:
+        return np.ones_like(squares)
     rows = float(counts.sum())
-    if squares.sum() <= 0 or len(counts) < 3:
-        return np.ones(len(counts))
     ranks = (np.cumsum(counts) - counts / 2) / rows
     ranks = ranks - counts @ ranks / rows
     information = float(counts @ ranks**2)
-    slope = 0.0
+    spread = squares.sum(axis=-1, keepdims=True) > 0
+    squares = np.where(spread, squares, counts)  # without spread there is no trend
+    slope = np.zeros(spread.shape)
+    left = np.zeros_like(squares)
+    moving = spread
     for _ in range(TREND_STEPS):
         curve = np.exp(slope * ranks)
-        level = float((squares / curve).sum()) / rows
-        left = squares / (level * curve) - counts
+        level = (squares / curve).sum(axis=-1, keepdims=True) / rows
+        left = np.where(moving, squares / (level * curve) - counts, left)
+        step = np.clip((left @ ranks)[..., None] / information, -1, 1)
         before = slope
-        slope = float(np.clip(slope + np.clip(ranks @ left / information, -1, 1), *STEEPEST))
-        if abs(slope - before) < 1e-6:
+        slope = np.where(moving, np.clip(slope + step, *STEEPEST), slope)
+        moving = np.abs(slope - before) >= 1e-6
+        if not moving.any():
             break
-    error = float(ranks**2 @ left**2) / information**2
-    shrunk = slope * max(1 - CHANCE**2 * error / max(slope**2, TINY), 0.0)
+    error = (left**2 @ ranks**2)[..., None] / information**2
+    shrunk = slope * np.maximum(1 - CHANCE**2 * error / np.maximum(slope**2, TINY), 0.0)
     return np.asarray(np.exp(shrunk * ranks))
 
 
 @dataclass(frozen=True, eq=False)
 class RowNoise:
-    """Noise of the sums over nodes if rows are independent: variance and skewness of each sum."""
+    """Noise of the sums over nodes if rows are independent: variance and skewness of each sum,
+    (…, nodes).
+    """
 
     variance: Array
     skewness: Array
 
-    def draw(self, random: np.random.Generator, draws: int) -> Array:
-        """Draw the sums, of shape (nodes, draws), as gamma variables with these moments."""
-        shape = 4 / np.maximum(np.abs(self.skewness), 0.01)[:, None] ** 2
-        draw = random.standard_gamma(shape, (len(shape), draws))
-        side = np.where(self.skewness < 0, -1, 1)[:, None]
-        scale = np.sqrt(self.variance)[:, None]
+    def draw(self, seeds: Sequence[Any], draws: int) -> Array:
+        """Draw the sums, of shape (…, nodes, draws), as gamma variables with these moments, from
+        one seed for each column.
+        """
+        *columns, nodes = self.variance.shape
+        shape = 4 / np.maximum(np.abs(self.skewness), 0.01)[..., None] ** 2
+        draw = np.stack(
+            [
+                np.random.default_rng(seed).standard_gamma(own, (nodes, draws))
+                for seed, own in zip(seeds, shape.reshape(-1, nodes, 1), strict=True)
+            ]
+        ).reshape(*columns, nodes, draws)
+        side = np.where(self.skewness < 0, -1, 1)[..., None]
+        scale = np.sqrt(self.variance)[..., None]
         return np.asarray(side * scale * (draw - shape) / np.sqrt(shape))
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterNoise:
     """Noise of the sums over nodes if rows are clustered: the contribution of each cluster to each
-    sum, of shape (nodes, clusters).
+    sum, of shape (nodes, clusters), one column below the other; and the shape of the sums.
     """
 
     parts: sparse.csr_matrix
+    shape: tuple[int, ...]
 
     @cached_property
     def covariance(self) -> Array:
-        """Covariance of the sums, of shape (nodes, nodes)."""
-        return np.asarray((self.parts @ self.parts.T).toarray())
+        """Covariance of the sums, of shape (…, nodes, nodes)."""
+        nodes = self.shape[-1]
+        starts = range(0, self.parts.shape[0], nodes)
+        columns = (self.parts[start : start + nodes] for start in starts)
+        covariances = [(part @ part.T).toarray() for part in columns]
+        return np.reshape(covariances, (*self.shape, nodes))
 
     def variances(self, weights: Array) -> Array:
         """Return the variances of weighted sums, for each row of `weights`."""
         return np.asarray(((weights @ self.covariance) * weights).sum(axis=-1))
 
-    def draw(self, random: np.random.Generator, draws: int) -> Array:
-        """Draw the sums, of shape (nodes, draws): contributions of clusters times normal
-        numbers.
+    def draw(self, seeds: Sequence[Any], draws: int) -> Array:
+        """Draw the sums, of shape (…, nodes, draws): contributions of clusters times normal
+        numbers, which columns share.
         """
-        return np.asarray(self.parts @ random.standard_normal((self.parts.shape[1], draws)))
+        normal = np.random.default_rng(seeds[0]).standard_normal((self.parts.shape[1], draws))
+        return np.reshape(self.parts @ normal, (*self.shape, draws))
 
 
 class LocalMeans:
-    """Local means minus the mean of their stratum at the nodes, of shape (nodes,), and their noise.
+    """Local means minus the mean of their stratum at the nodes, (…, nodes), and their noise.
 
     Attributes
     ----------
@@ -218,48 +246,51 @@ class LocalMeans:
     step_covariance
         Covariances of local means and steps.
     freedom
-        Degrees of freedom of the variances (Satterthwaite): few if a few rows or clusters dominate,
-        because of their weights, their sizes or heavy tails of the scores.
+        Degrees of freedom of the variances (Satterthwaite), (…): few if a few rows or clusters
+        dominate, because of their weights, their sizes or heavy tails of the scores.
     """
 
     def __init__(self, sums: CenteredSums, windows: Windows) -> None:
         self.sums = sums
         self.windows = windows
-        self.mean = windows.deviations @ sums.powers[0, 1]
-        self.wide = windows.wide_deviations @ sums.powers[0, 1]
+        scores = sums.powers[..., 0, 1, :]
+        self.mean = scores @ windows.deviations.T
+        self.wide = scores @ windows.wide_deviations.T
         self.squares, _, fourths = sums.residuals(self.mean)
-        heavy = 3 * float(self.squares.sum()) ** 2 / max(float(fourths.sum()), TINY)
-        self.freedom = max(min(heavy, sums.effective - len(sums.blocks)), 1.0)
+        heavy = 3 * self.squares.sum(axis=-1) ** 2 / np.maximum(fourths.sum(axis=-1), TINY)
+        most = sums.effective - len(sums.blocks)
+        self.freedom = np.maximum(np.minimum(heavy, most), 1.0)
         self.rows = self._row_noise()
         self.noise: RowNoise | ClusterNoise = self.rows
         if sums.clusters is not None:
-            self.noise = ClusterNoise(sums.cluster_residuals(self.mean))
+            self.noise = ClusterNoise(sums.cluster_residuals(self.mean), self.mean.shape)
         variances = self.variances(windows.loads, windows.squared_loads)
-        self.variance, wide_variance, self.step_variance = variances
+        self.variance, wide_variance, self.step_variance = np.split(variances, 3, axis=-1)
         self.step_covariance = (self.variance + self.step_variance - wide_variance) / 2
-        self.scale = np.ones((len(self.mean), 1))  # of drawn means, to their errors
+        self.scale = np.ones((*self.mean.shape, 1))  # of drawn means, to their errors
         if isinstance(self.noise, ClusterNoise):
             drawn = self.noise.variances(windows.deviations)
-            self.scale = np.sqrt(self.variance / np.maximum(drawn, TINY))[:, None]
+            self.scale = np.sqrt(self.variance / np.maximum(drawn, TINY))[..., None]
 
     def variances(self, loads: Array, squared_loads: Array) -> Array:
-        """Return the variances of weighted sums over the nodes, for each row of `loads`.
+        """Return the variances of weighted sums over the nodes, for each row of `loads`, (…, loads,
+        nodes).
 
         Correlated rows of a cluster at several nodes increase them; rows that seem to cancel each
         other count as independent.
         """
-        variance = squared_loads @ self.rows.variance
+        variance = np.matmul(squared_loads, self.rows.variance[..., None])[..., 0]
         if isinstance(self.noise, RowNoise):
             return np.asarray(variance)
-        alone = squared_loads @ self.squares
+        alone = np.matmul(squared_loads, self.squares[..., None])[..., 0]
         shared = self.noise.variances(loads) / np.maximum(alone, TINY)
         return np.asarray(variance * np.maximum(shared, 1))
 
-    def draw(self, random: np.random.Generator, draws: int) -> tuple[Array, Array]:
-        """Draw the noise of the local means, and of the means over more people, of shape (nodes,
-        draws).
+    def draw(self, seeds: Sequence[Any], draws: int) -> tuple[Array, Array]:
+        """Draw the noise of the local means, and of the means over more people, of shape (…, nodes,
+        draws), from one seed for each column.
         """
-        return self.means_from_sums(self.noise.draw(random, draws))
+        return self.means_from_sums(self.noise.draw(seeds, draws))
 
     def means_from_sums(self, sums: Array) -> tuple[Array, Array]:
         """Return the local means, and the means over more people, computed from drawn sums over the
@@ -271,11 +302,10 @@ class LocalMeans:
 
     def shrinkage(self, mean: Array, wide: Array) -> Array:
         """Return the share of the steps from the means over more people that is treated as noise,
-        for each column (James and Stein).
+        for each of the draws (James and Stein).
         """
-        step = mean - wide
-        noise = float(self.sums.counts @ self.step_variance)
-        energy = (self.sums.counts @ step**2) / max(noise, TINY)
+        noise = (self.step_variance @ self.sums.counts)[..., None]
+        energy = (self.sums.counts @ (mean - wide) ** 2) / np.maximum(noise, TINY)
         chance = 1 + CHANCE * np.sqrt(2 / self.windows.count)
         return np.asarray(1 / np.maximum(energy / chance, 1))
 
@@ -288,33 +318,26 @@ class LocalMeans:
         """
         sums = self.sums
         windows = self.windows
+        counts = sums.counts
         units = sums.squared_weights
         leverage = (windows.squared_weights @ units) / windows.totals**2
-        left = np.maximum(
-            1 - leverage, 0.5
-        )  # what the local mean leaves of the squares of its rows
+        # what the local mean leaves of the squares of its rows
+        left = np.maximum(1 - leverage, 0.5)
         squares = sums.moment(1, 2, self.mean)
         trend = np.concatenate(
-            [spread_trend(sums.counts[one], squares[one]) for one in sums.strata]
+            [spread_trend(counts[one], squares[..., one]) for one in sums.strata], axis=-1
         )
-        parts = np.column_stack(
-            [
-                sums.counts,
-                units,
-                squares / (left * trend),
-                self.squares / (left * trend),
-                sums.moment(1, 3, self.mean) / (left**2 * trend**1.5),
-            ]
-        )
-        # means over the rows near each node and some of all rows
-        nearby = windows.wide_weights @ parts
-        overall = windows.stratum_means @ parts
-        rows = nearby[:, 0] ** 2 / (windows.squared_wide_weights @ units)
-        by = [0, 1, 0]  # persons, their weights, persons
-        nearby = nearby[:, 2:] / nearby[:, by]
-        overall = overall[:, 2:] / overall[:, by]
-        means = (rows[:, None] * nearby + BORROWED_ROWS * overall) / (rows[:, None] + BORROWED_ROWS)
-        persons, weights, cubes = (means * trend[:, None] ** [1, 1, 1.5]).T
-        variance = np.maximum(np.maximum(persons, weights), 0) * units
-        skewness = cubes * sums.powers[2, 0] / np.maximum(variance**1.5, TINY)
+        rows = (windows.wide_weights @ counts) ** 2 / (windows.squared_wide_weights @ units)
+
+        def averaged(values: Array, by: Array) -> Array:
+            # over the rows near each node and some of all rows
+            nearby = values @ windows.wide_weights.T / (windows.wide_weights @ by)
+            overall = values @ windows.stratum_means.T / (windows.stratum_means @ by)
+            return np.asarray((rows * nearby + BORROWED_ROWS * overall) / (rows + BORROWED_ROWS))
+
+        persons = averaged(squares / (left * trend), counts)
+        weights = averaged(self.squares / (left * trend), units)
+        cubes = averaged(sums.moment(1, 3, self.mean) / (left**2 * trend**1.5), counts)
+        variance = np.maximum(np.maximum(persons, weights) * trend, 0) * units
+        skewness = cubes * trend**1.5 * sums.weight_powers[2] / np.maximum(variance**1.5, TINY)
         return RowNoise(variance, np.where(variance > 0, skewness, 0))

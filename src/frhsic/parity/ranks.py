@@ -13,7 +13,7 @@ from frhsic.parity.column import (
     GapOptions,
     Signs,
     chi_factor,
-    column_gaps,
+    column_gap,
     wrong_sign_loss,
 )
 from frhsic.parity.interval import GapEstimate
@@ -124,18 +124,19 @@ class RankSums:
         return replace(self, powers=self.powers * scale ** np.arange(1, 5)[:, None, None])
 
     def score_sums(self, decided: Array, effective: float) -> ScoreSums:
-        """Return the sums of a decision, which is constant in each range."""
+        """Return the sums of decisions, (…, ranges), which are constant in each range."""
         mass = self.powers[0].sum(axis=0)
-        center = float(mass @ decided / mass.sum())
-        powers = np.stack([self.powers @ (decided - center) ** j for j in range(5)], axis=1)
-        ends = (0.0, 1.0) if 0 < center < 1 else (center, center)
+        center = decided @ mass / mass.sum()
+        away = decided - center[..., None]
+        powers = [np.tensordot(away**j, self.powers, (-1, -1)) for j in range(5)]
+        both = (center > 0) & (center < 1)
         return ScoreSums(
-            powers=powers,
+            powers=np.stack(powers, axis=-2),
             rows=self.rows,
             low=self.low,
             high=self.high,
             center=center,
-            ends=ends,
+            ends=(np.where(both, 0.0, center), np.where(both, 1.0, center)),
             at_ends=self.rows.astype(np.float64),
             effective=effective,
             strata=self.strata,
@@ -145,7 +146,7 @@ class RankSums:
 class RankGap:
     """The mean gap of the decisions at nine deciles."""
 
-    scale = 1.0
+    scale = np.ones(())
     most = 1.0  # for the ends alone; the gap of a decision is at most 0.5
     magnitude = 1.0
 
@@ -162,7 +163,9 @@ class RankGap:
         self.thresholds, which = np.unique(deciles, return_inverse=True)
         decided = replace(rows, scores=(score[:, None] > self.thresholds).astype(np.float64))
         cells = Cells.from_rows(rows) if cells is None else cells
-        self._join(column_gaps(decided, cells=cells, windows=windows), which)
+        columns = np.ascontiguousarray(decided.scores.T)
+        numbers = range(len(columns))
+        self._join(column_gap(decided, columns, None, cells, windows, numbers), which)
         self.rows = decided
         self.stratum_means = decided.stratum_means
         self.effective = rows.effective
@@ -191,13 +194,8 @@ class RankGap:
         gap = cls.__new__(cls)
         gap.thresholds = thresholds
         starts = cells.stratum_nodes if cells.strata else cells.nodes
-        windows = None
-        columns = []
-        for number, decided in enumerate(decisions.T):
-            nodes = sums.score_sums(decided, effective).group_sums(starts)
-            windows = Windows(nodes) if windows is None else windows
-            columns.append(ColumnGap(nodes, windows, number))
-        gap._join(columns, which)
+        nodes = sums.score_sums(decisions.T, effective).group_sums(starts)
+        gap._join(ColumnGap(nodes, Windows(nodes), range(len(thresholds))), which)
         mass = sums.powers[0].sum(axis=0)
         below = np.cumsum(mass) / mass.sum()
         strata = sums.powers[0].reshape(sums.strata, -1, len(mass)).sum(axis=1)
@@ -214,28 +212,24 @@ class RankGap:
         )
         return gap
 
-    def _join(self, columns: list[ColumnGap], which: Integers) -> None:
+    def _join(self, columns: ColumnGap, which: Integers) -> None:
         """Store the gaps of the distinct deciles, and the index of each decile among them."""
         self.columns = columns
         self.shares = np.bincount(which) / 9
-        self.gaps = np.array([column.value for column in columns])[which]
-        self.n = columns[0].n
-        self.value = float(self.gaps.mean())
-        self.windows = columns[0].windows
+        self.gaps = columns.value[which]
+        self.n = columns.n
+        self.value = self.gaps.mean()
+        self.windows = columns.windows
         self.resolution = self.windows.share
 
     def null(self, options: GapOptions) -> Array:
         """Return values of random draws in which no decision depends on s."""
+        columns = self.columns
         if self.entries.clusters is not None:
-            draws = [column.null(options) for column in self.columns]
-            return np.asarray(self.shares @ np.stack(draws))
-        noise = self._joint_noise(options)
-        draws = [
-            column.noise_statistics(*column.means.means_from_sums(sums))
-            for column, sums in zip(self.columns, noise)
-        ]
-        factor = chi_factor(self.columns[0].means.freedom, options)
-        return np.asarray(self.shares @ np.stack(draws) * factor)
+            return np.asarray(self.shares @ columns.null(options))
+        means = columns.means.means_from_sums(self._joint_noise(options))
+        factor = chi_factor(columns.means.freedom[0], options)
+        return np.asarray(self.shares @ columns.noise_statistics(*means) * factor)
 
     def _joint_noise(self, options: GapOptions) -> Array:
         """Draw sums over nodes for all decisions together, of shape (decisions, nodes, draws).
@@ -244,9 +238,9 @@ class RankGap:
         above the higher of two thresholds are above the lower one too: the product of both
         decisions is the first.
         """
-        sums = self.columns[0].sums
+        sums = self.columns.sums
         spread = np.sqrt(sums.squared_weights)
-        shape = len(self.columns), len(spread), options.resamples
+        shape = len(self.thresholds), len(spread), options.resamples
         # also the seed of what the second column adds to the variance; the two are never compared
         random = np.random.default_rng([options.seed, 1])
         normal = random.standard_normal((shape[0], shape[1] * shape[2])).reshape(shape)
@@ -260,36 +254,33 @@ class RankGap:
         decisions), if the score is independent of s.
         """
         covariance = np.minimum.outer(rate, rate) - np.outer(rate, rate)
-        values, vectors = np.linalg.eigh(covariance * self.columns[0].sums.bessel)
+        values, vectors = np.linalg.eigh(covariance * self.columns.sums.bessel)
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
 
-    def terms(self, signs: list[Signs]) -> Array:
+    def terms(self, signs: Signs) -> Array:
         """Return the contribution of each row to the gap, including its effect on the deciles."""
         rows = self.entries
         weights = rows.powers[0]
         n = float(weights.sum())
-        influence = np.zeros(len(weights))
-        for j, (share, column, sign) in enumerate(zip(self.shares, self.columns, signs)):
-            at = rows.tied[:, j]
-            slope = sign.slope[rows.node]
-            near = weights
-            if at.any() and float(weights[at].sum()) / n <= NEAR_DECILE:
-                away = np.abs(rows.rank - rows.rank[at].mean())
-                near = np.where(away <= NEAR_DECILE, weights, 0.0)
-            decided = rows.decisions[:, j] + column.sums.ends[0]
-            moved = near @ slope / near.sum() * decided
-            influence += share * (slope * (rows.decisions - rows.means)[:, j] - moved - sign.gap)
-        return np.asarray(weights * influence / n)
+        slope = signs.slope[:, rows.node].T
+        tied = rows.tied.astype(np.float64)
+        few = (rows.tied.any(axis=0)) & (weights @ tied / n <= NEAR_DECILE)
+        at = rows.rank @ tied / np.maximum(tied.sum(axis=0), 1)
+        away = np.abs(rows.rank[:, None] - at)
+        near = np.where(few & (away > NEAR_DECILE), 0.0, weights[:, None])
+        moved = (near * slope).sum(axis=0) / near.sum(axis=0)
+        decided = rows.decisions + self.columns.sums.ends[0]
+        each = slope * (rows.decisions - rows.means) - moved * decided - signs.gap
+        return np.asarray(weights * (each @ self.shares) / n)
 
     def estimates(self, options: GapOptions) -> tuple[GapEstimate, GapEstimate]:
         """Return the components of the lower and of the upper end."""
-        fine = [column.fine_signs for column in self.columns]
-        lost = [wrong_sign_loss(column.shares, signs) for column, signs in zip(self.columns, fine)]
-        lower = self._estimate([column.signs for column in self.columns], options)
-        upper = self._estimate(fine, options)
-        return lower, replace(upper, lost=float(self.shares @ lost))
+        columns = self.columns
+        lost = wrong_sign_loss(columns.shares, columns.fine_signs)
+        upper = self._estimate(columns.fine_signs, options)
+        return self._estimate(columns.signs, options), replace(upper, lost=self.shares @ lost)
 
-    def _estimate(self, signs: list[Signs], options: GapOptions) -> GapEstimate:
+    def _estimate(self, signs: Signs, options: GapOptions) -> GapEstimate:
         rows = self.entries
         terms = self.terms(signs)
         weights, squares, cubes = rows.powers
@@ -298,16 +289,13 @@ class RankGap:
         else:
             terms = np.bincount(rows.clusters, weights=terms).astype(np.float64)
             squares = cubes = np.ones(len(terms))
-        extra = [
-            math.sqrt(column.uncertain_variance(sign, options))
-            for column, sign in zip(self.columns, signs)
-        ]
+        extra = np.sqrt(self.columns.uncertain_variance(signs, options))
         bessel = self.effective / max(self.effective - 1, 1)
         variance = bessel * float(squares @ terms**2)
         error = math.sqrt(variance + float(self.shares @ extra) ** 2)
         return GapEstimate(
-            value=float(self.shares @ [sign.gap for sign in signs]),
+            value=self.shares @ signs.gap,
             error=error,
             skewness=float(cubes @ terms**3) / max(error**3, TINY),
-            freedom=min(column.means.freedom for column in self.columns),
+            freedom=self.columns.means.freedom.min(),
         )

@@ -6,6 +6,10 @@ of each cell; with clusters, also the sums over the rows that a cluster has in a
 the cells of the first stratum come first, then those of the next: the same ranges of s, so that all
 strata together have the sums of all rows. Parts give the same numbers as all rows together, except
 that if s has many values, the edges of their cells come from a sample.
+
+Several columns of scores of the same rows are a batch: arrays that depend on the scores have
+leading axes (…) for the columns, those that depend only on s, weights and clusters have none. One
+column has no such axes.
 """
 
 from __future__ import annotations
@@ -13,11 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from frhsic.parity.rows import Array, Integers, ScoreRows, levels, weighted_mean
+from frhsic.parity.rows import Array, Integers, ScoreRows, levels
 
 TINY = 1e-300
 
@@ -199,21 +205,24 @@ class Cells:
         nodes = self.nodes if strata is None else self.stratum_nodes
         return np.searchsorted(nodes, self.place(s, strata), side="right") - 1
 
-    def score_sums(self, rows: ScoreRows) -> list[ScoreSums]:
-        """Return the sums of each column of scores."""
-        return [self._column_sums(rows, column) for column in rows.scores.T]
-
-    def _column_sums(self, rows: ScoreRows, column: Array) -> ScoreSums:
-        low = float(column.min())
-        high = float(column.max())
-        center = low if low == high else float(weighted_mean(rows.weights, column))
-        sums = self.sums(column, rows.s, center, (low, high), rows.weights, rows.strata)
+    def score_sums(self, rows: ScoreRows, scores: Array) -> ScoreSums:
+        """Return the sums of scores of the rows, (…, rows)."""
+        low = scores.min(axis=-1)
+        high = scores.max(axis=-1)
+        center = np.where(low == high, low, scores @ rows.weights / rows.weights.sum())
+        sums = self.sums(scores, rows.s, center, (low, high), rows.weights, rows.strata)
         clusters = None
         if rows.clusters is not None:
-            place = self.place(rows.s, rows.strata), rows.clusters
-            shape = len(sums.rows), int(rows.clusters.max()) + 1
+            size = len(sums.rows)
+            each = np.arange(max(low.size, 1))
+            cell = self.place(rows.s, rows.strata) + size * each[:, None]
+            cluster = np.broadcast_to(rows.clusters, cell.shape)
+            away = scores - center[..., None]
             clusters = tuple(
-                sparse.csr_matrix((rows.weights * (column - center) ** j, place), shape=shape)
+                sparse.csr_matrix(
+                    (np.ravel(rows.weights * away**j), (cell.ravel(), cluster.ravel())),
+                    shape=(low.size * size, int(rows.clusters.max()) + 1),
+                )
                 for j in range(3)
             )
         return replace(sums, effective=rows.effective, clusters=clusters)
@@ -222,8 +231,8 @@ class Cells:
         self,
         f: Array,
         s: Array,
-        center: float,
-        ends: tuple[float, float],
+        center: Array | float,
+        ends: tuple[Array | float, Array | float],
         weights: Array | None = None,
         strata: Integers | None = None,
     ) -> ScoreSums:
@@ -233,31 +242,38 @@ class Cells:
         cell = self.place(s, strata)
         size = len(self.starts) * max(len(self.strata), 1)
         if weights is None:
-            weights = np.ones(len(f))
-        powers = []
+            weights = np.ones(len(s))
+        columns = f.shape[:-1]
+        place = cell + size * np.arange(math.prod(columns)).reshape(*columns, 1)
+
+        def in_cells(values: Array) -> Array:
+            values = np.broadcast_to(values, place.shape).ravel()
+            found = np.bincount(place.ravel(), values, minlength=size * math.prod(columns))
+            return found.reshape(*columns, size).astype(np.float64)
+
+        away = f - np.expand_dims(center, -1)
+        powers = np.empty((*columns, 4 if (weights != 1).any() else 1, 5, size))
         power = weights
-        for _ in range(4 if (weights != 1).any() else 1):  # all powers of 1 are the same
+        for p in range(powers.shape[-3]):  # all powers of 1 are the same
             term = power
-            for _ in range(5):
-                powers.append(np.bincount(cell, term, minlength=size))
-                term = term * (f - center)
+            for j in range(5):
+                powers[..., p, j, :] = in_cells(term)
+                term = term * away
             power = power * weights
-        sums = np.reshape(powers, (-1, 5, size))
         low = np.full(size, np.inf)
         high = np.full(size, -np.inf)
         np.minimum.at(low, cell, s)
         np.maximum.at(high, cell, s)
+        at_end = [f == np.expand_dims(end, -1) for end in ends]
         return ScoreSums(
-            powers=np.broadcast_to(sums, (4, 5, size)),
+            powers=np.broadcast_to(powers, (*columns, 4, 5, size)),
             rows=np.bincount(cell, minlength=size),
             low=low,
             high=high,
             center=center,
             ends=ends,
-            at_ends=np.asarray(
-                np.bincount(cell, (f == ends[0]) | (f == ends[1]), minlength=size), np.float64
-            ),
-            effective=float(len(f)),
+            at_ends=in_cells(at_end[0] | at_end[1]),
+            effective=float(len(s)),
             strata=max(len(self.strata), 1),
         )
 
@@ -270,7 +286,7 @@ class ScoreSums:
     Attributes
     ----------
     powers
-        Sums of w^p (f - center)^j, of shape (4, 5, cells): p from 1 to 4, j from 0 to 4.
+        Sums of w^p (f - center)^j, of shape (…, 4, 5, cells): p from 1 to 4, j from 0 to 4.
     rows
         Number of rows in each cell.
     low
@@ -278,16 +294,16 @@ class ScoreSums:
     high
         Largest s of each cell.
     center
-        A number near the mean score.
+        A number near the mean score, (…).
     ends
-        Smallest and largest score of all rows.
+        Smallest and largest score of all rows, (…).
     at_ends
-        Number of rows in each cell whose score is one of `ends`.
+        Number of rows in each cell whose score is one of `ends`, (…, cells).
     effective
         Effective number of rows, or of clusters.
     clusters
-        Sums of w (f - center)^j, j from 0 to 2, of shape (cells, clusters); None if rows are
-        independent.
+        Sums of w (f - center)^j, j from 0 to 2, of shape (cells, clusters), one column below the
+        other; None if rows are independent.
     strata
         Number of strata, each with the same number of cells.
     """
@@ -296,12 +312,24 @@ class ScoreSums:
     rows: Integers
     low: Array
     high: Array
-    center: float
-    ends: tuple[float, float]
+    center: Any
+    ends: tuple[Any, Any]
     at_ends: Array
     effective: float
     clusters: tuple[sparse.csr_matrix, ...] | None = None
     strata: int = 1
+
+    @classmethod
+    def stacked(cls, columns: Sequence[ScoreSums]) -> ScoreSums:
+        """Return the sums of columns of the same independent rows as a batch."""
+        low, high = np.transpose([one.ends for one in columns])
+        return replace(
+            columns[0],
+            powers=np.stack([one.powers for one in columns]),
+            center=np.array([one.center for one in columns]),
+            ends=(low, high),
+            at_ends=np.stack([one.at_ends for one in columns]),
+        )
 
     def __add__(self, other: ScoreSums) -> ScoreSums:
         return replace(
@@ -315,12 +343,13 @@ class ScoreSums:
         )
 
     @property
-    def mean(self) -> float:
-        """The mean score."""
-        return self.center + float(self.powers[0, 1].sum() / self.powers[0, 0].sum())
+    def mean(self) -> Any:
+        """The mean score, (…)."""
+        totals = self.powers[..., 0, :2, :].sum(axis=-1)
+        return self.center + totals[..., 1] / totals[..., 0]
 
     def pooled(self) -> ScoreSums:
-        """Return the sums over the rows of all strata together."""
+        """Return the sums of one column over the rows of all strata together."""
         if self.strata == 1:
             return self
         shape = self.strata, -1
@@ -340,7 +369,7 @@ class ScoreSums:
         )
 
     def take(self, strata: Sequence[int]) -> ScoreSums:
-        """Return the sums over the rows of some strata."""
+        """Return the sums of one column over the rows of some strata."""
         cells = np.arange(len(self.rows)).reshape(self.strata, -1)[strata].ravel()
         clusters = None
         if self.clusters is not None:
@@ -359,9 +388,11 @@ class ScoreSums:
 
     @property
     def stratum_means(self) -> Array:
-        """The mean score of each stratum."""
-        total, scores = self.powers[0, :2].reshape(2, self.strata, -1).sum(axis=2)
-        return np.asarray(self.center + scores / total)
+        """The mean score of each stratum, (…, strata)."""
+        weights = self.powers[..., 0, :2, :]
+        totals = weights.reshape(*weights.shape[:-1], self.strata, -1).sum(axis=-1)
+        center = np.expand_dims(self.center, -1)
+        return np.asarray(center + totals[..., 1, :] / totals[..., 0, :])
 
     def group_sums(self, starts: Integers, means: Array | None = None) -> CenteredSums:
         """Return the sums, over unions of cells, of scores minus the mean of their stratum, or
@@ -369,49 +400,56 @@ class ScoreSums:
         """
         mean = self.mean
         if means is None:
-            means = np.array([mean]) if self.strata == 1 else self.stratum_means
+            means = mean[..., None] if self.strata == 1 else self.stratum_means
         size = len(self.rows) // self.strata
-        shift = np.repeat(self.center - means, size)
+        shift = np.repeat(np.expand_dims(self.center, -1) - means, size, axis=-1)
         clusters = self.clusters
         if clusters is not None:
             weights, scores, squares = clusters
-            moved = sparse.diags(shift)
+            moved = sparse.diags(shift.ravel())
             scores = scores + moved @ weights
             clusters = weights, scores, squares + moved @ (clusters[1] + scores)
+        steps = shift[..., None, :]
         powers = np.stack(
             [
-                sum(math.comb(k, j) * shift ** (k - j) * self.powers[:, j] for j in range(k + 1))
-                for k in range(self.powers.shape[1])
+                sum(
+                    math.comb(k, j) * steps ** (k - j) * self.powers[..., j, :]
+                    for j in range(k + 1)
+                )
+                for k in range(self.powers.shape[-2])
             ],
-            axis=1,
+            axis=-2,
         )
         low, high = self.ends
-        ends = low - mean, high - mean
-        if low == high:  # another value is possible, of a share at most the one furthest away
-            other = float(low < 0.5) if 0 <= low <= 1 else low
-            ends = min(other - low, 0.0), max(other - low, 0.0)
-        two = low < high or low in (0.0, 1.0)
-        decisions = two and self.at_ends.sum() == self.rows.sum()
-        sums = CenteredSums(powers, self.effective, clusters, ends, bool(decisions))
+        # if all are equal, another value is possible, of a share at most the one furthest away
+        other = np.where((low >= 0) & (low <= 1), low < 0.5, low) - low
+        ends = (
+            np.where(low == high, np.minimum(other, 0.0), low - mean),
+            np.where(low == high, np.maximum(other, 0.0), high - mean),
+        )
+        two = (low < high) | (low == 0) | (low == 1)
+        decisions = two & (self.at_ends.sum(axis=-1) == self.rows.sum())
+        sums = CenteredSums(powers, self.effective, clusters, ends, decisions)
         return replace(sums.merge(starts), blocks=np.flatnonzero(starts % size == 0))
 
 
 @dataclass(frozen=True, eq=False)
 class CenteredSums:
-    """Sums of one column of centred scores over ranges of s, such as cells, nodes or bins.
+    """Sums of centred scores over ranges of s, such as cells, nodes or bins.
 
     Attributes
     ----------
     powers
-        Sums of w^p f^j, of shape (4, 5, ranges): p from 1 to 4, j from 0 to 4.
+        Sums of w^p f^j, of shape (…, 4, 5, ranges): p from 1 to 4, j from 0 to 4.
     effective
         Effective number of rows, or of clusters.
     clusters
-        Sums of w f^j, j from 0 to 2, of shape (ranges, clusters); None if rows are independent.
+        Sums of w f^j, j from 0 to 2, of shape (ranges, clusters), one column below the other; None
+        if rows are independent.
     ends
-        Smallest and largest possible centred score; one of them is 0 if all scores are equal.
+        Smallest and largest possible centred score, (…); one of them is 0 if all scores are equal.
     decisions
-        Whether scores have two values, such as 0 and 1.
+        Whether scores have two values, such as 0 and 1, (…).
     blocks
         First range of each stratum.
     """
@@ -419,8 +457,8 @@ class CenteredSums:
     powers: Array
     effective: float
     clusters: tuple[sparse.csr_matrix, ...] | None
-    ends: tuple[float, float]
-    decisions: bool
+    ends: tuple[Array, Array]
+    decisions: NDArray[np.bool_]
     blocks: Integers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
     @property
@@ -433,23 +471,31 @@ class CenteredSums:
         """Effective number of rows, or of clusters, in the ranges of a stratum."""
         if len(self.blocks) == 1:
             return self.effective
-        clusters = None if self.clusters is None else tuple(part[ranges] for part in self.clusters)
-        return summed_effective_rows(self.powers[:, :, ranges], clusters)
+        clusters = None
+        if self.clusters is not None:
+            clusters = tuple(part[: len(self.counts)][ranges] for part in self.clusters)
+        return summed_effective_rows(self.weight_powers[:, None, ranges], clusters)
+
+    @property
+    def weight_powers(self) -> Array:
+        """Sums of the powers 1 to 4 of the weights of each range, the same for all columns."""
+        columns = self.powers[..., 0, :].reshape(-1, 4, self.powers.shape[-1])
+        return np.asarray(columns[0])
 
     @property
     def counts(self) -> Array:
         """Weight of each range."""
-        return np.asarray(self.powers[0, 0])
+        return np.asarray(self.weight_powers[0])
 
     @property
     def n(self) -> float:
         """Weight of all rows."""
-        return float(self.powers[0, 0].sum())
+        return float(self.counts.sum())
 
     @property
-    def variance(self) -> float:
-        """Variance of the scores."""
-        return float(self.powers[0, 2].sum() / self.n)
+    def variance(self) -> Array:
+        """Variance of the scores, (…)."""
+        return np.asarray(self.powers[..., 0, 2, :].sum(axis=-1) / self.n)
 
     @property
     def bessel(self) -> float:
@@ -457,14 +503,16 @@ class CenteredSums:
         return self.effective / max(self.effective - 1, 1)
 
     def cluster_residuals(self, at: Array) -> sparse.csr_matrix:
-        """Return the sums of w (f - at) over the rows of each cluster in each range."""
+        """Return the sums of w (f - at) over the rows of each cluster in each range, one column
+        below the other.
+        """
         assert self.clusters is not None
-        return self.clusters[1] - sparse.diags(at) @ self.clusters[0]
+        return self.clusters[1] - sparse.diags(at.ravel()) @ self.clusters[0]
 
     def moment(self, power: int, order: int, at: Array) -> Array:
         """Return the sums over each range of w to a power times f - at to an order, up to 4."""
         terms = (
-            math.comb(order, j) * (-at) ** (order - j) * self.powers[power - 1, j]
+            math.comb(order, j) * (-at) ** (order - j) * self.powers[..., power - 1, j, :]
             for j in range(order + 1)
         )
         return np.asarray(sum(terms))
@@ -478,18 +526,17 @@ class CenteredSums:
             return squares, self.moment(3, 3, at), np.maximum(self.moment(4, 4, at), 0)
         parts = self.cluster_residuals(at)
         squares = parts.multiply(parts)
-        return (
-            _cluster_sums(squares),
-            _cluster_sums(squares.multiply(parts)),
-            _cluster_sums(squares.multiply(squares)),
-        )
+        powers = (squares, squares.multiply(parts), squares.multiply(squares))
+        second, third, fourth = (_cluster_sums(part).reshape(at.shape) for part in powers)
+        return second, third, fourth
 
     @property
     def squared_weights(self) -> Array:
         """Sum of the squared weights of each range, with weights of a cluster added up first."""
         if self.clusters is None:
-            return np.asarray(self.powers[1, 0])
-        return _cluster_sums(self.clusters[0].multiply(self.clusters[0]))
+            return np.asarray(self.weight_powers[1])
+        weights = self.clusters[0][: len(self.counts)]
+        return _cluster_sums(weights.multiply(weights))
 
     def merge(self, starts: Integers) -> CenteredSums:
         """Return the sums over unions of ranges, which begin at `starts`."""
@@ -497,20 +544,30 @@ class CenteredSums:
         if self.clusters is not None:
             union = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(self.counts))))
             adding = sparse.csr_matrix((np.ones(len(union)), (union, np.arange(len(union)))))
+            columns = sparse.identity(math.prod(self.powers.shape[:-3]))
+            adding = sparse.kron(columns, adding, format="csr")
             clusters = tuple(adding @ part for part in self.clusters)
-        return replace(self, powers=np.add.reduceat(self.powers, starts, axis=2), clusters=clusters)
+        powers = np.add.reduceat(self.powers, starts, axis=-1)
+        return replace(self, powers=powers, clusters=clusters)
 
-    def influence(self, constant: Array, slope: Array, bend: float = 0.0) -> tuple[float, float]:
+    def influence(
+        self, constant: Array, slope: Array, bend: Array | float = 0.0
+    ) -> tuple[Array, Array]:
         """Return the variance and the third central moment of the mean of w (constant + slope f +
-        bend f²).
+        bend f²), given constants and slopes (…, ranges) and bends (…).
         """
         bessel = self.bessel
         n = self.n
+        bend = np.expand_dims(bend, -1)
         if self.clusters is not None:
-            terms = zip(self.clusters, (constant, slope, np.full(len(slope), bend)))
-            each = sum(part.T @ factor for part, factor in terms)
-            return bessel * float(each @ each) / n**2, float((each**3).sum()) / n**3
-        _, two, three, _ = self.powers
+            terms = zip(self.clusters, (constant, slope, bend + np.zeros_like(slope)))
+            *columns, ranges = slope.shape
+            adding = sparse.kron(sparse.identity(math.prod(columns)), np.ones(ranges), format="csr")
+            sums = sum(adding @ sparse.diags(factor.ravel()) @ part for part, factor in terms)
+            each = sums.toarray().reshape(*columns, -1)
+            return bessel * (each**2).sum(axis=-1) / n**2, (each**3).sum(axis=-1) / n**3
+        two = np.moveaxis(self.powers[..., 1, :, :], -2, 0)
+        three = np.moveaxis(self.powers[..., 2, :, :], -2, 0)
         square = (
             constant**2 * two[0]
             + 2 * constant * slope * two[1]
@@ -520,7 +577,7 @@ class CenteredSums:
         # the bend is left out of the skewness, which would need the sixth powers
         cube = constant**3 * three[0] + 3 * constant**2 * slope * three[1]
         cube = cube + 3 * constant * slope**2 * three[2] + slope**3 * three[3]
-        return bessel * float(square.sum()) / n**2, float(cube.sum()) / n**3
+        return bessel * square.sum(axis=-1) / n**2, cube.sum(axis=-1) / n**3
 
 
 def summed_effective_rows(powers: Array, clusters: tuple[sparse.csr_matrix, ...] | None) -> float:
