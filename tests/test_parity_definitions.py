@@ -8,8 +8,9 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 from scipy.special import ndtr
 
 from frhsic.parity import correlation_ratio, gdp_curve
@@ -121,6 +122,21 @@ def test_sums_are_those_of_rows(kind):
         )
 
 
+def spread_of(ranks, squares, w):
+    """The log-linear trend of the variance with the highest normal likelihood (Harvey, 1976), its
+    slope shrunk by four times its robust variance.
+    """
+
+    def moved(slope):
+        residuals = squares / np.exp(slope * ranks)
+        return residuals / np.average(residuals, weights=w) - 1
+
+    slope = optimize.brentq(lambda slope: w @ (moved(slope) * ranks), -10, 10, xtol=1e-13)
+    terms = pd.Series(w * moved(slope)).groupby(ranks).sum()
+    variance = terms**2 @ terms.index**2 / (w @ ranks**2) ** 2
+    return np.exp(slope * max(1 - 4 * variance / slope**2, 0) * ranks)
+
+
 class Reference:
     """Local means, their errors and the gap of independent rows, each sum over rows."""
 
@@ -153,8 +169,10 @@ class Reference:
             overall = (by * values).sum() / by.sum()
             return (count * (wide @ (by * values)) / (wide @ by) + 10 * overall) / (count + 10)
 
-        self.spread = np.maximum(nearby(rest**2 / left, w), nearby(rest**2 / left, w**2))
-        self.third = nearby(rest**3 / left**2, w)
+        trend = spread_of(middle - w @ middle / self.n, rest**2, w)
+        squares = rest**2 / left / trend
+        self.spread = np.maximum(nearby(squares, w), nearby(squares, w**2)) * trend
+        self.third = nearby(rest**3 / left**2 / trend**1.5, w) * trend**1.5
         self.away = self.average - w / self.n  # of each row in the local mean less the overall one
         self.wide = wide * w / (wide @ w)[:, None] - w / self.n
         step = (self.away - self.wide) @ f

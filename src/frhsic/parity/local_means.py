@@ -54,8 +54,8 @@ exceed their noise, before signs follow the means over few.
 BORROWED_ROWS = 10.0
 """The spread near a node counts as many rows with the spread of all scores."""
 
-TREND_STEPS = 25
-"""Most steps for the trend of the spread along s; ten are usual."""
+TREND_STEPS = 50
+"""Most steps for the trend of the spread by s; fifteen are usual."""
 
 STEEPEST = (-10.0, 10.0)
 """Slopes of the log variance along the ranks of s; e¹⁰ is a spread that grows 150-fold."""
@@ -166,7 +166,7 @@ def spread_trend(counts: Array, squares: Array) -> Array:
         step = np.clip((left @ ranks)[..., None] / information, -1, 1)
         before = slope
         slope = np.where(moving, np.clip(slope + step, *STEEPEST), slope)
-        moving = np.abs(slope - before) >= 1e-6
+        moving = np.abs(slope - before) >= 1e-11
         if not moving.any():
             break
     error = (left**2 @ ranks**2)[..., None] / information**2
