@@ -859,7 +859,7 @@ def test_bands_are_audited_and_remarked():
         (
             {"sample_weight": np.r_[1, -0.5, np.ones(398)]},
             ValueError,
-            "sample_weight is −0.5 in row 2; pass weights",
+            "sample_weight is −0.5 in row 2; pass nonnegative",
         ),
         ({"sample_weight": np.zeros(400)}, ValueError, "sample_weight is 0 in all 400"),
     ],

@@ -16,7 +16,7 @@ REPORT_FORMAT = 12  # version of the JSON form of a :class:`Report`
 
 @dataclass(frozen=True)
 class TradeOffPoint:
-    """Performance of one predictor, and its gap along each attribute.
+    """Performance of one predictor, and its gap by each attribute.
 
     On the rows of the report, and in the fit without a limit, the interval of a gap excludes 0 if
     and only if the gap is significant.
