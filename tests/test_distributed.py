@@ -416,7 +416,7 @@ def test_files_are_audited_from_the_command_line(scheduler, tmp_path):
     exact = gdp(frame["score"], frame["age"], resamples=0)
     assert (number["key"], number["rows"]) == ("gdp", 4000)
     assert number["value"] == pytest.approx(exact.value, abs=2e-4)
-    assert "random sample of 4,000" in out.read_text(encoding="utf-8")
+    assert "random sample of at most 4,000" in out.read_text(encoding="utf-8")
     counts = "Target 'paid': 1 is 'yes' (2,000 rows); 0 (2,000 rows)."
     assert json.loads(result.stdout)["context"]["remarks"] == [counts]
 
