@@ -20,7 +20,7 @@ from frhsic.estimators.frontier import (
     Gap,
 )
 from frhsic.parity.column import ColumnGap, GapOptions
-from frhsic.parity.gap import largest_gap
+from frhsic.parity.gap import independence_test, largest_gap
 from frhsic.parity.local_means import Windows
 from frhsic.parity.ranks import TENTHS, RankGap, RankSums
 from frhsic.parity.sums import ScoreSums, summed_effective_rows
@@ -310,8 +310,8 @@ class FrontierPass:
             results = [largest_gap(gap, options) for gap in each]
             path = [Gap(result.value, *result.interval) for result in results]
             gaps[name] = tuple(map(Gap.maximum, gaps.get(name, path), path))
-            test = largest_gap(each[0], GapOptions(0.95, TEST_RESAMPLES, seed=0))
-            pvalues[name] = min(pvalues.get(name, 1.0), test.pvalue)
+            (pvalue,), _ = independence_test(each[0], GapOptions(0.95, TEST_RESAMPLES, seed=0))
+            pvalues[name] = min(pvalues.get(name, 1.0), pvalue)
         base_rate = None
         if len(getattr(model, "classes_", ())) <= 2:
             base_rate = float(sums.base[1] / sums.base[0])

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 
 from frhsic.estimators.constraints import GapCurves, LabelledRows
 from frhsic.estimators.families import Family, SolverTask, Units, combine, log_odds
@@ -27,11 +28,11 @@ from frhsic.estimators.families import Family, SolverTask, Units, combine, log_o
 # Losses of decisions that differ by less count as equal, up to rounding.
 TIED = 1e-9
 
-# Weight of the loss beside half of the squared slope where η is recalibrated.
-CALIBRATION_WEIGHT = 5e4
-
-# Least ridge of a coefficient where η is recalibrated along m, beside half of the squared slope.
-LEAST_RIDGE = 1e-4
+# Where η is recalibrated: ridge of the factor for the log-odds, least ridge of a coefficient along
+# m, and largest gradient at the end.
+CALIBRATION_RIDGE = 1e-5
+LEAST_RIDGE = 1e-9
+CALIBRATION_PRECISION = 1e-10
 
 # Gap of decisions without limits that shares are taken of, at least.
 LEAST_WHOLE = 1e-3
@@ -141,13 +142,30 @@ def recalibration(task: SolverTask, count: int) -> np.ndarray:
     """Return the coefficients of a logistic regression of y on the log-odds of η and the first
     columns of m, the intercept first, with the ridge of the task.
     """
-    # in these units the ridge is that of all coefficients, which hardly counts for the log-odds
-    ridge = np.broadcast_to(task.ridge, task.columns.shape[1:])[:count]
-    units = 1 / np.sqrt(np.maximum(2 * CALIBRATION_WEIGHT * ridge, LEAST_RIDGE))
-    columns = np.column_stack([task.base, task.columns[:, :count] * units])
-    line = LogisticRegression(C=CALIBRATION_WEIGHT, solver="newton-cholesky", tol=1e-10)
-    line.fit(columns, task.y, sample_weight=task.weights)
-    return np.concatenate([line.intercept_, line.coef_[0] * np.append(1.0, units)])
+    inputs = np.column_stack([np.ones(len(task.y)), task.base, task.columns[:, :count]])
+    along = np.broadcast_to(task.ridge, task.columns.shape[1:])[:count]
+    ridge = np.append([0.0, CALIBRATION_RIDGE], np.maximum(along, LEAST_RIDGE))
+
+    def objective(line: np.ndarray) -> tuple[float, np.ndarray]:
+        margin = inputs @ line
+        loss = task.weights @ (np.logaddexp(0.0, margin) - task.y * margin)
+        slope = inputs.T @ (task.weights * (expit(margin) - task.y))
+        return float(loss + ridge @ line**2), slope + 2 * ridge * line
+
+    def curvature(line: np.ndarray) -> np.ndarray:
+        chance = expit(inputs @ line)
+        spread = task.weights * chance * (1 - chance)
+        return np.asarray((inputs.T * spread) @ inputs + 2 * np.diag(ridge))
+
+    found: Any = minimize(
+        objective,
+        np.append([0.0, 1.0], np.zeros(count)),
+        jac=True,
+        hess=curvature,
+        method="trust-exact",
+        options={"gtol": CALIBRATION_PRECISION},
+    )
+    return np.asarray(found.x)
 
 
 def solve_dual(

@@ -13,7 +13,13 @@ from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.formatting import rows_needed_phrase
 from frhsic.parity import ParityResult
 from frhsic.parity.column import GapOptions
-from frhsic.parity.gap import GAP_RESAMPLES, gap_of_rows, gaps_by_column
+from frhsic.parity.gap import (
+    GAP_RESAMPLES,
+    gap_of_rows,
+    gaps_by_column,
+    independence_test,
+    measured_gap,
+)
 from frhsic.parity.limits import (
     Limit,
     LimitLike,
@@ -127,29 +133,6 @@ def aimed_gap(
     rows = check_rows(np.asarray(scores, dtype=np.float64), s, None, weights, groups, strata)
     options = GapOptions(confidence, resamples, random_state)
     return gap_of_rows(rows, options, ranks=aim == "rank")
-
-
-def attribute_gaps(
-    aim: Aim,
-    constraints: Sequence[Constraint],
-    scores: Any,
-    y: Any,
-    s: Any,
-    weights: Any,
-    groups: Any,
-    strata: np.ndarray | None = None,
-    **options: Any,
-) -> list[list[ParityResult]]:
-    """Return the gaps along each attribute, one among the rows of each condition."""
-    gaps: dict[int, list[ParityResult]] = {}
-    for constraint in constraints:
-        rows = constraint.rows(s, y)
-        given = weights, groups, strata
-        *more, codes = [None if values is None else values[rows] for values in given]
-        attribute = s[rows, constraint.attribute]
-        gap = aimed_gap(aim, scores[rows], attribute, *more, strata=codes, **options)
-        gaps.setdefault(constraint.attribute, []).append(gap)
-    return list(gaps.values())
 
 
 @dataclass(frozen=True)
@@ -499,37 +482,36 @@ def measure_path(
     `path` has the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, from the
     predictors of the rows' folds.
     """
-
-    def part_gaps(rows: np.ndarray, s: np.ndarray) -> list[ParityResult]:
-        weights = sample.row_weights(rows)
-        groups = sample.row_groups(rows)
-        strata = sample.row_strata(rows)
-        if path.ndim == 2:
-            return gaps_by_column(
-                path[rows],
-                s[rows],
-                ranks=aim == "rank",
-                sample_weight=weights,
-                groups=groups,
-                strata=strata,
-                confidence=confidence,
-                resamples=RANK_RESAMPLES if aim == "rank" else RESAMPLES,
-            )
-        options = GapOptions(confidence, RESAMPLES, seed=0, test=False)
-        design = s[rows], None, weights, groups, strata
-        classes = (check_rows(path[rows, at], *design) for at in trade_offs)
-        return [gap_of_rows(each, options) for each in classes]
-
-    trade_offs = range(path.shape[1])
+    ranks = aim == "rank"
     gaps: dict[str, tuple[Gap, ...]] = {}
+    pvalues: dict[str, float] = {}
     for one in constraints:
         name = sample.names[one.attribute]
-        s = sample.s[:, one.attribute]
-        each = [Gap(gap.value, *gap.interval) for gap in part_gaps(one.rows(sample.s, sample.y), s)]
+        kept = one.rows(sample.s, sample.y)
+        s = sample.s[kept, one.attribute]
+        weights = sample.row_weights(kept)
+        groups = sample.row_groups(kept)
+        design = s, None, weights, groups, sample.row_strata(kept)
+        if path.ndim == 2:
+            found = gaps_by_column(
+                path[kept],
+                s,
+                ranks=ranks,
+                sample_weight=weights,
+                groups=groups,
+                strata=design[-1],
+                confidence=confidence,
+                resamples=RANK_RESAMPLES if ranks else RESAMPLES,
+            )
+        else:
+            options = GapOptions(confidence, RESAMPLES, seed=0, test=False)
+            classes = (check_rows(path[kept, at], *design) for at in range(path.shape[1]))
+            found = [gap_of_rows(each, options) for each in classes]
+        each = [Gap(gap.value, *gap.interval) for gap in found]
         gaps[name] = tuple(map(Gap.maximum, gaps.get(name, each), each))
-    rows = sample.y, sample.s, sample.weights, sample.groups, sample.strata
-    tests = attribute_gaps(aim, constraints, path[:, 0], *rows, resamples=TEST_RESAMPLES)
-    pvalues = {name: min(test.pvalue for test in each) for name, each in zip(sample.names, tests)}
+        free = measured_gap(check_rows(path[kept, 0], *design), ranks=ranks)
+        (pvalue,), _ = independence_test(free, GapOptions(confidence, TEST_RESAMPLES, seed=0))
+        pvalues[name] = min(pvalues.get(name, 1.0), pvalue)
     return gaps, pvalues
 
 

@@ -275,7 +275,9 @@ def standardized_gdp(
     >>> round(float(standardized_gdp([0.2, 0.2, 0.6, 0.6] * 25, [0.0, 0.0, 1.0, 1.0] * 25)), 4)
     1.0
     """
-    gap = gap_of_columns(check_rows(scores, s, where, sample_weight, groups), resolution)
+    rows = check_rows(scores, s, where, sample_weight, groups)
+    gap = measured_gap(rows, resolution=resolution)
+    assert isinstance(gap, ColumnGap)
     if (gap.sums.variance == 0).any():
         raise ValueError(
             "scores are constant: their standard deviation is 0. Use gdp, whose value is then 0."
@@ -393,15 +395,21 @@ def gap_of_rows(
     """Return :func:`gdp`, or :func:`rank_gap`, of validated rows, within their strata if they have
     any.
     """
-    if not ranks:
-        return largest_gap(gap_of_columns(rows, resolution), options)
-    gap = RankGap(rows)
+    gap = measured_gap(rows, ranks=ranks, resolution=resolution)
+    if isinstance(gap, ColumnGap):
+        return largest_gap(gap, options)
     per_column = tuple(np.maximum(gap.gaps, 0.0).tolist())
     return replace(largest_gap(gap, options), per_column=per_column)
 
 
-def gap_of_columns(rows: ScoreRows, resolution: float | None = None) -> ColumnGap:
-    """Return the gaps of all columns of scores, each with random numbers of its own."""
+def measured_gap(
+    rows: ScoreRows, *, ranks: bool = False, resolution: float | None = None
+) -> ColumnGap | RankGap:
+    """Return the gaps of all columns of scores, each with random numbers of its own, or the gap of
+    ranks.
+    """
+    if ranks:
+        return RankGap(rows)
     scores = np.ascontiguousarray(rows.scores.T)
     return column_gap(rows, scores, resolution, numbers=range(len(scores)))
 
@@ -468,16 +476,9 @@ def largest_gaps(gap: ColumnGap | RankGap, options: GapOptions) -> list[ParityRe
             for end in (ends.low, highest)
         )
         error = np.reshape(lower.error / gap.scale, values.shape)[place].tolist()
-    if options.resamples > 0 and options.test:
-        null = gap.null(options).reshape(*values.shape, -1).max(axis=1)
-        slack = 100 * float(np.finfo(np.float64).eps) * gap.magnitude
-        # 1 for an estimate that is not above 0
-        pvalue = [
-            tail_share(draws, value - slack) if value > 0 else 1.0
-            for draws, value in zip(null, largest)
-        ]
-        expected = np.maximum(null, 0).mean(axis=1).tolist()
-        low = [agreed_low(*own, options.confidence) for own in zip(low, largest, pvalue)]
+        if options.test:
+            pvalue, expected = independence_test(gap, options)
+            low = [agreed_low(*own, options.confidence) for own in zip(low, largest, pvalue)]
     numbers = zip(values, largest, low, high, error, expected, pvalue)
     return [
         ParityResult(
@@ -494,6 +495,23 @@ def largest_gaps(gap: ColumnGap | RankGap, options: GapOptions) -> list[ParityRe
         )
         for columns, value, low, high, error, expected, pvalue in numbers
     ]
+
+
+def independence_test(
+    gap: ColumnGap | RankGap, options: GapOptions
+) -> tuple[list[float], list[float]]:
+    """Return the p-value of each largest gap along the last axis of a batch, and its expected value
+    if the mean score did not depend on s.
+    """
+    values = np.atleast_2d(gap.value)
+    null = gap.null(options).reshape(*values.shape, -1).max(axis=1)
+    slack = 100 * float(np.finfo(np.float64).eps) * gap.magnitude
+    # 1 for an estimate that is not above 0
+    pvalues = [
+        tail_share(draws, value - slack) if value > 0 else 1.0
+        for draws, value in zip(null, values.max(axis=1).tolist())
+    ]
+    return pvalues, np.maximum(null, 0).mean(axis=1).tolist()
 
 
 def tail_share(null: Array, value: float) -> float:

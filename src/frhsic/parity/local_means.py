@@ -296,8 +296,11 @@ class LocalMeans:
         """Return the local means, and the means over more people, computed from drawn sums over the
         nodes.
         """
-        mean = self.scale * (self.windows.deviations @ sums)
-        wide = self.scale * (self.windows.wide_deviations @ sums)
+        windows = self.windows
+        mean, wide = (
+            self.scale * np.tensordot(sums, loads, (-2, -1)).swapaxes(-1, -2)
+            for loads in (windows.deviations, windows.wide_deviations)
+        )
         return mean, wide
 
     def shrinkage(self, mean: Array, wide: Array) -> Array:
