@@ -15,6 +15,7 @@ from dependence_samples import sloped as sample
 from frhsic import parity
 from frhsic.parity import (
     correlation_ratio,
+    gap,
     gdp,
     gdp_curve,
     rank_gap,
@@ -541,8 +542,12 @@ def test_columns_that_share_their_smoother_are_those_measured_alone(ranks, desig
 
 @pytest.mark.parametrize("clustered", [False, True])
 @pytest.mark.parametrize("ranks", [False, True])
-def test_columns_of_a_batch_do_not_depend_on_each_other_within_strata(ranks, clustered):
-    """One of them is constant, one has few values, and s is constant in a stratum."""
+def test_columns_of_a_batch_do_not_depend_on_each_other_within_strata(
+    ranks, clustered, monkeypatch
+):
+    """One of them is constant, one has few values, and s is constant in a stratum. They may be
+    divided among batches.
+    """
     rng = np.random.default_rng(9)
     strata = np.arange(200) % 3
     s = np.where(strata == 2, 20.0, np.round(rng.normal(size=200), 1))
@@ -552,6 +557,10 @@ def test_columns_of_a_batch_do_not_depend_on_each_other_within_strata(ranks, clu
     if clustered:
         design["groups"] = rng.integers(60, size=200)
     together = gaps_by_column(scores, s, ranks=ranks, **design)
+    monkeypatch.setattr(gap, "NUMBERS_AT_ONCE", 100)
+    assert [one.interval for one in gaps_by_column(scores, s, ranks=ranks, **design)] == [
+        approx(one.interval, rel=1e-9, abs=1e-12) for one in together
+    ]
     for column, result in zip(scores.T, together):
         (alone,) = gaps_by_column(column[:, None], s, ranks=ranks, **design)
         assert result.value == approx(alone.value, rel=1e-9, abs=1e-12)

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 GAP_RESAMPLES = 999
 
-SCORES_AT_ONCE = 4_000_000
-"""Scores of a batch of columns, at most, so that its sums need little memory."""
+NUMBERS_AT_ONCE = 4_000_000
+"""Numbers in an array of a batch of columns, about, so that it needs little memory."""
 
 
 @dataclass(frozen=True)
@@ -439,7 +439,10 @@ def gaps_by_column(
     windows = None
     results = []
     columns = rows.scores.T
-    for part in np.array_split(columns, math.ceil(columns.size / SCORES_AT_ONCE)):
+    nodes = len(cells.stratum_nodes if cells.strata else cells.nodes)
+    size = max(len(rows.s), nodes**2)  # of scores, and of covariances of clusters
+    parts = min(math.ceil(size * len(columns) / NUMBERS_AT_ONCE), len(columns))
+    for part in np.array_split(columns, parts):
         if ranks:
             for column in part:
                 ranked = RankGap(replace(rows, scores=column[:, None]), cells, windows)

@@ -219,8 +219,15 @@ class ClusterNoise:
         return np.reshape(covariances, (*self.shape, nodes))
 
     def variances(self, weights: Array) -> Array:
-        """Return the variances of weighted sums, for each row of `weights`."""
-        return np.asarray(((weights @ self.covariance) * weights).sum(axis=-1))
+        """Return the variances of weighted sums, for each row of `weights`, (…, sums, nodes)."""
+        columns = self.shape[:-1]
+        weights = np.broadcast_to(weights, (*columns, *weights.shape[-2:]))
+        # one column after another, since products are as large as all weights
+        each = [
+            ((weights[i] @ self.covariance[i]) * weights[i]).sum(axis=-1)
+            for i in np.ndindex(columns)
+        ]
+        return np.reshape(each, (*columns, -1))
 
     def draw(self, seeds: Sequence[Any], draws: int) -> Array:
         """Draw the sums, of shape (…, nodes, draws): contributions of clusters times normal
