@@ -409,15 +409,15 @@ class NumberRanks(NumberScores):
         steepness = above * (1 - above) / width
 
         def gradient(weights: np.ndarray) -> np.ndarray:
-            moved = (functions @ weights) * steepness
+            moved = (weights.T @ functions.T) * steepness
             # a decile moves with the rows near it, so only what a row does beyond their mean counts
-            mean = moved.sum(axis=0) / np.maximum(task.weights @ steepness, 1e-12)
-            slope = moved.sum(axis=1) - task.weights * (steepness @ mean)
+            mean = moved.sum(axis=1) / np.maximum(steepness @ task.weights, 1e-12)
+            slope = moved.sum(axis=0) - task.weights * (mean @ steepness)
             # the width grows with the scores: all of them times a number have the same ranks
             slope -= task.weights * away * (slope @ away) / variance
             return _linear_gradient(task, slope_of_loss + slope)
 
-        return Evaluated(loss, functions.T @ above, gradient)
+        return Evaluated(loss, functions.T @ above.T, gradient)
 
 
 @dataclass(frozen=True)
@@ -440,7 +440,7 @@ def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:
 
 
 def soft_deciles(score: np.ndarray, weights: np.ndarray, width: float) -> np.ndarray:
-    """Return soft indicators of scores above their deciles, (n, 9).
+    """Return soft indicators of scores above their deciles, (9, n).
 
     A decile is the point at which the indicators have the right mean, so it depends on all rows
     near it.
@@ -450,14 +450,15 @@ def soft_deciles(score: np.ndarray, weights: np.ndarray, width: float) -> np.nda
     deciles = score[order][np.searchsorted(below, DECILES * below[-1] * (1 - 1e-12))]
     middle = deciles[len(deciles) // 2]
     # exp((decile - score) / width) is a product, so that rows times deciles need no exponentials
-    rows = np.exp(np.clip((middle - score) / width, -FARTHEST, FARTHEST))[:, None]
+    rows = np.exp(np.clip((middle - score) / width, -FARTHEST, FARTHEST))
 
     def above(deciles: np.ndarray) -> np.ndarray:
         steps = np.clip((deciles - middle) / width, -FARTHEST, FARTHEST)
-        return np.asarray(1 / (1 + rows * np.exp(steps)))
+        return np.asarray(1 / (1 + np.outer(np.exp(steps), rows)))
 
     for _ in range(NEWTON_STEPS):
         shares = above(deciles)
-        density = np.maximum(weights @ (shares * (1 - shares)) / width, 1e-12)
-        deciles = deciles + np.clip((weights @ shares - (1 - DECILES)) / density, -width, width)
+        taken = shares @ weights
+        density = np.maximum((taken - shares**2 @ weights) / width, 1e-12)
+        deciles = deciles + np.clip((taken - (1 - DECILES)) / density, -width, width)
     return above(deciles)
