@@ -550,7 +550,7 @@ def test_soft_deciles_have_nearly_the_shares_of_deciles():
     rng = np.random.default_rng(0)
     score = rng.normal(size=400) + rng.integers(3, size=400)
     weights = rng.dirichlet(np.full(400, 10.0))
-    above = weights @ soft_deciles(score, weights, 0.1 * score.std())
+    above = soft_deciles(score, weights, 0.1 * score.std()) @ weights
     assert above == approx(np.arange(9, 0, -1) / 10, abs=1e-3)
 
 
