@@ -60,7 +60,7 @@ def frontier(path: Path, dataset: str = "earnings") -> None:
             ax.plot(points.gdp, np.sqrt(points.loss), **look, label=method_name(way))
         ax.set(
             title="earnings; the same tuned network for all",
-            xlabel="gap along age, in dollars, on new rows",
+            xlabel="gap by age, in dollars, on new rows",
             ylabel="typical error (RMSE), dollars",
             xlim=(0, None),
         )
@@ -115,7 +115,7 @@ def _trade_offs(ax: Axes, frontier: pd.DataFrame, served: float) -> None:
     ring = [np.interp(served, frontier.index, column) for column in (gaps, losses)]
     look = {"markersize": 11, "fillstyle": "none", "markeredgewidth": 2.5, "zorder": 3}
     ax.plot(*ring, "o", color=LOOKS["hsic"]["color"], **look)
-    ax.set(title="D  every limit,\nfrom one fit", xlabel="gap along age", ylabel="squared error")
+    ax.set(title="D  every limit,\nfrom one fit", xlabel="gap by age", ylabel="squared error")
     ax.set(xlim=(-0.4, None), ylim=(0, None), xticks=[0, 2, 4, 6])
 
 

@@ -220,7 +220,7 @@ FITTED = [*NUMBERS, *LACKING, *CATEGORIES, "age", "repaid"]
 
 def least_loss(paths: list[str]) -> tuple[float, float]:
     """Return the log loss of the probabilities that labels were drawn from where nothing is
-    missing, hence a bound for all models, and their gap along age on the first file.
+    missing, hence a bound for all models, and their gap by age on the first file.
     """
     total = 0.0
     rows = 0

@@ -400,7 +400,7 @@ def test_what_a_cluster_does_not_fit_is_refused_before_rows_are_read():
     columns = {"target": "repaid", "sensitive_features": "age"}
     with pytest.raises(TypeError, match="LinearRegression; pass a ParityClassifier"):
         distributed.fit(LinearRegression(), frame, **columns)
-    with pytest.raises(ValueError, match="your own models"):
+    with pytest.raises(ValueError, match="custom models"):
         distributed.fit(ParityClassifier(LinearRegression()), frame, **columns)
     with pytest.raises(ValueError, match="number of folds"):
         distributed.fit(ParityClassifier(cv=[([0], [1])]), frame, **columns)

@@ -382,10 +382,10 @@ def frontier(aim: str = "score", **performance: Any) -> Frontier:
 )
 def test_a_frontier_is_shown_by_the_performance_of_its_aim(aim, yardstick, axis):
     shown = frontier(aim, log_loss=[0.5, 0.6], auc=[0.5, 0.6], accuracy=[0.5, 0.6])
-    assert f"gap along hours 0.4 to 0.1, {yardstick} 0.5 to 0.6>" in repr(shown)
+    assert f"gap by hours 0.4 to 0.1, {yardstick} 0.5 to 0.6>" in repr(shown)
     html = shown._repr_html_()
-    assert "gap along hours" in html.partition("<svg")[2]  # the largest gap is drawn
-    assert "gap along years" not in html.partition("<svg")[2]
+    assert "gap by hours" in html.partition("<svg")[2]  # the largest gap is drawn
+    assert "gap by years" not in html.partition("<svg")[2]
     axes = shown.plot(Figure().subplots())
     assert (axes.get_xlabel(), axes.get_ylabel()) == (axis, yardstick.replace("_", " "))
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["years", "hours"]

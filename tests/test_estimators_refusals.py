@@ -217,8 +217,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: distill(classifier(), None, X, k % 3, sensitive_features=AGE),
     ),
     (
-        "estimator is a Pipeline, which only gets the columns of X, but the predictor uses the"
-        " attributes. Pass None, or a model that takes arrays.",
+        "estimator is a Pipeline, which gets only the columns of X, but the predictor uses the"
+        " attributes. Pass None, or a model that accepts arrays.",
         lambda: distill(
             classifier(uses_sensitive=True),
             make_pipeline(LogisticRegression()),
@@ -318,14 +318,14 @@ def test_an_estimator_says_what_it_does_without_attributes_and_with_some_of_them
             True,
             ("age",),
             None,
-            ". Without constraint, the gap along age is not significant",
+            ". Without constraint, the gap by age is not significant",
         ),
         (False, (), None, ". The limit 0.1 is not met: this is the closest trade-off"),
         (
             False,
             (),
             4000,
-            ". The limit 0.1 is probably kept, not certain; about 4,000 rows in total would settle"
+            ". The limit 0.1 is probably met, but not certainly; about 4,000 rows in total would settle"
             " it",
         ),
     ],
@@ -334,7 +334,7 @@ def test_a_choice_says_where_the_gap_goes_and_whether_the_limit_is_kept(met, ind
     first = Gap(0.25, 0.2, 0.3)
     last = Gap(0.15, 0.1, 0.25)
     choice = Choice(0.1, 2, met, {"age": last}, {"age": first}, indistinct, rows)
-    text = f"The gap along age goes from 0.25 (0.2 to 0.3) to 0.15 (0.1 to 0.25){end}."
+    text = f"The gap by age goes from 0.25 (0.2 to 0.3) to 0.15 (0.1 to 0.25){end}."
     assert str(choice) == text
     assert repr(choice) == f"<Choice at 2: {text}>"
     assert str(Choice(None, 0, True, {}, {}, ())) == "No gap is limited."

@@ -60,7 +60,7 @@ def test_the_gap_of_a_model_in_production_is_halved(run):
 def test_what_a_notebook_shows(run):
     names = run("notebook", n=1000)
     assert "<svg" in names["model"].frontier_._repr_html_()
-    assert "The gap along age" in names["model"].choice_._repr_html_()
+    assert "The gap by age" in names["model"].choice_._repr_html_()
     assert names["tradeoffs"]["gap_age"].iloc[-1] < 0.5 * names["tradeoffs"]["gap_age"].iloc[0]
 
 

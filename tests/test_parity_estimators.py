@@ -439,7 +439,7 @@ def test_a_number_that_no_upper_end_keeps_is_probably_kept_and_says_how_many_row
     lowest = min(gap.high for gap in gaps)
     closest = min(gaps, key=lambda gap: gap.high)
     limit = (closest.value + lowest) / 2
-    with pytest.warns(UnmetLimitWarning, match="probably kept, not certain; about") as caught:
+    with pytest.warns(UnmetLimitWarning, match="probably met, but not certainly; about") as caught:
         choice = half.at(limit).choice_
     assert not choice.met
     assert choice.gaps["sensitive"] == closest

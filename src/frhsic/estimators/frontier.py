@@ -77,7 +77,7 @@ class UnmetLimitWarning(UserWarning):
     ...     warnings.simplefilter("error", UnmetLimitWarning)
     ...     model.fit(age[:, None], age, sensitive_features=age)
     Traceback (most recent call last):
-    frhsic.estimators.frontier.UnmetLimitWarning: The gap along sensitive goes from ...
+    frhsic.estimators.frontier.UnmetLimitWarning: The gap by sensitive goes from ...
     """
 
 
@@ -232,7 +232,7 @@ class Frontier:
     def __repr__(self) -> str:
         values = self.performance[self._yardstick]
         gaps = [
-            f"gap along {name} {every[0].value:.3g} to {every[-1].value:.3g}"
+            f"gap by {name} {every[0].value:.3g} to {every[-1].value:.3g}"
             for name, every in self.gaps.items()
         ]
         size = f"{self._yardstick} {values[0]:.3g} to {values[-1]:.3g}"
@@ -242,7 +242,7 @@ class Frontier:
     def _repr_html_(self) -> str:
         name, gaps = max(self.gaps.items(), key=lambda item: item[1][0].value)
         points = [*zip((gap.value for gap in gaps), self.performance[self._yardstick].tolist())]
-        names = f"gap along {name}", self._yardstick.replace("_", " ")
+        names = f"gap by {name}", self._yardstick.replace("_", " ")
         return card([repr(self)[1:-1]], tradeoff_svg(points, names))
 
     def to_frame(self) -> pd.DataFrame:
@@ -424,7 +424,7 @@ class Choice:
     >>> model = ParityRegressor(line, attribute_estimator=line, limit="50%", random_state=0)
     >>> model = model.fit(X, X[:, 0] / 10 + X[:, 1], sensitive_features=age)
     >>> print(model.choice_)
-    The gap along sensitive goes from 0.96... to 0.48...
+    The gap by sensitive goes from 0.96... to 0.48...
     >>> model.choice_.met
     True
     """
@@ -448,7 +448,7 @@ class Choice:
     def __str__(self) -> str:
         among = "" if self.controls is None else f" among people with the same {self.controls}"
         parts = [
-            f"the gap along {name}{among} goes from {self.unconstrained[name]} to {gap}"
+            f"the gap by {name}{among} goes from {self.unconstrained[name]} to {gap}"
             for name, gap in self.gaps.items()
         ]
         text = "; ".join(parts) or "no gap is limited"
@@ -456,12 +456,12 @@ class Choice:
             text += f", for heads that follow windows of {self.resolution:.0%} of the rows"
         if self.indistinct:
             text += (
-                f". Without constraint, the gap along {', '.join(self.indistinct)} is not"
+                f". Without constraint, the gap by {', '.join(self.indistinct)} is not"
                 " significant"
             )
         if self.rows_needed is not None:
             text += (
-                f". The limit {self.limit!r} is probably kept, not certain;"
+                f". The limit {self.limit!r} is probably met, but not certainly;"
                 f" {rows_needed_phrase(self.rows_needed)}"
             )
         elif not self.met:
