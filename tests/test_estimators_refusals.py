@@ -325,8 +325,8 @@ def test_an_estimator_says_what_it_does_without_attributes_and_with_some_of_them
             False,
             (),
             4000,
-            ". The limit 0.1 is probably met, but not certainly; about 4,000 rows in total would settle"
-            " it",
+            ". The limit 0.1 is probably met, but not certainly; about 4,000 rows in total would"
+            " settle it",
         ),
     ],
 )

@@ -50,7 +50,10 @@ BAD = [
         ["audit", "-s", "age", "--embedding", "person", "--groups", "person"],
         "nothing is left to audit",
     ),
-    (["audit", *SCORE, "--groups", "w", "--scheduler", "tcp://1:1"], "cannot be used with --scheduler"),
+    (
+        ["audit", *SCORE, "--groups", "w", "--scheduler", "tcp://1:1"],
+        "cannot be used with --scheduler",
+    ),
     (["audit", "-s", "job", "--score", "score"], "values as numbers"),
     (["audit", "-s", "empty", "--score", "score"], "is empty in all 300 rows"),
     (["audit", "-s", "age"], "specify what to audit"),

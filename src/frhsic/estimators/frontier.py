@@ -456,8 +456,7 @@ class Choice:
             text += f", for heads that follow windows of {self.resolution:.0%} of the rows"
         if self.indistinct:
             text += (
-                f". Without constraint, the gap by {', '.join(self.indistinct)} is not"
-                " significant"
+                f". Without constraint, the gap by {', '.join(self.indistinct)} is not significant"
             )
         if self.rows_needed is not None:
             text += (
