@@ -162,8 +162,8 @@ class Frontier:
     decisions with custom folds are measured on the first fold only. :meth:`choose` compares these
     same gaps, and their lower ends are those of the interval alone, without the test of no gap.
     `benchmarks/promise.py` measures the combined effect: among limits met by the upper end of a 95
-    % interval, the population gap was larger than the limit for 23 of 1,800 (scores), 26 of 1,742
-    (ranks) and 12 of 426 (decisions), and at most 4 of 47 for one law and number of rows.
+    % interval, the population gap was larger than the limit for 24 of 1,800 (scores), 28 of 1,738
+    (ranks) and 46 of 1,800 (decisions), and at most 13 of 200 for one law and number of rows.
 
     Attributes
     ----------
