@@ -148,6 +148,21 @@ FOUND = {
         "spreadsheet dates",
         "--missing speed=24-Oct",
     ),
+    "numbers that became dates": (
+        people().assign(visits=np.resize(["3-Jan", "7", "01.Mär", "0", "12", "3"], ROWS)),
+        "spreadsheet dates",
+        "--missing 'visits=3-Jan,01.Mär'",
+    ),
+    "numbers that became dates of a year": (
+        people().assign(visits=np.resize(["2024-01-03", "7", "01.03.2024", "0"], ROWS)),
+        "spreadsheet dates",
+        "--missing visits=2024-01-03,01.03.2024",
+    ),
+    "ages that became dates": (
+        replaced("age", "24. Okt"),
+        "spreadsheet dates",
+        "--missing 'age=24. Okt'",
+    ),
     "a class that is no answer": (
         people().assign(paid=np.resize(["approved", "denied", "Invalid"], ROWS)),
         "missing code",
@@ -297,6 +312,35 @@ def test_cells_of_a_spreadsheet_are_counted_with_the_range_that_they_were(tmp_pa
     [problem] = [one for one in problems if one["kind"] == "spreadsheet dates"]
     assert problem["rows"] == ROWS / 4
     assert "'2-Mar' in 'size', first in row 1, may be ranges such as 2-3" in problem["text"]
+
+
+def test_numbers_that_became_dates_are_named_with_their_rows_and_read_without_them(tmp_path):
+    visits = np.resize(np.arange(9).astype(str), ROWS).astype(object)
+    visits[[5, 17, 40, 41, 90, 200]] = [
+        "3-Jan",
+        "04.Mär",
+        "2024-05-01",
+        "3-Jan",
+        "Okt 24",
+        "1. Mai",
+    ]
+    problems, command = problems_of(people().assign(visits=visits), tmp_path)
+    [problem] = [one for one in problems if one["columns"] == ["visits"]]
+    assert (problem["certainty"], problem["rows"]) == ("likely", 6)
+    assert "(row 6, 18, 41, 42, 91 and 1 more)" in problem["text"]
+    missing = shlex.split(command)[shlex.split(command).index("--missing") + 1]
+    file = TableFile.open(tmp_path / "people.csv", missing=[missing])
+    data = read_training_table(file, ColumnRoles("paid", ("age",)))
+    assert data.X["visits"].isna().sum() == 6
+    assert data.X["visits"].sum() == sum(int(cell) for cell in visits if len(cell) == 1)
+
+
+@pytest.mark.parametrize("others", [["1998", "2004"], ["20240105", "20230501"], ["43831", "44012"]])
+def test_years_and_serial_numbers_beside_dates_are_no_numbers(others, tmp_path):
+    cells = np.resize(["2024-01-03", "2023-02-03", "2022-03-04", *others], ROWS)
+    kinds = [one["kind"] for one in problems_of(people().assign(seen=cells), tmp_path)[0]]
+    assert "spreadsheet dates" not in kinds
+    assert "unreadable" in kinds
 
 
 def test_an_error_of_the_target_hides_no_other_problem(tmp_path):

@@ -16,7 +16,6 @@ from frhsic._arrays import LARGEST_NUMBER
 from frhsic.tables.attributes import attribute, band
 from frhsic.tables.cells import (
     FEW_WORDS,
-    SPREADSHEET_DATE,
     readable_numbers,
     spreadsheet_problems,
     text_problems,
@@ -51,7 +50,14 @@ from frhsic.tables.identifiers import (
 )
 from frhsic.tables.leaks import LEAST_IN_CLASS
 from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
-from frhsic.tables.schema import DATE, ColumnType, Schema, date_formats
+from frhsic.tables.schema import (
+    DATE,
+    SHORT_DATE,
+    ColumnType,
+    Schema,
+    converted_numbers,
+    date_formats,
+)
 from frhsic.tables.targets import (
     class_problems,
     label_problems,
@@ -216,14 +222,16 @@ class TableCheck:
             words = f"sensitive attribute {name!r}"
             numbers = self._numbers_among_words(name)
             if numbers is not None:
-                wrong = self.cells[name][numbers.index][numbers.isna()]
-                text = (
-                    f"{words} is not numeric: {examples(wrong)}. Write its values as numbers (two"
-                    " groups as 0 and 1, ordered levels as their rank, bands as 30-39)."
-                )
-                option = missing_option(name, wrong.str.strip().unique().tolist())
-                rows = len(wrong)
-                self.problems.append(Problem("attribute", text, (name,), rows, "error", option))
+                bare = self.cells[name][numbers.index].str.strip()
+                dates = converted_numbers(bare, self.decimal or ".")
+                wrong = bare[numbers.isna()].drop(dates.index)
+                if rows := len(wrong):
+                    text = (
+                        f"{words} is not numeric: {examples(wrong)}. Write its values as numbers"
+                        " (two groups as 0 and 1, ordered levels as their rank, bands as 30-39)."
+                    )
+                    option = missing_option(name, wrong.unique().tolist())
+                    self.problems.append(Problem("attribute", text, (name,), rows, "error", option))
                 numbers = mask_codes(numbers, self.schema.missing.get(name, ()))
                 self.problems += number_problems(numbers)
                 attributes[name] = numbers.reindex(self.table.index)
@@ -263,10 +271,13 @@ class TableCheck:
         wrong = numbers.isna() & bare.map(band).isna()
         if not 0 < wrong.sum() < len(wrong):
             return None
-        odd = bare[wrong & ~bare.map(reads_missing) & ~bare.str.fullmatch(SPREADSHEET_DATE)]
+        dates = bare.str.fullmatch(f"{SHORT_DATE}|{DATE}", case=False)
+        odd = bare[wrong & ~bare.map(reads_missing) & ~dates]
         if len(odd) > FEW_WORDS * len(numbers):
             return None
-        self.problems += spreadsheet_problems(bare)
+        for problem in spreadsheet_problems(bare, self.decimal or "."):
+            error = problem.certainty == "likely"
+            self.problems.append(replace(problem, certainty="error") if error else problem)
         if (numbers.isna() & ~wrong).any():
             numbers[~wrong], _ = attribute(bare[~wrong], name)
         return numbers
