@@ -218,4 +218,6 @@ def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     """
     bare = cells.dropna().str.strip()
     bare = bare[~bare.isin(NUMBER_MARKS)]
-    return parse_numbers(*plain_digits(bare, decimal))
+    values = pd.Series(bare.unique(), dtype=str)
+    numbers = parse_numbers(*plain_digits(values, decimal))
+    return bare.map(dict(zip(values, numbers))).astype(float)

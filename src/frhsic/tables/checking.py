@@ -36,6 +36,7 @@ from frhsic.tables.columns import (
 )
 from frhsic.tables.features import (
     feature_problems,
+    joint_problems,
     many_levels_problems,
     row_weight_problems,
     strong_features,
@@ -432,17 +433,22 @@ class TableCheck:
                         self.problems += self._repeated_but_identifiers()
                 elif "identifier" not in problem.kind:  # identifiers were requested
                     self.problems.append(problem)
-            named = {
-                name
-                for problem in self.problems
-                for name in problem.columns
-                if option_text("drop", name) in problem.option
-            }
-            asked = [name for name in rest if name not in named]
             if codes is not None and len(codes) >= LEAST_SUSPECTED_ROWS:
-                self.problems += strong_features(self.table[asked].iloc[known], codes, count)
+                for problems in (strong_features, joint_problems):
+                    asked = self.table[self._not_dropped(rest)].iloc[known]
+                    self.problems += problems(asked, codes, count)
         target_codes, target_classes = outcome or (None, None)
         return Examined(s, target_codes, target_classes, kept)
+
+    def _not_dropped(self, names: Sequence[str]) -> list[str]:
+        """Return the columns that no likely problem suggests to drop."""
+        dropped = {
+            name
+            for problem in self.problems
+            for name in problem.columns
+            if problem.certainty == "likely" and option_text("drop", name) in problem.option
+        }
+        return [name for name in names if name not in dropped]
 
     def _repeated_but_identifiers(self) -> Iterator[Problem]:
         """Yield the rows that repeat an earlier one of the file in all but the identifiers."""
@@ -505,7 +511,10 @@ def check(
     weights: str | None = None,
     missing: Sequence[str] = (),
 ) -> tuple[Problem, ...]:
-    """Return every problem of a training table, errors first. No model is fitted.
+    """Return every problem of a training table, errors first.
+
+    The only model that is fitted is a linear one, on at most 2,000 rows, which shows whether
+    several columns give the target away together.
 
     Parameters
     ----------

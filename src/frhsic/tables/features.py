@@ -35,6 +35,7 @@ from frhsic.tables.leaks import (
     clearest_pair,
     explained_share,
     is_banded,
+    joint_leak,
     leaks,
     rank_correlation,
 )
@@ -50,6 +51,8 @@ NAMED_WEIGHT = re.compile(
     r"(weights?|wt|wgt|gewicht)([^a-zA-Z].*)?",
     re.IGNORECASE,
 )
+# Least score of columns that seem to give the target away together, rather than possibly.
+CERTAIN_TOGETHER = 0.999
 # Largest ratio of the largest body weight to the median.
 MOST_BODIES = 20
 
@@ -180,6 +183,29 @@ def strong_features(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Pr
             certainty="possible",
             option=" ".join(option_text("drop", name) for name in asked),
         )
+
+
+def joint_problems(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Problem]:
+    """Yield the fewest columns that predict the target almost perfectly together."""
+    rows = examined_rows(X)
+    columns = {str(name): feature(X[name].iloc[rows], str(name)) for name in X}
+    leak = joint_leak(columns, y[rows], classes)
+    if leak is None:
+        return
+    names = leak.columns
+    subject = f"{names[0]!r} predicts"
+    late = "it is"
+    if len(names) > 1:
+        subject = f"{quote_names(names)} together predict"
+        late = "one of them is"
+    yield Problem(
+        "leak",
+        f"{subject} the target of held-out rows almost perfectly, by a linear model ({leak.name}"
+        f" {leak.score:.4g}). If {late} known only after the target, drop it.",
+        names,
+        certainty="likely" if leak.score >= CERTAIN_TOGETHER else "possible",
+        option=option_text("drop", names[0]),
+    )
 
 
 def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:

@@ -489,10 +489,9 @@ def _learn_from_text(
     name: str, cells: pd.Series[Any], decimal: str | None, date_format: str
 ) -> ColumnType | None:
     """Return the type of text that contains dates or, in a text file, numbers or booleans."""
-    if decimal is not None and len(converted_numbers(cells, decimal)):
-        return None
     if date_format and _dates(cells, date_format).notna().mean() >= MOST_DATES:
-        return ColumnType(name, "date", date_format=date_format)
+        damaged = decimal is not None and len(converted_numbers(cells, decimal)) > 0
+        return None if damaged else ColumnType(name, "date", date_format=date_format)
     if decimal is not None and len(cells):
         if cells.str.lower().isin(TRUTH).all():
             return ColumnType(name, "boolean")
@@ -502,7 +501,8 @@ def _learn_from_text(
             grouped = bool((digits != cells).any())
             return ColumnType(name, "number", grouped=grouped, decimal=own)
     if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
-        return ColumnType(name, "date")
+        damaged = decimal is not None and len(converted_numbers(cells, decimal)) > 0
+        return None if damaged else ColumnType(name, "date")
     return None
 
 
