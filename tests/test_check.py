@@ -203,6 +203,27 @@ FOUND = {
         "ranges",
         "",
     ),
+    "a duration and a state": (
+        people().assign(
+            months_to_exit=np.linspace(0, 60, ROWS)[::-1].round(1), died=np.arange(ROWS) // 7 % 2
+        ),
+        "known late",
+        "--drop months_to_exit --drop died",
+    ),
+    "a follow-up and a state": (
+        people()
+        .assign(
+            followUp=np.arange(ROWS) * 7 % 90, vital=np.resize(["dead", "alive", "alive"], ROWS)
+        )
+        .rename(columns={"vital": "deceased"}),
+        "known late",
+        "--drop followUp --drop deceased",
+    ),
+    "a duration until the target": (
+        people().assign(days_until_paid=np.arange(ROWS) * 7 % 90),
+        "known late",
+        "--drop days_until_paid",
+    ),
     "an abbreviation": (
         people().assign(paid=np.resize(["Approved", "Appr.", "Denied"], ROWS)),
         "labels",
@@ -353,6 +374,32 @@ def test_an_error_of_the_target_hides_no_other_problem(tmp_path):
     assert kinds["attribute repeated"] == "--drop born"
     assert kinds["leak"] == "--drop end"
     assert command.count("--drop") == 2
+
+
+def test_durations_and_states_are_named_by_what_else_is_in_the_table():
+    time = np.arange(ROWS) * 7 % 90
+    state = np.arange(ROWS) // 7 % 2
+    cases = {
+        ("tenure_months", "time_of_day", "marital_status"): None,
+        ("months_to_maturity",): "possible",
+        ("died",): "possible",
+        ("time", "status"): "likely",
+        ("status",): None,
+        ("ptime", "pstat"): "likely",
+        ("stime",): None,
+        ("date_of_death", "died"): "likely",
+        ("paid_months",): "possible",
+        ("survival_months",): "possible",
+    }
+    for names, certainty in cases.items():
+        values = [state if name in ("died", "status", "pstat") else time for name in names]
+        found = check(people().assign(**dict(zip(names, values))), "paid", "age")
+        late = [one for one in found if one.kind == "known late"]
+        assert [one.certainty for one in late] == [certainty] * (certainty is not None), names
+        assert [one.columns for one in late] == [names] * (certainty is not None), names
+    of_target = people().rename(columns={"paid": "pstat"}).assign(ptime=time, futime=time)
+    [late] = [one for one in check(of_target, "pstat", "age") if one.kind == "known late"]
+    assert (late.columns, late.certainty) == (("ptime", "futime"), "likely")
 
 
 def test_a_clean_table_has_no_problem_but_a_note_on_its_classes(tmp_path):

@@ -37,6 +37,7 @@ from frhsic.tables.columns import (
 from frhsic.tables.features import (
     feature_problems,
     joint_problems,
+    late_problems,
     many_levels_problems,
     row_weight_problems,
     strong_features,
@@ -424,6 +425,9 @@ class TableCheck:
                 present = self.table.loc[known, [*people]].notna().all(axis=1).to_numpy()
                 known = np.flatnonzero(known)[present]
                 codes = codes[present]
+            if codes is not None:
+                self.problems += late_problems(self.table[rest], str(roles.target))
+            known_late = {*rest} - {*self._not_dropped(rest)}
             kinds = {problem.kind for problem in self.problems}
             for problem in feature_problems(
                 self.table[rest].iloc[known], codes, count, clean.iloc[known]
@@ -431,6 +435,8 @@ class TableCheck:
                 if problem.kind == "repeated rows":
                     if problem.kind not in kinds:
                         self.problems += self._repeated_but_identifiers()
+                elif problem.kind == "leak" and known_late.issuperset(problem.columns):
+                    continue
                 elif "identifier" not in problem.kind:  # identifiers were requested
                     self.problems.append(problem)
             if codes is not None and len(codes) >= LEAST_SUSPECTED_ROWS:
