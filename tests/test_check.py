@@ -163,6 +163,23 @@ FOUND = {
         "spreadsheet dates",
         "--missing 'age=24. Okt'",
     ),
+    "a code among numbers": (
+        people().assign(
+            amount=np.where(np.arange(ROWS) % 9 == 0, 9999, np.arange(ROWS) * 7919 % 20_011)
+        ),
+        "missing code",
+        "--missing amount=9999",
+    ),
+    "a short word for what is not known": (
+        replaced("town", "n/k"),
+        "missing code",
+        "--missing town=n/k",
+    ),
+    "numbers and words for the rest": (
+        people().assign(fee=np.resize(["12", "unknown", "7", "nk", "31", "45"], ROWS)),
+        "text in numbers",
+        "--missing fee=unknown,nk",
+    ),
     "a class that is no answer": (
         people().assign(paid=np.resize(["approved", "denied", "Invalid"], ROWS)),
         "missing code",
@@ -267,6 +284,60 @@ def test_columns_that_are_empty_together_are_one_question(tmp_path):
     [leak] = [one for one in problems if one["kind"] == "leak"]
     assert (leak["certainty"], leak["option"]) == ("possible", "")
     assert f"All {empty.sum()} rows in which 'income' and 1 more are missing" in leak["text"]
+
+
+def filled_for_one_class(kind: str, yes: np.ndarray) -> np.ndarray:
+    """Return a column that is filled for one class only, and otherwise empty or has codes."""
+    rows = np.arange(ROWS)
+    codes = np.resize(["", "-9", "unknown", "nk"], ROWS)
+    values = {
+        "numbers": np.random.default_rng(9).normal(5, 1, ROWS).round(2).astype(str),
+        "keys": [f"C{row * 7919 % 1000:05d}" for row in rows],
+        "dates": np.where(rows % 7, "17/03/2020", "04-Mar-20"),
+    }[kind]
+    return np.where(yes, values, codes if kind != "dates" else "")
+
+
+@pytest.mark.parametrize("kind", ["numbers", "keys", "dates"])
+def test_a_column_that_is_filled_for_one_class_is_named_whatever_its_cells_are(kind, tmp_path):
+    yes = people()["paid"].to_numpy() == "yes"
+    table = people().assign(closed=filled_for_one_class(kind, yes))
+    problems, command = problems_of(table, tmp_path)
+    leaks = [one["option"] for one in problems if one["kind"] == "leak"]
+    assert leaks == ["--drop closed"]
+    assert shlex.split(command)[7:] == ["--drop", "closed"]
+    for one in problems:  # one voice
+        if one["certainty"] == "possible":
+            assert one["text"].endswith("This is not needed if 'closed' is dropped.")
+    half = np.random.default_rng(10).random(ROWS) < 0.5
+    problems, _ = problems_of(people().assign(closed=filled_for_one_class(kind, half)), tmp_path)
+    assert "leak" not in [one["kind"] for one in problems]
+
+
+def test_two_columns_that_are_filled_for_one_class_are_both_named(tmp_path):
+    yes = people()["paid"].to_numpy() == "yes"
+    filled = yes & (np.arange(ROWS) % 25 > 0)
+    amounts = np.random.default_rng(9).normal(5, 1, (2, ROWS)).round(2)
+    first, second = np.where(filled, amounts, np.nan)
+    problems, command = problems_of(people().assign(fee=first, fine=second), tmp_path)
+    assert [one["certainty"] for one in problems if one["kind"] == "leak"] == ["likely"] * 2
+    assert "--drop fee --drop fine" in command
+
+
+def test_a_code_that_hides_a_copy_of_the_attribute_is_looked_through(tmp_path):
+    born = (2000 - people()["age"]).mask(np.arange(ROWS) % 30 == 0, -99)
+    _, command = problems_of(people().assign(born=born), tmp_path)
+    assert shlex.split(command)[7:] == ["--drop", "born"]
+
+
+def test_a_value_that_is_as_frequent_as_its_neighbours_is_no_code():
+    prices = np.resize([*range(990, 1010)], ROWS)
+    for amounts in (prices, np.where(prices == 999, 998, prices) * 1.0):
+        found = check(people().assign(price=amounts), "paid", "age")
+        assert "missing code" not in [one.kind for one in found]
+    few = people().assign(share=np.where(np.arange(ROWS) % 12 == 0, 99, np.arange(ROWS) % 120))
+    [code] = [one for one in check(few, "paid", "age") if one.kind == "missing code"]
+    assert (code.certainty, code.option) == ("possible", "--missing share=99")
 
 
 def test_people_are_groups_and_rows_of_nobody_do_not_leak(tmp_path):

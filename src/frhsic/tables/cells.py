@@ -77,6 +77,9 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
                 yield Problem("spelling", note, (name,), certainty="certain")
             dates = [*spreadsheet_problems(bare, decimal or ".")]
             yield from dates
+        nearly = [*_nearly_numbers(present, decimal)] if decimal is not None else []
+        yield from nearly if nearly or dates else _range_problems(column)
+        if column.kind == "text" and not nearly:
             for level, rows in bare.value_counts().items():
                 if reads_missing(level):
                     words.setdefault(fold_text(level), Counter())[name] += rows
@@ -85,8 +88,6 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
                 str(level)[-1:].isdigit() for level in {*column.levels} - {*codes}
             ):
                 yield code_problem(name, codes, int(present.isin(codes).sum()))
-        nearly = [*_nearly_numbers(present, decimal)] if decimal is not None else []
-        yield from nearly if nearly or dates else _range_problems(column)
     for word, counts in words.items():
         yield Problem(
             "missing code",
@@ -190,7 +191,8 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     bare = bare[numbers.index]
     wrong = numbers.isna()
     alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
-    if 0 < wrong.mean() <= FEW_WORDS:
+    odd = wrong & ~bare.map(reads_missing)
+    if 0 < wrong.mean() <= FEW_WORDS or (wrong.any() and not odd.any() and not wrong.all()):
         yield Problem(
             "text in numbers",
             f"{name!r} is read as text, since some cells are not numbers:"

@@ -20,8 +20,15 @@ from frhsic.tables.cells import (
     spreadsheet_problems,
     text_problems,
 )
-from frhsic.tables.codes import clipped_problems, missing_option, number_problems, reads_missing
+from frhsic.tables.codes import (
+    clipped_problems,
+    is_code,
+    missing_option,
+    number_problems,
+    reads_missing,
+)
 from frhsic.tables.columns import (
+    MARKS,
     check_distinct,
     examples,
     expand,
@@ -363,9 +370,6 @@ class TableCheck:
         self.problems += text_problems(self.cells, self.schema.select(names), self.decimal)
         self.problems += clipped_problems(self.table[kept])
         self.problems += weight_problems(self.table[kept])
-        nearly = {p.columns[0] for p in self.problems if p.kind == "text in numbers"}
-        words = [name for name in kept if name not in {*asked, *nearly}]
-        self.problems += many_levels_problems(self.table[words])
         for name in kept:
             if kinds[name] == "number":
                 self.problems += number_problems(self.table[name])
@@ -410,7 +414,9 @@ class TableCheck:
             others = [name for name in kept if name not in (roles.features or ())]
             self.problems += panel_problems(self.table[[*others, *s]])
         people = {p.columns[0] for p in self.problems if p.kind == "repeated identifier"}
-        if rest := [name for name in kept if name not in people]:
+        lost = [name for name in names if name not in self.table]  # cells that cannot be read
+        if rest := [name for name in (*kept, *lost) if name not in people]:
+            table = self._without_codes(rest)
             known = np.ones(len(self.table), dtype=bool)
             codes = None
             count = 0
@@ -426,12 +432,10 @@ class TableCheck:
                 known = np.flatnonzero(known)[present]
                 codes = codes[present]
             if codes is not None:
-                self.problems += late_problems(self.table[rest], str(roles.target))
+                self.problems += late_problems(table, str(roles.target))
             known_late = {*rest} - {*self._not_dropped(rest)}
             kinds = {problem.kind for problem in self.problems}
-            for problem in feature_problems(
-                self.table[rest].iloc[known], codes, count, clean.iloc[known]
-            ):
+            for problem in feature_problems(table.iloc[known], codes, count, clean.iloc[known]):
                 if problem.kind == "repeated rows":
                     if problem.kind not in kinds:
                         self.problems += self._repeated_but_identifiers()
@@ -441,10 +445,46 @@ class TableCheck:
                     self.problems.append(problem)
             if codes is not None and len(codes) >= LEAST_SUSPECTED_ROWS:
                 for problems in (strong_features, joint_problems):
-                    asked = self.table[self._not_dropped(rest)].iloc[known]
+                    asked = table[self._not_dropped(rest)].iloc[known]
                     self.problems += problems(asked, codes, count)
+        nearly = {p.columns[0] for p in self.problems if p.kind == "text in numbers"}
+        words = [name for name in kept if name not in {*(roles.features or ()), *nearly}]
+        self.problems += many_levels_problems(self.table[self._not_dropped(words)])
+        self._settle_dropped({*names} - {*self._not_dropped(names)})
         target_codes, target_classes = outcome or (None, None)
         return Examined(s, target_codes, target_classes, kept)
+
+    def _without_codes(self, names: Sequence[str]) -> pd.DataFrame:
+        """Return columns, as text if they cannot be read, with missing values in place of codes."""
+        table = {name: self.table.get(name, self.cells[name]) for name in names}
+        for problem in self.problems:
+            if problem.kind == "missing code" and problem.certainty == "likely":
+                for name in table.keys() & {*problem.columns}:
+                    table[name] = mask_codes(table[name], problem.values)
+        for name, column in table.items():
+            if is_text(column):
+                levels = column.dropna().unique()
+                codes = [text for text in levels if is_code(text) or text.strip() in MARKS]
+                table[name] = column.mask(column.isin(codes))
+        return pd.DataFrame(table, self.table.index)
+
+    def _settle_dropped(self, dropped: set[str]) -> None:
+        """Take columns that are likely to be dropped out of the options of other problems."""
+        for i, problem in enumerate(self.problems):
+            own = [name for name in problem.columns if name in dropped]
+            if not own or "--drop" in problem.option:
+                continue
+            if problem.kind == "unreadable":
+                self.problems[i] = replace(problem, option=option_text("drop", own[0]))
+            elif problem.certainty == "likely" and problem.option:
+                rest = [name for name in problem.columns if name not in own]
+                options = [missing_option(name, problem.values) for name in rest]
+                self.problems[i] = replace(
+                    problem,
+                    text=f"{problem.text} This is not needed if {quote_names(own)} is dropped.",
+                    certainty="likely" if rest else "possible",
+                    option=" ".join(options) if rest else problem.option,
+                )
 
     def _not_dropped(self, names: Sequence[str]) -> list[str]:
         """Return the columns that no likely problem suggests to drop."""

@@ -96,7 +96,7 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
             text = _alone(name)
         elif classes == 2:
             text = _one_sided(name, values, y.astype(np.int64))
-        if "is missing" in text:
+        if text.startswith("all ") and "is missing" in text:
             empty.setdefault(text.replace(repr(name), "{}"), []).append(name)
         elif text:
             yield Leak((name,), text)
