@@ -148,6 +148,38 @@ FOUND = {
         "spreadsheet dates",
         "--missing speed=24-Oct",
     ),
+    "numbers that became dates": (
+        people().assign(visits=np.resize(["3-Jan", "7", "01.Mär", "0", "12", "3"], ROWS)),
+        "spreadsheet dates",
+        "--missing 'visits=3-Jan,01.Mär'",
+    ),
+    "numbers that became dates of a year": (
+        people().assign(visits=np.resize(["2024-01-03", "7", "01.03.2024", "0"], ROWS)),
+        "spreadsheet dates",
+        "--missing visits=2024-01-03,01.03.2024",
+    ),
+    "ages that became dates": (
+        replaced("age", "24. Okt"),
+        "spreadsheet dates",
+        "--missing 'age=24. Okt'",
+    ),
+    "a code among numbers": (
+        people().assign(
+            amount=np.where(np.arange(ROWS) % 9 == 0, 9999, np.arange(ROWS) * 7919 % 20_011)
+        ),
+        "missing code",
+        "--missing amount=9999",
+    ),
+    "a short word for what is not known": (
+        replaced("town", "n/k"),
+        "missing code",
+        "--missing town=n/k",
+    ),
+    "numbers and words for the rest": (
+        people().assign(fee=np.resize(["12", "unknown", "7", "nk", "31", "45"], ROWS)),
+        "text in numbers",
+        "--missing fee=unknown,nk",
+    ),
     "a class that is no answer": (
         people().assign(paid=np.resize(["approved", "denied", "Invalid"], ROWS)),
         "missing code",
@@ -187,6 +219,27 @@ FOUND = {
         people().assign(zip=np.resize(["007", "0123", "12"], ROWS)),
         "ranges",
         "",
+    ),
+    "a duration and a state": (
+        people().assign(
+            months_to_exit=np.linspace(0, 60, ROWS)[::-1].round(1), died=np.arange(ROWS) // 7 % 2
+        ),
+        "known late",
+        "--drop months_to_exit --drop died",
+    ),
+    "a follow-up and a state": (
+        people()
+        .assign(
+            followUp=np.arange(ROWS) * 7 % 90, vital=np.resize(["dead", "alive", "alive"], ROWS)
+        )
+        .rename(columns={"vital": "deceased"}),
+        "known late",
+        "--drop followUp --drop deceased",
+    ),
+    "a duration until the target": (
+        people().assign(days_until_paid=np.arange(ROWS) * 7 % 90),
+        "known late",
+        "--drop days_until_paid",
     ),
     "an abbreviation": (
         people().assign(paid=np.resize(["Approved", "Appr.", "Denied"], ROWS)),
@@ -231,6 +284,60 @@ def test_columns_that_are_empty_together_are_one_question(tmp_path):
     [leak] = [one for one in problems if one["kind"] == "leak"]
     assert (leak["certainty"], leak["option"]) == ("possible", "")
     assert f"All {empty.sum()} rows in which 'income' and 1 more are missing" in leak["text"]
+
+
+def filled_for_one_class(kind: str, yes: np.ndarray) -> np.ndarray:
+    """Return a column that is filled for one class only, and otherwise empty or has codes."""
+    rows = np.arange(ROWS)
+    codes = np.resize(["", "-9", "unknown", "nk"], ROWS)
+    values = {
+        "numbers": np.random.default_rng(9).normal(5, 1, ROWS).round(2).astype(str),
+        "keys": [f"C{row * 7919 % 1000:05d}" for row in rows],
+        "dates": np.where(rows % 7, "17/03/2020", "04-Mar-20"),
+    }[kind]
+    return np.where(yes, values, codes if kind != "dates" else "")
+
+
+@pytest.mark.parametrize("kind", ["numbers", "keys", "dates"])
+def test_a_column_that_is_filled_for_one_class_is_named_whatever_its_cells_are(kind, tmp_path):
+    yes = people()["paid"].to_numpy() == "yes"
+    table = people().assign(closed=filled_for_one_class(kind, yes))
+    problems, command = problems_of(table, tmp_path)
+    leaks = [one["option"] for one in problems if one["kind"] == "leak"]
+    assert leaks == ["--drop closed"]
+    assert shlex.split(command)[7:] == ["--drop", "closed"]
+    for one in problems:  # one voice
+        if one["certainty"] == "possible":
+            assert one["text"].endswith("This is not needed if 'closed' is dropped.")
+    half = np.random.default_rng(10).random(ROWS) < 0.5
+    problems, _ = problems_of(people().assign(closed=filled_for_one_class(kind, half)), tmp_path)
+    assert "leak" not in [one["kind"] for one in problems]
+
+
+def test_two_columns_that_are_filled_for_one_class_are_both_named(tmp_path):
+    yes = people()["paid"].to_numpy() == "yes"
+    filled = yes & (np.arange(ROWS) % 25 > 0)
+    amounts = np.random.default_rng(9).normal(5, 1, (2, ROWS)).round(2)
+    first, second = np.where(filled, amounts, np.nan)
+    problems, command = problems_of(people().assign(fee=first, fine=second), tmp_path)
+    assert [one["certainty"] for one in problems if one["kind"] == "leak"] == ["likely"] * 2
+    assert "--drop fee --drop fine" in command
+
+
+def test_a_code_that_hides_a_copy_of_the_attribute_is_looked_through(tmp_path):
+    born = (2000 - people()["age"]).mask(np.arange(ROWS) % 30 == 0, -99)
+    _, command = problems_of(people().assign(born=born), tmp_path)
+    assert shlex.split(command)[7:] == ["--drop", "born"]
+
+
+def test_a_value_that_is_as_frequent_as_its_neighbours_is_no_code():
+    prices = np.resize([*range(990, 1010)], ROWS)
+    for amounts in (prices, np.where(prices == 999, 998, prices) * 1.0):
+        found = check(people().assign(price=amounts), "paid", "age")
+        assert "missing code" not in [one.kind for one in found]
+    few = people().assign(share=np.where(np.arange(ROWS) % 12 == 0, 99, np.arange(ROWS) % 120))
+    [code] = [one for one in check(few, "paid", "age") if one.kind == "missing code"]
+    assert (code.certainty, code.option) == ("possible", "--missing share=99")
 
 
 def test_people_are_groups_and_rows_of_nobody_do_not_leak(tmp_path):
@@ -299,6 +406,35 @@ def test_cells_of_a_spreadsheet_are_counted_with_the_range_that_they_were(tmp_pa
     assert "'2-Mar' in 'size', first in row 1, may be ranges such as 2-3" in problem["text"]
 
 
+def test_numbers_that_became_dates_are_named_with_their_rows_and_read_without_them(tmp_path):
+    visits = np.resize(np.arange(9).astype(str), ROWS).astype(object)
+    visits[[5, 17, 40, 41, 90, 200]] = [
+        "3-Jan",
+        "04.Mär",
+        "2024-05-01",
+        "3-Jan",
+        "Okt 24",
+        "1. Mai",
+    ]
+    problems, command = problems_of(people().assign(visits=visits), tmp_path)
+    [problem] = [one for one in problems if one["columns"] == ["visits"]]
+    assert (problem["certainty"], problem["rows"]) == ("likely", 6)
+    assert "(row 6, 18, 41, 42, 91 and 1 more)" in problem["text"]
+    missing = shlex.split(command)[shlex.split(command).index("--missing") + 1]
+    file = TableFile.open(tmp_path / "people.csv", missing=[missing])
+    data = read_training_table(file, ColumnRoles("paid", ("age",)))
+    assert data.X["visits"].isna().sum() == 6
+    assert data.X["visits"].sum() == sum(int(cell) for cell in visits if len(cell) == 1)
+
+
+@pytest.mark.parametrize("others", [["1998", "2004"], ["20240105", "20230501"], ["43831", "44012"]])
+def test_years_and_serial_numbers_beside_dates_are_no_numbers(others, tmp_path):
+    cells = np.resize(["2024-01-03", "2023-02-03", "2022-03-04", *others], ROWS)
+    kinds = [one["kind"] for one in problems_of(people().assign(seen=cells), tmp_path)[0]]
+    assert "spreadsheet dates" not in kinds
+    assert "unreadable" in kinds
+
+
 def test_an_error_of_the_target_hides_no_other_problem(tmp_path):
     labels = people()["paid"].map({"yes": "bought", "no": "left"})
     table = people().assign(paid=labels, born=2000 - people()["age"], end=labels == "left")
@@ -309,6 +445,32 @@ def test_an_error_of_the_target_hides_no_other_problem(tmp_path):
     assert kinds["attribute repeated"] == "--drop born"
     assert kinds["leak"] == "--drop end"
     assert command.count("--drop") == 2
+
+
+def test_durations_and_states_are_named_by_what_else_is_in_the_table():
+    time = np.arange(ROWS) * 7 % 90
+    state = np.arange(ROWS) // 7 % 2
+    cases = {
+        ("tenure_months", "time_of_day", "marital_status"): None,
+        ("months_to_maturity",): "possible",
+        ("died",): "possible",
+        ("time", "status"): "likely",
+        ("status",): None,
+        ("ptime", "pstat"): "likely",
+        ("stime",): None,
+        ("date_of_death", "died"): "likely",
+        ("paid_months",): "possible",
+        ("survival_months",): "possible",
+    }
+    for names, certainty in cases.items():
+        values = [state if name in ("died", "status", "pstat") else time for name in names]
+        found = check(people().assign(**dict(zip(names, values))), "paid", "age")
+        late = [one for one in found if one.kind == "known late"]
+        assert [one.certainty for one in late] == [certainty] * (certainty is not None), names
+        assert [one.columns for one in late] == [names] * (certainty is not None), names
+    of_target = people().rename(columns={"paid": "pstat"}).assign(ptime=time, futime=time)
+    [late] = [one for one in check(of_target, "pstat", "age") if one.kind == "known late"]
+    assert (late.columns, late.certainty) == (("ptime", "futime"), "likely")
 
 
 def test_a_clean_table_has_no_problem_but_a_note_on_its_classes(tmp_path):

@@ -28,7 +28,7 @@ from frhsic.tables import files
 from frhsic.tables.attributes import BandedAttributeWarning, read_sensitive
 from frhsic.tables.checking import ColumnRoles
 from frhsic.tables.columns import numbers, to_pandas
-from frhsic.tables.features import feature_problems
+from frhsic.tables.features import feature_problems, joint_problems
 from frhsic.tables.files import TableFile, read_rows
 from frhsic.tables.identifiers import identifiers
 from frhsic.tables.problems import SuspiciousColumnWarning
@@ -580,12 +580,44 @@ def test_two_columns_from_which_a_number_follows_are_named(operation):
     assert not [*feature_problems(X, noisy, 0, pd.DataFrame(index=X.index))]
 
 
+TOGETHER = {
+    "a sum": (lambda a, b, c: a + b + c, 0),
+    "a sum above a threshold": (lambda a, b, c: a + b + c > 60, 2),
+    "a product and a ratio": (lambda a, b, c: a * b / c, 0),
+    "a ratio above a threshold": (lambda a, b, c: a * b / c > 20, 2),
+    "all of three": (lambda a, b, c: (a > 10) & (b > 10) & (c > 10), 2),
+    "a count of three": (lambda a, b, c: 1 * (a > 20) + (b > 20) + (c > 20), 4),
+}
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_the_fewest_columns_that_give_the_target_away_together_are_named(kind):
+    law, classes = TOGETHER[kind]
+    rng = np.random.default_rng(8)
+    parts = rng.lognormal(3, 0.8, (3, 1_500)).round(2)
+    y = np.asarray(law(*parts), dtype=float)
+    if classes:
+        parts = parts if "threshold" in kind else (parts > (20 if classes == 4 else 10)) * 1.0
+    X = pd.DataFrame(dict(zip("abc", parts)))
+    X = X.assign(town=rng.choice(["x", "y"], len(X)), age=rng.normal(size=len(X)))
+    [leak] = joint_problems(X, y, classes)
+    assert (leak.kind, leak.certainty) == ("leak", "likely")
+    assert set(leak.columns) == {"a", "b", "c"}
+    assert leak.option == f"--drop {leak.columns[0]}"
+    for lacking in "abc":  # the others are harmless without it
+        assert not [*joint_problems(X.drop(columns=lacking), y, classes)]
+    flipped = np.where(rng.random(len(y)) < 0.05, y[::-1], y)
+    assert not [*joint_problems(X, flipped, classes)]
+
+
 @pytest.mark.parametrize("name", ["breast_cancer", "diabetes", "iris", "wine", "digits"])
 def test_no_ordinary_table_of_scikit_learn_seems_to_leak(name):
     X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True, as_frame=True)
     classes = 0 if name == "diabetes" else y.nunique()
-    problems = feature_problems(X, y.to_numpy(), classes, pd.DataFrame(index=X.index))
+    y = y.to_numpy()
+    problems = feature_problems(X, y, classes, pd.DataFrame(index=X.index))
     assert [problem for problem in problems if problem.kind == "leak"] == []
+    assert [*joint_problems(X, y, classes)] == []
 
 
 @pytest.mark.parametrize(

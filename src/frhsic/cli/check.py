@@ -28,9 +28,9 @@ def check(
 ) -> None:
     """List all problems of a table before training, and the command to run next.
 
-    No model is fitted. Each problem is listed with the option that resolves it: codes for missing
+    Each problem is listed with the option that resolves it: codes for missing
     values, text among numbers, totals, labels spelled in several ways, identifiers, people with
-    several rows, features that repeat the attribute or give the target away (alone or in pairs),
+    several rows, features that repeat the attribute or give the target away (alone or together),
     outliers, weights, repeated rows. `frhsic train` runs the same check.
 
     [bold]Examples[/bold]

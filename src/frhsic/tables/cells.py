@@ -4,12 +4,14 @@ read as numbers.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
+from frhsic.formatting import format_count
 from frhsic.tables.attributes import band
 from frhsic.tables.codes import (
     CLEAR_CODE,
@@ -28,16 +30,24 @@ from frhsic.tables.columns import (
     unify_spelling,
 )
 from frhsic.tables.problems import Problem, option_text
-from frhsic.tables.schema import NUMBER_MARKS, ColumnType, Schema, parse_numbers, plain_digits
+from frhsic.tables.schema import (
+    MONTHS,
+    NUMBER_MARKS,
+    SHORT_DATE,
+    ColumnType,
+    Schema,
+    converted_numbers,
+    parse_numbers,
+    plain_digits,
+)
 
 # Largest share of non-numeric cells in a column that seems to be meant as numbers.
 FEW_WORDS = 0.1
 # Cells that look like numbers, and their share above which a column of text is reported.
 LIKE_NUMBER = r"[-+]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?"
 MOST_ALIKE = 0.5
-# Dates into which a spreadsheet converts ranges such as 10-24 or 1-9.
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-SPREADSHEET_DATE = f"[0-9]{{1,2}}-({'|'.join(MONTHS)})|({'|'.join(MONTHS)})-[0-9]{{2}}"
+# Most rows that are listed.
+MOST_ROWS = 5
 # Fewest levels that are numbers or ranges, and largest share of others, in a column of text that is
 # reported.
 LEAST_RANGES = 2
@@ -65,8 +75,11 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
             _, notes = unify_spelling(bare)
             for note in notes:
                 yield Problem("spelling", note, (name,), certainty="certain")
-            dates = [*spreadsheet_problems(bare)]
+            dates = [*spreadsheet_problems(bare, decimal or ".")]
             yield from dates
+        nearly = [*_nearly_numbers(present, decimal)] if decimal is not None else []
+        yield from nearly if nearly or dates else _range_problems(column)
+        if column.kind == "text" and not nearly:
             for level, rows in bare.value_counts().items():
                 if reads_missing(level):
                     words.setdefault(fold_text(level), Counter())[name] += rows
@@ -75,8 +88,6 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
                 str(level)[-1:].isdigit() for level in {*column.levels} - {*codes}
             ):
                 yield code_problem(name, codes, int(present.isin(codes).sum()))
-        nearly = [*_nearly_numbers(present, decimal)] if decimal is not None else []
-        yield from nearly if nearly or dates else _range_problems(column)
     for word, counts in words.items():
         yield Problem(
             "missing code",
@@ -89,25 +100,46 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
         )
 
 
-def spreadsheet_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield a question about cells that may be ranges that a spreadsheet converted to dates."""
-    dates = cells[cells.str.fullmatch(SPREADSHEET_DATE)]
+def spreadsheet_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
+    """Yield cells that a spreadsheet seems to have converted to dates: dates among numbers, or
+    dates without a year among ranges.
+    """
+    name = str(cells.name)
+    if len(dates := converted_numbers(cells, decimal)):
+        rows = [f"{row_number(dates, place):,}" for place in range(min(len(dates), MOST_ROWS))]
+        more = f" and {len(dates) - MOST_ROWS:,} more" if len(dates) > MOST_ROWS else ""
+        shown = dates.unique().tolist()
+        yield Problem(
+            "spreadsheet dates",
+            f"{name!r} contains numbers, but {format_count(len(dates), 'cell')} are dates, such as"
+            f" {quote_names(shown[:3])} (row {', '.join(rows)}{more}): a spreadsheet seems to have"
+            " converted these numbers to dates. Correct them in the file, or treat them as"
+            " missing, to read the column as numbers.",
+            (name,),
+            len(dates),
+            option=missing_option(name, shown) or option_text("drop", name),
+        )
+        return
+    dates = cells[cells.str.fullmatch(SHORT_DATE, case=False)]
     if not 0 < len(dates) < len(cells):
         return
-    name = str(cells.name)
     shown = dates.unique().tolist()
-    parts = shown[0].split("-")
-    ends = sorted(MONTHS.index(part) + 1 if part in MONTHS else int(part) for part in parts)
+    parts = re.findall(r"[^\W_]+", shown[0].casefold())
+    numbers = [_month(part) if part.isalpha() else int(part) for part in parts]
     yield Problem(
         "spreadsheet dates",
         f"{quote_names(shown[:3])} in {name!r}, first in row {row_number(dates, 0):,}, may"
-        f" be ranges such as {ends[0]}-{ends[1]} that a spreadsheet converted to dates. Correct the"
-        " file, or treat them as missing; otherwise they don't count as these ranges.",
+        f" be ranges such as {min(numbers)}-{max(numbers)} that a spreadsheet converted to dates."
+        " Correct the file, or treat them as missing; otherwise they don't count as these ranges.",
         (name,),
         len(dates),
         "possible",
         missing_option(name, shown),
     )
+
+
+def _month(word: str) -> int:
+    return next(i for i, names in enumerate(MONTHS, 1) if word in names.split())
 
 
 def _range_problems(column: ColumnType) -> Iterator[Problem]:
@@ -153,11 +185,14 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     """
     name = str(cells.name)
     numbers = readable_numbers(cells, decimal)
+    bare = cells[numbers.index].str.strip()
+    numbers = numbers.drop(converted_numbers(bare, decimal).index)
     cells = cells[numbers.index]
-    bare = cells.str.strip()
+    bare = bare[numbers.index]
     wrong = numbers.isna()
     alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
-    if 0 < wrong.mean() <= FEW_WORDS:
+    odd = wrong & ~bare.map(reads_missing)
+    if 0 < wrong.mean() <= FEW_WORDS or (wrong.any() and not odd.any() and not wrong.all()):
         yield Problem(
             "text in numbers",
             f"{name!r} is read as text, since some cells are not numbers:"
@@ -185,4 +220,6 @@ def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     """
     bare = cells.dropna().str.strip()
     bare = bare[~bare.isin(NUMBER_MARKS)]
-    return parse_numbers(*plain_digits(bare, decimal))
+    values = pd.Series(bare.unique(), dtype=str)
+    numbers = parse_numbers(*plain_digits(values, decimal))
+    return bare.map(dict(zip(values, numbers))).astype(float)

@@ -16,13 +16,19 @@ from frhsic._arrays import LARGEST_NUMBER
 from frhsic.tables.attributes import attribute, band
 from frhsic.tables.cells import (
     FEW_WORDS,
-    SPREADSHEET_DATE,
     readable_numbers,
     spreadsheet_problems,
     text_problems,
 )
-from frhsic.tables.codes import clipped_problems, missing_option, number_problems, reads_missing
+from frhsic.tables.codes import (
+    clipped_problems,
+    is_code,
+    missing_option,
+    number_problems,
+    reads_missing,
+)
 from frhsic.tables.columns import (
+    MARKS,
     check_distinct,
     examples,
     expand,
@@ -37,6 +43,8 @@ from frhsic.tables.columns import (
 )
 from frhsic.tables.features import (
     feature_problems,
+    joint_problems,
+    late_problems,
     many_levels_problems,
     row_weight_problems,
     strong_features,
@@ -51,7 +59,14 @@ from frhsic.tables.identifiers import (
 )
 from frhsic.tables.leaks import LEAST_IN_CLASS
 from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
-from frhsic.tables.schema import DATE, ColumnType, Schema, date_formats
+from frhsic.tables.schema import (
+    DATE,
+    SHORT_DATE,
+    ColumnType,
+    Schema,
+    converted_numbers,
+    date_formats,
+)
 from frhsic.tables.targets import (
     class_problems,
     label_problems,
@@ -216,14 +231,16 @@ class TableCheck:
             words = f"sensitive attribute {name!r}"
             numbers = self._numbers_among_words(name)
             if numbers is not None:
-                wrong = self.cells[name][numbers.index][numbers.isna()]
-                text = (
-                    f"{words} is not numeric: {examples(wrong)}. Write its values as numbers (two"
-                    " groups as 0 and 1, ordered levels as their rank, bands as 30-39)."
-                )
-                option = missing_option(name, wrong.str.strip().unique().tolist())
-                rows = len(wrong)
-                self.problems.append(Problem("attribute", text, (name,), rows, "error", option))
+                bare = self.cells[name][numbers.index].str.strip()
+                dates = converted_numbers(bare, self.decimal or ".")
+                wrong = bare[numbers.isna()].drop(dates.index)
+                if rows := len(wrong):
+                    text = (
+                        f"{words} is not numeric: {examples(wrong)}. Write its values as numbers"
+                        " (two groups as 0 and 1, ordered levels as their rank, bands as 30-39)."
+                    )
+                    option = missing_option(name, wrong.unique().tolist())
+                    self.problems.append(Problem("attribute", text, (name,), rows, "error", option))
                 numbers = mask_codes(numbers, self.schema.missing.get(name, ()))
                 self.problems += number_problems(numbers)
                 attributes[name] = numbers.reindex(self.table.index)
@@ -263,10 +280,13 @@ class TableCheck:
         wrong = numbers.isna() & bare.map(band).isna()
         if not 0 < wrong.sum() < len(wrong):
             return None
-        odd = bare[wrong & ~bare.map(reads_missing) & ~bare.str.fullmatch(SPREADSHEET_DATE)]
+        dates = bare.str.fullmatch(f"{SHORT_DATE}|{DATE}", case=False)
+        odd = bare[wrong & ~bare.map(reads_missing) & ~dates]
         if len(odd) > FEW_WORDS * len(numbers):
             return None
-        self.problems += spreadsheet_problems(bare)
+        for problem in spreadsheet_problems(bare, self.decimal or "."):
+            error = problem.certainty == "likely"
+            self.problems.append(replace(problem, certainty="error") if error else problem)
         if (numbers.isna() & ~wrong).any():
             numbers[~wrong], _ = attribute(bare[~wrong], name)
         return numbers
@@ -350,9 +370,6 @@ class TableCheck:
         self.problems += text_problems(self.cells, self.schema.select(names), self.decimal)
         self.problems += clipped_problems(self.table[kept])
         self.problems += weight_problems(self.table[kept])
-        nearly = {p.columns[0] for p in self.problems if p.kind == "text in numbers"}
-        words = [name for name in kept if name not in {*asked, *nearly}]
-        self.problems += many_levels_problems(self.table[words])
         for name in kept:
             if kinds[name] == "number":
                 self.problems += number_problems(self.table[name])
@@ -397,7 +414,9 @@ class TableCheck:
             others = [name for name in kept if name not in (roles.features or ())]
             self.problems += panel_problems(self.table[[*others, *s]])
         people = {p.columns[0] for p in self.problems if p.kind == "repeated identifier"}
-        if rest := [name for name in kept if name not in people]:
+        lost = [name for name in names if name not in self.table]  # cells that cannot be read
+        if rest := [name for name in (*kept, *lost) if name not in people]:
+            table = self._without_codes(rest)
             known = np.ones(len(self.table), dtype=bool)
             codes = None
             count = 0
@@ -412,26 +431,70 @@ class TableCheck:
                 present = self.table.loc[known, [*people]].notna().all(axis=1).to_numpy()
                 known = np.flatnonzero(known)[present]
                 codes = codes[present]
+            if codes is not None:
+                self.problems += late_problems(table, str(roles.target))
+            known_late = {*rest} - {*self._not_dropped(rest)}
             kinds = {problem.kind for problem in self.problems}
-            for problem in feature_problems(
-                self.table[rest].iloc[known], codes, count, clean.iloc[known]
-            ):
+            for problem in feature_problems(table.iloc[known], codes, count, clean.iloc[known]):
                 if problem.kind == "repeated rows":
                     if problem.kind not in kinds:
                         self.problems += self._repeated_but_identifiers()
+                elif problem.kind == "leak" and known_late.issuperset(problem.columns):
+                    continue
                 elif "identifier" not in problem.kind:  # identifiers were requested
                     self.problems.append(problem)
-            named = {
-                name
-                for problem in self.problems
-                for name in problem.columns
-                if option_text("drop", name) in problem.option
-            }
-            asked = [name for name in rest if name not in named]
             if codes is not None and len(codes) >= LEAST_SUSPECTED_ROWS:
-                self.problems += strong_features(self.table[asked].iloc[known], codes, count)
+                for problems in (strong_features, joint_problems):
+                    asked = table[self._not_dropped(rest)].iloc[known]
+                    self.problems += problems(asked, codes, count)
+        nearly = {p.columns[0] for p in self.problems if p.kind == "text in numbers"}
+        words = [name for name in kept if name not in {*(roles.features or ()), *nearly}]
+        self.problems += many_levels_problems(self.table[self._not_dropped(words)])
+        self._settle_dropped({*names} - {*self._not_dropped(names)})
         target_codes, target_classes = outcome or (None, None)
         return Examined(s, target_codes, target_classes, kept)
+
+    def _without_codes(self, names: Sequence[str]) -> pd.DataFrame:
+        """Return columns, as text if they cannot be read, with missing values in place of codes."""
+        table = {name: self.table.get(name, self.cells[name]) for name in names}
+        for problem in self.problems:
+            if problem.kind == "missing code" and problem.certainty == "likely":
+                for name in table.keys() & {*problem.columns}:
+                    table[name] = mask_codes(table[name], problem.values)
+        for name, column in table.items():
+            if is_text(column):
+                levels = column.dropna().unique()
+                codes = [text for text in levels if is_code(text) or text.strip() in MARKS]
+                table[name] = column.mask(column.isin(codes))
+        return pd.DataFrame(table, self.table.index)
+
+    def _settle_dropped(self, dropped: set[str]) -> None:
+        """Take columns that are likely to be dropped out of the options of other problems."""
+        for i, problem in enumerate(self.problems):
+            own = [name for name in problem.columns if name in dropped]
+            if not own or "--drop" in problem.option:
+                continue
+            if problem.kind == "unreadable":
+                self.problems[i] = replace(problem, option=option_text("drop", own[0]))
+            elif problem.certainty == "likely" and problem.option:
+                rest = [name for name in problem.columns if name not in own]
+                options = [missing_option(name, problem.values) for name in rest]
+                self.problems[i] = replace(
+                    problem,
+                    text=f"{problem.text} This is not needed if {quote_names(own)} is dropped.",
+                    certainty="likely" if rest else "possible",
+                    option=" ".join(options) if rest else problem.option,
+                )
+
+    def _not_dropped(self, names: Sequence[str]) -> list[str]:
+        """Return the columns that no likely problem suggests to drop."""
+        dropped = {
+            name
+            for problem in self.problems
+            for name in problem.columns
+            if problem.certainty == "likely" and option_text("drop", name) in problem.option
+        }
+        return [name for name in names if name not in dropped]
 
     def _repeated_but_identifiers(self) -> Iterator[Problem]:
         """Yield the rows that repeat an earlier one of the file in all but the identifiers."""
@@ -494,7 +557,10 @@ def check(
     weights: str | None = None,
     missing: Sequence[str] = (),
 ) -> tuple[Problem, ...]:
-    """Return every problem of a training table, errors first. No model is fitted.
+    """Return every problem of a training table, errors first.
+
+    The only model that is fitted is a linear one, on at most 2,000 rows, which shows whether
+    several columns give the target away together.
 
     Parameters
     ----------

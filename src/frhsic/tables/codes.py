@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,18 @@ MISSING_WORDS = {
     "don't know",
     "unbekannt",
     "ungültig",
+    "not recorded",
+    "not reported",
+    "not provided",
+    "nk",
+    "n.k.",
+    "n/k",
+    "unk",
     "k.a.",
+    "k. a.",
     "keine angabe",
+    "keine angaben",
+    "nicht bekannt",
     "weiß nicht",
 }
 # Names of columns with the ages of people, the oldest age, and the share of rows beyond it above
@@ -56,6 +67,10 @@ LEAST_CODED_ROWS = 3
 # Codes that can't be a rank or a count, searched for among few numbers and among words.
 CLEAR_CODE = re.compile(r"-(9+|8+|7+)|99+|88+|77+")
 MOST_CODES = 3
+# Codes that may lie among the other values, if they occur in ten rows, and ten times as often as
+# any of the nearest values; two digits are only asked about.
+HEAPED_CODE = re.compile("-?(99+|88+|77+)")
+LEAST_HEAPED = 10
 # Codes if all other values are positive; a scale such as 0, 1, 2 may begin with them.
 UNCLEAR_CODES = ("-1", "-2")
 MOST_ZEROS = 0.1
@@ -75,21 +90,30 @@ def reads_missing(level: object) -> bool:
     ... )
     (True, True, False)
     """
-    parts = re.split("/| or ", fold_text(level).strip("()[]<>*?"))
-    return all(part.strip() in MISSING_WORDS for part in parts)
+    text = fold_text(level).strip("()[]<>*?")
+    if text in MISSING_WORDS:
+        return True
+    return all(part.strip() in MISSING_WORDS for part in re.split("/| or ", text))
+
+
+def is_code(level: str) -> bool:
+    """Return whether text is a word or a number that people write for a missing value."""
+    return reads_missing(level) or CLEAR_CODE.fullmatch(level.strip()) is not None
 
 
 def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     """Yield values of a column of numbers that are far from all others, as codes for missing values
     if they repeat, else as outliers; and numbers in a column of ages that can't be ages.
 
-    A code is the smallest or largest value, occurs in at least three rows, and is three times as
-    far from the next value as the nearby values are from each other; it also looks like a code (-9,
-    99, -1, 0), or is farther away than the whole range of the others. An outlier is ten times as
-    far from the median as the next value.
+    A code occurs much more often than the nearest values (9999), or it is the smallest or largest
+    value, occurs in at least three rows, and is three times as far from the next value as the
+    nearby values are from each other; it then also looks like a code (-9, 99, -1, 0), or is farther
+    away than the whole range of the others. An outlier is ten times as far from the median as the
+    next value.
     """
     far = [*_far_problems(column)]
     yield from far
+    yield from _heaped_problems(column, {value for problem in far for value in problem.values})
     name = str(column.name)
     odd = column[(column < 0) | (column > OLDEST)]
     if NAMED_AGE.fullmatch(name) and 0 < len(odd) <= MOST_IMPOSSIBLE * column.count():
@@ -153,6 +177,23 @@ def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         certainty: Certainty = "likely" if named else "possible"
         option = missing_option(name, codes)
         yield Problem(kind, text, (name,), total, certainty, option, codes)
+
+
+def _heaped_problems(column: pd.Series[Any], known: set[str]) -> Iterator[Problem]:
+    """Yield codes such as 9999 that occur much more often than the values around them."""
+    values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
+    if len(values) <= LEAST_VALUES:
+        return
+    for place in np.flatnonzero(counts >= LEAST_HEAPED):
+        code = level_text(float(values[place]))
+        if code in known or not HEAPED_CODE.fullmatch(code):
+            continue
+        nearest = np.argsort(np.abs(values - values[place]), kind="stable")[1 : NEIGHBOURS + 1]
+        if counts[place] < LEAST_HEAPED * counts[nearest].max():
+            continue
+        problem = code_problem(str(column.name), [code], int(counts[place]))
+        sure = abs(values[place]) > 99
+        yield problem if sure else replace(problem, certainty="possible")
 
 
 def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from frhsic.tables.leaks import (
     clearest_pair,
     explained_share,
     is_banded,
+    joint_leak,
     leaks,
     rank_correlation,
 )
@@ -50,6 +51,18 @@ NAMED_WEIGHT = re.compile(
     r"(weights?|wt|wgt|gewicht)([^a-zA-Z].*)?",
     re.IGNORECASE,
 )
+# Words in names of columns that may be known late: units of time, what they last until, and states
+# at the end of an observation; short names of both, such as ptime and pstat; most levels of states.
+TIME_WORDS = {"time", "date", "days", "weeks", "months", "years", "zeit", "tage", "monate", "jahre"}
+UNTIL_WORDS = {"to", "until", "till", "bis"}
+FOLLOWED_WORDS = {"followup", "followed", "futime", "survival", "surv", "nachbeobachtung"}
+DEATH_WORDS = {"died", "dead", "death", "deceased", "alive", "censored", "verstorben"}
+STATE_WORDS = DEATH_WORDS | {"recur", "recurred", "recurrence", "relapse", "relapsed"}
+SHORT_TIME = re.compile("([a-z]{0,2})(time|days)")
+SHORT_STATE = re.compile("[a-z]{0,2}(stat|status|event|cens)")
+MOST_STATES = 5
+# Least score of columns that seem to give the target away together, rather than possibly.
+CERTAIN_TOGETHER = 0.999
 # Largest ratio of the largest body weight to the median.
 MOST_BODIES = 20
 
@@ -180,6 +193,90 @@ def strong_features(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Pr
             certainty="possible",
             option=" ".join(option_text("drop", name) for name in asked),
         )
+
+
+def late_problems(X: pd.DataFrame, target: str) -> Iterator[Problem]:
+    """Yield durations and states that may be known only after the target, by their names: likely if
+    there are both, or if a duration lasts until the target.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"months_to_exit": np.arange(9.0), "died": np.arange(9) % 2})
+    >>> [problem.option for problem in late_problems(table, "ill")]
+    ['--drop months_to_exit --drop died']
+    """
+    few = [str(name) for name in X if X[name].nunique() <= MOST_STATES]
+    many = [str(name) for name in X if column_kind(X[name]) in ("number", "date")]
+    short = [name for name in few if SHORT_STATE.fullmatch(name.casefold())]
+    states = [name for name in few if STATE_WORDS & _name_words(name) or name in short]
+    durations = [
+        name for name in many if name not in few and _is_late_duration(name, [target, *states])
+    ]
+    if not durations:  # a column such as status may be anything
+        states = [name for name in states if name not in short]
+    late = [*durations, *states]
+    if not late:
+        return
+    own = _name_words(target)
+    ended = STATE_WORDS & own or SHORT_STATE.fullmatch(target.casefold())
+    until = any(UNTIL_WORDS & words and own <= words for words in map(_name_words, durations))
+    subject = f"The name of {quote_names(late)} suggests a duration or state that is"
+    remedy = "it"
+    if len(late) > 1:
+        subject = f"The names of {quote_names(late)} suggest durations and states that are"
+        remedy = "both" if len(late) == 2 else "all of them"
+    yield Problem(
+        "known late",
+        f"{subject} known only after the target {target!r}. If so, drop {remedy}.",
+        tuple(late),
+        certainty="likely" if durations and (states or ended or until) else "possible",
+        option=" ".join(option_text("drop", name) for name in late),
+    )
+
+
+def _name_words(name: str) -> set[str]:
+    """Return the words of a name such as months_to_exit, monthsToExit or follow-up time."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub("(?i)follow[-_ .]?up", "followup", name))
+    return set(re.findall(r"[^\W\d_]+", spaced.casefold()))
+
+
+def _is_late_duration(name: str, ends: Sequence[str]) -> bool:
+    """Return whether a name is that of a duration of an observation, or until one of the ends or
+    anything else.
+    """
+    words = _name_words(name)
+    if FOLLOWED_WORDS & words:
+        return True
+    if short := SHORT_TIME.fullmatch(name.casefold()):
+        folded = [end.casefold() for end in ends]
+        if not short[1]:
+            return any(map(SHORT_STATE.fullmatch, folded))
+        return any(end.startswith(short[1]) for end in folded)
+    known = any(_name_words(end) and _name_words(end) <= words for end in ends)
+    return bool(TIME_WORDS & words and (known or (UNTIL_WORDS | STATE_WORDS) & words))
+
+
+def joint_problems(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Problem]:
+    """Yield the fewest columns that predict the target almost perfectly together."""
+    rows = examined_rows(X)
+    columns = {str(name): feature(X[name].iloc[rows], str(name)) for name in X}
+    leak = joint_leak(columns, y[rows], classes)
+    if leak is None:
+        return
+    names = leak.columns
+    subject = f"{names[0]!r} predicts"
+    late = "it is"
+    if len(names) > 1:
+        subject = f"{quote_names(names)} together predict"
+        late = "one of them is"
+    yield Problem(
+        "leak",
+        f"{subject} the target of held-out rows almost perfectly, by a linear model ({leak.name}"
+        f" {leak.score:.4g}). If {late} known only after the target, drop it.",
+        names,
+        certainty="likely" if leak.score >= CERTAIN_TOGETHER else "possible",
+        option=option_text("drop", names[0]),
+    )
 
 
 def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:

@@ -392,6 +392,8 @@ def _is_total(label: str) -> bool:
     """Return whether a text is the label of a row of totals, possibly followed by a colon or the
     number of rows, such as "Total (200 rows)".
     """
+    if not label.lstrip()[:1].isalpha():  # most cells are numbers
+        return False
     return TOTALS.fullmatch(re.split(r"[:(0-9]", label)[0].strip().casefold()) is not None
 
 

@@ -1,9 +1,10 @@
-"""Features that give the target or a sensitive attribute away: a column, one of its values, or two
-columns together.
+"""Features that give the target or a sensitive attribute away: a column, one of its values, or
+several columns together.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -35,6 +36,18 @@ LEAST_LEFT = 0.05
 PAIR_REPEATS = 0.98
 # Share of a typical distance below which numbers count as equal, since they have only a few digits.
 WRITTEN_DIGITS = 1e-3
+# For more columns together: most columns, rows and levels that a linear model is fitted to, fewest
+# rows of a class, and the least score of all columns for which the fewest are searched.
+MOST_TOGETHER = 5
+JOINT_ROWS = 2_000
+JOINT_LEVELS = 10
+LEAST_JOINT = 30
+JOINT_PROMISE = 0.95
+# Newton's steps and ridge of the logistic model, which has no finite solution if the classes are
+# separable, and ridge of the linear one.
+NEWTON_STEPS = 15
+NEWTON_RIDGE = 1e-4
+LINEAR_RIDGE = 1e-6
 
 OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "difference": np.subtract,
@@ -83,7 +96,7 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
             text = _alone(name)
         elif classes == 2:
             text = _one_sided(name, values, y.astype(np.int64))
-        if "is missing" in text:
+        if text.startswith("all ") and "is missing" in text:
             empty.setdefault(text.replace(repr(name), "{}"), []).append(name)
         elif text:
             yield Leak((name,), text)
@@ -326,3 +339,145 @@ def _squared_correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
     squares: np.ndarray = (x * z).sum(axis=0) ** 2 / ((x**2).sum(axis=0) * (z**2).sum(axis=0))
     squares[(rows < LEAST_OF_VALUE) | np.isnan(squares)] = 0.0
     return squares
+
+
+class JointLeak(NamedTuple):
+    """The fewest columns that predict the target of held-out rows, the most important first, with
+    the name of a score and its value, of which 1 is perfect.
+    """
+
+    columns: tuple[str, ...]
+    name: str
+    score: float
+
+
+def joint_leak(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> JointLeak | None:
+    """Return the fewest columns, at most five, from which a linear model predicts the target of
+    held-out rows almost perfectly: the area under the ROC curve, R² or, with more classes, the
+    share of the errors of always predicting one that it removes is at least 0.99. For a share of
+    rows, this is required of a lower bound by two standard errors.
+
+    The model sees each number and its logarithm, so that it contains sums, products and ratios.
+    """
+    if not 0 < len(columns) <= MOST_PAIRED or len(y) < 2 * LEAST_JOINT:
+        return None
+    rows = np.linspace(0, len(y) - 1, min(len(y), JOINT_ROWS)).astype(int)
+    y = y[rows]
+    if classes and np.bincount(y.astype(int), minlength=classes).min() < LEAST_JOINT:
+        return None
+    inputs = {name: _joint_inputs(values[rows]) for name, values in columns.items()}
+    inputs = {name: block for name, block in inputs.items() if block.shape[1]}
+    targets = _joint_targets(y, classes)
+    best = JointLeak((), "", 0.0)
+    for target in targets:
+        everything, weights = _held_out(inputs, target, classes)
+        if _joint_score(everything, target, classes)[1] < JOINT_PROMISE:
+            continue
+        order = sorted(inputs, key=lambda name: -weights[name])
+        for number in range(1, min(MOST_TOGETHER, len(order)) + 1):
+            chosen = {name: inputs[name] for name in order[:number]}
+            name, score, least = _joint_score(
+                _held_out(chosen, target, classes)[0], target, classes
+            )
+            if least >= NEARLY_ALL:
+                found = JointLeak(tuple(chosen), name, score)
+                if not best.columns or len(found.columns) < len(best.columns):
+                    best = found
+                break
+    return best if best.columns else None
+
+
+def _joint_targets(y: np.ndarray, classes: int) -> list[np.ndarray]:
+    """Return an indicator of each class (n, classes), or of the second of two; or a number and, if
+    it is positive, its logarithm.
+    """
+    if classes == 2:
+        return [y[:, None]]
+    if classes:
+        return [(y[:, None] == np.arange(classes)).astype(np.float64)]
+    if len(np.unique(y)) < LEAST_OF_VALUE:
+        return []
+    targets = [y] if y.min() <= 0 else [y, np.log(y)]
+    return [((target - target.mean()) / target.std())[:, None] for target in targets]
+
+
+def _joint_inputs(values: np.ndarray) -> np.ndarray:
+    """Return a column as inputs of a linear model, scaled: indicators of frequent levels; or the
+    number, its logarithm if it is not negative, and whether it is missing.
+    """
+    if values.dtype == object:
+        codes, _ = pd.factorize(values)
+        counts = np.bincount(codes[codes >= 0])
+        frequent = np.argsort(-counts, kind="stable")[:JOINT_LEVELS]
+        inputs = (codes[:, None] == frequent[counts[frequent] >= LEAST_IN_CLASS]).astype(float)
+    else:
+        absent = np.isnan(values)
+        if absent.all():
+            return np.empty((len(values), 0))
+        filled = np.where(absent, np.median(values[~absent]), values)
+        parts = [filled, absent]
+        if filled.min() >= 0 and filled.max() > 0:
+            parts.append(np.log(filled + (filled[filled > 0].min() if filled.min() == 0 else 0)))
+        inputs = np.column_stack(parts).astype(float)
+    inputs = inputs - inputs.mean(axis=0)
+    spread = inputs.std(axis=0)
+    return np.asarray(inputs[:, spread > 0] / spread[spread > 0])
+
+
+def _held_out(
+    inputs: dict[str, np.ndarray], targets: np.ndarray, classes: int
+) -> tuple[np.ndarray, dict[str, float]]:
+    """Return predictions of each half of the rows by a linear model fitted to the other one, and
+    the standard deviation of the part of each column in them.
+    """
+    X = np.column_stack([*inputs.values(), np.ones(len(targets))])
+    even = np.arange(len(X)) % 2 == 0
+    predictions = np.empty(targets.shape)
+    weights = np.zeros((X.shape[1], targets.shape[1]))
+    for fitted in (even, ~even):
+        for column, target in enumerate(targets[fitted].T):
+            weights[:, column] = _linear_weights(X[fitted], target, logistic=classes > 0)
+        predictions[~fitted] = X[~fitted] @ weights
+    ends = np.cumsum([block.shape[1] for block in inputs.values()])
+    parts = zip(inputs.items(), np.split(weights[:-1], ends[:-1]))
+    return predictions, {name: float((block @ w).std(axis=0).max()) for (name, block), w in parts}
+
+
+def _linear_weights(X: np.ndarray, y: np.ndarray, *, logistic: bool) -> np.ndarray:
+    """Return the weights of a ridge regression, or of a logistic one by Newton's method."""
+    ridge = np.eye(X.shape[1])
+    if not logistic:
+        solved = np.linalg.solve(X.T @ X / len(y) + LINEAR_RIDGE * ridge, X.T @ y / len(y))
+        return np.asarray(solved)
+    weights = np.zeros(X.shape[1])
+    for _ in range(NEWTON_STEPS):
+        chances = 1 / (1 + np.exp(-np.clip(X @ weights, -30, 30)))
+        variances = np.maximum(chances * (1 - chances), NEWTON_RIDGE)
+        slope = X.T @ (chances - y) / len(y) + NEWTON_RIDGE * weights
+        curvature = (X * variances[:, None]).T @ X / len(y) + NEWTON_RIDGE * ridge
+        weights = weights - np.linalg.solve(curvature, slope)
+    return weights
+
+
+def _joint_score(
+    predictions: np.ndarray, targets: np.ndarray, classes: int
+) -> tuple[str, float, float]:
+    """Return the name of the score of predictions, its value, and its lower bound."""
+    if not classes:
+        score = 1 - float(np.square(targets - predictions).sum() / np.square(targets).sum())
+        return "R²", score, score
+    if classes > 2:
+        codes = targets.argmax(axis=1)
+        wrong = len(codes) - int(np.bincount(codes).max())
+        errors = int((predictions.argmax(axis=1) != codes).sum())
+        score = 1 - errors / wrong
+        return "share of errors removed", score, 1 - (errors + 2 * np.sqrt(errors)) / wrong
+    positive = targets[:, 0] == 1
+    own, others = int(positive.sum()), int((~positive).sum())
+    ranks = pd.Series(predictions[:, 0]).rank().to_numpy()
+    area = float((ranks[positive].sum() - own * (own + 1) / 2) / (own * others))
+    # Hanley and McNeil (1982), whose pairs share a positive or a negative row
+    same_own = area / (2 - area) - area**2
+    same_other = 2 * area**2 / (1 + area) - area**2
+    variance = area * (1 - area) + (own - 1) * same_own + (others - 1) * same_other
+    return "AUC", area, area - 2 * math.sqrt(max(variance, 0.0) / (own * others))

@@ -72,6 +72,28 @@ DATE = (
     f"|[0-9]{{4}}[-/. ]{_DAY}[-/. ]{_DAY}"
     f"|({_DAY}[-. ]+{_MONTH}|{_MONTH}[-. ]+{_DAY})[-., ]+[0-9]{{2,4}})([T ,].*)?"
 )
+# Dates without a year into which a spreadsheet converts numbers and ranges, such as 3-Jan, 01.Mär
+# and Oct 24, by the usual abbreviations of each month.
+MONTHS = (
+    "jan janv ene",
+    "feb févr",
+    "mar mär mrz mars",
+    "apr avr abr",
+    "may mai",
+    "jun juin",
+    "jul juil",
+    "aug août ago",
+    "sep sept",
+    "oct okt",
+    "nov",
+    "dec dez déc dic",
+)
+_ABBREVIATED = f"({'|'.join(' '.join(MONTHS).split())})"
+SHORT_DATE = rf"{_DAY}[-. ]+{_ABBREVIATED}\.?|{_ABBREVIATED}[-. ]+[0-9]{{2}}"
+# Share of the other cells that are numbers if dates among them were numbers; whole dates are not
+# searched for among numbers that may be years.
+MOST_NUMBERS = 0.9
+LEAST_YEAR = 1000
 # Formats to try if the usual ones do not fit, day-first formats before others.
 DATE_FORMATS = (
     "%d/%m/%Y",
@@ -468,7 +490,8 @@ def _learn_from_text(
 ) -> ColumnType | None:
     """Return the type of text that contains dates or, in a text file, numbers or booleans."""
     if date_format and _dates(cells, date_format).notna().mean() >= MOST_DATES:
-        return ColumnType(name, "date", date_format=date_format)
+        damaged = decimal is not None and len(converted_numbers(cells, decimal)) > 0
+        return None if damaged else ColumnType(name, "date", date_format=date_format)
     if decimal is not None and len(cells):
         if cells.str.lower().isin(TRUTH).all():
             return ColumnType(name, "boolean")
@@ -478,7 +501,8 @@ def _learn_from_text(
             grouped = bool((digits != cells).any())
             return ColumnType(name, "number", grouped=grouped, decimal=own)
     if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
-        return ColumnType(name, "date")
+        damaged = decimal is not None and len(converted_numbers(cells, decimal)) > 0
+        return None if damaged else ColumnType(name, "date")
     return None
 
 
@@ -562,6 +586,26 @@ def _money_sign(cells: pd.Series[Any], decimal: str) -> str:
     if len(thousands):
         return "." if thousands.iloc[0] == "," else ","
     return decimal
+
+
+def converted_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+    """Return the cells that are dates among numbers, into which a spreadsheet converts numbers.
+
+    Examples
+    --------
+    >>> converted_numbers(pd.Series(["7", "3-Jan", "12", "01.Mär", "-", "5"]), ".").tolist()
+    ['3-Jan', '01.Mär']
+    """
+    values = pd.Series(cells.unique())
+    values = values[~values.isin(NUMBER_MARKS)]
+    short = values.str.fullmatch(SHORT_DATE, case=False)
+    whole = values.str.fullmatch(DATE, case=False)
+    others = values[~(short | whole)]
+    numbers = parse_numbers(*plain_digits(others, decimal))
+    if not (short | whole).any() or not numbers.notna().mean() >= MOST_NUMBERS:
+        return cells.iloc[:0]
+    years = numbers.median() >= LEAST_YEAR
+    return cells[cells.isin(values[short if years else short | whole])]
 
 
 def remove_units(cells: pd.Series[Any]) -> pd.Series[Any]:
