@@ -20,6 +20,7 @@ from frhsic.auditing import Audit, Settings, audit
 from frhsic.auditing.results import Change
 from frhsic.cli import app
 from frhsic.parity import gdp
+from frhsic.report import words
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -107,6 +108,20 @@ def test_spellings_of_one_label_are_one_outcome_in_audits_and_trainings(tmp_path
         assert any(f"({ones} rows); 0 is" in note for note in remarks), remarks
         assert any("differ only in case or blanks are merged" in note for note in remarks)
     assert any(note.startswith("'leak' alone predicts") for note in trained["notes"])
+
+
+def test_rows_that_lack_a_value_and_rows_of_totals_are_counted_apart(tmp_path):
+    data = people().astype({"age": object})
+    data.loc[:4, "age"] = "?"
+    data.loc[5:7, "score"] = np.nan
+    data.insert(0, "branch", "Ulm")
+    total = pd.DataFrame({"branch": ["Total"], "score": [data["score"].sum()]})
+    pd.concat([data, total]).to_csv(tmp_path / "t.csv", index=False)
+    result = Audit.from_json(done(["audit", str(tmp_path / "t.csv"), *SCORE, "--json"]).stdout)
+    assert (result.rows.given, result.rows.dropped, result.rows.used) == (301, 8, 292)
+    said = " ".join(words.warnings(result))
+    assert "8 of 301 rows (2.66 %) were left out because a value is missing." in said
+    assert "Row 301 contains totals of the others and is left out." in said
 
 
 def test_off_a_terminal_the_path_is_printed_and_the_finding_goes_to_standard_error(

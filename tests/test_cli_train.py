@@ -160,6 +160,11 @@ def test_rows_that_train_measure_and_are_left_out_add_up_to_those_of_the_table()
     assert given == train + test + left_out
     assert reasons == [7, 1, 2, 711, 5, 15]
     assert sum(reasons) == left_out
+    assert "7 (without repaid or group or value to split by)" in words
+    grouped = training._row_counts(
+        data_of(groups=np.arange(300), dropped=10, given=310), 310, 200, 100, 0
+    )
+    assert grouped.endswith("Left out: 10: 10 (without repaid or group).")
     assert re.findall(r"\d+", training._row_counts(data_of(), 300, 200, 100, 0)) == [
         "300",
         "200",

@@ -301,7 +301,8 @@ def _audit_arguments(
 @dataclass(frozen=True)
 class _Table:
     """The rows that were read: raw cells, for a model, and columns as numbers or text. `parts` are
-    the columns of a representation, `positive` the value of the target that counts as 1.
+    the columns of a representation, `positive` the value of the target that counts as 1, and
+    `dropped` the number of rows that lack a value.
     """
 
     cells: pd.DataFrame
@@ -376,7 +377,8 @@ def _read_table(
         notes.append(totals_sentence(rows.totals))
     notes += map(str, check.sorted_problems)
     columns = columns.assign(**attributes)
-    return _Table(rows.frame, columns, parts, positive, notes, rows.given, rows.dropped)
+    lacking = rows.dropped - len(rows.totals) - rows.repeated
+    return _Table(rows.frame, columns, parts, positive, notes, rows.given, lacking)
 
 
 def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None:

@@ -579,11 +579,10 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
     """Return how many rows are used for training, used for the report, and left out and why; they
     add up to the rows of the table.
     """
-    split = (
-        " or the column to split by" if data.groups is not None or data.order is not None else ""
-    )
+    required = {"group": data.groups, "value to split by": data.order, "weight": data.weights}
+    named = [data.target_name, *(name for name, column in required.items() if column is not None)]
     reasons = {
-        f"without {data.target_name}{split}": data.dropped - data.removed - data.repeated,
+        f"without {' or '.join(named)}": data.dropped - data.removed - data.repeated,
         "totals": data.removed,
         "repeated": data.repeated,
         "not drawn": given - data.dropped - len(data.y),

@@ -260,8 +260,8 @@ class TableCheck:
                     self.problems.append(Problem("bands", note, (name,), certainty="certain"))
                 if missing := int(column[name].isna().sum()):
                     text = (
-                        f"{name!r} is missing in {missing:,} of {len(column):,} rows; these can be"
-                        " used to train the model, but not to evaluate it."
+                        f"{name!r} is missing in {missing:,} of {len(column):,} rows, which are"
+                        " left out when gaps are measured."
                     )
                     self.problems.append(Problem("missing", text, (name,), missing, "certain"))
         return pd.DataFrame(attributes, self.table.index)
