@@ -397,7 +397,7 @@ def _joint_targets(y: np.ndarray, classes: int) -> list[np.ndarray]:
         return [(y[:, None] == np.arange(classes)).astype(np.float64)]
     if len(np.unique(y)) < LEAST_OF_VALUE:
         return []
-    targets = [y] if y.min() <= 0 else [y, np.log(y)]
+    targets = [y / np.abs(y).max()] if y.min() <= 0 else [y / y.max(), np.log(y)]
     return [((target - target.mean()) / target.std())[:, None] for target in targets]
 
 
@@ -415,7 +415,7 @@ def _joint_inputs(values: np.ndarray) -> np.ndarray:
         if absent.all():
             return np.empty((len(values), 0))
         filled = np.where(absent, np.median(values[~absent]), values)
-        parts = [filled, absent]
+        parts = [filled / (np.abs(filled).max() or 1.0), absent]
         if filled.min() >= 0 and filled.max() > 0:
             parts.append(np.log(filled + (filled[filled > 0].min() if filled.min() == 0 else 0)))
         inputs = np.column_stack(parts).astype(float)
