@@ -27,6 +27,7 @@ import gzip
 import hashlib
 import json
 import math
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -68,6 +69,13 @@ from frhsic.report.people import sort_groups, worst_sentence
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "laws"
 GRID = 100_000
+# The log of the standard deviation of an outcome, along the ranks of S.
+SPREADS = (
+    ("even", np.zeros_like),
+    ("growing 55-fold", lambda u: 4 * u),
+    ("small at both ends", lambda u: np.where((u < 0.1) | (u > 0.85), -2.3, 0.0)),
+)
+WINDOW = re.compile(r"mean \w+ at .*? is significantly too (low|high)")
 RESAMPLES = 199
 LEVEL = 0.05
 SLACK = 1e-9
@@ -1007,6 +1015,7 @@ def first_screen(law: Law, rng: Random, number: int) -> Record:
             "aim": aim_claim(verdict(limited_report), reduction),
             "group": group_claim(worst_sentence(Report(after), "s"), after, law, second),
             "errors": errors_claim(worst_sentence(Report(after), "s"), after, law, second),
+            "numbers": numbers_claim(law, rng, (u, noise, options)),
             **cost_claims(limited_report, law, second, threshold),
         }
     }
@@ -1029,46 +1038,97 @@ def aim_claim(head: Headline, reduction: float) -> Record:
     return {"says": head.kind in ("kept", "not kept"), "true": true}
 
 
+def numbers_claim(law: Law, rng: Random, sample: tuple[Array, Array, dict[str, Array]]) -> Record:
+    """Return whether a group or a wide window is said to be scored wrongly where the outcome is a
+    number whose spread depends on S and whose errors may be skewed; half of the time, the scores of
+    a tenth of the people are wrong by ten standard errors of independent rows.
+    """
+    u, noise, options = sample
+    spread, log_spread = SPREADS[rng.integers(len(SPREADS))]
+    skewed = rng.random() < 0.5
+    deviation = np.exp(log_spread(u))
+    v = np.clip(ndtr(noise), 1e-12, 1 - 1e-12)
+    errors = -np.log1p(-v) - 1 if skewed else ndtri(v)
+    s = law.attribute.value(u)
+    values = law.attribute.value(middles(GRID))
+    first = rng.uniform(0, 0.9)
+    low, high = (np.quantile(values, place) for place in (first, first + 0.1))
+    size = 0.0
+    if rng.random() < 0.5:
+        inside = (s >= low) & (s <= high)
+        error = math.sqrt(float((deviation**2 * inside).sum())) / max(inside.sum(), 1)
+        size = float(rng.choice([-10.0, 10.0])) * error
+    f = law.mean(u)
+    score = f + size * ((s >= low) & (s <= high))
+    found = audit(score, s, f + deviation * errors, settings=Settings(fast=True), **options)
+    bias = size * ((values >= low) & (values <= high))
+    sentence = worst_sentence(Report(found), "s")
+    claims = (claim(sentence, found, law, bias) for claim in (named_group, named_window))
+    said = [one for one in claims if one["says"]]
+    return {
+        "says": bool(said),
+        "true": all(one["true"] for one in said),
+        "wrong": size != 0 and law.clusters == "none",
+        "spread": spread,
+    }
+
+
+def mean_between(law: Law, values: Array, start: float, end: float) -> float:
+    """Return the mean of values on the grid over the people whose S lies in a range."""
+    s = law.attribute.value(middles(GRID))
+    first = np.searchsorted(s, start)
+    last = max(np.searchsorted(s, end, side="right"), first + 1)
+    return float(values[first:last].mean())
+
+
+def named_group(sentence: str, after: Audit, law: Law, bias: Array) -> Record:
+    """Return whether a group is said to be scored wrongly."""
+    if "Largest error" not in sentence:
+        return {"says": False, "true": True}
+    curve = after["s"].all_rows.curves["gdp"]
+    worst = sort_groups(after["s"], after)[0]
+    error = mean_between(law, bias, curve.start[worst], curve.end[worst])
+    low = "too low" in sentence[sentence.index("Largest error") :]
+    return {"says": True, "true": error < -FLAT if low else error > FLAT}
+
+
+def named_window(sentence: str, after: Audit, law: Law, bias: Array) -> Record:
+    """Return whether errors are said to be of one sign in a wide window."""
+    said = WINDOW.search(sentence)
+    if said is None:
+        return {"says": False, "true": True}
+    curves = after["s"].all_rows.curves
+    wide = curves.get(WINDOWS_KEY, curves["calibration_gdp"])
+    apart = [i for i in wide.trusted_groups if not wide.low[i] <= 0 <= wide.high[i]]
+    worst = max(apart, key=lambda i: abs(wide.mean[i]))
+    error = mean_between(law, bias, wide.start[worst], wide.end[worst])
+    return {"says": True, "true": error < -FLAT if said[1] == "low" else error > FLAT}
+
+
 def group_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:
     """Return whether a group is said to be scored wrongly, or to be far from the average, beyond
     chance.
     """
+    named = named_group(sentence, after, law, second.means - law.means)
+    if named["says"]:
+        return {**named, "wrong": True}
     curve = after["s"].all_rows.curves["gdp"]
     worst = sort_groups(after["s"], after)[0]
-    values = law.attribute.value(middles(GRID))
-    first = np.searchsorted(values, curve.start[worst])
-    last = max(np.searchsorted(values, curve.end[worst], side="right"), first + 1)
-    error = float((second.means - law.means)[first:last].mean())
-    far = float(second.means[first:last].mean() - second.means.mean())
-    if sentence.startswith("Largest error"):
-        true = error < -FLAT if "too low" in sentence else error > FLAT
-        return {"says": True, "wrong": True, "true": true}
-    above = curve.mean[worst] > curve.overall
-    true = far > FLAT if above else far < -FLAT
+    far = mean_between(law, second.means, curve.start[worst], curve.end[worst])
+    far -= float(second.means.mean())
+    true = far > FLAT if curve.mean[worst] > curve.overall else far < -FLAT
     return {"says": "may be chance" not in sentence, "wrong": False, "true": true}
 
 
 def errors_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:
-    """Return whether errors are said to change along the attribute, and to be of one sign in a
-    wide window.
+    """Return whether errors are said to vary with the attribute, and to be of one sign in a wide
+    window.
     """
-    start = sentence.find("Errors change")
-    if start < 0:
-        return {"says": False, "true": True}
-    error = second.means - law.means
-    true = bool(np.ptp(error) > FLAT)
-    said = sentence[start:].split(";")[0]
-    if "is significantly too" in said:
-        curves = after["s"].all_rows.curves
-        wide = curves.get(WINDOWS_KEY, curves["calibration_gdp"])
-        apart = [i for i in wide.trusted_groups if not wide.low[i] <= 0 <= wide.high[i]]
-        worst = max(apart, key=lambda i: abs(wide.mean[i]))
-        values = law.attribute.value(middles(GRID))
-        first = np.searchsorted(values, wide.start[worst])
-        last = max(np.searchsorted(values, wide.end[worst], side="right"), first + 1)
-        inside = float(error[first:last].mean())
-        true = true and (inside < -FLAT if "too low" in said else inside > FLAT)
-    return {"says": True, "true": true}
+    bias = second.means - law.means
+    window = named_window(sentence, after, law, bias)
+    varies = "Errors vary" in sentence
+    true = window["true"] and (not varies or bool(np.ptp(bias) > FLAT))
+    return {"says": varies or window["says"], "true": true}
 
 
 def cost_claims(report: Report, law: Law, second: Law, threshold: float) -> Record:
@@ -1085,8 +1145,8 @@ def cost_claims(report: Report, law: Law, second: Law, threshold: float) -> Reco
     for line in costs(report):
         if line.key in COSTS:
             gain = (now[line.key].value - was[line.key].value) * (1 if line.key in GAINS else -1)
-            better = line.change.endswith("better")
-            said = better or line.change.endswith("worse")
+            better = "(better)" in line.change
+            said = better or "(worse)" in line.change
             claims[line.key] = {"says": said, "true": gain > 0 if better else gain < 0}
     return claims
 
@@ -1373,6 +1433,17 @@ CLAIMS = {
                 "group far, falsely",
                 lambda one: says_falsely(one, "group") and not group_is_called(one),
                 most=LEVEL,
+            ),
+            Rate("numbers: group scored wrongly", partial(says, kind="numbers")),
+            Rate(
+                "numbers: group scored wrongly, falsely",
+                partial(says_falsely, kind="numbers"),
+                most=LEVEL,
+            ),
+            Rate(
+                "numbers: wrong group named",
+                partial(says, kind="numbers"),
+                lambda one: one["says"].get("numbers", {}).get("wrong", False),
             ),
             *chain(*(cost_rates(key, name) for key, name in COSTS.items())),
         ),

@@ -83,7 +83,7 @@ def _check_limit(
     if number is None or number.interval is None:
         raise ValueError(
             f"the limit on {limit.name} cannot be checked for {attribute}: it was not computed, or"
-            " too few rows have the favorable outcome; a limit on within needs control_features."
+            " too few rows have the outcome of eo; a limit on within needs control_features."
         )
     most = largest_value(limit.measure, audit.subject)
     if not base and limit.value >= most:

@@ -80,7 +80,9 @@ def gaps_and_curves(rows: Rows, settings: Settings) -> Population:
     if rows.controls is not None and rows.strata is not None:
         weighted = rows.strata if rows.weights is None else rows.strata[rows.weights > 0]
         names = tuple(rows.controls.names[code] for code in np.unique(weighted))
-    return gaps_from_sums(sums, cells, settings, rows.controls, names, binary=binary)
+    return gaps_from_sums(
+        sums, cells, settings, rows.controls, names, binary=binary, attributes=rows.attributes
+    )
 
 
 def gaps_from_sums(
@@ -91,9 +93,11 @@ def gaps_from_sums(
     names: Sequence[str] = (),
     *,
     binary: bool | None = None,
+    attributes: int = 1,
 ) -> Population:
-    """Return the gaps, and their curves, from sums over rows; `names` are those of the strata, and
-    `binary` says whether the target is 0/1.
+    """Return the gaps, and their curves, from sums over rows; `names` are those of the strata,
+    `binary` says whether the target is 0/1, and the bands of errors of as many `attributes` share
+    one level.
     """
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
@@ -108,7 +112,8 @@ def gaps_from_sums(
             numbers.append(gap_number(name, largest_gap(gap, settings.options)))
         if key == "calibration_gdp":
             chances = sums["gdp"].pooled() if binary else None
-            curves |= _error_curves(score_sums.pooled(), cells, settings.confidence, chances)
+            pooled = score_sums.pooled()
+            curves |= _error_curves(pooled, cells, settings.confidence, chances, attributes)
         else:
             curve = curve_from_sums(score_sums.pooled(), cells, settings.confidence)
             curves[key] = shown_curve(curve, *score_sums.ends)
@@ -136,16 +141,16 @@ def gaps_from_sums(
 
 
 def _error_curves(
-    sums: ScoreSums, cells: Cells, confidence: float, chances: ScoreSums | None
+    sums: ScoreSums, cells: Cells, confidence: float, chances: ScoreSums | None, attributes: int
 ) -> dict[str, Curve]:
     """Return the mean errors of groups and, if there are many, of wide windows; one band covers
-    all of them.
+    all of them, and as many of each other attribute.
     """
     wide = wide_cells(sums, cells)
     parts = {"calibration_gdp": cells}
     if wide is not None:
         parts[WINDOWS_KEY] = wide
-    total = sum(len(part.bins) for part in parts.values())
+    total = attributes * sum(len(part.bins) for part in parts.values())
     curves = {}
     for key, part in parts.items():
         beside = total - len(part.bins)

@@ -20,7 +20,8 @@ class Rows:
     again. `y` is a target whose errors are measured; among rows with a single outcome it is None.
     `favoured` marks the rows with the favorable outcome; None if there is no such outcome.
     `weights` and `groups` are used by the gaps; other measures use :meth:`independent_rows`.
-    `strata` has the stratum of each row, as a number that `controls` defines.
+    `strata` has the stratum of each row, as a number that `controls` defines. `attributes` is the
+    number of attributes whose errors share one level.
     """
 
     z: np.ndarray
@@ -33,6 +34,7 @@ class Rows:
     threshold: float | None = None
     strata: np.ndarray | None = None
     controls: Strata | None = None
+    attributes: int = 1
 
     @property
     def count(self) -> int:
@@ -51,7 +53,7 @@ class Rows:
 
     def select_attribute(self, i: int) -> Self:
         """Return the rows with one of the attributes."""
-        return replace(self, s=self.s[:, [i]])
+        return replace(self, s=self.s[:, [i]], attributes=self.s.shape[1])
 
     def keep(self, rows: np.ndarray) -> Self:
         """Return some of the rows, by mask or position."""

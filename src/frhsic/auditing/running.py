@@ -144,8 +144,8 @@ def audit(
     limits = parse_audit_limits(limit)
     if y is None and any(parsed.among == "favourable" for parsed in limits):
         raise ValueError(
-            "a limit on eo applies to the rows with the favorable outcome; pass the target as well"
-            " (y, or --target)."
+            "a limit on eo applies to the rows with one outcome; pass the target as well (y, or"
+            " --target)."
         )
     names = {"positive": positive, "favourable": favourable}
     inputs = Inputs.from_arrays(
@@ -283,7 +283,7 @@ def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
         kept = replace(rows.keep(rows.favoured), y=None)
     if kept is None or kept.count < LEAST_POSITIVES or np.ptp(kept.s) == 0:
         return None
-    return measure(kept, settings.about("favourable outcome"), probed=False)
+    return measure(kept, settings.about("equal opportunity"), probed=False)
 
 
 def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:

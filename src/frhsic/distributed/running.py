@@ -363,7 +363,15 @@ class PopulationPlan:
             keyed = dict(zip(self.columns, own))
             y = self.sample.y
             binary = y is not None and bool(((y == 0) | (y == 1)).all())
-            summed = gaps_from_sums(keyed, cells.cells, settings, controls, names, binary=binary)
+            summed = gaps_from_sums(
+                keyed,
+                cells.cells,
+                settings,
+                controls,
+                names,
+                binary=binary,
+                attributes=len(self.cells),
+            )
             numbers = [*numbers, *summed.numbers]
             population = replace(summed, numbers=population.numbers)
         new = {number.key: number for number in numbers}

@@ -13,11 +13,17 @@ from frhsic import _arrays
 from frhsic._pictures import Line, card, curve_svg
 from frhsic.formatting import percent
 from frhsic.parity.interval import skewed_reach
+from frhsic.parity.local_means import BORROWED_ROWS, spread_trend
 from frhsic.parity.rows import Array, check_rows, one_column
 from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums, bin_levels
 
 WIDE_WINDOWS = 5
 """Largest number of wide windows of a curve."""
+
+NEARBY = 10
+"""The spread near a bin is that of a tenth of all bins on either side, at least one: with one
+spread for all, an error of nine standard errors could be missed where scores hardly vary.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +121,8 @@ def gdp_curve(
     The ends are those of Student's t with a correction for the skewness of the scores in all bins
     together (Johnson, 1978; Hall, 1992), or those of Clopper and Pearson (1934) for 0/1 decisions,
     at the confidence :math:`(1 - \alpha)^{1/G}` for G bins (Šidák). If scores have heavy tails, the
-    variance of a bin is combined with that of all bins. Means of bins have no smoothing bias.
+    variance of a bin is combined with that of all bins, relative to the spread nearby. Means of
+    bins have no smoothing bias.
 
     Examples
     --------
@@ -251,32 +258,39 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
     """Return how far the ends of Student's t are below and above the means of bins, corrected for
     the skewness of all bins together (Johnson, 1978; Hall, 1992); infinite for one row.
 
-    If scores have heavy tails, the variance of a bin is at least the average of its own and the
-    pooled variance, weighted by degrees of freedom; the pooled one has fewer, the more the
-    variances differ between bins.
+    Variances and skewness are relative to the spread near each bin, since the spread may depend on
+    s. If scores have heavy tails, the relative variance of a bin is at least the geometric mean of
+    its own, to which one row of average spread is added, and the pooled one, weighted by degrees of
+    freedom; the pooled one has fewer, the more the relative variances differ between bins.
     """
     weight = sums.counts
     squares, cubes, fourths = sums.residuals(mean)
     several = count > 1 + 1e-9
     rest = np.where(several, count - 1, 1)
-    variance = squares / weight**2 * count * count / rest  # of one row
-    spread = float(squares.sum())
+    scale = count * count / rest / weight**2
+    spread = nearby_spread(np.where(several, count, 0), squares * scale)
+    squares = squares / spread
+    cubes = cubes / spread**1.5
+    fourths = fourths / spread**2
+    total = float(squares.sum())
+    variance = squares * scale  # of one row
     skew = 0.0
     tails = 0.0
-    if spread > 0:
-        skew = float(cubes.sum()) / spread**1.5 * math.sqrt(float(count.sum()))
-        tails = max(float(fourths.sum()) / spread**2 * float(count.sum()) - 3, 0.0)
+    if total > 0:
+        skew = float(cubes.sum()) / total**1.5 * math.sqrt(float(count.sum()))
+        tails = max(float(fourths.sum()) / total**2 * float(count.sum()) - 3, 0.0)
     quantile = stdtrit(rest, 1 - tail)
     skewness = skew / np.sqrt(count)
     borrowed: Array = np.zeros(len(count))
     if tails > 0 and several.sum() > 1:
         pooled = float(weight @ np.where(several, variance, 0) / weight[several].sum())
         freedom = 2 * count / (tails + 2)
-        excess = float(variance[several].var() / pooled**2 - (2 / freedom[several]).mean())
+        excess = float(variance[several].var() / pooled**2 - (2 / freedom).mean())
         prior = min(2 / max(excess, TINY), 1e3)
         borrowed = prior / (freedom + prior)
-        variance = np.maximum(variance, variance + borrowed * (pooled - variance))
-    error = np.sqrt(variance / count)
+        own = (rest * variance + pooled) / count
+        variance = np.maximum(variance, own ** (1 - borrowed) * pooled**borrowed)
+    error = np.sqrt(spread * variance / count)
     below, above = skewed_reach(error, skewness, quantile)
     # a variance that is not the bin's own does not grow with its mean, whose skewness then counts
     # itself
@@ -284,3 +298,23 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
     below = np.where(several, below + np.maximum(more, 0), np.inf)
     above = np.where(several, above + np.maximum(-more, 0), np.inf)
     return below, above
+
+
+def nearby_spread(count: Array, variance: Array) -> Array:
+    """Return the variance of one row that the rows near each bin show: the geometric mean of that
+    of neighbouring bins and, with the weight of some rows, of all bins, along the trend of the
+    spread.
+    """
+    total = float(count.sum())
+    if not float(count @ variance) > 0:
+        return np.ones_like(variance)
+    trend = spread_trend(count, count * variance)
+    squares = count * variance / trend
+    place = np.arange(len(count))
+    near = np.abs(place[:, None] - place) <= max(1, len(count) // NEARBY)
+    rows = near @ count
+    overall = float(squares.sum()) / total
+    nearby = near @ squares / np.maximum(rows, TINY)
+    share = rows / (rows + BORROWED_ROWS)
+    level = np.where(nearby > 0, nearby**share * overall ** (1 - share), overall)
+    return np.asarray(trend * level)

@@ -14,10 +14,9 @@ from frhsic.report.people import (
     curve_line,
     drawn_domain,
     drawn_extent,
-    people_phrase,
     rows_phrase,
 )
-from frhsic.report.words import drift_verdict, say
+from frhsic.report.words import drift_verdict, gap_phrase_with_interval, say
 
 MOST_PICTURES = 8
 """Number of strata whose curves are shown at first; others are collapsed."""
@@ -40,10 +39,10 @@ def equal_sentence(audit: Audit, s: str) -> str:
     assert change.interval is not None
     text = say(
         "equal",
-        people=people_phrase(audit),
+        people=rows_phrase(audit),
         control=within.label,
-        gap=within["gdp"],
-        whole=audit[s].all_rows["gdp"],
+        gap=gap_phrase_with_interval(within["gdp"]),
+        whole=gap_phrase_with_interval(audit[s].all_rows["gdp"]),
     )
     if not change.significant:
         return text + say("equal_alike", size=size, ends=change.interval)
@@ -63,9 +62,9 @@ def first_equal_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck]) -> 
         if (change.key, change.attribute) == ("within", s):
             return say(
                 "equal_since",
-                people=people_phrase(audit),
+                people=rows_phrase(audit),
                 control=within.label,
-                gap=within["gdp"],
+                gap=gap_phrase_with_interval(within["gdp"]),
                 change=change,
                 verdict=drift_verdict(change),
             )
@@ -83,6 +82,13 @@ def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = 
         return say("no_worst_stratum", control=within.label)
     worst = within.strata[within.worst]
     gap = worst["gdp"]
+    assert gap.interval is not None
+    rest = (
+        group["gdp"]
+        for name, group in within.strata.items()
+        if name != within.worst and group.numbers
+    )
+    overlap = any(one.interval and one.interval.high >= gap.interval.low for one in rest)
     text = say(
         "worst_stratum",
         control=within.label,
@@ -90,11 +96,12 @@ def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = 
         gap=gap,
         rows=worst.rows,
         people=rows_phrase(audit),
+        others=say("overlaps") if overlap else "",
     )
     for check in limits:
         limited = check.attribute, check.key, check.among, check.base
         numeric = limited in ((s, "gdp", "equal", ""), (s, "gdp", "equal", "base rate"))
-        if numeric and gap.interval is not None and gap.interval.low > check.limit:
+        if numeric and gap.interval.low > check.limit:
             text += say("worst_above", limit=check.limit)
     return text
 
@@ -107,7 +114,7 @@ def parts_sentence(audit: Audit, s: str) -> str:
     whole = audit[s].all_rows["gdp"].value
     return say(
         "equal_parts",
-        people=people_phrase(audit),
+        people=rows_phrase(audit),
         control=within.label,
         whole=whole,
         inside=whole - within.between,
@@ -121,7 +128,7 @@ def picture_note(audit: Audit, s: str) -> str:
     within = equal_gaps(audit, s)
     if within is None:
         return ""
-    return say("drawn_all", people=people_phrase(audit), control=within.label)
+    return say("drawn_all", people=rows_phrase(audit), control=within.label)
 
 
 def sorted_strata(within: Within) -> list[tuple[str, Population]]:

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from frhsic._pictures import tradeoff_svg
 from frhsic.auditing.comparing import difference
+from frhsic.auditing.performance import rate_number
 from frhsic.auditing.results import (
     RATIOS,
     Audit,
@@ -37,8 +38,9 @@ from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name
 from frhsic.report.equals import equal_sentence, worst_stratum_sentence
 from frhsic.report.model import Report, Stop, TradeOff
-from frhsic.report.people import people_phrase, rows_phrase, score_noun
+from frhsic.report.people import rows_phrase, score_noun, trend_sentence
 from frhsic.report.words import (
+    WIDE,
     WORDS,
     aim_sentence,
     condition_phrase,
@@ -64,10 +66,14 @@ SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
 # Costs of a limit, in the order of the page, and those that are shares.
 COSTS: dict[str, dict[str, str]] = WORDS["costs"]
 GAP_MEANINGS: dict[str, str] = WORDS["meanings"]
-SHARES = ("accuracy", "true_positive_rate", "false_positive_rate", "explained")
+RATES = ("accuracy", "true_positive_rate", "false_positive_rate")
+SHARES = (*RATES, "explained")
 # Measures for which larger is better; for a mean error, neither direction is.
 GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
 MOST_COSTS = 4
+# Rates of decisions are shown only if at least this share of the scores is on either side of the
+# threshold.
+LEAST_DECIDED = 0.01
 # Costs shown beside each of the other limits.
 STOP_COSTS = (
     "true_positive_rate",
@@ -288,7 +294,7 @@ def _aim_remarks(check: LimitCheck) -> Iterator[str]:
     ends, share = check.reduction, check.share
     if ends is None:
         yield say("ask_number")
-    elif check.verdict == "kept" and share is not None and ends.low < 1 - share:
+    elif check.verdict == "kept" and share is not None and WIDE <= ends.low / (1 - share) < 1:
         yield say("aim_unsure", ends=ends)
 
 
@@ -363,7 +369,7 @@ def meaning(head: Headline, audit: Audit) -> str:
     return fill(
         GAP_MEANINGS[gap.key],
         noun=score_noun(audit),
-        people=people_phrase(audit),
+        people=rows_phrase(audit),
         control=control_phrase(audit),
         **values,
     )
@@ -395,7 +401,7 @@ def unanswered_questions(report: Report) -> list[str]:
     lines.append(say("no_cause", noun=score_noun(report.audit), names=names))
     control = control_phrase(report.audit)
     if control:
-        lines.append(say("no_right", people=people_phrase(report.audit), control=control))
+        lines.append(say("no_right", control=control))
     return lines
 
 
@@ -413,8 +419,11 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
             (candidate for candidate in report.tradeoff.stops if candidate.point.chosen), None
         )
     if stop is not None:
+        audits = [one for one in (audit, report.before) if one is not None]
+        measured = {(q.key, round(q.value, 9)): q.number for one in audits for q in one.quality}
         for cost in stop.costs:
             number = Number(cost.key, cost.after, 0)
+            number = measured.get((cost.key, round(cost.after, 9)), number)
             known[cost.key] = number, None if stop.limit == "none" else cost
     else:
         earlier = () if report.earlier is None else report.earlier.quality
@@ -426,27 +435,87 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
             if change is None and key in before:
                 change = difference(key, "", before[key], number, audit.subject.level)
             known[key] = number, change
-    return [_cost(*known[key], audit) for key in COSTS if key in known][:MOST_COSTS]
+    hidden = RATES if hidden_rates(report) else ()
+    shown = [key for key in COSTS if key in known and key not in hidden]
+    return [_cost(*known[key], audit) for key in shown][:MOST_COSTS]
+
+
+def hidden_rates(report: Report) -> str:
+    """Return why rates of decisions are not shown: nearly all scores are on one side of a threshold
+    that nobody chose; empty if they are shown.
+    """
+    audit = report.audit
+    subject = audit.subject
+    if subject.threshold is None or subject.threshold_stated:
+        return ""
+    if report.tradeoff is not None and report.tradeoff.aim == "decision":
+        return ""
+    shares = []
+    for one in (audit, report.before):
+        curve = None if one is None else one.attributes[0].all_rows.curves.get("decision_gdp")
+        if curve is not None:
+            shares.append(curve.overall)
+    if not shares or any(LEAST_DECIDED <= share <= 1 - LEAST_DECIDED for share in shares):
+        return ""
+    return say("one_sided", share=shares[0], threshold=subject.threshold)
+
+
+def _interval(number: Number, audit: Audit) -> Interval | None:
+    """Return the interval of a measure of performance: that of Clopper and Pearson for a rate,
+    since it may be a rate of few rows.
+    """
+    key, error, subject = number.key, number.standard_error, audit.subject
+    if error is None or (error == 0 and key not in RATES):
+        return None
+    if key in RATES:
+        rate = 0.0 if subject.base_rate is None else subject.base_rate.value
+        share = {"true_positive_rate": rate, "false_positive_rate": 1 - rate}.get(key, 1.0)
+        rows = share * (audit.rows.effective or audit.rows.used)
+        design = audit.rows.groups is not None or audit.rows.effective is not None
+        error = error if design else 0.0
+        return rate_number(
+            number.value,
+            error,
+            max(rows, 1.0),
+            round(rows),
+            binary=True,
+            confidence=subject.confidence,
+        ).interval
+    reach = -float(ndtri(subject.level / 2)) * error
+    low, high = number.value - reach, number.value + reach
+    if key == "auc":
+        low, high = max(low, 0.0), min(high, 1.0)
+    return Interval(low, high, subject.confidence, "normal approximation")
 
 
 def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
-    """Return a measure with its interval, or with its change and the interval of the change."""
+    """Return a measure with its interval and, if it changed, with the interval of the change."""
     key, form, was, text = number.key, _form(number.key), "", ""
+    ends = _interval(number, audit)
+    if ends is not None:
+        text = f"{form(ends.low)} to {form(ends.high)}"
     if change is not None:
         was = form(change.before)
+        moved = ""
         if change.interval is not None:
             low, high = (
                 points(x) if key in SHARES else format_difference(x) for x in change.interval
             )
             unit = say("point_unit") if key in SHARES else ""
-            text = say("change", low=low, high=high, unit=unit) + _judgement(change)
+            moved = say("change", low=low, high=high, unit=unit) + _judgement(change)
             if tuple(change.interval) == (0.0, 0.0):
-                text = say("unchanged")
-    elif number.standard_error:
-        reach = -float(ndtri(audit.subject.level / 2)) * number.standard_error
-        text = f"{form(number.value - reach)} to {form(number.value + reach)}"
+                moved = say("unchanged")
+        text = say("beside", value=text, change=moved) if text and moved else moved or text
+    rate, rows = audit.subject.base_rate, rows_phrase(audit)
+    positives, negatives = rows, say("others", rows=rows)
+    if rate is not None and audit.rows.effective is None:
+        count = round(rate.value * audit.rows.used)
+        positives = f"{count:,} {positives}"
+        negatives = f"{audit.rows.used - count:,} {negatives}"
     values = {
-        "people": people_phrase(audit),
+        "people": rows,
+        "positives": positives,
+        "negatives": negatives,
         "noun": score_noun(audit),
         "outcome": outcome_phrase(audit.subject),
         "threshold": audit.subject.threshold,
@@ -456,10 +525,12 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
 
 
 def decision_sentence(report: Report) -> str:
-    """Return the threshold of the assessed decisions if it is not the usual one, and whether the
-    model uses another.
+    """Return why no rates of decisions are shown, or the threshold of the assessed decisions if it
+    is not the usual one, and whether the model uses another.
     """
     subject = report.audit.subject
+    if hidden := hidden_rates(report):
+        return hidden
     if subject.threshold in (None, 0.5) or subject.threshold_stated:
         return ""
     key = "rare" if report.tradeoff is None else "rare_trained"
@@ -524,12 +595,13 @@ def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
     return say("stop_share", cut=1 - float(stop.limit.removesuffix("%")) / 100)
 
 
-def stop_costs(stop: Stop) -> list[tuple[str, str]]:
+def stop_costs(report: Report, stop: Stop) -> list[tuple[str, str]]:
     """Return the names and values of the costs shown beside a limit."""
+    hidden = RATES if hidden_rates(report) else ()
     return [
         (COSTS[change.key]["name"], _form(change.key)(change.after))
         for change in stop.costs
-        if change.key in STOP_COSTS
+        if change.key in STOP_COSTS and change.key not in hidden
     ]
 
 
@@ -610,5 +682,6 @@ def text(report: Report | Audit) -> str:
     lines = [head.sentence, *head.others, *head.remarks]
     lines += [f"{name}: {shown}" for name, shown in closing_lines(report).items()][1:]
     for attribute in audit.attributes:
+        lines += filter(None, [trend_sentence(audit, attribute.name)])
         lines += dependence_lines(attribute, audit.subject)
     return "\n".join(dict.fromkeys([*lines, *warnings(audit)]))

@@ -51,8 +51,8 @@ class TradeOff:
         The rows whose gap is limited, as in :class:`~frhsic.ParityClassifier`.
     measure
         Key of the performance measure, one for which a constant is never best: the loss for the aim
-        "score", "auc" for "rank", and for "decision" "accuracy", or "balanced_accuracy" for rare
-        outcomes.
+        "score" ("all_log_loss" over more than two classes), "auc" for "rank", and for "decision"
+        "accuracy", or "balanced_accuracy" for rare outcomes.
     attributes
         Names of the attributes.
     limits

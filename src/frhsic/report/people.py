@@ -15,13 +15,16 @@ from frhsic.report.words import (
     WORDS,
     fill,
     group_phrase,
-    is_significant,
     outcome_phrase,
     say,
     score_phrase,
 )
 
 MOST_GROUPS = 5
+ERROR_TESTS = 3
+"""Tests of errors that share the level: of their mean, of their dependence on the attribute, and of
+single groups.
+"""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
     curve = attribute.all_rows.curves["gdp"]
 
     def weight(i: int) -> tuple[int, float]:
-        error = _error(attribute, i, audit)
+        error = _error(attribute, i)
         if error is None:
             return 0, abs(curve.mean[i] - curve.overall)
         return 2 if _is_favourable(error, audit) is False else 1, abs(error)
@@ -75,23 +78,12 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
     return sorted(curve.trusted_groups, key=weight, reverse=True)
 
 
-def _error(attribute: AttributeAudit, i: int, audit: Audit) -> float | None:
-    """Return by how much the mean score of a group is above its mean outcome, if the simultaneous
-    band excludes 0 and is exact, or errors are significant on average or vary with the attribute.
+def _error(attribute: AttributeAudit, i: int) -> float | None:
+    """Return by how much the mean score of a group is above its mean outcome, if the band of errors
+    excludes 0; it covers all groups of all attributes.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
-    if rest is None or not _is_apart(rest, i):
-        return None
-    if not _is_exact(audit) and not _are_wrong(attribute, audit):
-        return None
-    return -rest.mean[i]
-
-
-def _are_wrong(attribute: AttributeAudit, audit: Audit) -> bool:
-    """Whether scores differ significantly from outcomes, overall or depending on the attribute; the
-    two tests share the level.
-    """
-    return _errors_change(attribute, audit) or overall_error(attribute, audit) is not None
+    return None if rest is None or not _is_apart(rest, i) else -rest.mean[i]
 
 
 def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
@@ -100,7 +92,7 @@ def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
     if gap is None or gap.pvalue is None:
         return False
     pvalue = gap.pvalue if gap.adjusted is None else gap.adjusted
-    return pvalue * _tests(attribute, audit) <= audit.subject.level
+    return pvalue * ERROR_TESTS <= audit.subject.level
 
 
 def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
@@ -112,33 +104,22 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     wide = curves.get(WINDOWS_KEY, curves["calibration_gdp"])
     wrong = [i for i in wide.trusted_groups if _is_apart(wide, i)]
     change = _errors_change(attribute, audit)
-    if not change and overall_error(attribute, audit) is not None:
-        return say("none_apart")
-    if not change and not (wrong and _is_exact(audit)):
-        rest = curves["calibration_gdp"]
-        alone = any(_is_apart(rest, i) for i in rest.trusted_groups)
-        return say("not_certain" if wrong or alone else "none_wrong")
-    if not wrong:
-        return say("errors_change", s=s)
-    worst = max(wrong, key=lambda i: abs(wide.mean[i]))
-    return say(
-        "errors_where",
-        start=say("errors_along", s=s) if change else "The",
-        where=group_phrase(wide, worst, s),
-        rows=wide.rows[worst],
-        people=rows_phrase(audit),
-        noun=score_noun(audit),
-        way="low" if wide.mean[worst] > 0 else "high",
-        size=abs(wide.mean[worst]),
-    )
-
-
-def _is_exact(audit: Audit) -> bool:
-    """Whether the band of errors needs no further test: outcomes are 0/1, and there is a single
-    attribute.
-    """
-    numeric = any(quality.key == "root_squared_error" for quality in audit.quality)
-    return not numeric and len(audit.attributes) == 1
+    if wrong:
+        worst = max(wrong, key=lambda i: abs(wide.mean[i]))
+        return say(
+            "errors_where",
+            start=say("errors_along", s=s) if change else "The",
+            where=group_phrase(wide, worst, s),
+            rows=wide.rows[worst],
+            people=rows_phrase(audit),
+            noun=score_noun(audit),
+            way="low" if wide.mean[worst] > 0 else "high",
+            size=abs(wide.mean[worst]),
+        )
+    if change:
+        return say("errors_change", s=s, people=rows_phrase(audit))
+    key = "none_wrong" if overall_error(audit) is None else "none_apart"
+    return say(key, people=rows_phrase(audit))
 
 
 def _is_apart(rest: Curve, i: int) -> bool:
@@ -152,25 +133,15 @@ def _mean_error(audit: Audit) -> Quality | None:
     return next(known, None)
 
 
-def _tests(attribute: AttributeAudit, audit: Audit) -> int:
-    """Return how many tests of errors share the level: of their mean, of their dependence on the
-    attribute, and of single groups.
-    """
-    gap = attribute.all_rows.get("calibration_gdp")
-    if gap is None or gap.pvalue is None:
-        return 1
-    return 1 + (_mean_error(audit) is not None) + _is_exact(audit)
-
-
-def overall_error(attribute: AttributeAudit, audit: Audit) -> float | None:
+def overall_error(audit: Audit) -> float | None:
     """Return by how much the mean score is above the mean outcome if that is significant, else
-    None. The test shares its level with that of dependence on the attribute.
+    None.
     """
     error = _mean_error(audit)
     if error is None or not error.standard_error:
         return None
     pvalue = 2 * float(ndtr(-abs(error.value) / error.standard_error))
-    return -error.value if pvalue * _tests(attribute, audit) <= audit.subject.level else None
+    return -error.value if pvalue * ERROR_TESTS <= audit.subject.level else None
 
 
 def _is_favourable(error: float, audit: Audit) -> bool | None:
@@ -224,7 +195,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         dots=actual,
         level=(curve.overall, say("average", mean=curve.overall)),
         marks=marks,
-        neutral=_error(attribute, worst, audit) is None,
+        neutral=_error(attribute, worst) is None,
         tips=() if small else _tips(curve, s, rows_phrase(audit)),
     )
 
@@ -347,7 +318,7 @@ def groups(report: Report, s: str) -> list[Group]:
         was = before.mean[i] if before and before.grid == curve.grid else None
         where = group_phrase(curve, i, s)
         apart = not curve.low[i] <= curve.overall <= curve.high[i]
-        outcome = _actual(attribute, i), _error(attribute, i, report.audit)
+        outcome = _actual(attribute, i), _error(attribute, i)
         worst_groups.append(Group(where, curve.rows[i], was, curve.mean[i], apart, *outcome))
     return worst_groups
 
@@ -383,29 +354,49 @@ def worst_sentence(report: Report, s: str) -> str:
         actual = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
     was = "" if group.was is None else say("was", was=group.was)
     text = say("group", group=group, noun=score_noun(audit), people=rows_phrase(audit), was=was)
+    overall = overall_error(audit)
+    level = ""
+    if group.actual is not None and overall is not None:
+        before = earlier_curve(report, s) if report.before else None
+        level = say(
+            "all_wrong",
+            people=rows_phrase(audit),
+            noun=score_noun(audit),
+            way="high" if overall > 0 else "low",
+            size=abs(overall),
+            mean=curve.overall,
+            was="" if before is None else say("was", was=before.overall),
+            actual=curve.overall - overall,
+        )
     if group.error is not None:
         how = group_judgement(group, audit)
         against = say("against_them")
         start = say("wrong_against" if how.endswith(against) else "wrong")
-        return f"{start}: {text}{actual}: {how.removesuffix(against)}."
-    # one error rate for all claims of the page that a score varies with an attribute
-    beyond = is_significant(attribute.all_rows.get("gdp"), audit.subject)
-    chance = "" if beyond and group.apart else say("may_be_chance")
+        return f"{level} {start}: {text}{actual}: {how.removesuffix(against)}.".strip()
+    chance = "" if group.apart else say("may_be_chance")
     start = say("furthest")
-    error = overall_error(attribute, audit)
     if group.actual is not None:
-        start = f"{_errors_sentence(attribute, audit)} {start}"
-    if group.actual is not None and error is not None:
-        before = earlier_curve(report, s) if report.before else None
-        all_wrong = say(
-            "all_wrong",
-            people=people_phrase(audit),
-            noun=score_noun(audit),
-            way="high" if error > 0 else "low",
-            size=abs(error),
-            mean=curve.overall,
-            was="" if before is None else say("was", was=before.overall),
-            actual=curve.overall - error,
-        )
-        start = f"{all_wrong} {start}"
+        start = f"{level} {_errors_sentence(attribute, audit)} {start}".strip()
     return f"{start}: {text}{say('beside_average', overall=curve.overall)}{chance}{actual}."
+
+
+def trend_sentence(audit: Audit, s: str) -> str:
+    """Return from which to which group of people the mean score rises or falls most, if the band
+    sets them apart.
+    """
+    curve = audit[s].all_rows.curves.get("gdp")
+    if curve is None or not curve.trusted_groups:
+        return ""
+    least, most = (pick(curve.trusted_groups, key=curve.mean.__getitem__) for pick in (min, max))
+    if curve.high[least] >= curve.low[most]:
+        return ""
+    first, last = sorted((least, most))
+    return say(
+        "trend",
+        noun=score_noun(audit),
+        way="rises" if first == least else "falls",
+        start=curve.mean[first],
+        where=group_phrase(curve, first, s),
+        end=curve.mean[last],
+        there=group_phrase(curve, last, s),
+    )

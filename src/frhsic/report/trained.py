@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,13 +17,13 @@ from frhsic.auditing.comparing import check_limits, difference
 from frhsic.auditing.gaps import gap_column, gap_terms, shown_curve
 from frhsic.auditing.measures import RANK_ROWS
 from frhsic.auditing.outputs import output_gaps
-from frhsic.auditing.performance import changes, covariance, performance
+from frhsic.auditing.performance import base_rate, changes, covariance, performance
 from frhsic.auditing.results import GAPS, LIMITABLE, Change, Keyed, Number
 from frhsic.auditing.rows import Rows
 from frhsic.auditing.running import Inputs, audit_inputs, finish_audit
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap
-from frhsic.formatting import format_estimate
+from frhsic.formatting import format_interval, percent
 from frhsic.intervals import Interval
 from frhsic.parity import gdp, gdp_curve
 from frhsic.parity.limits import LimitLike, measure_name, parse_limits
@@ -148,7 +148,7 @@ def trained_report(
     free = rows.outputs(model.at(None))
     was = _class_outputs(free, shown)
     if every.ndim > 1:
-        remark = _classes_remark(every, s, names, labels, shown)
+        remark = rows.classes_remark(every, labels, settings)
         context = replace(context, remarks=(*context.remarks, remark))
     threshold = None if model.aim == "decision" else threshold
 
@@ -191,8 +191,11 @@ def _as_audited(measured: _Measured, audit: Audit) -> _Measured:
     """
     gaps = []
     for attribute, (number, terms) in zip(audit.attributes, measured.gaps):
-        among = attribute.all_rows.within if number.key == "within" else attribute.all_rows
-        known = among.get("gdp") if among and number.key in ("gdp", "within") else None
+        among: Keyed | None = attribute.all_rows
+        key = number.key
+        if key == "within":
+            among, key = attribute.all_rows.within, "gdp"
+        known = None if among is None else among.get(key)
         if known is not None and math.isclose(known.value, number.value, abs_tol=1e-9):
             number = replace(number, interval=known.interval)
         gaps.append((number, terms))
@@ -212,24 +215,6 @@ def _outputs(model: Any, X: Any, s: np.ndarray, controls: Any) -> np.ndarray:
 def _class_outputs(outputs: np.ndarray, shown: int) -> np.ndarray:
     """Return the outputs of one class, if there are several."""
     return outputs if outputs.ndim == 1 else outputs[:, shown]
-
-
-def _classes_remark(
-    outputs: np.ndarray, s: np.ndarray, names: Sequence[str], labels: Any, shown: int
-) -> str:
-    """Return which class the report is about, and the gaps of the others."""
-    others = []
-    for place in range(len(labels)):
-        gaps = [
-            f"{format_estimate(gdp(outputs[:, place], column).value)} by {name}"
-            for name, column in zip(names, s.T)
-        ]
-        if place != shown:
-            others.append(f"{str(labels[place])!r} {', '.join(gaps)}")
-    return (
-        f"The report is about the probability of {str(labels[shown])!r}, the most frequent class."
-        f" The limit applies to each class; the gaps of the others are {'; '.join(others)}."
-    )
 
 
 def _score_name(model: Any, target: Any, shown: int) -> str:
@@ -318,6 +303,45 @@ class _HeldOut:
         for name, (was, a), (now, b) in zip(self.names, old.gaps, new.gaps):
             shared = covariance(a, b, self.rows.groups, self.rows.weights)
             yield difference(now.key, name, was, now, level, shared)
+
+    def classes_remark(self, outputs: np.ndarray, labels: Any, settings: Settings) -> str:
+        """Return which class the report is about, how often the most probable class is right, and
+        the gaps and means of the others.
+        """
+        assert self.codes is not None
+        rows = self.rows
+        others = []
+        for place in range(len(labels)):
+            f = outputs[:, place]
+            gaps = []
+            for name, column in zip(self.names, rows.s.T):
+                gap = gdp(
+                    f,
+                    column,
+                    confidence=settings.confidence,
+                    resamples=settings.resamples,
+                    random_state=settings.seed,
+                    sample_weight=rows.weights,
+                    groups=rows.groups,
+                )
+                gaps.append(f"{format_interval(gap.value, *gap.interval)} by {name}")
+            happened = np.average(self.codes == place, weights=rows.weights)
+            mean = np.average(f, weights=rows.weights)
+            if place != self.shown:
+                others.append(
+                    f"{str(labels[place])!r} {', '.join(gaps)}, with a mean probability of"
+                    f" {percent(mean)} where {percent(happened)} actually have it"
+                )
+        right = (outputs.argmax(axis=1) == self.codes).astype(np.float64)
+        correct = base_rate(right, settings.confidence, rows.weights, rows.groups)
+        assert correct.interval is not None
+        low, high = map(percent, correct.interval)
+        return (
+            f"The report is about the probability of {str(labels[self.shown])!r}, the most frequent"
+            f" of {len(labels)} classes. The most probable class is right in"
+            f" {percent(correct.value)} of the rows ({low} to {high}). The limit applies to each"
+            f" class; the gaps of the others are {'; '.join(others)}."
+        )
 
     def stops(
         self, known: dict[int, tuple[np.ndarray, _Measured]], settings: Settings, after: Audit
@@ -480,7 +504,7 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
     return TradeOff(
         aim=model.aim,
         condition=model.condition,
-        measure=rows.measure,
+        measure=rows.measure if rows.codes is None else f"all_{rows.measure}",
         attributes=names,
         limits=tuple(limits),
         shares=tuple(shares),

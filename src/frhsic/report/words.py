@@ -58,6 +58,8 @@ FORMS: dict[str, Callable[[Any], str]] = {
 
 # Performance above which the report asks whether all columns are known before the outcome.
 TOO_GOOD = {"explained": 0.98, "auc": 0.995}
+# An aim reads as reached only if the interval excludes less than this part of it.
+WIDE = 0.5
 # Number of bins of an attribute, as in a spreadsheet.
 BANDS = 10
 
@@ -110,7 +112,7 @@ def favoured_phrase(subject: Subject) -> str:
     """Return the outcome of the rows on which Equal Opportunity is measured."""
     if subject.target is None or subject.target.favourable is None:
         return outcome_phrase(subject)
-    return f"the good outcome “{subject.target.name}: {subject.target.favourable}”"
+    return f"“{subject.target.name}: {subject.target.favourable}”"
 
 
 def measure_label(key: str, control: str = "controls") -> str:
@@ -198,13 +200,29 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
         s=s,
         y="target" if subject.target is None else subject.target.name,
         value=number.value,
-        share="nothing"
-        if number.value <= 0 and number.key not in RATIOS
-        else percent(number.value),
+        share=_share_phrase(number),
         threshold=0.5 if subject.threshold is None else subject.threshold,
         **{name: tail or "" for name, tail in tails.items()},
     )
     return capitalize(text)
+
+
+def _share_phrase(number: Number) -> str:
+    """Return a share in percent. A probe may recover nothing; another share that is not positive is
+    only too small to be seen.
+    """
+    if number.value > 0 or number.key in RATIOS:
+        return percent(number.value)
+    return "nothing" if number.key.startswith("probe_") else say("not_above_chance")
+
+
+def gap_phrase_with_interval(gap: Number) -> str:
+    """Return a gap with its interval; one of 0 only has an upper bound."""
+    assert gap.interval is not None
+    if gap.value == 0:
+        return say("at_most", high=gap.interval.high)
+    low, high = map(formatting.format_estimate, gap.interval)
+    return f"{formatting.format_estimate(gap.value)} ({low} to {high})"
 
 
 def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
@@ -234,6 +252,8 @@ def verdict_phrase(check: LimitCheck) -> str:
 
 def reduced_phrase(was: float, now: float, reduction: Interval | None) -> str:
     """Return by what share a gap was reduced, with its interval."""
+    if was == now == 0:
+        return say("both_zero")
     if reduction is None:
         return say("unknown_share", was=was, now=now)
     if now > was:
@@ -254,8 +274,10 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
         return say(key, **values, asked=say("asked_most", share=check.share))
     aim = say("half") if asked == 0.5 else percent(asked)
     if check.verdict == "kept":
-        more = check.reduction.low > asked
-        return say("reached_more" if more else "reached", **values, aim=aim)
+        key = "reached_more" if check.reduction.low > asked else "reached"
+        if check.reduction.low < WIDE * asked:
+            key = "reached_wide"
+        return say(key, **values, aim=aim)
     key = "unsettled"
     if check.verdict == "not kept":
         key = "missed"
@@ -360,7 +382,11 @@ def join_names(names: Sequence[str]) -> str:
 def condition_phrase(among: str | None, audit: Audit) -> str:
     """Name the rows that a conditional gap refers to; empty for all rows."""
     words: str = WORDS["among"].get(among, "")
-    return words.format(outcome=outcome_phrase(audit.subject), control=control_phrase(audit))
+    return words.format(
+        outcome=outcome_phrase(audit.subject),
+        favoured=favoured_phrase(audit.subject),
+        control=control_phrase(audit),
+    )
 
 
 def control_phrase(audit: Audit) -> str:
