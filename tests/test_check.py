@@ -180,6 +180,16 @@ FOUND = {
         "text in numbers",
         "--missing fee=unknown,nk",
     ),
+    "numbers below a detection limit": (
+        people().assign(crp=np.resize(["<0.7", "1.2", "3", "< 0.5", "2.25"], ROWS)),
+        "detection limit",
+        "--missing 'crp=<0.7,< 0.5'",
+    ),
+    "numbers below a limit with a comma": (
+        people().assign(crp=np.resize(["<0,7", "1.2", "3,5", "2.25"], ROWS)),
+        "detection limit",
+        "--missing 'crp=<0.7'",
+    ),
     "a class that is no answer": (
         people().assign(paid=np.resize(["approved", "denied", "Invalid"], ROWS)),
         "missing code",
@@ -508,6 +518,41 @@ def test_amounts_are_read_as_people_write_them(cells, numbers, tmp_path):
     table.to_csv(path, index=False)
     data = read_training_table(TableFile.open(path), ColumnRoles("paid", ("age",)))
     assert data.X["income"].head(2).tolist() == numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["3.25", "3,5", "-0,125", "4", "12,1234"], [3.25, 3.5, -0.125, 4, 12.1234]),
+        (["3.25", "3,500"], None),  # or a thousand
+        (["1", "1,3", "2"], None),  # or two answers
+        (["3.25", "3,5", "1,234.5"], None),
+    ],
+)
+def test_decimal_commas_among_decimal_points_are_read_if_they_can_be_nothing_else(
+    cells, values, tmp_path
+):
+    table = people().assign(dose=np.resize(cells, ROWS))
+    problems, _ = problems_of(table, tmp_path)
+    file = TableFile.open(tmp_path / "people.csv")
+    data = read_training_table(file, ColumnRoles("paid", ["age"]))
+    if values is None:
+        assert data.schema.kinds["dose"] == "text"
+        return
+    assert data.X["dose"].tolist() == np.resize(values, ROWS).tolist()
+    assert any("'dose' is read as numbers: '3,5' as 3.5" in one["text"] for one in problems)
+    later = pd.DataFrame({"income": ["1"] * 2, "town": "Bern", "dose": ["7,5", "7.5"]})
+    assert data.schema(later)["dose"].tolist() == [7.5, 7.5]
+    with pytest.raises(ValueError, match="contained numbers in training, but it contains '7,500'"):
+        data.schema(later.assign(dose="7,500"))
+
+
+def test_cells_with_commas_that_cannot_be_read_are_to_be_corrected(tmp_path):
+    sizes = np.where(np.arange(ROWS) % 40 == 0, "3,500", "3.25")
+    problems, command = problems_of(people().assign(size=sizes), tmp_path)
+    [problem] = [one for one in problems if one["columns"] == ["size"]]
+    assert "correct these cells in the file; otherwise drop the column" in problem["text"]
+    assert "--drop size" in command
 
 
 def test_text_with_a_letter_is_no_amount():
