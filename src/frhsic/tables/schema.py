@@ -587,10 +587,8 @@ def plain_digits(cells: pd.Series[Any], decimal: str) -> tuple[pd.Series[Any], s
     if not known and decimal == "." and has_groups:
         points = commas_to_points(cells)
         rest = cells[points == cells]
-        decimals = rest.str.fullmatch(r"[-+]?[0-9]*\.[0-9]+").any()
-        if (
-            decimals and not rest.str.fullmatch(r"[-+]?[0-9]+(,[0-9]+)+(\.[0-9]+)?").any()
-        ):  # 1,2 may be two answers
+        decimals = rest.str.fullmatch(r"[-+]?[0-9]*\.[0-9]+").any()  # else 1,2 may be two answers
+        if decimals and not rest.str.fullmatch(r"[-+]?[0-9]+(,[0-9]+)+(\.[0-9]+)?").any():
             return points, BOTH_SIGNS
     return (plain if known else cells), sign
 
