@@ -180,6 +180,16 @@ FOUND = {
         "text in numbers",
         "--missing fee=unknown,nk",
     ),
+    "numbers below a detection limit": (
+        people().assign(crp=np.resize(["<0.7", "1.2", "3", "< 0.5", "2.25"], ROWS)),
+        "detection limit",
+        "--missing 'crp=<0.7,< 0.5'",
+    ),
+    "numbers below a limit with a comma": (
+        people().assign(crp=np.resize(["<0,7", "1.2", "3,5", "2.25"], ROWS)),
+        "detection limit",
+        "--missing 'crp=<0.7'",
+    ),
     "a class that is no answer": (
         people().assign(paid=np.resize(["approved", "denied", "Invalid"], ROWS)),
         "missing code",
@@ -366,6 +376,53 @@ def test_a_large_true_value_is_asked_about_but_not_left_out(tmp_path):
     assert "city" not in command
 
 
+@pytest.mark.parametrize("positive", ["yes", "Y"])
+def test_a_third_label_is_asked_about_in_a_check_and_in_an_audit(positive, tmp_path):
+    paid = np.resize(["yes", "no", "Y", "withdrawn", "no"], ROWS)
+    score = np.random.default_rng(7).uniform(0.1, 0.9, ROWS).round(3)
+    table = people().assign(paid=paid, score=score)
+    problems, _ = problems_of(table, tmp_path, "--positive", positive)
+    [problem] = [one for one in problems if one["kind"] == "labels"]
+    assert (problem["rows"], problem["option"]) == (ROWS / 5, "--missing paid=withdrawn")
+    asked = ["audit", str(tmp_path / "people.csv"), "-s", "age", "--score", "score", "--json"]
+    asked += ["-t", "paid", "--positive", positive, "--max-rows", "100"]
+    document = json.loads(CliRunner().invoke(app, asked).stdout)
+    assert any(remark.startswith(problem["text"][:60]) for remark in document["context"]["remarks"])
+    asked += ["--missing", "paid=withdrawn"]
+    document = json.loads(CliRunner().invoke(app, asked).stdout)
+    assert document["rows"]["used"] == ROWS * 4 / 5
+    assert not any("withdrawn" in remark for remark in document["context"]["remarks"])
+    table["paid"] = np.resize(["good", "bad", "so so"], ROWS)
+    others, _ = problems_of(table, tmp_path, "--positive", "good")
+    assert "labels" not in [one["kind"] for one in others]
+
+
+@pytest.mark.parametrize("groups", [(), ("--groups", "person_id")])
+def test_repeated_rows_are_found_with_groups_and_in_an_audit(groups, tmp_path):
+    score = np.random.default_rng(7).uniform(0.1, 0.9, ROWS).round(4)
+    table = people().assign(score=score, person_id=np.arange(ROWS) * 7919 % 100_003)
+    few = pd.concat([table, table.head(3)])
+    problems, _ = problems_of(few, tmp_path, *groups)
+    [problem] = [one for one in problems if one["kind"] == "repeated rows"]
+    assert (problem["rows"], problem["option"]) == (3, "--drop-repeated")
+    assert ("count several times" in problem["text"]) == bool(groups)
+    path = tmp_path / "people.csv"
+    asked = ["audit", str(path), "-s", "age", "--score", "score", "--json", "--max-rows", "100"]
+    for twice, found in ((0, False), (40, True)):
+        pd.concat([table, table.head(twice)]).to_csv(path, index=False)
+        document = json.loads(CliRunner().invoke(app, [*asked, *groups]).stdout)
+        remarks = [one for one in document["context"]["remarks"] if "repeat" in one]
+        assert len(remarks) == found
+    assert remarks[0].startswith("40 of 440 rows repeat an earlier row")
+    assert ("as groups" in remarks[0]) == (not groups)
+    document = json.loads(CliRunner().invoke(app, [*asked, *groups, "--drop-repeated"]).stdout)
+    assert document["rows"]["used"] == ROWS
+    coarse = people().assign(score=(score * 4).round() / 4, income=0, paid="no", town="Bern")
+    coarse.to_csv(path, index=False)  # people of one age and score are alike by chance
+    document = json.loads(CliRunner().invoke(app, asked).stdout)
+    assert not [one for one in document["context"]["remarks"] if "repeat" in one]
+
+
 def test_two_labels_stay_two_though_one_reads_like_a_missing_value():
     table = people().assign(paid=np.resize(["paid", "unknown"], ROWS))
     assert "missing code" not in [one.kind for one in check(table, "paid", "age", positive="paid")]
@@ -508,6 +565,41 @@ def test_amounts_are_read_as_people_write_them(cells, numbers, tmp_path):
     table.to_csv(path, index=False)
     data = read_training_table(TableFile.open(path), ColumnRoles("paid", ("age",)))
     assert data.X["income"].head(2).tolist() == numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["3.25", "3,5", "-0,125", "4", "12,1234"], [3.25, 3.5, -0.125, 4, 12.1234]),
+        (["3.25", "3,500"], None),  # or a thousand
+        (["1", "1,3", "2"], None),  # or two answers
+        (["3.25", "3,5", "1,234.5"], None),
+    ],
+)
+def test_decimal_commas_among_decimal_points_are_read_if_they_can_be_nothing_else(
+    cells, values, tmp_path
+):
+    table = people().assign(dose=np.resize(cells, ROWS))
+    problems, _ = problems_of(table, tmp_path)
+    file = TableFile.open(tmp_path / "people.csv")
+    data = read_training_table(file, ColumnRoles("paid", ["age"]))
+    if values is None:
+        assert data.schema.kinds["dose"] == "text"
+        return
+    assert data.X["dose"].tolist() == np.resize(values, ROWS).tolist()
+    assert any("'dose' is read as numbers: '3,5' as 3.5" in one["text"] for one in problems)
+    later = pd.DataFrame({"income": ["1"] * 2, "town": "Bern", "dose": ["7,5", "7.5"]})
+    assert data.schema(later)["dose"].tolist() == [7.5, 7.5]
+    with pytest.raises(ValueError, match="contained numbers in training, but it contains '7,500'"):
+        data.schema(later.assign(dose="7,500"))
+
+
+def test_cells_with_commas_that_cannot_be_read_are_to_be_corrected(tmp_path):
+    sizes = np.where(np.arange(ROWS) % 40 == 0, "3,500", "3.25")
+    problems, command = problems_of(people().assign(size=sizes), tmp_path)
+    [problem] = [one for one in problems if one["columns"] == ["size"]]
+    assert "correct these cells in the file; otherwise drop the column" in problem["text"]
+    assert "--drop size" in command
 
 
 def test_text_with_a_letter_is_no_amount():

@@ -348,6 +348,12 @@ Favourable = Annotated[
         )
     ),
 ]
+DropRepeated = Annotated[
+    bool,
+    Option(
+        "--drop-repeated", help="Drop rows that repeat an earlier one in every column of the table."
+    ),
+]
 Title = Annotated[str | None, Option(help="Title of the report.")]
 MaxRows = Annotated[int, Option(min=100, help="Largest number of rows for the slow statistics.")]
 Seed = Annotated[int, Option(min=0, help="Seed of all random draws.")]
@@ -418,10 +424,7 @@ class Columns:
     weights: Annotated[
         str | None, Option("--row-weights", help="Column of nonnegative row weights.")
     ] = None
-    drop_repeated: Annotated[
-        bool,
-        Option("--drop-repeated", help="Drop rows that repeat an earlier one."),
-    ] = False
+    drop_repeated: DropRepeated = False
 
     @property
     def roles(self) -> ColumnRoles:

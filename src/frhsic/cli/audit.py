@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class _Options:
     """What to audit, and how."""
 
-    table: Annotated[Path, Argument(help="CSV, TSV or Parquet. Only named columns are read.")]
+    table: Annotated[Path, Argument(help="CSV, TSV or Parquet. Only named columns are used.")]
     sensitive: Annotated[
         list[str],
         Option(
@@ -74,6 +74,7 @@ class _Options:
         str | None,
         Option(help="Column of nonnegative row weights, for the gap and its curve."),
     ] = None
+    drop_repeated: _terminal.DropRepeated = False
     limit: Annotated[
         list[str] | None,
         Option(
@@ -343,6 +344,7 @@ def _read_table(
     from frhsic.tables.codes import number_problems
     from frhsic.tables.columns import numbers, require_moderate
     from frhsic.tables.files import read_rows, totals_sentence
+    from frhsic.tables.identifiers import hides_people, repeated_problem
     from frhsic.tables.problems import require_none
 
     parts = _embedding_columns(options, file.names, options.table.name)
@@ -352,8 +354,14 @@ def _read_table(
     design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
     watch(f"reading {options.table.name}")
     rows = read_rows(
-        file, [*needed, *controls, *design, *features], required=needed, seed=options.seed
+        file,
+        [*needed, *controls, *design, *features],
+        required=needed,
+        seed=options.seed,
+        whole=options.drop_repeated or _is_small(file),
     )
+    if options.drop_repeated:
+        rows = rows.without_repeated()
     numeric = [*parts, *filter(None, (options.score, options.row_weights))]
     measured = rows.frame[list(dict.fromkeys([*needed, *controls, *numeric]))]
     check = TableCheck.from_cells(
@@ -372,13 +380,31 @@ def _read_table(
     if options.target is not None and options.target in columns:
         positive = _outcome(check, options.target, positive)
     require_none(check.problems, options.table.name)
-    notes = [*file.notes, *rows.note("audited")]
+    repeated = int(rows.repeats().sum())
+    alike = int(rows.repeats(needed[-1:]).sum())
+    if hides_people(repeated, alike, len(rows.frame)):
+        harm = "they count several times and intervals are too narrow"
+        grouped = options.groups is not None
+        check.problems.append(
+            repeated_problem(repeated, len(rows.frame), harm=harm, grouped=grouped)
+        )
+    notes = [*file.notes, *rows.note("audited"), *rows.repeated_note]
     if rows.totals:
         notes.append(totals_sentence(rows.totals))
     notes += map(str, check.sorted_problems)
     columns = columns.assign(**attributes)
     lacking = rows.dropped - len(rows.totals) - rows.repeated
     return _Table(rows.frame, columns, parts, positive, notes, rows.given, lacking)
+
+
+def _is_small(file: TableFile) -> bool:
+    """Return whether a text file is so small that its other columns are read as well, so that
+    repeated rows are found.
+    """
+    from frhsic.tables.files import PIECE_CELLS
+
+    rows = file.row_count() if file.decimal else None
+    return rows is not None and rows * len(file.names) <= PIECE_CELLS
 
 
 def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None:
@@ -508,11 +534,12 @@ def _scheduled(
     from frhsic.tables.columns import expand
 
     unused = [options.model, options.groups, options.row_weights, *vars(reading).values()]
-    if any(value is not None for value in unused):
+    if options.drop_repeated or any(value is not None for value in unused):
         raise ValueError(
-            "--model, --groups, --row-weights, --delimiter, --decimal, --encoding and --date-format"
-            " cannot be used with --scheduler, which reads scores from Parquet and treats rows as"
-            " independent and equally weighted. To use them, audit a file without --scheduler."
+            "--model, --groups, --row-weights, --drop-repeated, --delimiter, --decimal, --encoding"
+            " and --date-format cannot be used with --scheduler, which reads scores from Parquet"
+            " and treats rows as independent and equally weighted. To use them, audit a file"
+            " without --scheduler."
         )
     assert options.scheduler is not None
     paths = table_files(str(options.table))

@@ -51,9 +51,7 @@ def check(
         rows, found, examined = check_file(file, roles, seed=seed)
     problems = found.sorted_problems
     command = next_command(columns, reading, problems)
-    notes = [*file.notes, *rows.note("checked")]
-    if rows.repeated:
-        notes.append(f"{rows.repeated:,} rows repeat an earlier row and are left out.")
+    notes = [*file.notes, *rows.note("checked"), *rows.repeated_note]
     left = [name for name in examined.features if name not in settled_columns(problems)]
     if as_json:
         document = {
@@ -110,6 +108,7 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, featu
     from rich.text import Text
 
     from frhsic.tables.columns import quote_names
+    from frhsic.tables.problems import UNREAD
 
     terminal = _terminal.console()
     styles = {"error": "bold red", "likely": "bold yellow", "possible": "cyan", "certain": "dim"}
@@ -135,7 +134,7 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, featu
     unread = [
         problem.columns[0]
         for problem in problems
-        if problem.kind in ("unreadable", "text in numbers") and "--drop" not in problem.option
+        if problem.kind in UNREAD and "--drop" not in problem.option
     ]
     if unread:
         terminal.print(

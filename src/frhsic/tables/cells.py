@@ -46,6 +46,8 @@ FEW_WORDS = 0.1
 # Cells that look like numbers, and their share above which a column of text is reported.
 LIKE_NUMBER = r"[-+]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?"
 MOST_ALIKE = 0.5
+# Numbers below or above what can be measured.
+DETECTION_LIMIT = "[<>\u2264\u2265]=?\\s*[0-9]+([.,][0-9]+)?"
 # Most rows that are listed.
 MOST_ROWS = 5
 # Fewest levels that are numbers or ranges, and largest share of others, in a column of text that is
@@ -191,15 +193,26 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     bare = bare[numbers.index]
     wrong = numbers.isna()
     alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
-    odd = wrong & ~bare.map(reads_missing)
+    limits = wrong & bare.str.fullmatch(DETECTION_LIMIT)
+    odd = wrong & ~limits & ~bare.map(reads_missing)
+    if limits.any() and not wrong.all() and odd.mean() <= FEW_WORDS:
+        yield _limits_problem(bare[limits])
+        wrong &= ~limits
+        if not wrong.any():
+            yield from number_problems(numbers)
     if 0 < wrong.mean() <= FEW_WORDS or (wrong.any() and not odd.any() and not wrong.all()):
+        option = missing_option(name, bare[wrong].unique().tolist())
+        remedy = "treat these cells as missing"
+        if not option:
+            option = option_text("drop", name)
+            remedy = "correct these cells in the file; otherwise drop the column"
         yield Problem(
             "text in numbers",
             f"{name!r} is read as text, since some cells are not numbers:"
-            f" {examples(cells[wrong])}. To read it as numbers, treat these cells as missing.",
+            f" {examples(cells[wrong])}. To read it as numbers, {remedy}.",
             (name,),
             int(wrong.sum()),
-            option=missing_option(name, bare[wrong].unique().tolist()) or option_text("drop", name),
+            option=option,
         )
         yield from number_problems(numbers)
     elif alike.mean() > MOST_ALIKE:
@@ -212,6 +225,23 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
             "possible",
             option_text("drop", name),
         )
+
+
+def _limits_problem(limits: pd.Series[Any]) -> Problem:
+    """Return a question about cells such as <0.7 in a column of numbers."""
+    name = str(limits.name)
+    shown = limits.unique().tolist()
+    return Problem(
+        "detection limit",
+        f"{name!r} is read as text, since {format_count(len(limits), 'cell')} such as"
+        f" {quote_names(shown[:3])}, first in row {row_number(limits, 0):,}, may be beyond a"
+        " detection limit. To read it as numbers, write them as numbers, such as the limit itself"
+        " or half of it, or treat them as missing.",
+        (name,),
+        len(limits),
+        option=missing_option(name, [cell.replace(",", ".") for cell in shown])
+        or option_text("drop", name),
+    )
 
 
 def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:

@@ -29,6 +29,7 @@ from frhsic.tables.codes import (
 )
 from frhsic.tables.columns import (
     MARKS,
+    MOST_ENCODED_LEVELS,
     check_distinct,
     examples,
     expand,
@@ -58,7 +59,7 @@ from frhsic.tables.identifiers import (
     repeated_problem,
 )
 from frhsic.tables.leaks import LEAST_IN_CLASS
-from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
+from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, UNREAD, Problem, option_text
 from frhsic.tables.schema import (
     DATE,
     SHORT_DATE,
@@ -72,6 +73,7 @@ from frhsic.tables.targets import (
     label_problems,
     merge_labels,
     number_target_problems,
+    other_label_problems,
     rarest_label,
     read_target,
 )
@@ -316,6 +318,8 @@ class TableCheck:
             self.problems += [Problem("target", note, (name,), None, "certain") for note in notes]
             if is_text(column):
                 self.problems += label_problems(merge_labels(column[present])[0])
+            if classes is not None and len(classes) == 2:
+                self.problems += other_label_problems(merge_labels(column[present])[0], codes)
             if classes is None:
                 self.problems += [*number_problems(column), *number_target_problems(column)]
             answers = self.find_answers(name, positive)
@@ -342,9 +346,11 @@ class TableCheck:
             return Answers(present.to_numpy(), codes, classes)
         return None
 
-    def find_features(self, names: Sequence[str], asked: Sequence[str] = ()) -> list[str]:
+    def find_features(
+        self, names: Sequence[str], asked: Sequence[str] = (), groups: str | None = None
+    ) -> list[str]:
         """Return the features to train on, without identifiers that were not requested and columns
-        without values.
+        without values; `groups` also identifies rows if it has many values.
         """
         kinds = self.schema.kinds
         for i, problem in enumerate(self.problems):
@@ -382,14 +388,19 @@ class TableCheck:
         repeats = self.repeats(())
         for name in ids:
             self.problems.append(identifier_problem(self.table[name][~repeats], left_out=True))
-        if ids and (repeated := int(repeats.sum())):
+        keys = [*ids]
+        if groups is not None and self.cells[groups].nunique() > MOST_ENCODED_LEVELS:
+            keys.append(groups)
+        if keys and (repeated := int(repeats.sum())):
+            harm = "the model is evaluated on rows that it was trained on"
+            if groups is not None:
+                harm = "they count several times"
             text = (
                 f"{repeated:,} of {len(self.table):,} rows repeat an earlier row in every column,"
-                f" even {quote_names(ids)}. Leave them out; otherwise the model is evaluated on"
-                " rows that it was trained on."
+                f" even {quote_names(keys)}. Leave them out; otherwise {harm}."
             )
             self.problems.append(
-                Problem("repeated rows", text, tuple(ids), repeated, option="--drop-repeated")
+                Problem("repeated rows", text, tuple(keys), repeated, option="--drop-repeated")
             )
         if not kept:
             text = "No column is left to predict from except the target and the attributes."
@@ -406,7 +417,7 @@ class TableCheck:
                 clean[name] = mask_codes(clean[name], problem.values)
         outcome = self.find_target(roles.target, roles.positive) if roles.target else None
         answers = self.find_answers(roles.target, roles.positive) if roles.target else None
-        kept = self.find_features(names, roles.features or ())
+        kept = self.find_features(names, roles.features or (), roles.groups)
         if roles.weights in self.table:
             self.problems += row_weight_problems(self.table[roles.weights])
         repeated = any(problem.kind == "repeated identifier" for problem in self.problems)
@@ -447,7 +458,7 @@ class TableCheck:
                 for problems in (strong_features, joint_problems):
                     asked = table[self._not_dropped(rest)].iloc[known]
                     self.problems += problems(asked, codes, count)
-        nearly = {p.columns[0] for p in self.problems if p.kind == "text in numbers"}
+        nearly = {p.columns[0] for p in self.problems if p.kind in UNREAD}
         words = [name for name in kept if name not in {*(roles.features or ()), *nearly}]
         self.problems += many_levels_problems(self.table[self._not_dropped(words)])
         self._settle_dropped({*names} - {*self._not_dropped(names)})

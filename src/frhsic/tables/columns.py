@@ -173,7 +173,7 @@ def _code_key(text: str) -> str | float:
     try:
         return float(text.replace(",", "."))
     except ValueError:
-        return text.strip().casefold()
+        return text.replace(",", ".").strip().casefold()
 
 
 def missing_codes(texts: Sequence[str], names: Sequence[str]) -> dict[str, tuple[str, ...]]:

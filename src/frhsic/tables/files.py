@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _progress
-from frhsic.formatting import did_you_mean, printable
+from frhsic.formatting import did_you_mean, format_count, printable
 from frhsic.tables.columns import (
     MOST_TABLE_COLUMNS,
     NAMED_ID,
@@ -248,6 +248,13 @@ class FileRows:
         if self.others is not None:
             frame[OTHERS] = self.others
         return repeated_rows(frame)
+
+    @property
+    def repeated_note(self) -> list[str]:
+        """A sentence about rows that were left out since they repeat an earlier one."""
+        if not self.repeated:
+            return []
+        return [f"{format_count(self.repeated, 'row')} that repeat an earlier one are left out."]
 
     def note(self, what: str) -> list[str]:
         """Return a sentence about the sample, if it is one: how many rows were `what` ("used")."""

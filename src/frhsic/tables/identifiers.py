@@ -170,17 +170,37 @@ def _agreement(table: pd.DataFrame, name: str) -> float:
     return float(np.median(gains)) if gains else 0.0
 
 
-def repeated_problem(repeated: int, rows: int, ids: Sequence[str] = ()) -> Problem:
-    """Return a problem for rows that repeat an earlier row in all columns except `ids`."""
+def repeated_problem(
+    repeated: int,
+    rows: int,
+    ids: Sequence[str] = (),
+    *,
+    harm: str = "the model is evaluated on rows that it was trained on",
+    grouped: bool = False,
+) -> Problem:
+    """Return a problem for rows that repeat an earlier row in all columns except `ids`, with what
+    happens if they stay, and whether rows of the same people are already `grouped`.
+    """
     drops = [option_text("drop", name) for name in ids]
+    remedy = "leave the repeated rows out"
+    if not grouped:
+        remedy += " or pass the people as groups"
     return Problem(
         "repeated rows",
         f"{repeated:,} of {rows:,} rows repeat an earlier row in every column except identifiers."
-        " If these are the same people, leave the repeated rows out or pass the people as groups;"
-        " otherwise the model is evaluated on rows that it was trained on.",
+        f" If these are the same people, {remedy}; otherwise {harm}.",
         rows=repeated,
         option=" ".join(["--drop-repeated", *drops]),
     )
+
+
+def hides_people(repeated: int, alike: int, rows: int) -> bool:
+    """Return whether rows that repeat an earlier one are people who occur twice rather than coarse
+    columns: there are at least ten of them and 1 % of the rows, and hardly any more rows are
+    `alike` if a column is ignored.
+    """
+    least = max(LEAST_IN_CLASS, (1 - ALIKE) * rows)
+    return repeated >= max(least, ALIKE * alike) and rows - alike > MOST_ENCODED_LEVELS
 
 
 def count_repeated(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
@@ -199,9 +219,7 @@ def count_repeated(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
     keys = pd.util.hash_pandas_object(known, index=False)
     alike = int(keys.duplicated().sum())
     repeated = int(pd.DataFrame({"known": keys, "y": y}).duplicated().sum())
-    least = max(LEAST_IN_CLASS, (1 - ALIKE) * len(X))
-    clear = repeated >= ALIKE * alike and len(X) - alike > MOST_ENCODED_LEVELS
-    return repeated if repeated >= least and clear else 0
+    return repeated if hides_people(repeated, alike, len(X)) else 0
 
 
 def examined_rows(X: pd.DataFrame) -> np.ndarray:

@@ -53,6 +53,10 @@ GROUP_SIGNS = r"(?<=[0-9])['\u2019\u00a0\u202f\u2009 ](?=[0-9]{3}(?![0-9]))"
 # Fewest distinct numbers such as 1,234, all with three digits after the comma, that show it is not
 # a decimal comma in a file with decimal points.
 CLEARLY_GROUPED = 20
+# Decimal signs of a column of decimal numbers with points, a few of which have commas, and such a
+# number, which cannot be a thousand.
+BOTH_SIGNS = ".,"
+DECIMAL_COMMA = "[-+]?([0-9]+,([0-9]{1,2}|[0-9]{4,})|0?,[0-9]+)"
 # Suffixes for thousands and millions.
 MAGNITUDES = {"k": "e3", "m": "e6"}
 # Leading zeros would be lost in a number: a column with such a cell contains codes.
@@ -120,7 +124,8 @@ class ColumnType:
     """One column: its kind, its levels if it has any, and the format of its values in text: dates
     in a strptime format, or, if that is empty, as 2024-05-31 or 31.05.2024; numbers, if `grouped`,
     also as 1,234.5 (with decimal commas, 1.234,5) and with a unit, such as $1,234.5. `decimal` is
-    the decimal sign of a column if it differs from that of the file.
+    the decimal sign of a column if it differs from that of the file; :data:`BOTH_SIGNS` if the
+    column has points and commas.
     """
 
     name: str
@@ -262,7 +267,11 @@ class ColumnType:
         """
         if self.kind == "number":
             if self.grouped:
-                cells = remove_grouping(remove_units(cells), decimal)
+                cells = remove_units(cells)
+                if decimal == BOTH_SIGNS:
+                    cells = commas_to_points(cells)
+                else:
+                    cells = remove_grouping(cells, decimal)
             return parse_numbers(cells, decimal)
         if self.kind == "boolean":
             return cells.str.lower().map(TRUTH).astype(np.float64)
@@ -558,6 +567,9 @@ def plain_digits(cells: pd.Series[Any], decimal: str) -> tuple[pd.Series[Any], s
     >>> cells, sign = plain_digits(pd.Series(["$1.250,00", "$80,50"]), ".")
     >>> cells.tolist(), sign
     (['1250,00', '80,50'], ',')
+    >>> cells, sign = plain_digits(pd.Series(["3.25", "4,5"]), ".")
+    >>> cells.tolist(), sign
+    (['3.25', '4.5'], '.,')
     """
     grouping = "," if decimal == "." else "."
     has_groups = cells.str.contains(grouping, regex=False).any()
@@ -572,7 +584,19 @@ def plain_digits(cells: pd.Series[Any], decimal: str) -> tuple[pd.Series[Any], s
     # decimal numbers, some would have fewer than three decimals
     clear = grouped.str.contains(r"[0-9]{2}[.,]|[.,].*[.,]")
     known = has_units or clear.any() or (sign == "." and grouped.nunique() >= CLEARLY_GROUPED)
+    if not known and decimal == "." and has_groups:
+        points = commas_to_points(cells)
+        rest = cells[points == cells]
+        decimals = rest.str.fullmatch(r"[-+]?[0-9]*\.[0-9]+").any()  # else 1,2 may be two answers
+        if decimals and not rest.str.fullmatch(r"[-+]?[0-9]+(,[0-9]+)+(\.[0-9]+)?").any():
+            return points, BOTH_SIGNS
     return (plain if known else cells), sign
+
+
+def commas_to_points(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Replace a decimal comma by a point in numbers such as 3,5, unless it may group digits."""
+    commas = cells.str.fullmatch(DECIMAL_COMMA, na=False)
+    return cells.mask(commas, cells.str.replace(",", ".", regex=False))
 
 
 def _money_sign(cells: pd.Series[Any], decimal: str) -> str:

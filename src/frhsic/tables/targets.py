@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import did_you_mean, format_count
-from frhsic.tables.codes import CLEAR_CODE, code_problem
+from frhsic.tables.codes import CLEAR_CODE, code_problem, missing_option, reads_missing
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
     column_kind,
@@ -268,6 +268,35 @@ def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
                 (name,),
                 int((column.astype(str) == label).sum()),
             )
+
+
+def other_label_problems(column: pd.Series[Any], codes: np.ndarray) -> Iterator[Problem]:
+    """Yield labels that count as 0 although they are neither the positive answer nor its opposite.
+
+    Examples
+    --------
+    >>> labels = pd.Series(["yes", "no", "withdrawn"], name="paid")
+    >>> [problem.option for problem in other_label_problems(labels, np.array([1.0, 0.0, 0.0]))]
+    ['--missing paid=withdrawn']
+    """
+    name = str(column.name)
+    labels = column[codes == 0].map(level_text)
+    known = [label for label in labels.unique() if not reads_missing(label)]
+    others = [label for label in known if _sense(label) is None]
+    positive = _sense(level_text(column[codes == 1].iloc[0]))
+    if positive is None or not others or len(others) == len(known):
+        return
+    rows = int(labels.isin(others).sum())
+    yield Problem(
+        "labels",
+        f"{quote_names(others[:5])} in {name!r} ({format_count(rows, 'row')})"
+        f" {'counts' if len(others) == 1 else 'count'} as 0, like the opposite of the positive"
+        " answer. To leave these rows out, treat them as missing.",
+        (name,),
+        rows,
+        "possible",
+        missing_option(name, others),
+    )
 
 
 def number_target_problems(column: pd.Series[Any]) -> Iterator[Problem]:
