@@ -37,11 +37,13 @@ PAIR_REPEATS = 0.98
 # Share of a typical distance below which numbers count as equal, since they have only a few digits.
 WRITTEN_DIGITS = 1e-3
 # For more columns together: most columns, rows and levels that a linear model is fitted to, fewest
-# rows of a class, and the least score of all columns for which the fewest are searched.
+# rows of a class, distance of outliers, and least score of all columns, before the fewest are
+# searched for.
 MOST_TOGETHER = 5
 JOINT_ROWS = 2_000
 JOINT_LEVELS = 10
 LEAST_JOINT = 30
+FAR_INPUT = 100  # mean absolute deviations from the median
 JOINT_PROMISE = 0.95
 # Newton's steps and ridge of the logistic model, which has no finite solution if the classes are
 # separable, and ridge of the linear one.
@@ -359,9 +361,12 @@ def joint_leak(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> J
 
     The model sees each number and its logarithm, so that it contains sums, products and ratios.
     """
-    if not 0 < len(columns) <= MOST_PAIRED or len(y) < 2 * LEAST_JOINT:
+    if not 0 < len(columns) <= MOST_PAIRED:
         return None
-    rows = np.linspace(0, len(y) - 1, min(len(y), JOINT_ROWS)).astype(int)
+    usual = np.flatnonzero(np.all([_is_usual(values) for values in columns.values()], axis=0))
+    if len(usual) < 2 * LEAST_JOINT:
+        return None
+    rows = usual[np.linspace(0, len(usual) - 1, min(len(usual), JOINT_ROWS)).astype(int)]
     y = y[rows]
     if classes and np.bincount(y.astype(int), minlength=classes).min() < LEAST_JOINT:
         return None
@@ -385,6 +390,17 @@ def joint_leak(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> J
                     best = found
                 break
     return best if best.columns else None
+
+
+def _is_usual(values: np.ndarray) -> np.ndarray:
+    """Return which rows have no outlier, which would decide a fit alone; all, if there are many."""
+    usual = np.ones(len(values), dtype=bool)
+    present = values[~pd.isna(values)]
+    if values.dtype == object or len(present) == 0:
+        return usual
+    middle = np.median(present)
+    far = np.abs(values - middle) > FAR_INPUT * np.abs(present - middle).mean()
+    return ~far if far.mean() < 1 - NEARLY_ALL else usual
 
 
 def _joint_targets(y: np.ndarray, classes: int) -> list[np.ndarray]:
