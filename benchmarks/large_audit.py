@@ -61,7 +61,7 @@ def ways(folder: Path) -> dict[str, list[str]]:
         "--out",
         str(folder / "report.html"),
     ]
-    command = [sys.executable, "-m", "frhsic.cli", "audit"]
+    command = [sys.executable, "-m", "frhsic", "audit"]
     return {
         "frhsic.audit, arrays": [sys.executable, "-c", IN_PYTHON, str(folder / "scores.npz")],
         "frhsic audit, Parquet": [*command, str(folder / "scores.parquet"), *options],

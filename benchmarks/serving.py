@@ -186,7 +186,7 @@ def command_times(rows: int, folder: Path) -> dict[str, float]:
     for name, one in (("default", model), ("distilled", served)):
         path = folder / "model.frhsic"
         save(one, path)
-        command = [sys.executable, "-m", "frhsic.cli", "predict", str(path), str(table)]
+        command = [sys.executable, "-m", "frhsic", "predict", str(path), str(table)]
         command += ["--out", str(folder / "scores.csv")]
         line = subprocess.check_output([sys.executable, "-c", code, *command], text=True)
         user, system, peak = json.loads(line)

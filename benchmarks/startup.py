@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("sources", nargs="*", type=Path, default=[HERE], metavar="SRC")
     sources = [source.resolve() for source in parser.parse_args().sources]
     calls = {
-        f"frhsic {words}": (["-m", "frhsic.cli", *words.split()], code)
+        f"frhsic {words}": (["-m", "frhsic", *words.split()], code)
         for words, code in COMMANDS.items()
     }
     calls |= {name: (["-c", code], 0) for name, code in IMPORTS.items()}

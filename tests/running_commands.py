@@ -17,7 +17,7 @@ def started(*arguments: str) -> subprocess.Popen[str]:
     ignore.
     """
     return subprocess.Popen(
-        [sys.executable, "-m", "frhsic.cli", *arguments],
+        [sys.executable, "-m", "frhsic", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

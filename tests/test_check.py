@@ -142,6 +142,23 @@ FOUND = {
         "many levels",
         "",
     ),
+    "names of nearly all": (
+        people().assign(
+            who=[f"name {i % 290}" for i in np.random.default_rng(3).permutation(ROWS)]
+        ),
+        "many levels",
+        "--drop who",
+    ),
+    "sexes that are abbreviated": (
+        people().assign(sex=np.resize(["Female", "Male", "F", "Male", "M"], ROWS)),
+        "labels",
+        "",
+    ),
+    "answers that are abbreviated": (
+        people().assign(smokes=np.resize(["Yes", "No", "Y"], ROWS)),
+        "labels",
+        "",
+    ),
     "a constant": (people().assign(wave=1), "constant", ""),
     "ranges that became dates": (
         people().assign(speed=np.resize(["24-Oct", "25-39", "40-54"], ROWS)),
@@ -530,6 +547,25 @@ def test_durations_and_states_are_named_by_what_else_is_in_the_table():
     assert (late.columns, late.certainty) == (("ptime", "futime"), "likely")
 
 
+@pytest.mark.parametrize(
+    ("levels", "abbreviated"),
+    [
+        (["Female", "Male", "F", "m.", "nk"], {"F", "m."}),
+        (["Yes", "No", "Y", "YES "], {"Y"}),
+        (["A", "AB", "B", "0"], set()),  # blood
+        (["A", "B", "C", "Absent"], set()),  # grades
+        (["male", "man", "manager"], set()),
+        (["M", "Male", "Married"], set()),  # either
+        (["South", "S.", "North"], {"S."}),
+        (["Sing.", "Single", "Married"], {"Sing."}),
+    ],
+)
+def test_a_short_level_is_asked_about_if_it_can_be_only_one_other(levels, abbreviated):
+    found = check(people().assign(group=np.resize(levels, ROWS)), "paid", "age")
+    texts = [one.text for one in found if one.kind == "labels"]
+    assert {text.split("'")[1] for text in texts} == abbreviated
+
+
 def test_a_clean_table_has_no_problem_but_a_note_on_its_classes(tmp_path):
     problems, command = problems_of(people(), tmp_path)
     assert [problem["kind"] for problem in problems] == ["target"]
@@ -630,6 +666,21 @@ def test_words_in_the_attribute_hide_no_other_problem(tmp_path):
     assert options["attribute repeated"] == "--drop born"
     again, _ = problems_of(table, tmp_path, *shlex.split(command)[7:])
     assert {problem["certainty"] for problem in again} == {"certain"}
+
+
+def test_dates_in_several_formats_are_counted_with_the_first_row_of_each(tmp_path):
+    seen = np.resize(["03/17/2020", "04-Mar-20", "2020-05-31", "18/03/2020"], ROWS)
+    seen[0] = "2020-05-31"
+    problems, _ = problems_of(people().assign(seen=seen), tmp_path, "--split-by", "seen")
+    [problem] = [one for one in problems if one["certainty"] == "error"]
+    assert problem["columns"] == ["seen"]
+    for said in (
+        "3 formats: '18/03/2020' (199 rows, first in row 4)",
+        "'2020-05-31' (101 rows, first in row 1)",
+        "'04-Mar-20' (100 rows, first in row 2)",
+    ):
+        assert said in problem["text"]
+    assert "Write all of them as 2024-05-31" in problem["text"]
 
 
 def test_an_error_shows_the_cells_that_cannot_be_read(tmp_path):
@@ -774,6 +825,24 @@ def test_the_features_that_remain_are_listed(tmp_path):
     people().assign(born=2000 - people()["age"], wave=1).to_csv(path, index=False)
     shown = CliRunner().invoke(app, ["check", str(path), "-t", "paid", "-s", "age"]).stdout
     assert shown.splitlines()[-1] == "Features (2): income, town."
+
+
+def test_of_several_possible_problems_the_leak_is_to_be_decided_first(tmp_path):
+    path = tmp_path / "t.csv"
+    random = np.random.default_rng(3)
+    names = [f"name {i % 90}" for i in random.permutation(ROWS)]
+    strong = np.where(random.random(ROWS) < 0.2, "no", people()["paid"])
+    strong[:40] = people()["paid"][:40].map({"yes": "no", "no": "yes"})
+    several = people().assign(who=names, answer=strong)
+    shown = []
+    for table in (several, people().assign(who=names)):
+        table.to_csv(path, index=False)
+        shown.append(
+            CliRunner().invoke(app, ["check", str(path), "-t", "paid", "-s", "age"]).stdout
+        )
+    last = shown[0].splitlines()[-1]
+    assert "Of these 2, decide about 'answer' first (strong feature): a model that uses" in last
+    assert shown[1].splitlines()[-1] == "Options of possible problems are not in the command."
 
 
 def test_a_column_that_was_not_examined_asks_for_another_check(tmp_path):

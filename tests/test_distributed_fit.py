@@ -619,7 +619,7 @@ def test_a_scheduler_and_workers_on_tcp_train_from_the_command_line(scheduler, t
         tmp_path / "p-1.parquet"
     )
     options = ["-t", "repaid", "-s", "age", "--drop", "number", "--fast", "--scheduler", scheduler]
-    command = [sys.executable, "-m", "frhsic.cli", "train", "p-*.parquet", *options]
+    command = [sys.executable, "-m", "frhsic", "train", "p-*.parquet", *options]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
     model = frhsic.load(tmp_path / "frhsic-model.frhsic")
@@ -634,7 +634,7 @@ def test_a_client_that_goes_away_leaves_nothing_behind(scheduler, tmp_path):
         frame = people(20_000, number).drop(columns=["income", "person", "weight"])
         frame.to_parquet(tmp_path / f"p-{number}.parquet")
     options = ["-t", "repaid", "-s", "age", "--drop", "number", "--fast", "--scheduler", scheduler]
-    command = [sys.executable, "-m", "frhsic.cli", "train", "p-*.parquet", *options]
+    command = [sys.executable, "-m", "frhsic", "train", "p-*.parquet", *options]
     with dask_cluster.Client(scheduler) as client:
         process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
         for _ in range(3000):

@@ -228,7 +228,7 @@ def test_escape_sequences_in_names_do_not_reach_the_terminal(tmp_path: Path):
 
 
 def test_help_into_a_closed_pipe_is_silent():
-    command = [sys.executable, "-m", "frhsic.cli", "train", "--help"]
+    command = [sys.executable, "-m", "frhsic", "train", "--help"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.close()
@@ -251,7 +251,7 @@ def test_a_pipe_that_closes_in_the_middle_is_silent():
 
 @pytest.mark.slow
 def test_a_closed_pipe_is_2_not_1(csv: str):
-    command = [sys.executable, "-m", "frhsic.cli", "audit", csv, *ASKED]
+    command = [sys.executable, "-m", "frhsic", "audit", csv, *ASKED]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -311,9 +311,7 @@ def test_signals_end_the_program_and_an_error_after_one_is_the_signal(tmp_path: 
             signal.signal(number, handler)
 
 
-@pytest.mark.parametrize(
-    "way", [["-m", "frhsic.cli"], ["-c", "from frhsic.cli import main; main()"]]
-)
+@pytest.mark.parametrize("way", [["-m", "frhsic"], ["-c", "from frhsic.cli import main; main()"]])
 def test_the_version_is_printed_by_the_module_and_by_the_script(way: list[str]):
     done = subprocess.run(
         [sys.executable, *way, "--version"], capture_output=True, text=True, check=True

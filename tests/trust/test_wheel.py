@@ -190,7 +190,7 @@ def test_the_wheel_runs_the_readme_and_the_demo_alone_and_without_a_network(
         f" optionflags={flags}); "
     )
     run("-c", quickstart + "raise SystemExit(r.failed or r.attempted <= 5)")
-    run("-m", "frhsic.cli", "demo")
+    run("-m", "frhsic", "demo")
     assert any(path.suffix == ".html" for path in tmp_path.iterdir())
 
 

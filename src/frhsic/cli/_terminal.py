@@ -366,7 +366,7 @@ class Columns:
 
     table: Annotated[
         Path,
-        Argument(help="CSV, TSV or Parquet. Rows without a target are dropped and counted."),
+        Argument(help="CSV, TSV, Parquet or Excel. Rows without a target are dropped and counted."),
     ]
     target: Annotated[
         str,

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 class _Options:
     """What to audit, and how."""
 
-    table: Annotated[Path, Argument(help="CSV, TSV or Parquet. Only named columns are used.")]
+    table: Annotated[
+        Path, Argument(help="CSV, TSV, Parquet or Excel. Only named columns are used.")
+    ]
     sensitive: Annotated[
         list[str],
         Option(

@@ -103,6 +103,21 @@ def settled_columns(problems: Sequence[Problem]) -> set[str]:
     return {column for option, column in itertools.pairwise(words) if option in roles}
 
 
+def first_question(problems: Sequence[Problem]) -> str:
+    """Return a sentence about problems that are only possible, with the one to decide first."""
+    from frhsic.tables.problems import LEAKS
+
+    text = "Options of possible problems are not in the command."
+    if len(problems) == 1:
+        return text
+    first = problems[0]
+    names = ", ".join(map(repr, first.columns[:3]))
+    reason = "."
+    if first.kind in LEAKS:
+        reason = ": a model that uses what is known only after the target looks better than it is."
+    return f"{text} Of these {len(problems)}, decide about {names} first ({first.kind}){reason}"
+
+
 def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, features: str) -> None:
     from rich.table import Table
     from rich.text import Text
@@ -134,7 +149,9 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, featu
     unread = [
         problem.columns[0]
         for problem in problems
-        if problem.kind in UNREAD and "--drop" not in problem.option
+        if problem.kind in UNREAD
+        and problem.certainty in ("error", "likely")
+        and "--drop" not in problem.option
     ]
     if unread:
         terminal.print(
@@ -145,5 +162,6 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, featu
             soft_wrap=True,
         )
     terminal.print(Text(features), soft_wrap=True)
-    if any(problem.certainty == "possible" for problem in problems):
-        terminal.print("Options of possible problems are not in the command.")
+    open_questions = [problem for problem in problems if problem.certainty == "possible"]
+    if open_questions:
+        terminal.print(Text(first_question(open_questions)), soft_wrap=True)

@@ -46,8 +46,8 @@ def predict(
         Path,
         Argument(
             help=(
-                "CSV, TSV or Parquet with the columns that the model was fitted on; or a folder or"
-                ' a pattern such as "part-*.parquet" (then --out is a folder).'
+                "CSV, TSV, Parquet or Excel with the columns that the model was fitted on; or a"
+                ' folder or a pattern such as "part-*.parquet" (then --out is a folder).'
             )
         ),
     ],

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic._arrays import LARGEST_NUMBER
+from frhsic.formatting import format_count
 from frhsic.tables.attributes import attribute, band
 from frhsic.tables.cells import (
     FEW_WORDS,
@@ -39,6 +40,7 @@ from frhsic.tables.columns import (
     quote_names,
     repeated_rows,
     require_moderate,
+    row_number,
     to_pandas,
     unify_spelling,
 )
@@ -59,7 +61,13 @@ from frhsic.tables.identifiers import (
     repeated_problem,
 )
 from frhsic.tables.leaks import LEAST_IN_CLASS
-from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, UNREAD, Problem, option_text
+from frhsic.tables.problems import (
+    FIRST_DECIDED,
+    LEAST_SUSPECTED_ROWS,
+    UNREAD,
+    Problem,
+    option_text,
+)
 from frhsic.tables.schema import (
     DATE,
     SHORT_DATE,
@@ -80,6 +88,8 @@ from frhsic.tables.targets import (
 
 # Standard errors by which the mean targets of rows with and without an attribute must differ.
 LACKING_ERRORS = 4
+# Most formats of dates that are listed.
+MOST_FORMATS = 5
 
 
 @dataclass(frozen=True)
@@ -222,9 +232,18 @@ class TableCheck:
 
     @property
     def sorted_problems(self) -> list[Problem]:
-        """The problems, errors first and those that were handled last."""
+        """The problems, errors first and those that were handled last; those that are only possible
+        in the order in which they are decided.
+        """
         order = ("error", "likely", "possible", "certain")
-        return sorted(self.problems, key=lambda problem: order.index(problem.certainty))
+        kinds = [problem.kind for problem in self.problems if problem.kind not in FIRST_DECIDED]
+        ranks = [*FIRST_DECIDED, *kinds]
+
+        def rank(problem: Problem) -> tuple[int, int]:
+            decided = ranks.index(problem.kind) if problem.certainty == "possible" else 0
+            return order.index(problem.certainty), decided
+
+        return sorted(self.problems, key=rank)
 
     def find_attributes(self, names: Sequence[str]) -> pd.DataFrame:
         """Return sensitive attributes as numbers, without those that cannot be used."""
@@ -376,6 +395,9 @@ class TableCheck:
         self.problems += text_problems(self.cells, self.schema.select(names), self.decimal)
         self.problems += clipped_problems(self.table[kept])
         self.problems += weight_problems(self.table[kept])
+        for name in kept:
+            if kinds[name] == "text":
+                self.problems += label_problems(self.table[name], only_short=True)
         for name in kept:
             if kinds[name] == "number":
                 self.problems += number_problems(self.table[name])
@@ -636,13 +658,19 @@ def _unreadable(cells: pd.Series[Any], error: Exception, date_format: str) -> Pr
         bare = cells.dropna().str.strip()
         bare = bare[bare.str.fullmatch(DATE, case=False)]
         shapes = bare.str.replace("[0-9]+", "0", regex=True).str.replace(
-            "[a-zA-Z]+", "a", regex=True
+            "[^\\W\\d_]+", "a", regex=True
         )
-        different = bare[~shapes.duplicated()]
-        if len(different) > 1:
+        formats = [
+            f"{like.iloc[0]!r} ({format_count(len(like), 'row')}, first in row"
+            f" {row_number(like, 0):,})"
+            for _, like in sorted(bare.groupby(shapes), key=lambda pair: -len(pair[1]))
+        ]
+        if len(formats) > 1:
+            more = ", ..." if len(formats) > MOST_FORMATS else ""
             text = (
-                f"{name!r} has dates in several formats: {quote_names(different.tolist()[:3])}."
-                " Use one format, or drop the column."
+                f"{name!r} has dates in {len(formats)} formats:"
+                f" {', '.join(formats[:MOST_FORMATS])}{more}. Write all of them as 2024-05-31"
+                " in the file, or don't use the column."
             )
     return Problem("unreadable", text, (name,), None, "error")
 

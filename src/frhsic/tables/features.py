@@ -61,6 +61,8 @@ STATE_WORDS = DEATH_WORDS | {"recur", "recurred", "recurrence", "relapse", "rela
 SHORT_TIME = re.compile("([a-z]{0,2})(time|days)")
 SHORT_STATE = re.compile("[a-z]{0,2}(stat|status|event|cens)")
 MOST_STATES = 5
+# Least share of different values of text that seems to be names.
+LEAST_NAMES = 0.5
 # Least score of columns that seem to give the target away together, rather than possibly.
 CERTAIN_TOGETHER = 0.999
 # Largest ratio of the largest body weight to the median.
@@ -328,20 +330,34 @@ def _few_effective_sentence(weights: pd.Series[Any]) -> str:
 
 
 def many_levels_problems(features: pd.DataFrame) -> Iterator[Problem]:
-    """Yield a question about the columns of text with more levels than are kept apart."""
-    counts = {
+    """Yield a question about the columns of text with more levels than are kept apart; they are
+    likely names if at least half of the values are different.
+    """
+    many = {
         str(name): features[name].nunique()
         for name in features
         if column_kind(features[name]) == "category"
+        and features[name].nunique() > MOST_ENCODED_LEVELS
     }
-    many = [name for name, levels in counts.items() if levels > MOST_ENCODED_LEVELS]
-    if many:
-        shown = ", ".join(f"{name!r} ({counts[name]:,})" for name in many)
+    names = [name for name in many if many[name] >= LEAST_NAMES * features[name].count()]
+    for chosen in (names, [name for name in many if name not in names]):
+        if not chosen:
+            continue
+        shown = ", ".join(f"{name!r} ({many[name]:,})" for name in chosen)
+        verb = "has" if len(chosen) == 1 else "have"
+        text = (
+            f"{shown} {verb} more than {MOST_ENCODED_LEVELS} different texts; rare ones are merged."
+            " Drop names of people."
+        )
+        if chosen is names:
+            text = (
+                f"{shown} {verb} a different text in most rows, like names or comments, from which"
+                " a model can't learn. Drop such columns."
+            )
         yield Problem(
             "many levels",
-            f"{shown} {'has' if len(many) == 1 else 'have'} more than {MOST_ENCODED_LEVELS}"
-            " different texts; rare ones are merged. Drop names of people.",
-            tuple(many),
-            certainty="possible",
-            option=" ".join(option_text("drop", name) for name in many),
+            text,
+            tuple(chosen),
+            certainty="likely" if chosen is names else "possible",
+            option=" ".join(option_text("drop", name) for name in chosen),
         )

@@ -1,5 +1,5 @@
-"""Read tables from files in chunks: cells of text files as text, cells of other files with their
-types.
+"""Read tables from files in chunks: cells of text files and workbooks as text, cells of Parquet
+files with their types.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from frhsic.tables.columns import (
     missing_codes,
     repeated_rows,
 )
+from frhsic.tables.excel import ExcelReader
 from frhsic.tables.parquet import PIECE_BYTES, ParquetReader
 from frhsic.tables.text import COMPRESSED, TextReader
 
@@ -54,6 +55,7 @@ TOTALS = re.compile(
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
+EXCEL_ENDINGS = (".xlsx", ".xlsm")
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class TableFile:
     """
 
     path: Path
-    reader: TextReader | ParquetReader
+    reader: TextReader | ParquetReader | ExcelReader
     date_format: str = ""
     missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -91,7 +93,8 @@ class TableFile:
         Parameters
         ----------
         path
-            CSV, TSV or Parquet.
+            CSV, TSV, Parquet or, with openpyxl, an Excel workbook, of which the first sheet is read
+            like a text file.
         separator
             Character between two fields of a text file; a tab may be written as a backslash and t.
             By default a comma (a tab in .tsv and .txt files), unless another one of comma,
@@ -116,12 +119,14 @@ class TableFile:
             raise ValueError(f"the delimiter is {separator!r}; pass one character, such as ';'.")
         if decimal not in (None, ".", ","):
             raise ValueError(f"the decimal sign is {decimal!r}; pass '.' or ','.")
-        text = _is_text(path)
+        kind = _file_kind(path)
         with _readable(path):
             if path.stat().st_size == 0:
                 raise ValueError("it is empty, without even a header")
-            if text:
+            if kind == "CSV":
                 reader: Any = TextReader.open(path, separator, decimal, encoding, max_bytes)
+            elif kind == "Excel":
+                reader = ExcelReader.open(path, max_bytes)
             else:
                 reader = ParquetReader.open(path, max_bytes)
             names = reader.names
@@ -419,10 +424,8 @@ def _sample_rows(parts: list[pd.DataFrame], keep: int) -> pd.DataFrame:
     return rows if len(rows) <= keep else rows.nsmallest(keep, KEY)
 
 
-def _is_text(path: Path) -> bool:
-    """Return whether the suffix means text; raise if the file does not exist or has another
-    suffix.
-    """
+def _file_kind(path: Path) -> str:
+    """Return the kind of a file by its suffix; raise if it does not exist or has another suffix."""
     if not path.is_file():
         if path.exists() and not path.is_dir():
             raise ValueError(
@@ -435,15 +438,17 @@ def _is_text(path: Path) -> bool:
         raise FileNotFoundError(f"there is no file {path}.{hint}")
     name = path.name.lower()
     if name.endswith(PARQUET_ENDINGS):
-        return False
+        return "Parquet"
+    if name.endswith(EXCEL_ENDINGS):
+        return "Excel"
     for compressed in COMPRESSED:
         name = name.removesuffix(compressed)
     if not name.endswith(TEXT_ENDINGS):
         raise ValueError(
-            f"{path.name} ends in {path.suffix or 'nothing'}; supported formats are .csv, .tsv and"
-            " .parquet. Convert the table to one of them."
+            f"{path.name} ends in {path.suffix or 'nothing'}; supported formats are .csv, .tsv,"
+            " .parquet and .xlsx. Convert the table to one of them."
         )
-    return True
+    return "CSV"
 
 
 @contextmanager
@@ -457,5 +462,4 @@ def _readable(path: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:  # from the system
             raise
         words = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)
-        kind = "CSV" if _is_text(path) else "Parquet"
-        raise ValueError(f"{path.name} cannot be read as {kind}: {words}.") from error
+        raise ValueError(f"{path.name} cannot be read as {_file_kind(path)}: {words}.") from error

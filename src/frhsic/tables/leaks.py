@@ -37,11 +37,15 @@ PAIR_REPEATS = 0.98
 # Share of a typical distance below which numbers count as equal, since they have only a few digits.
 WRITTEN_DIGITS = 1e-3
 # For more columns together: most columns, rows and levels that a linear model is fitted to, fewest
-# rows of a class, and the least score of all columns for which the fewest are searched.
+# rows of a class, distance of outliers, and least score of all columns, before the fewest are
+# searched for.
 MOST_TOGETHER = 5
 JOINT_ROWS = 2_000
 JOINT_LEVELS = 10
 LEAST_JOINT = 30
+EXACT = 1e-6
+EXACT_LEFT = 0.1
+FAR_INPUT = 100  # mean absolute deviations from the median
 JOINT_PROMISE = 0.95
 # Newton's steps and ridge of the logistic model, which has no finite solution if the classes are
 # separable, and ridge of the linear one.
@@ -359,32 +363,55 @@ def joint_leak(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> J
 
     The model sees each number and its logarithm, so that it contains sums, products and ratios.
     """
-    if not 0 < len(columns) <= MOST_PAIRED or len(y) < 2 * LEAST_JOINT:
+    if not 0 < len(columns) <= MOST_PAIRED:
         return None
-    rows = np.linspace(0, len(y) - 1, min(len(y), JOINT_ROWS)).astype(int)
+    usual = np.flatnonzero(np.all([_is_usual(values) for values in columns.values()], axis=0))
+    if len(usual) < 2 * LEAST_JOINT:
+        return None
+    rows = usual[np.linspace(0, len(usual) - 1, min(len(usual), JOINT_ROWS)).astype(int)]
     y = y[rows]
     if classes and np.bincount(y.astype(int), minlength=classes).min() < LEAST_JOINT:
         return None
     inputs = {name: _joint_inputs(values[rows]) for name, values in columns.items()}
     inputs = {name: block for name, block in inputs.items() if block.shape[1]}
-    targets = _joint_targets(y, classes)
-    best = JointLeak((), "", 0.0)
-    for target in targets:
-        everything, weights = _held_out(inputs, target, classes)
-        if _joint_score(everything, target, classes)[1] < JOINT_PROMISE:
+    leaks = []
+    for target in _joint_targets(y, classes):
+        predictions, weights = _held_out(inputs, target, classes)
+        if _joint_score(predictions, target, classes)[1] >= JOINT_PROMISE:
+            order = sorted(inputs, key=lambda name: -weights[name])
+            leaks += _fewest(inputs, order[:MOST_TOGETHER], target, classes)
+    return max(leaks, key=lambda leak: round(leak.score, 6), default=None)
+
+
+def _fewest(
+    inputs: dict[str, np.ndarray], order: list[str], target: np.ndarray, classes: int
+) -> list[JointLeak]:
+    """Return the fewest columns, in this order, that suffice; more of them for a number if these
+    leave a tenth of its variance, since one part of a sum may explain nearly all of it.
+    """
+    best: list[JointLeak] = []
+    for number in range(1, len(order) + 1):
+        chosen = {name: inputs[name] for name in order[:number]}
+        predictions, _ = _held_out(chosen, target, classes)
+        name, score, least = _joint_score(predictions, target, classes)
+        if least < NEARLY_ALL:
             continue
-        order = sorted(inputs, key=lambda name: -weights[name])
-        for number in range(1, min(MOST_TOGETHER, len(order)) + 1):
-            chosen = {name: inputs[name] for name in order[:number]}
-            name, score, least = _joint_score(
-                _held_out(chosen, target, classes)[0], target, classes
-            )
-            if least >= NEARLY_ALL:
-                found = JointLeak(tuple(chosen), name, score)
-                if not best.columns or len(found.columns) < len(best.columns):
-                    best = found
-                break
-    return best if best.columns else None
+        if not best or (not classes and 1 - score < EXACT_LEFT * (1 - best[0].score)):
+            best = [JointLeak(tuple(chosen), name, score)]
+        if classes or 1 - score < EXACT:
+            break
+    return best
+
+
+def _is_usual(values: np.ndarray) -> np.ndarray:
+    """Return which rows have no outlier, which would decide a fit alone; all, if there are many."""
+    usual = np.ones(len(values), dtype=bool)
+    present = values[~pd.isna(values)]
+    if values.dtype == object or len(present) == 0:
+        return usual
+    middle = np.median(present)
+    far = np.abs(values - middle) > FAR_INPUT * np.abs(present - middle).mean()
+    return ~far if far.mean() < 1 - NEARLY_ALL else usual
 
 
 def _joint_targets(y: np.ndarray, classes: int) -> list[np.ndarray]:

@@ -11,6 +11,9 @@ from frhsic.formatting import capitalize
 
 # Fewest rows for these checks, and the number of evenly spaced rows that they inspect.
 LEAST_SUSPECTED_ROWS = 50
+# Kinds of problems in the order in which they are decided: leaks, then wrong values, then others.
+LEAKS = ("leak", "known late", "strong feature")
+FIRST_DECIDED = (*LEAKS, "missing code", "outlier", "impossible age", "spreadsheet dates", "labels")
 # Kinds of problems of columns that are read as text, or not at all, though they have other values.
 UNREAD = ("unreadable", "text in numbers", "spreadsheet dates", "detection limit")
 Certainty = Literal["error", "likely", "possible", "certain"]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import did_you_mean, format_count
-from frhsic.tables.codes import CLEAR_CODE, code_problem, missing_option, reads_missing
+from frhsic.tables.codes import CLEAR_CODE, code_problem, is_code, missing_option, reads_missing
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
     column_kind,
@@ -240,34 +240,60 @@ def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterato
             )
 
 
-def label_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield labels that may be abbreviations of others.
+def label_problems(column: pd.Series[Any], *, only_short: bool = False) -> Iterator[Problem]:
+    """Yield labels that may be abbreviations of others: three letters or more, or, if there is no
+    other such label, fewer; `only_short` skips the others unless they end in a point.
 
     Examples
     --------
     >>> labels = pd.Series(["Approved", "Denied", "Appr."], name="loan")
     >>> [problem.text for problem in label_problems(labels)]
     ["'Appr.' may be an abbreviation of 'Approved' in 'loan', but counts as a separate label. ..."]
+    >>> labels = pd.Series(["Female", "Male", "F"], name="sex")
+    >>> [problem.text for problem in label_problems(labels)]
+    ["'F' may be an abbreviation of 'Female' in 'sex', but counts as a separate label. ..."]
     """
-    labels = column.astype(str).unique().tolist()
+    labels = column.dropna().astype(str).unique().tolist()
     if len(labels) > MOST_ENCODED_LEVELS:
         return
     name = str(column.name)
-    for label in labels:
-        start = fold_text(label).removesuffix(".")
-        longer = [
-            other
-            for other in labels
-            if other != label and " " not in other and fold_text(other).startswith(start)
-        ]
-        if longer and len(start) >= LEAST_LETTERS:
-            yield Problem(
-                "labels",
-                f"{label!r} may be an abbreviation of {longer[0]!r} in {name!r}, but counts as a"
-                " separate label. If it is, spell both the same way.",
-                (name,),
-                int((column.astype(str) == label).sum()),
-            )
+    for label, longer in _abbreviations(labels).items():
+        merged = fold_text(label) in YES | NO
+        if only_short and len(label) >= LEAST_LETTERS and not (merged or label.endswith(".")):
+            continue
+        yield Problem(
+            "labels",
+            f"{label!r} may be an abbreviation of {longer!r} in {name!r}, but counts as a separate"
+            " label. If it is, spell both the same way.",
+            (name,),
+            int((column.astype(str) == label).sum()),
+        )
+
+
+def _abbreviations(labels: list[str]) -> dict[str, str]:
+    """Return labels that may be abbreviations, with the longer one of each: answers with the same
+    meaning, and labels with which longer ones begin. Labels of one or two letters count only if
+    each of them can be an abbreviation of only one other.
+    """
+    found: dict[str, str] = {}
+    labels = [label for label in labels if not is_code(label)]
+    answers = [[label for label in labels if _sense(label) == sense] for sense in ("yes", "no")]
+    if all(answers):
+        for same in answers:
+            longest = max(same, key=len)
+            found |= {label: longest for label in same if label != longest}
+        labels = [label for label in labels if _sense(label) is None]
+    starts = {label: fold_text(label).removesuffix(".") for label in labels}
+    words = [label for label in labels if " " not in label and len(starts[label]) >= LEAST_LETTERS]
+    longer = {
+        label: [word for word in words if word != label and starts[word].startswith(starts[label])]
+        for label in labels
+        if starts[label]
+    }
+    short = [label for label in longer if len(starts[label]) < LEAST_LETTERS]
+    clear = all(len(longer[label]) == 1 and starts[label].isalpha() for label in short)
+    others = {label: both[0] for label, both in longer.items() if both}
+    return found | {label: word for label, word in others.items() if clear or label not in short}
 
 
 def other_label_problems(column: pd.Series[Any], codes: np.ndarray) -> Iterator[Problem]:
