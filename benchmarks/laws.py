@@ -1118,7 +1118,7 @@ def group_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:
     far = mean_between(law, second.means, curve.start[worst], curve.end[worst])
     far -= float(second.means.mean())
     true = far > FLAT if curve.mean[worst] > curve.overall else far < -FLAT
-    return {"says": "may be chance" not in sentence, "wrong": False, "true": true}
+    return {"says": "not significantly different" not in sentence, "wrong": False, "true": true}
 
 
 def errors_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:
