@@ -180,7 +180,7 @@ def test_each_step_is_told_as_it_begins():
     z, age, y = table(200)
     one = ["gaps", "HSIC and its test"]
     probes = ["linear probe", "trees probe"]
-    favoured = [f"favourable outcome: {step}" for step in one]
+    favoured = [f"equal opportunity: {step}" for step in one]
     steps: list[str] = []
     audit(z, age, y, settings=replace(SMALL, watch=steps.append))
     assert steps == [*one, *probes, *favoured]

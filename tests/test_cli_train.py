@@ -18,6 +18,7 @@ from typer.main import get_command
 import frhsic
 from cli_samples import FEATURES, done, one_line_and_2, people, run
 from frhsic.auditing import Settings
+from frhsic.auditing.results import Number
 from frhsic.cli import _terminal, app
 from frhsic.cli import demo as demo_module
 from frhsic.cli import train as training
@@ -26,7 +27,8 @@ from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure
 from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, render, trained_report
-from frhsic.report.first_page import closing_lines, verdict
+from frhsic.report.first_page import checks, closing_lines, verdict
+from frhsic.report.words import aim_sentence
 from frhsic.tables.checking import ColumnRoles
 from frhsic.tables.files import TableFile
 from frhsic.tables.training import TrainingTable, read_training_table
@@ -335,9 +337,12 @@ def test_the_verdict_says_what_was_asked_and_by_how_much_the_gap_was_reduced(out
     change = report.tradeoff.changes[0]
     lines = closing_lines(report)
     assert lines["gap"].startswith(f"[red]age: {figure(change.before)} → {figure(change.after)} (")
-    assert lines["verdict"].endswith(
-        "the original gap is not significant, so a percentage of it means little."
+    assert (change.before, change.after, change.reduction) == (0, 0, None)
+    assert lines["verdict"].endswith("is not distinguishable from 0, with the limit or without it.")
+    moved = aim_sentence(
+        replace(checks(report)[0], value=0.02, reference=Number("gdp", 0.04, 90)), "It"
     )
+    assert moved.endswith("0.0200; the original gap is too uncertain to state a percentage of it.")
 
 
 def test_a_bound_that_the_rows_held_out_exceed_exits_with_1(outcome, capsys):

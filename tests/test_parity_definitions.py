@@ -26,7 +26,7 @@ from frhsic.parity.interval import (
     student_ends,
     uncertain_signs,
 )
-from frhsic.parity.local_means import RowNoise, Windows, window_share
+from frhsic.parity.local_means import RowNoise, Windows, spread_trend, window_share
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import check_rows
 from frhsic.parity.sums import Cells, bin_levels, max_bins, node_levels
@@ -448,7 +448,21 @@ def test_the_band_is_that_of_students_t_with_borrowed_variance_and_skewness(kind
     ]
     count = weight**2 / [(np.bincount(labels[g], w[g]) ** 2).sum() for g in groups]
     squares, cubes = np.array([[(r**power).sum() for r in rest] for power in (2, 3)])
-    variance = squares / weight**2 * count**2 / (count - 1)
+    scale = count**2 / (count - 1) / weight**2
+    trend = spread_trend(count, count * squares * scale)
+    flat = squares * scale / trend
+    overall = count @ flat / count.sum()
+    spread = []
+    for i in range(len(count)):  # one group on either side, since there are fewer than 20
+        near = slice(max(i - 1, 0), i + 2)
+        share = count[near].sum() / (count[near].sum() + 10)
+        nearby = count[near] @ flat[near] / count[near].sum()
+        spread.append(trend[i] * nearby**share * overall ** (1 - share))
+    spread = np.array(spread)
+    squares = squares / spread
+    cubes = cubes / spread**1.5
+    fourths = fourths / spread**2
+    variance = squares * scale
     pooled = weight @ variance / weight.sum()
     skewness = cubes.sum() / squares.sum() ** 1.5 * math.sqrt(count.sum()) / np.sqrt(count)
     tails = sum(fourths) / squares.sum() ** 2 * count.sum() - 3
@@ -456,7 +470,9 @@ def test_the_band_is_that_of_students_t_with_borrowed_variance_and_skewness(kind
     freedom = 2 * count / (tails + 2)
     prior = min(2 / max(variance.var() / pooled**2 - (2 / freedom).mean(), 1e-300), 1e3)
     borrowed = prior / (freedom + prior)
-    error = np.sqrt(np.maximum(variance, variance + borrowed * (pooled - variance)) / count)
+    own = ((count - 1) * variance + pooled) / count
+    error = np.maximum(variance, own ** (1 - borrowed) * pooled**borrowed)
+    error = np.sqrt(spread * error / count)
     quantile = stats.t.isf((1 - 0.95 ** (1 / len(groups))) / 2, count - 1)
     shift, more = (
         skewness * (2 * quantile**2 + 1) / 6,

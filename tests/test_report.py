@@ -57,6 +57,7 @@ from frhsic.report.people import (
     groups,
     picture,
     sort_groups,
+    trend_sentence,
     worst_sentence,
 )
 from frhsic.report.words import group_phrase, outcome_phrase, tradeoff_rows, warnings
@@ -284,7 +285,9 @@ def test_the_worst_group_is_scored_most_wrongly_beyond_chance_or_else_furthest()
 
 def test_the_furthest_group_may_be_chance():
     wide = replace(samples.curve(), low=(0.0,) * 81, high=(1.0,) * 81)
-    assert "may be chance" in worst_sentence(Report(with_curve(samples.audit(), wide)), "age")
+    assert "not significantly different" in worst_sentence(
+        Report(with_curve(samples.audit(), wide)), "age"
+    )
     strict = replace(
         samples.audit(), subject=replace(samples.SUBJECT, confidence=0.999)
     )  # the gap has p = 0.0033
@@ -292,7 +295,7 @@ def test_the_furthest_group_may_be_chance():
         samples.audit(),
         strict,
     ):  # the band covers all groups, so it needs no other test
-        assert "may be chance" not in worst_sentence(Report(result), "age")
+        assert "not significantly different" not in worst_sentence(Report(result), "age")
 
 
 @pytest.mark.parametrize(
@@ -1141,12 +1144,108 @@ def test_a_rare_outcome_says_by_which_threshold_the_model_labels():
     assert decision_sentence(Report(scored())) == ""
 
 
+def test_rates_of_decisions_that_no_score_reaches_are_not_shown():
+    """A quarter has the outcome, and the largest score is below the usual threshold of 0.5."""
+    random = np.random.default_rng(3)
+    chance = random.uniform(0.1, 0.4, 2_000)
+    outcome = pd.Series((random.random(2_000) < chance).astype(int), name="default")
+    age = pd.Series(random.integers(20, 70, 2_000).astype(float), name="age")
+
+    def shown(score: Any, **options: Any) -> tuple[list[str], str]:
+        result = audit(pd.Series(score, name="score"), age, outcome, settings=FAST, **options)
+        return [cost.key for cost in costs(Report(result))], decision_sentence(Report(result))
+
+    assert shown(chance) == (
+        ["auc", "log_loss", "mean_error"],
+        "0 % of the scores exceed the threshold 0.5, so rates of decisions are not shown here;"
+        " --threshold sets another.",
+    )
+    rates = ["true_positive_rate", "false_positive_rate", "auc", "log_loss"]
+    assert shown(chance, threshold=0.5) == (rates, "")  # as was asked
+    assert shown(chance + 0.2 * (chance > 0.35)) == (rates, "")
+
+
+def test_a_rate_has_its_number_of_rows_and_an_exact_interval():
+    """Clopper and Pearson's interval of 10 of 16 is 35.4 to 84.8 %."""
+    died = pd.Series(np.arange(2_000) < 16, name="died").astype(int)
+    score = pd.Series(np.where(np.arange(2_000) < 10, 0.6, 0.1), name="score")
+    age = pd.Series(np.arange(2_000) % 50 + 20.0, name="age")
+    found, alarms_, ranking, _ = costs(
+        Report(audit(score, age, died, threshold=0.5, settings=FAST))
+    )
+    assert (found.meaning, found.now) == ("of 16 people with “died”: scored above 0.5", "62.5 %")
+    assert found.change == "35.4 % to 84.8 %"
+    assert alarms_.meaning == "of 1,984 other people: scored above 0.5"
+    assert alarms_.change == "0.0 % to 0.2 %"
+    assert re.fullmatch(r"0\.6\d\d to 0\.9\d\d", ranking.change)  # around 0.8125
+
+
+def test_the_mean_score_is_said_to_rise_or_to_fall_where_bands_set_its_ends_apart():
+    curve = replace(
+        samples.curve(points=4),
+        mean=(0.2, 0.5, 0.4, 0.9),
+        low=(0.1, 0.4, 0.3, 0.0),
+        high=(0.3, 0.6, 0.5, 1.0),
+        sparse=(False, False, False, True),
+    )
+    result = with_curve(samples.audit(), curve)
+    rise, start, end = (
+        trend_sentence(result, "age"),
+        *(group_phrase(curve, i, "age") for i in (0, 1)),
+    )
+    assert rise == f"The mean score rises from 0.200 at {start} to 0.500 at {end}."
+    assert rise in text(result)
+    assert rise in text_of(render(result))
+    down = replace(
+        curve, mean=(0.5, 0.4, 0.2, 0.9), low=(0.4, 0.3, 0.1, 0.0), high=(0.6, 0.5, 0.3, 1.0)
+    )
+    fall = with_curve(result, down)
+    assert trend_sentence(fall, "age").startswith("The mean score falls from 0.500 at")
+    alike = with_curve(result, replace(curve, high=(0.41, 0.6, 0.5, 1.0)))
+    assert trend_sentence(alike, "age") == ""
+
+
+def test_a_share_that_is_too_small_to_be_seen_is_not_called_nothing():
+    number = Number("correlation_ratio", 0.0, 500, Interval(0.0, 0.01, 0.95, ""), 0.002)
+    said = words.sentence(number, samples.SUBJECT, "age")
+    assert said.endswith("its mean at a given age explains: not distinguishable from 0.")
+    assert "recovers nothing" in words.sentence(
+        Number("probe_linear", -0.01, 500), samples.SUBJECT, "age"
+    )
+
+
+def test_a_gap_of_0_before_and_after_is_said_once():
+    assert words.reduced_phrase(0.0, 0.0, None) == (
+        "is not distinguishable from 0, with the limit or without it"
+    )
+    gap = Number("gdp", 0.0, 500, Interval(0.0, 0.0034, 0.95, ""))
+    said = words.gap_phrase_with_interval(gap)
+    assert said == "not distinguishable from 0 (at most 0.0034)"
+
+
+def test_no_outcome_is_called_good_unless_it_is_said_to_be(audited: Audit):
+    """Here `favourable` names no default; where nothing is named, the outcome may be a death."""
+    subject = audited.subject
+    silent = replace(subject, target=replace(subject.target, favourable=None))
+    for result in (audited, replace(audited, subject=silent)):
+        shown = " ".join(
+            [render(result), *(limit_sentence(check, result) for check in result.limits)]
+        )
+        assert not re.search("good outcome|favou?rable (outcome|value)", shown)
+    check = next(check for check in audited.limits if check.among == "favourable")
+    assert "among rows with “default: 0”" in limit_sentence(check, audited)
+
+
 def test_rows_in_groups_are_not_called_people():
     groups = np.arange(3_000) // 3
     result = scored(groups=groups, context=CONTEXT)
     assert "3,000 rows in 1,000 groups" in surety(Report(result))
     assert "rows). Their mean score" in worst_sentence(Report(result), "age")
     assert "applicants). Their mean score" in worst_sentence(Report(scored(context=CONTEXT)), "age")
+    shown = text_of(render(result))
+    assert "The mean score of rows with the same age" in shown
+    assert "applicants" not in shown.replace("3,000 applicants", "")
+    assert "person" not in shown
     weighted = scored(groups=groups, sample_weight=np.linspace(0.5, 2, 3_000))
     lines = [line for line in warnings(weighted) if "HSIC" in line]
     assert len(lines) == 1

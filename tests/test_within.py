@@ -379,7 +379,7 @@ def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
     worst = rows.within.strata[name]
     ends = " to ".join(format_estimate(end) for end in worst["gdp"].interval)
     assert (
-        f"Of the groups with a significant gap, job “{name}” has the largest:"
+        f"Of the values of job with a significant gap, “{name}” has the largest estimate:"
         f" {format_estimate(worst['gdp'].value)} ({ends}), {worst.rows:,} people."
     ) in lines["equal"]
     assert said in text(audited)
@@ -479,7 +479,7 @@ def test_no_stratum_is_called_the_worst_where_no_curve_moves():
 def test_no_group_stands_out_where_none_is_significant(people):
     flat = audit(people["hours"], people["age"], control_features=people["job"], settings=QUICK)
     said = closing_lines(Report(flat))["equal"]
-    assert said.endswith("No single group with the same job stands out.")
+    assert said.endswith("No single value of job has a significant gap of its own.")
     assert "is not significant" in said
 
 

@@ -448,8 +448,10 @@ class Choice:
     def __str__(self) -> str:
         among = "" if self.controls is None else f" among people with the same {self.controls}"
         parts = [
-            f"the gap by {name}{among} goes from {self.unconstrained[name]} to {gap}"
+            f"the gap by {name}{among}"
+            + (f" goes from {was} to {gap}" if gap != was else f" stays at {gap}")
             for name, gap in self.gaps.items()
+            for was in [self.unconstrained[name]]
         ]
         text = "; ".join(parts) or "no gap is limited"
         if self.resolution is not None:

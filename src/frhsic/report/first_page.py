@@ -419,11 +419,10 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
             (candidate for candidate in report.tradeoff.stops if candidate.point.chosen), None
         )
     if stop is not None:
-        audits = [one for one in (audit, report.before) if one is not None]
-        measured = {(q.key, round(q.value, 9)): q.number for one in audits for q in one.quality}
+        own = audit if stop.point.chosen else report.before if stop.limit == "none" else None
+        measured = {} if own is None else {q.key: q.number for q in own.quality}
         for cost in stop.costs:
-            number = Number(cost.key, cost.after, 0)
-            number = measured.get((cost.key, round(cost.after, 9)), number)
+            number = measured.get(cost.key, Number(cost.key, cost.after, 0))
             known[cost.key] = number, None if stop.limit == "none" else cost
     else:
         earlier = () if report.earlier is None else report.earlier.quality

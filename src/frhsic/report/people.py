@@ -373,7 +373,7 @@ def worst_sentence(report: Report, s: str) -> str:
         against = say("against_them")
         start = say("wrong_against" if how.endswith(against) else "wrong")
         return f"{level} {start}: {text}{actual}: {how.removesuffix(against)}.".strip()
-    chance = "" if group.apart else say("may_be_chance")
+    chance = "" if group.apart else say("near_average")
     start = say("furthest")
     if group.actual is not None:
         start = f"{level} {_errors_sentence(attribute, audit)} {start}".strip()
