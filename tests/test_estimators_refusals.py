@@ -339,7 +339,7 @@ def test_a_choice_says_where_the_gap_goes_and_whether_the_limit_is_kept(met, ind
     assert repr(choice) == f"<Choice at 2: {text}>"
     assert str(Choice(None, 0, True, {}, {}, ())) == "No gap is limited."
     same = Choice("50%", 0, True, {"age": Gap(0, 0, 0.1)}, {"age": Gap(0, 0, 0.1)}, ())
-    assert str(same) == "The gap along age stays at 0 (0 to 0.1)."
+    assert str(same) == "The gap by age stays at 0 (0 to 0.1)."
 
 
 @pytest.mark.parametrize("limit", [0.05, "20%", 0, {"age": 0.1}])
