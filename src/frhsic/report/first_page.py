@@ -488,31 +488,30 @@ def _interval(number: Number, audit: Audit) -> Interval | None:
 
 
 def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
-    """Return a measure with its interval and, if it changed, with the interval of the change."""
+    """Return a measure with its interval, or with its change and the interval of the change."""
     key, form, was, text = number.key, _form(number.key), "", ""
     ends = _interval(number, audit)
-    if ends is not None:
-        text = f"{form(ends.low)} to {form(ends.high)}"
     if change is not None:
         was = form(change.before)
-        moved = ""
         if change.interval is not None:
             low, high = (
                 points(x) if key in SHARES else format_difference(x) for x in change.interval
             )
             unit = say("point_unit") if key in SHARES else ""
-            moved = say("change", low=low, high=high, unit=unit) + _judgement(change)
+            text = say("change", low=low, high=high, unit=unit) + _judgement(change)
             if tuple(change.interval) == (0.0, 0.0):
-                moved = say("unchanged")
-        text = say("beside", value=text, change=moved) if text and moved else moved or text
-    rate, rows = audit.subject.base_rate, rows_phrase(audit)
-    positives, negatives = rows, say("others", rows=rows)
+                text = say("unchanged")
+    elif ends is not None:
+        text = f"{form(ends.low)} to {form(ends.high)}"
+    rate = audit.subject.base_rate
+    positives = "those"
+    negatives = "others"
     if rate is not None and audit.rows.effective is None:
         count = round(rate.value * audit.rows.used)
-        positives = f"{count:,} {positives}"
-        negatives = f"{audit.rows.used - count:,} {negatives}"
+        positives = f"{count:,}"
+        negatives = f"{audit.rows.used - count:,} others"
     values = {
-        "people": rows,
+        "people": rows_phrase(audit),
         "positives": positives,
         "negatives": negatives,
         "noun": score_noun(audit),
@@ -647,10 +646,11 @@ def closing_lines(report: Report) -> dict[str, str]:
         label = measure_label(gap.key, control_phrase(report.audit))
         name = "" if gap.key == "gdp" else f", {label[:1].lower()}{label[1:]}"
         lines["gap"] = f"{head.attribute}{name}: {was}{format_interval(gap.value, *gap.interval)}"
-    shown = [
-        f"{cost.name} {cost.was} → {cost.now}" if cost.was else f"{cost.name} {cost.now}"
-        for cost in costs(report)[:3]
-    ]
+    shown = []
+    for cost in costs(report)[:3]:
+        value = f"{cost.was} → {cost.now}" if cost.was else cost.now
+        ends = f" ({cost.change})" if cost.change and not cost.was else ""
+        shown.append(f"{cost.name} {value}{ends}")
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
     if decided := decision_sentence(report):
         lines["decided"] = decided
