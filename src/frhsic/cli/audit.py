@@ -394,7 +394,8 @@ def _read_table(
         notes.append(totals_sentence(rows.totals))
     notes += map(str, check.sorted_problems)
     columns = columns.assign(**attributes)
-    return _Table(rows.frame, columns, parts, positive, notes, rows.given, rows.dropped)
+    lacking = rows.dropped - len(rows.totals) - rows.repeated
+    return _Table(rows.frame, columns, parts, positive, notes, rows.given, lacking)
 
 
 def _is_small(file: TableFile) -> bool:
