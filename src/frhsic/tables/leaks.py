@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import percent
-from frhsic.tables.columns import MOST_ENCODED_LEVELS, level_text
+from frhsic.tables.columns import LARGEST_FEATURE, MOST_ENCODED_LEVELS, level_text
 
 # Least share of the target's errors, or of its variance, that columns remove; and of the rows of a
 # class that are on one side of a split.
@@ -365,6 +365,11 @@ def joint_leak(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> J
     """
     if not 0 < len(columns) <= MOST_PAIRED:
         return None
+    ends = -LARGEST_FEATURE, LARGEST_FEATURE
+    columns = {
+        name: values if values.dtype == object else np.clip(values, *ends)
+        for name, values in columns.items()
+    }
     usual = np.flatnonzero(np.all([_is_usual(values) for values in columns.values()], axis=0))
     if len(usual) < 2 * LEAST_JOINT:
         return None
