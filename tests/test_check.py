@@ -434,6 +434,7 @@ def test_repeated_rows_are_found_with_groups_and_in_an_audit(groups, tmp_path):
     assert ("as groups" in remarks[0]) == (not groups)
     document = json.loads(CliRunner().invoke(app, [*asked, *groups, "--drop-repeated"]).stdout)
     assert document["rows"]["used"] == ROWS
+    assert document["context"]["dropped"] == 0
     coarse = people().assign(score=(score * 4).round() / 4, income=0, paid="no", town="Bern")
     coarse.to_csv(path, index=False)  # people of one age and score are alike by chance
     document = json.loads(CliRunner().invoke(app, asked).stdout)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import percent
-from frhsic.tables.columns import MOST_ENCODED_LEVELS, level_text
+from frhsic.tables.columns import LARGEST_FEATURE, MOST_ENCODED_LEVELS, level_text
 
 # Least share of the target's errors, or of its variance, that columns remove; and of the rows of a
 # class that are on one side of a split.
@@ -36,21 +36,22 @@ LEAST_LEFT = 0.05
 PAIR_REPEATS = 0.98
 # Share of a typical distance below which numbers count as equal, since they have only a few digits.
 WRITTEN_DIGITS = 1e-3
-# For more columns together: most columns, rows and levels that a linear model is fitted to, fewest
-# rows of a class, distance of outliers, and least score of all columns, before the fewest are
-# searched for.
+# For more columns together: most of them, most rows and levels that a linear model is fitted to,
+# fewest rows of a class, least score of all columns for which the fewest are searched, distance of
+# outliers that are left out, in mean absolute deviations from the median, and the share of what
+# some parts of a sum leave unexplained that more of them must leave, unless nothing is left.
 MOST_TOGETHER = 5
 JOINT_ROWS = 2_000
 JOINT_LEVELS = 10
 LEAST_JOINT = 30
-EXACT = 1e-6
-EXACT_LEFT = 0.1
-FAR_INPUT = 100  # mean absolute deviations from the median
 JOINT_PROMISE = 0.95
+FAR_INPUT = 100
+PART_LEFT = 0.1
+NEARLY_EXACT = 1e-6
 # Newton's steps and ridge of the logistic model, which has no finite solution if the classes are
 # separable, and ridge of the linear one.
-NEWTON_STEPS = 15
-NEWTON_RIDGE = 1e-4
+JOINT_STEPS = 15
+JOINT_RIDGE = 1e-4
 LINEAR_RIDGE = 1e-6
 
 OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -365,6 +366,11 @@ def joint_leak(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> J
     """
     if not 0 < len(columns) <= MOST_PAIRED:
         return None
+    ends = -LARGEST_FEATURE, LARGEST_FEATURE
+    columns = {
+        name: values if values.dtype == object else np.clip(values, *ends)
+        for name, values in columns.items()
+    }
     usual = np.flatnonzero(np.all([_is_usual(values) for values in columns.values()], axis=0))
     if len(usual) < 2 * LEAST_JOINT:
         return None
@@ -396,9 +402,9 @@ def _fewest(
         name, score, least = _joint_score(predictions, target, classes)
         if least < NEARLY_ALL:
             continue
-        if not best or (not classes and 1 - score < EXACT_LEFT * (1 - best[0].score)):
+        if not best or (not classes and 1 - score < PART_LEFT * (1 - best[0].score)):
             best = [JointLeak(tuple(chosen), name, score)]
-        if classes or 1 - score < EXACT:
+        if classes or 1 - score < NEARLY_EXACT:
             break
     return best
 
@@ -477,11 +483,11 @@ def _linear_weights(X: np.ndarray, y: np.ndarray, *, logistic: bool) -> np.ndarr
         solved = np.linalg.solve(X.T @ X / len(y) + LINEAR_RIDGE * ridge, X.T @ y / len(y))
         return np.asarray(solved)
     weights = np.zeros(X.shape[1])
-    for _ in range(NEWTON_STEPS):
+    for _ in range(JOINT_STEPS):
         chances = 1 / (1 + np.exp(-np.clip(X @ weights, -30, 30)))
-        variances = np.maximum(chances * (1 - chances), NEWTON_RIDGE)
-        slope = X.T @ (chances - y) / len(y) + NEWTON_RIDGE * weights
-        curvature = (X * variances[:, None]).T @ X / len(y) + NEWTON_RIDGE * ridge
+        variances = np.maximum(chances * (1 - chances), JOINT_RIDGE)
+        slope = X.T @ (chances - y) / len(y) + JOINT_RIDGE * weights
+        curvature = (X * variances[:, None]).T @ X / len(y) + JOINT_RIDGE * ridge
         weights = weights - np.linalg.solve(curvature, slope)
     return weights
 
