@@ -449,13 +449,17 @@ def test_the_band_is_that_of_students_t_with_borrowed_variance_and_skewness(kind
     count = weight**2 / [(np.bincount(labels[g], w[g]) ** 2).sum() for g in groups]
     squares, cubes = np.array([[(r**power).sum() for r in rest] for power in (2, 3)])
     scale = count**2 / (count - 1) / weight**2
+    heavy = fourths * (count / weight) ** 4 @ np.ones(len(count))
+    heavy = max(heavy / (count @ (squares * scale) ** 2) - 3, 0)
+    few = 1 + heavy / 2
     trend = spread_trend(count, count * squares * scale)
+    trend **= count.sum() / (count.sum() + 5 * 10 * few)
     flat = squares * scale / trend
     overall = count @ flat / count.sum()
     spread = []
     for i in range(len(count)):  # one group on either side, since there are fewer than 20
         near = slice(max(i - 1, 0), i + 2)
-        share = count[near].sum() / (count[near].sum() + 10)
+        share = count[near].sum() / (count[near].sum() + 10 * few)
         nearby = count[near] @ flat[near] / count[near].sum()
         spread.append(trend[i] * nearby**share * overall ** (1 - share))
     spread = np.array(spread)
@@ -470,7 +474,7 @@ def test_the_band_is_that_of_students_t_with_borrowed_variance_and_skewness(kind
     freedom = 2 * count / (tails + 2)
     prior = min(2 / max(variance.var() / pooled**2 - (2 / freedom).mean(), 1e-300), 1e3)
     borrowed = prior / (freedom + prior)
-    own = ((count - 1) * variance + pooled) / count
+    own = ((count - 1) * variance + few * pooled) / (count - 1 + few)
     error = np.maximum(variance, own ** (1 - borrowed) * pooled**borrowed)
     error = np.sqrt(spread * error / count)
     quantile = stats.t.isf((1 - 0.95 ** (1 / len(groups))) / 2, count - 1)

@@ -20,6 +20,9 @@ from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums, bin_levels
 WIDE_WINDOWS = 5
 """Largest number of wide windows of a curve."""
 
+TREND_ROWS = 5
+"""As many times the borrowed rows of all bins weigh against the trend of the spread."""
+
 NEARBY = 10
 """The spread near a bin is that of a tenth of all bins on either side, at least one: with one
 spread for all, an error of nine standard errors could be missed where scores hardly vary.
@@ -260,7 +263,7 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
 
     Variances and skewness are relative to the spread near each bin, since the spread may depend on
     s. If scores have heavy tails, the relative variance of a bin is at least the geometric mean of
-    its own, to which one row of average spread is added, and the pooled one, weighted by degrees of
+    its own, to which rows of average spread are added, and the pooled one, weighted by degrees of
     freedom; the pooled one has fewer, the more the relative variances differ between bins.
     """
     weight = sums.counts
@@ -268,7 +271,10 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
     several = count > 1 + 1e-9
     rest = np.where(several, count - 1, 1)
     scale = count * count / rest / weight**2
-    spread = nearby_spread(np.where(several, count, 0), squares * scale)
+    own = squares * scale
+    heavy = float((fourths * (count / weight) ** 4).sum()) / max(float(count @ own**2), TINY) - 3
+    few = 1 + max(heavy, 0.0) / 2  # rows that say as much about a variance as one normal row
+    spread = nearby_spread(np.where(several, count, 0), own, BORROWED_ROWS * few)
     squares = squares / spread
     cubes = cubes / spread**1.5
     fourths = fourths / spread**2
@@ -288,7 +294,7 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
         excess = float(variance[several].var() / pooled**2 - (2 / freedom).mean())
         prior = min(2 / max(excess, TINY), 1e3)
         borrowed = prior / (freedom + prior)
-        own = (rest * variance + pooled) / count
+        own = (rest * variance + few * pooled) / (rest + few)
         variance = np.maximum(variance, own ** (1 - borrowed) * pooled**borrowed)
     error = np.sqrt(spread * variance / count)
     below, above = skewed_reach(error, skewness, quantile)
@@ -300,21 +306,21 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
     return below, above
 
 
-def nearby_spread(count: Array, variance: Array) -> Array:
+def nearby_spread(count: Array, variance: Array, borrowed: float) -> Array:
     """Return the variance of one row that the rows near each bin show: the geometric mean of that
-    of neighbouring bins and, with the weight of some rows, of all bins, along the trend of the
+    of neighbouring bins and, with the weight of borrowed rows, of all bins, along the trend of the
     spread.
     """
     total = float(count.sum())
     if not float(count @ variance) > 0:
         return np.ones_like(variance)
-    trend = spread_trend(count, count * variance)
+    trend = spread_trend(count, count * variance) ** (total / (total + TREND_ROWS * borrowed))
     squares = count * variance / trend
     place = np.arange(len(count))
     near = np.abs(place[:, None] - place) <= max(1, len(count) // NEARBY)
     rows = near @ count
     overall = float(squares.sum()) / total
     nearby = near @ squares / np.maximum(rows, TINY)
-    share = rows / (rows + BORROWED_ROWS)
+    share = rows / (rows + borrowed)
     level = np.where(nearby > 0, nearby**share * overall ** (1 - share), overall)
     return np.asarray(trend * level)
