@@ -1084,12 +1084,12 @@ def mean_between(law: Law, values: Array, start: float, end: float) -> float:
 
 def named_group(sentence: str, after: Audit, law: Law, bias: Array) -> Record:
     """Return whether a group is said to be scored wrongly."""
-    if "Largest error" not in sentence:
+    if "Largest significant error" not in sentence:
         return {"says": False, "true": True}
     curve = after["s"].all_rows.curves["gdp"]
     worst = sort_groups(after["s"], after)[0]
     error = mean_between(law, bias, curve.start[worst], curve.end[worst])
-    low = "too low" in sentence[sentence.index("Largest error") :]
+    low = "too low" in sentence[sentence.index("Largest significant error") :]
     return {"says": True, "true": error < -FLAT if low else error > FLAT}
 
 

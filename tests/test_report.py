@@ -508,7 +508,7 @@ def test_the_worst_group_stands_beside_its_own_outcome():
             line = worst_sentence(Report(stated_good), "age")
             assert line.endswith(", in their favor.") == (scale == (0.3 if good else 2.5))
             assert line.startswith("The mean score of all people is signif") == (scale != 1)
-            against = "Largest error to their disadvantage (ringed): " in line
+            against = "Largest significant error to their disadvantage (ringed): " in line
             assert against == (scale == (2.5 if good else 0.3))
             table = group_judgement(groups(Report(stated_good), "age")[0], stated_good)
             assert table.endswith(", to their disadvantage") == against
@@ -1070,7 +1070,7 @@ def test_a_group_is_tested_with_its_own_spread():
     group = sort_groups(result["age"], result)[0]
     start = curves["gdp"].start[group]
     line = worst_sentence(Report(result), "age")
-    assert line.startswith("Largest error (ringed): ages 7")
+    assert line.startswith("Largest significant error (ringed): ages 7")
     assert "significantly too high, by 1." in line
     random = np.random.default_rng(3)
     age = random.uniform(20, 80, 1_500)
@@ -1087,7 +1087,7 @@ def test_groups_of_unequal_spread_are_rarely_called_wrong_without_an_error():
             worst_sentence(Report(numeric_audit(0.0, seed, rows=900, **design)), "age")
             for seed in range(40)
         )
-        return sum("Largest error" in line or "at ages" in line for line in lines)
+        return sum("Largest significant error" in line or "at ages" in line for line in lines)
 
     assert called() <= 5  # two are expected at the level of .05
     assert called(each=9, grouped=True) <= 5
@@ -1122,7 +1122,7 @@ def test_deaths_that_the_scores_do_not_expect_are_not_chance():
         score, pd.Series(age, name="age"), outcome, settings=Settings(fast=True, resamples=50)
     )
     said = worst_sentence(Report(result), "age")
-    assert said.startswith("Largest error (ringed): ages 7")
+    assert said.startswith("Largest significant error (ringed): ages 7")
     assert "significantly too low" in said
 
 
