@@ -10,6 +10,7 @@ from pytest import approx
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from frhsic_paper.baselines import CorrelationAdversary, PairwiseMMD, UnbiasedCorrelation
 from frhsic_paper.crossed.bases import (
     BASES,
     Encoded,
@@ -222,6 +223,30 @@ def penalty_of(name: str, setting: float) -> float:
 )
 def test_penalties_are_those_of_their_packages(name, setting, value):
     assert penalty_of(name, setting) == approx(value, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "text"),
+    [
+        ("adv-text", 1e-3, CorrelationAdversary()),
+        ("mmd-text", 10.0, PairwiseMMD()),
+        ("dcor-text", 0.0, UnbiasedCorrelation()),
+    ],
+)
+def test_penalties_of_the_text_have_its_constants_by_default(name, setting, text):
+    generator = torch.Generator().manual_seed(0)
+    z, s = torch.randn(200, 51, generator=generator).split((50, 1), dim=1)
+    s = s + z[:, :1]
+    own = PENALTIES[name]({1: (setting,)})
+    for penalty in (own, text):
+        penalty.prepare(s, torch.Generator().manual_seed(1))
+        penalty.adapt(z, s, 0)
+    assert float(own(z, s)) == approx(float(text(z, s)), rel=1e-6)
+    assert float(text(z, s)) > 1e-4
+    if name == "mmd-text":
+        four = PENALTIES[name]({1: (4.0,)})
+        four.prepare(torch.tensor([0.0, 3.0, 8.0]), torch.Generator().manual_seed(1))
+        assert four.edges[0, :4].tolist() == [2.0, 4.0, 6.0, np.inf]
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])

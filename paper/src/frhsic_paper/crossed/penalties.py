@@ -27,6 +27,7 @@ from frhsic.penalties import (
 )
 from frhsic.penalties.base import Batch
 from frhsic.penalties.bins import bin_membership, quantile_edges
+from frhsic_paper.baselines import CorrelationAdversary, PairwiseMMD, UnbiasedCorrelation
 
 Table = Mapping[int, tuple[float, ...]]
 """Settings of the trials, by the seed of a random stream."""
@@ -103,12 +104,34 @@ class VariedMMD(Varied, BinnedMMD):
         )
 
 
+class VariedPairwiseMMD(Varied, PairwiseMMD):
+    """MMD of the paper's text with its number of bins of equal width."""
+
+    def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
+        super()._prepare(s, generator)
+        assert self.settings is not None
+        shares = torch.arange(1, MOST_BINS).to(s) / self.settings[0]
+        shares = torch.where(shares < 1, shares, torch.inf)
+        low, high = s.aminmax(dim=0)
+        self.edges = low[:, None] + (high - low)[:, None] * shares
+
+
 class VariedDistance(Varied, DistanceCovariance):
     """Distance covariance, which has no setting."""
 
 
+class VariedCorrelation(Varied, UnbiasedCorrelation):
+    """Distance correlation of the paper's text, which has no setting."""
+
+
 class VariedAdversary(Varied, Adversary):
     """ADV with the learning rate of its adversary."""
+
+    learning_rate = setting(0)
+
+
+class VariedCorrelationAdversary(Varied, CorrelationAdversary):
+    """ADV of the paper's text with the learning rate of its adversary."""
 
     learning_rate = setting(0)
 
@@ -279,6 +302,9 @@ PENALTIES: dict[str, Callable[[Table], Penalty]] = {
     "mmd": VariedMMD,
     "dcor": VariedDistance,
     "adv": VariedAdversary,
+    "adv-text": VariedCorrelationAdversary,
+    "mmd-text": VariedPairwiseMMD,
+    "dcor-text": VariedCorrelation,
     "laftr": partial(VariedBinnedAdversary, bins=12),
     "hgr-kde": VariedKernelHGR,
     "hgr-networks": VariedNetworkHGR,

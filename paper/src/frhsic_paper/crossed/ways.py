@@ -59,13 +59,18 @@ PENALTIES: dict[str, tuple[Setting, ...]] = {
     "mmd": BANDS,
     "laftr": (RATE, Setting("bins", 4.0, 2.0, 12.0, whole=True)),
     "dcor": (),
+    "adv-text": (RATE,),
+    "mmd-text": BANDS,
+    "dcor-text": (),
     "hsic": OF_HSIC,
     "hgr-kde": (Setting("width of the kernel", 1.0, 0.3, 3.0),),
     "hgr-networks": (RATE,),
     "gedi": (Setting("degree", 3.0, 1.0, 5.0, whole=True),),
     "fairret": BANDS,
 }
-"""The paper's seven penalties, this library's own and four of other authors, with settings."""
+"""The paper's seven penalties, three of them as its text describes them, too, this library's own
+and four of other authors, with settings.
+"""
 
 NONE = "none"
 CONTRACTION = "contraction"

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from frhsic._files import write_whole
 from frhsic_paper import records
-from frhsic_paper.code import code_hash
 from frhsic_paper.crossed.bases import BASES
 from frhsic_paper.crossed.reading import CONSTANT, LEVELS, costs, pool_points
 from frhsic_paper.crossed.rows import (
@@ -48,6 +43,7 @@ from frhsic_paper.crossed.ways import (
     SHARES_OF_GRADIENT,
     WEIGHTED,
     WEIGHTS,
+    WITH_S,
     Point,
     Quantity,
     Task,
@@ -79,6 +75,9 @@ BUDGET = (
 )
 """What all ways share: the budget of the search, and the rows."""
 
+LONGEST = (GRADIENT, "plain", "hgr-networks", LINEAR_POST, WITH_S)
+"""Ways whose units take longest, the longest first: a run that is stopped loses little."""
+
 Chosen = dict[Quantity, tuple[int, tuple[float, ...]]]
 """The trial of a way that is tested, with its dials, by what it was chosen for."""
 
@@ -102,10 +101,10 @@ def tuned(protocol: Protocol, options: Options) -> dict[Unit, int]:
 
 
 def _searched_on(base: str, way: str) -> str:
-    """Return the base on which a way is searched: LinearPost, which fits a model for each band, and
-    ExponentiatedGradient take the number of bands that was best on splines.
+    """Return the base on which a way is searched: LinearPost, which fits a model for each band,
+    takes the number of bands that was best on splines.
     """
-    return "splines" if way in (LINEAR_POST, GRADIENT) else base
+    return "splines" if way == LINEAR_POST else base
 
 
 def tested(protocol: Protocol, options: Options) -> dict[Unit, int]:
@@ -116,7 +115,11 @@ def tested(protocol: Protocol, options: Options) -> dict[Unit, int]:
         for name in _chosen_tables(options)
         for way in base_ways(BASES[base], name not in NUMBERS)
     ]
-    return dict.fromkeys(sorted(units, key=lambda unit: unit[2] != GRADIENT), 1)
+    return dict.fromkeys(sorted(units, key=lambda unit: _place(unit[2])), 1)
+
+
+def _place(way: str) -> int:
+    return LONGEST.index(way) if way in LONGEST else len(LONGEST)
 
 
 def search(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
@@ -172,31 +175,16 @@ def _read(options: Options, protocol: Protocol, part: str) -> list[Record]:
 
 
 def _run(function: Any, work: Sequence[Any], options: Options) -> Iterator[list[Record]]:
-    # on a GPU, so many small fleets train side by side
-    quiet = replace(options, watch=None)  # what watches stays in this process
-    tasks = (delayed(_done_once)(function, one, quiet) for one in work)
-    yield from Parallel(
-        n_jobs=min(options.workers, len(work)), return_as="generator", pre_dispatch="n_jobs"
-    )(tasks)
-    shutil.rmtree(_early(options), ignore_errors=True)
-
-
-def _early(options: Options) -> Path:
-    """Return the folder of units that were done before those in front of them, so that a run which
-    is cut off keeps them.
+    """Yield the records of units as they are done: on a GPU, many small fleets train side by
+    side.
     """
-    return options.out / "crossed-early"
-
-
-def _done_once(function: Any, one: Any, options: Options) -> list[Record]:
-    name = records.digest(function, one, BUDGET, code_hash(function))
-    path = _early(options) / f"{name}.json"
-    if not path.exists():
-        found = function(*one, options)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(found).encode())
-    done: list[Record] = json.loads(path.read_bytes())
-    return done
+    quiet = replace(options, watch=None)  # what watches stays in this process
+    tasks = (delayed(function)(*one, quiet) for one in work)
+    yield from Parallel(
+        n_jobs=min(options.workers, len(work)),
+        return_as="generator_unordered",
+        pre_dispatch="n_jobs",
+    )(tasks)
 
 
 def _search(name: str, base: str, options: Options) -> list[Record]:
@@ -211,7 +199,7 @@ def _search(name: str, base: str, options: Options) -> list[Record]:
                 table, own, values, values, "tune", options.device, options.repeats, options.epochs
             )
             rows += [
-                {"target": target, "trial": trial, "loss": loss}
+                {"dataset": name, "base": base, "target": target, "trial": trial, "loss": loss}
                 for target, loss in task.base_losses().items()
             ]
     return rows
@@ -268,7 +256,8 @@ def _paths(
                 for split, (_, others) in enumerate(task.sets)
             ]
     found = pool_points(points, table, task.sets, rate, role == "test")
-    return [{"seconds": seconds, **one} for one in found]
+    unit = {"dataset": name, "base": base, "unit": way}
+    return [unit | {"seconds": seconds} | one for one in found]
 
 
 def chosen_trial(trials: Sequence[Record], way: str) -> tuple[int, tuple[float, ...]]:
@@ -313,20 +302,21 @@ STUDY = Study(
         Four bases: the paper's network, a tuned network, boosted trees (LightGBM) and additive
         splines. Each is combined with the methods that run on it: shrinking the scores of one model
         or of the mean of nine (contraction); the closed form with that base for y and for functions
-        of S; the paper's seven penalties, this library's, two of the Hirschfeld-Gebelein-Rényi
-        correlation, GeDI and fairret (networks); a convex penalty on covariances with cosines of S
-        (splines); FairGBM (trees); LEACE; reweighing, LinearPost and fairlearn's
-        ExponentiatedGradient on bands of S, whose number is a setting. ExponentiatedGradient fits
-        up to a hundred models for a trade-off and runs only on trees and splines; randomised
-        decisions are evaluated by their probabilities. Every method is tuned for what it is judged
-        by, with eight trials, and has eight trade-offs; ExponentiatedGradient has four. One half of
-        each table is for tuning, the other for tests in ten folds. A cell is the cost of parity:
-        the mean loss at 75, 50 and 25 % of the base's own gap, less the loss of the base without
-        constraint, as a percentage of the base's gain over a constant. A method that does not reach
-        a gap is mixed with a constant, and a cell is left out if the gap of its base is below three
-        standard errors or the base is worse than a constant. Standard errors are those of a
-        jackknife over folds, widened for training rows that folds share. Methods that need S to
-        predict are compared separately: CorrelationRemover and the Wasserstein barycentre by their
+        of S; the paper's seven penalties, ADV, MMD and dCor also as its text describes them, this
+        library's, two of the Hirschfeld-Gebelein-Rényi correlation, GeDI and fairret (networks); a
+        convex penalty on covariances with cosines of S (splines); FairGBM (trees); LEACE;
+        reweighing, LinearPost and fairlearn's ExponentiatedGradient on bands of S, whose number is
+        a setting. ExponentiatedGradient fits up to a hundred models for a trade-off and runs only
+        on trees and splines; randomised decisions are evaluated by their probabilities. Every
+        method is tuned for what it is judged by, with eight trials, and has eight trade-offs;
+        ExponentiatedGradient has four. One half of each table is for tuning, the other for tests in
+        ten folds. A cell is the cost of parity: the mean loss at 75, 50 and 25 % of the base's own
+        gap, less the loss of the base without constraint, as a percentage of the base's gain over a
+        constant. A method that does not reach a gap is mixed with a constant, and a cell is left
+        out if the gap of its base is below three standard errors or the base is worse than a
+        constant. Standard errors are those of a jackknife over folds, widened for training rows
+        that folds share. Methods that need S to predict are compared separately: CorrelationRemover
+        and the Wasserstein barycentre by their
         scores, ThresholdOptimizer and error-parity by their decisions.
     """,
     train=(
