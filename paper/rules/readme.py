@@ -28,7 +28,8 @@ def phrases() -> Iterator[str]:
     yield (
         f"in {own.ahead} of {sum(own)} cells (a cell is one table with one base model), and higher"
         f" than another method's in {own.behind}; differences below one standard error don't count."
-        f" It is ahead in {trees.ahead} of {sum(trees)} cells on trees and"
+        f" It is ahead in {trees.ahead} of {sum(trees)} cells on trees (the others"
+        " with scores shrink or reweigh) and"
         f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))} on networks"
     )
     own = standing_of("closed form", cells, "decisions", False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from rules.claims import KINDS, VERDICTS, claims, counted, in_words
 from rules.comparison import QUANTITIES, Cells, gaining
 from rules.first_round import COLUMNS, FRESH, SEEN, counts, on_tables
-from rules.published import agreement, leading
+from rules.published import agreement, beside_small_tables, leading
 from rules.records import ROOT, study
 from rules.writing import WORDS
 
@@ -27,6 +27,10 @@ def phrases() -> Iterator[str]:
             f" ours, {near} within two standard errors. Against the printed Table 1, nAUP is within"
             f" .05 of ours in {areas} cells ({alike} without ACS Income and FRHSIC) and GDP within"
             f" two combined standard deviations in {gaps}."
+        )
+        yield (
+            "within two standard deviations of ours in {} cells (Table 2), {} (Table 4) and {}"
+            " (Table 5).".format(*beside_small_tables())
         )
     if found := leading():
         yield (

@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 from pytest import approx
 
+from frhsic_paper.agreement import compare_small_tables
 from frhsic_paper.crossed import reading, showing
 from frhsic_paper.results import Results
 from recompute import PAGES, PARTS, differences
-from rules import comparison, first_round, reproduction
+from rules import comparison, first_round, published, reproduction
 from rules.reading import NUMBER, compare, read
 
 ROOT = Path(__file__).parents[2]
@@ -236,6 +237,11 @@ def test_the_first_round_is_read_like_the_second():
             assert first[cell][way].value == cost.value
             assert first[cell][way].without == approx(cost.without, rel=1e-12)
             assert first[cell][way].factor == cost.factor
+
+
+def test_numbers_of_the_small_tables_near_ours_are_those_of_the_package():
+    results = Results.read(ROOT / "paper" / "results")
+    assert published.beside_small_tables() == list(map(str, compare_small_tables(results)))
 
 
 def test_tables_and_bases_are_those_of_the_package():

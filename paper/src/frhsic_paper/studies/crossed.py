@@ -57,6 +57,9 @@ from frhsic_paper.records import Record, Unit
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
 
+FEWER = (0.0, 0.5, 1.0)
+"""Shares of the trials of ExponentiatedGradient."""
+
 BUDGET = (
     {name: base.settings for name, base in BASES.items()},
     OWN_SETTINGS,
@@ -64,6 +67,7 @@ BUDGET = (
     POINTS,
     WEIGHTS,
     SHARES_OF_GRADIENT,
+    FEWER,
     ITERATIONS,
     FAIRGBM_SLACK,
     MODELS,
@@ -132,7 +136,7 @@ def tune(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Itera
     losses = _read(options, protocol, "bases")
     work = []
     for name, base, way in missing:
-        points = WEIGHTS if way in WEIGHTED else shares_of(way)
+        points = WEIGHTS if way in WEIGHTED else FEWER if way == GRADIENT else tuple(SHARES)
         trials = options.limit_repeats(TRIALS) if OWN_SETTINGS.get(way) else 1
         chosen = chosen_bases(losses, name, base)
         work.append((name, base, way, chosen, dict.fromkeys(range(trials), points), None))
