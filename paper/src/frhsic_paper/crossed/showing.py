@@ -14,7 +14,7 @@ from frhsic_paper.crossed.bases import BASES
 from frhsic_paper.crossed.reading import CONSTANT, YARDSTICKS, Cost, costs
 from frhsic_paper.crossed.rows import FRESH
 from frhsic_paper.crossed.ways import CLOSED_FORM, NONE, USES_S, WITH_S, Quantity
-from frhsic_paper.plot import ACCENT, GRAY, Drawn, finish, name_rows, page_style, stacked_panels
+from frhsic_paper.plot import ACCENT, GRAY, WIDTH, Drawn, finish, name_rows, page_style
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
@@ -260,25 +260,32 @@ def figures(results: Results) -> list[Drawn]:
 
 @page_style()
 def draw_standings(cells: Cells, with_s: bool) -> Figure | None:
-    """Draw a panel for each quantity and a bar for each method, the longest on top."""
+    """Draw a row for each method and a column for each quantity: the share of cells in which it is
+    not behind, the largest on top.
+    """
     found = {quantity: standings(cells, quantity, with_s, 1.0) for quantity in YARDSTICKS}
     found = {quantity: some for quantity, some in found.items() if len(some)}
     if not found:
         return None
-    figure, axes = stacked_panels([some.way.nunique() for some in found.values()])
+    every = pd.concat(found.values())
+    ways = every.standing.eq("behind").groupby(every.way).mean().sort_values().index
+    size = (WIDTH, 0.19 * len(ways) + 0.75)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = list(figure.subplots(1, len(found), sharex=True, sharey=True, squeeze=False).ravel())
     for ax, (quantity, some) in zip(axes, found.items()):
         shares = pd.crosstab(some.way, some.standing, normalize="index")
         shares = 100 * shares.reindex(columns=STANDINGS, fill_value=0.0)
-        shares = shares.sort_values(["behind", "ahead"], ascending=[True, False])
-        sizes = some.groupby("way").size()
-        for place, (way, own) in enumerate(shares.iterrows()):
+        for place, way in enumerate(ways):
+            if way not in shares.index:
+                continue
             color = ACCENT if way in (CLOSED_FORM, WITH_S) else GRAY
             bar: dict[str, Any] = {"color": color, "height": 0.7}
-            ax.barh(place, own["ahead"] + own["level"], alpha=0.45, **bar)
-            ax.barh(place, own["ahead"], **bar)
-        name_rows(ax, [f"{method_name(str(way))} ({sizes[way]})" for way in shares.index])
-        ax.set_title(YARDSTICKS[quantity])
-    axes[-1].set_xlim(0, 100)
-    axes[-1].set_xlabel("best or level, % of the cells (their number in brackets)")
+            ax.barh(place, 100 - shares["behind"][way], alpha=0.45, **bar)
+            ax.barh(place, shares["ahead"][way], **bar)
+        ax.set_title(quantity)
+        ax.set_xlim(0, 100)
+    name_rows(axes[0], [method_name(str(way)) for way in ways])
+    axes[0].set_xticks([0, 50, 100])
+    axes[len(axes) // 2].set_xlabel("best or level, % of cells")
     finish(figure, axes)
     return figure
