@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,7 +29,7 @@ from frhsic_paper.crossed.reading import (
     loss_at_level,
     pool_points,
 )
-from frhsic_paper.crossed.rows import SPLITS, Rows, divide_rows, tuning_rows
+from frhsic_paper.crossed.rows import FRESH, SPLITS, Rows, divide_rows, tuning_rows
 from frhsic_paper.crossed.settings import setting_values
 from frhsic_paper.crossed.showing import (
     all_costs,
@@ -52,8 +54,10 @@ from frhsic_paper.crossed.ways import (
     randomised_thresholds,
     to_barycentre,
 )
+from frhsic_paper.options import Options
+from frhsic_paper.protocol import CORRECTED
 from frhsic_paper.results import Results
-from frhsic_paper.studies.crossed import chosen_trial
+from frhsic_paper.studies.crossed import LONGEST, chosen_trial, tested
 
 
 def made(n: int = 1200, binary: bool = False) -> Rows:
@@ -465,3 +469,12 @@ def test_nothing_is_compared_where_the_closed_form_was_not_run():
     assert sentences(results) == []
     assert not len(standings(all_costs(results), "scores", False, 1.0))
     assert compared([CLOSED_FORM, NONE], False) == []
+
+
+def test_units_begin_with_the_longest():
+    found = list(tested(CORRECTED, Options(Path())))
+    ways = [way for *_, way in found]
+    longest = [way for way in ways if way in LONGEST]
+    assert ways[: len(longest)] == longest == sorted(longest, key=LONGEST.index)
+    assert {base for _, base, way in found if way == LONGEST[0]} == {"trees", "splines"}
+    assert {name for name, *_ in found} == set(FRESH)

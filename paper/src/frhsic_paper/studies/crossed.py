@@ -112,11 +112,13 @@ def _searched_on(base: str, way: str) -> str:
 
 
 def tested(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables, bases and ways; what takes longest comes first."""
+    """Return tables, bases and ways; what takes longest comes first. Then tables follow each other,
+    so that units of networks, for the GPU, and others take turns.
+    """
     units = [
         (name, base, way)
-        for base in BASES
         for name in _chosen_tables(options)
+        for base in BASES
         for way in base_ways(BASES[base], name not in NUMBERS)
     ]
     return dict.fromkeys(sorted(units, key=lambda unit: _place(unit[2])), 1)
