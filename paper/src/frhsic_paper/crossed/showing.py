@@ -277,6 +277,7 @@ def draw_standings(cells: Cells, with_s: bool) -> Figure | None:
         shares = 100 * shares.reindex(columns=STANDINGS, fill_value=0.0)
         for place, way in enumerate(ways):
             if way not in shares.index:
+                ax.annotate("–", (2, place), va="center")  # it has none
                 continue
             color = ACCENT if way in (CLOSED_FORM, WITH_S) else GRAY
             bar: dict[str, Any] = {"color": color, "height": 0.7}
