@@ -47,7 +47,7 @@ def frontier(path: Path, dataset: str = "earnings") -> None:
     """Draw the loss against the gap on test rows of the largest fresh table, for ways to parity on
     one base.
     """
-    records = pd.read_parquet(ROOT / "paper" / "results" / "crossed-corrected.parquet")
+    records = pd.read_parquet(ROOT / "paper" / "results" / "crossed-first.parquet")
     final = records[(records.part == "final") & (records.left_out == -1)]
     final = final[(final.dataset == dataset) & (final.base == BASE)]
     with page_style():

@@ -1,6 +1,6 @@
 """The comparison, for README.md, docs/index.md, methods.md and reproduction.md.
 
-A cell is a yardstick, a base and a table; its costs are those of all ways on the same rows.
+A cell is a quantity, a base and a table; its costs are those of all ways on the same rows.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import cache
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -19,29 +18,31 @@ from rules.records import study
 LEVELS = (0.75, 0.5, 0.25)
 BASES = ("paper's network", "tuned network", "trees", "splines")
 FRESH = (
-    "passengers",
-    "health",
-    "legislators",
-    "stops",
-    "arrests",
-    "loans",
-    "smokers",
-    "pay",
-    "drugs",
-    "schools",
-    "earnings",
-    "births",
+    "cannabis_arrests",
+    "own_insurance",
+    "benefit_claims",
+    "plebiscite",
+    "mexico_vote",
+    "out_of_work",
+    "weekend_diaries",
+    "medical_bills",
+    "office_visits",
+    "wives_hours",
+    "neuroticism",
+    "food_spending",
 )
-SEEN = ("compas", "crime", "happiness", "college", "men")
-YARDSTICKS = {  # columns of gap and loss, and the closed forms without and with S
-    "loss at equal GDP of scores": ("gdp", "loss", ("closed form", "closed form, with S")),
-    "errors at equal GDP of decisions": (
-        "gdp_decisions",
-        "errors",
-        ("closed form, decisions", "closed form, with S, decisions"),
-    ),
+QUANTITIES = {
+    "scores": "loss at equal GDP of scores",
+    "ranks": "AUC at equal rank gap",
+    "decisions": "errors at equal GDP of decisions",
 }
-NEED_S = ("fairlearn ThresholdOptimizer", "fairlearn CorrelationRemover")
+OWN = ("closed form", "closed form, with S")
+NEED_S = (
+    "fairlearn ThresholdOptimizer",
+    "fairlearn CorrelationRemover",
+    "error-parity",
+    "Wasserstein barycentre",
+)
 
 
 class Cost(NamedTuple):
@@ -56,7 +57,7 @@ class Cost(NamedTuple):
 
 
 Cells = dict[tuple[str, str, str], dict[str, Cost]]
-"""By yardstick, base and table: the costs of all ways."""
+"""By quantity, base and table: the costs of all ways."""
 
 
 def costs_of(paths: dict[str, list[tuple[float, float]]]) -> dict[str, float]:
@@ -75,7 +76,7 @@ def costs_of(paths: dict[str, list[tuple[float, float]]]) -> dict[str, float]:
             continue
         line = [(0.0, constant)]
         least = math.inf
-        for gap, loss in sorted(path):
+        for gap, loss in sorted(point for point in path if not any(map(math.isnan, point))):
             if loss < least:
                 line.append((gap, loss))
                 least = loss
@@ -89,55 +90,49 @@ def jackknife(values: np.ndarray) -> float:
     return math.sqrt((len(values) - 1) * np.var(values))
 
 
-def cells_of(records: pd.DataFrame, tables: Iterable[str]) -> Cells:
-    """Return the costs on some tables, where the gap of the base is at least three errors."""
-    if not len(records):
-        return {}
-    final = records[records["part"] == "final"]
-    cells: Cells = {}
-    for table, base, title in product(tables, BASES, YARDSTICKS):
-        gap, loss, _ = YARDSTICKS[title]
-        own = final[(final["dataset"] == table) & (final["base"] == base)]
-        own = own.dropna(subset=[gap, loss])
-        alone = own[own["way"] == "none"].set_index("left_out").sort_index()
-        if -1 not in alone.index or alone[gap][-1] < 3 * jackknife(alone[gap].drop(-1).to_numpy()):
-            continue
-        points: dict[float, dict[str, list[tuple[float, float]]]] = {}
-        for fold, way, *point in zip(own["left_out"], own["way"], own[gap], own[loss]):
-            points.setdefault(fold, {}).setdefault(way, []).append(tuple(point))
-        each = {fold: costs_of(paths) for fold, paths in points.items()}
-        folds = [fold for fold in sorted(each) if fold >= 0]
-        rows = alone.iloc[0]
-        factor = math.sqrt(1 + len(folds) * rows["test_rows"] / rows["training_rows"])
-        ((_, constant),) = points[-1]["constant"]
-        gain = constant - alone[loss][-1]
-        cells[title, base, table] = {
-            way: Cost(value, np.array([each[fold][way] for fold in folds]), factor, gain)
-            for way, value in each[-1].items()
-        }
-    return cells
-
-
-@cache
-def on_tables(tables: tuple[str, ...]) -> Cells:
-    """Return the costs on some tables, from the records."""
-    return cells_of(study("crossed-corrected"), tables)
-
-
-def rivals(title: str, ways: Iterable[str], with_s: bool) -> list[str]:
-    """Return the closed form and the ways beside it, of those that need S or of the others."""
-    first = YARDSTICKS[title][2][with_s]
-    others = [
-        way
-        for way in ways
-        if not way.startswith(("none", "closed form")) and (way in NEED_S) == with_s
+def costs_in_folds(points: dict[str, np.ndarray], share: float) -> dict[str, Cost]:
+    """Return the costs of all ways from their points, gap and loss: those of all rows, then those
+    without each fold; `share` is that of the rows of a fold in those that train.
+    """
+    folds = len(points["none"]) - 1
+    factor = math.sqrt(1 + folds * share)
+    gain = float(points["constant"][0, 0, 1] - points["none"][0, 0, 1])
+    each = [
+        costs_of({way: [tuple(point) for point in path[j]] for way, path in points.items()})
+        for j in range(folds + 1)
     ]
-    return [first, *others] if first in ways else []
+    return {
+        way: Cost(value, np.array([one[way] for one in each[1:]]), factor, gain)
+        for way, value in each[0].items()
+    }
 
 
-def error_between(one: Cost, other: Cost) -> float:
-    """Return the error of the difference of two costs on the same rows."""
-    return jackknife(one.without - other.without) * one.factor
+def cells_of(records: pd.DataFrame) -> Cells:
+    """Return the costs on the fresh tables, where the gap of the base is at least three errors and
+    a constant loses more. A cost without a fold is undefined where a constant loses less there.
+    """
+    cells: Cells = {}
+    if not len(records):
+        return cells
+    final = records[(records["part"] == "final") & records["dataset"].isin(FRESH)]
+    for (quantity, base, table), own in final.groupby(["quantity", "base", "dataset"]):
+        points: dict[str, np.ndarray] = {}
+        for way, gaps, losses in zip(own["way"], own["gaps"], own["losses"]):
+            both = [np.array([list(row) for row in one], float).T for one in (gaps, losses)]
+            points[way] = np.stack(both, axis=2)
+        if "none" not in points:
+            continue
+        alone = points["none"][:, 0]
+        if alone[0, 0] < 3 * jackknife(alone[1:, 0]):
+            continue
+        rows = own.iloc[0]
+        costs = costs_in_folds(points, rows["test_rows"] / rows["training_rows"])
+        gains = points["constant"][1:, 0, 1] - alone[1:, 1] > 0
+        cells[quantity, base, table] = {
+            way: cost._replace(without=np.where(gains, cost.without, math.nan))
+            for way, cost in costs.items()
+        }
+    return gaining(cells)
 
 
 def gaining(cells: Cells) -> Cells:
@@ -145,12 +140,25 @@ def gaining(cells: Cells) -> Cells:
     return {place: cell for place, cell in cells.items() if cell["none"].gain > 0}
 
 
-def counts(cells: Cells, title: str, with_s: bool) -> tuple[int, int]:
-    """Return in how many cells with a rival the closed form is best or within one error, and of how
-    many.
-    """
-    own = standing_of(YARDSTICKS[title][2][with_s], cells, title, with_s)
-    return own.ahead + own.level, sum(own)
+@cache
+def on_fresh_tables() -> Cells:
+    """Return the costs on the fresh tables, from the records."""
+    return cells_of(study("crossed-corrected"))
+
+
+def rivals(ways: Iterable[str], with_s: bool) -> list[str]:
+    """Return the closed form and the ways beside it, of those that need S or of the others."""
+    others = [
+        way
+        for way in ways
+        if not way.startswith(("none", "closed form")) and (way in NEED_S) == with_s
+    ]
+    return [OWN[with_s], *others] if others and OWN[with_s] in ways else []
+
+
+def error_between(one: Cost, other: Cost) -> float:
+    """Return the error of the difference of two costs on the same rows."""
+    return jackknife(one.without - other.without) * one.factor
 
 
 class Standing(NamedTuple):
@@ -162,16 +170,14 @@ class Standing(NamedTuple):
 
 
 def standings(
-    cells: Cells, title: str, with_s: bool, errors: float = 1.0
+    cells: Cells, quantity: str, with_s: bool, errors: float = 1.0
 ) -> dict[tuple[str, str], Standing]:
     """Return the standing of each way on each base, by some errors of the difference of two costs,
     in the cells with a rival.
     """
     places: dict[tuple[str, str], list[int]] = {}
-    for (yardstick, base, _), cell in cells.items():
-        ways = rivals(title, cell, with_s)
-        if yardstick != title or len(ways) < 2:
-            continue
+    for (own, base, _), cell in cells.items():
+        ways = rivals(cell, with_s) if own == quantity else []
         for way in ways:
             signs = [sign_of(cell[way], cell[other], errors) for other in ways if other != way]
             places.setdefault((way, base), []).append(min(signs))
@@ -191,8 +197,10 @@ def sign_of(one: Cost, other: Cost, errors: float) -> int:
     return 0 if difference >= -most else -1
 
 
-def standing_of(way: str, cells: Cells, title: str, with_s: bool, errors: float = 1.0) -> Standing:
+def standing_of(
+    way: str, cells: Cells, quantity: str, with_s: bool, errors: float = 1.0
+) -> Standing:
     """Return the standing of a way on all bases together."""
-    every = standings(cells, title, with_s, errors)
+    every = standings(cells, quantity, with_s, errors)
     own = [standing for (name, _), standing in every.items() if name == way]
     return Standing(*map(sum, zip(*own))) if own else Standing(0, 0, 0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rules.comparison import FRESH, YARDSTICKS, gaining, on_tables, standing_of, standings
+from rules.comparison import gaining, standing_of, standings
+from rules.first_round import FRESH, on_tables
 from rules.writing import WORDS
 
 GIVEN = (
@@ -18,10 +19,9 @@ GIVEN = (
 def phrases() -> Iterator[str]:
     """Yield what the page says."""
     yield fresh_tables()
-    scores, _ = YARDSTICKS
     cells = gaining(on_tables(FRESH))
-    own = standing_of("closed form", cells, scores, False)
-    on_trees = standings(cells, scores, False)["closed form", "trees"]
+    own = standing_of("closed form", cells, "scores", False)
+    on_trees = standings(cells, "scores", False)["closed form", "trees"]
     yield (
         f"in {own.ahead} of {sum(own)} cells (a cell is one table with one base model),"
         f" {on_trees.ahead} of them on trees. In {own.behind}, another method does better."

@@ -6,19 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rules.comparison import (
-    BASES,
-    FRESH,
-    SEEN,
-    YARDSTICKS,
-    Cells,
-    counts,
-    gaining,
-    on_tables,
-    rivals,
-    standing_of,
-    standings,
-)
+from rules.comparison import BASES, Cells, gaining, rivals, standing_of, standings
+from rules.first_round import COLUMNS, FRESH, SEEN, counts, on_tables
 from rules.records import study
 from rules.writing import WORDS
 
@@ -42,7 +31,6 @@ METHODS = {
 
 WAYS = {
     "closed form": "**closed form**",
-    "closed form, decisions": '**closed form, `aim="decision"`**',
     "fairlearn ExponentiatedGradient": "ExponentiatedGradient (on bands)",
     **METHODS,
 }
@@ -55,7 +43,7 @@ def phrases() -> Iterator[str]:
     cells = on_tables(FRESH)
     if not cells:
         return
-    scores, decisions = YARDSTICKS
+    scores, decisions = COLUMNS
     gain = gaining(cells)
     tables = {table for _, _, table in gain}
     (without,) = set(FRESH) - tables
@@ -66,7 +54,7 @@ def phrases() -> Iterator[str]:
         " outcome"
     )
     yield from standing_rows(gain, scores)
-    good, total = map(sum, zip(*(counts(cells, title, False) for title in YARDSTICKS)))
+    good, total = map(sum, zip(*(counts(cells, quantity, False) for quantity in COLUMNS)))
     met = "met" if good >= ASKED * total else "missed"
     yield f"best or level in nine of ten cells. It is in {good} of {total}, so the goal was {met}"
     yield f"The following excludes the {WORDS[len(cells) - len(gain)]} cells whose base is worse"
@@ -77,14 +65,14 @@ def phrases() -> Iterator[str]:
     )
     on_trees = standings(gain, scores, False)["closed form", "trees"]
     yield f"{on_trees.ahead} of the {own.ahead} are on trees"
-    own = standing_of("closed form, decisions", gain, decisions, False)
+    own = standing_of("closed form", gain, decisions, False)
     yield (
         f"*Decisions*: it is ahead in {own.ahead or 'none'} of {sum(own)} cells, level in"
         f" {own.level} and behind in {own.behind}"
     )
     own = standing_of("closed form, with S", gain, scores, True)
     yield f"it is ahead by loss in {own.ahead} of {sum(own)} cells"
-    own = standing_of("closed form, with S, decisions", gain, decisions, True)
+    own = standing_of("closed form, with S", gain, decisions, True)
     yield f"by decisions, it is ahead in {own.ahead} of {sum(own)} and behind in {own.behind}"
     before = on_tables(SEEN)
     yield f"On {WORDS[len(SEEN)]} tables that had been used before"
@@ -95,33 +83,33 @@ def phrases() -> Iterator[str]:
     by_base = median_costs(gain, decisions)
     gradient, own_cost = (
         by_base[way][BASES.index("splines")]
-        for way in ("fairlearn ExponentiatedGradient", "closed form, decisions")
+        for way in ("fairlearn ExponentiatedGradient", "closed form")
     )
     yield f"the median cost is {gradient} % for ExponentiatedGradient and {own_cost} % for ours"
-    read = [cell for (title, *_), cell in gain.items() if title == decisions]
-    fewer = sum(c["closed form"].value < c["closed form, decisions"].value for c in read)
+    read = [cell for (quantity, *_), cell in gain.items() if quantity == decisions]
+    fewer = sum(c["closed form, thresholds on scores"].value < c["closed form"].value for c in read)
     yield f"In {fewer} of the {len(read)} cells, thresholds"
     yield from without_the_column_of_s()
 
 
-def standing_rows(cells: Cells, title: str) -> Iterator[str]:
+def standing_rows(cells: Cells, quantity: str) -> Iterator[str]:
     """Yield a row for each way: ahead, level and behind by one error on each base, and by two on
     all of them.
     """
-    every = standings(cells, title, False)
+    every = standings(cells, quantity, False)
     for way in dict.fromkeys(way for way, _ in every):
         by_base = [every.get((way, base)) for base in BASES]
         shown = [" / ".join(map(str, own)) if own else "–" for own in by_base]
-        by_two = standing_of(way, cells, title, False, errors=2.0)
+        by_two = standing_of(way, cells, quantity, False, errors=2.0)
         yield f"| {WAYS.get(way, way)} | {' | '.join(shown)} | {' / '.join(map(str, by_two))} |"
 
 
-def median_costs(cells: Cells, title: str) -> dict[str, list[str]]:
+def median_costs(cells: Cells, quantity: str) -> dict[str, list[str]]:
     """Return the median cost over tables in % of the gain, by way and base, without S."""
     values: dict[tuple[str, str], list[float]] = {}
-    for (yardstick, base, _), cell in cells.items():
-        if yardstick == title:
-            for way in rivals(title, cell, False):
+    for (own, base, _), cell in cells.items():
+        if own == quantity:
+            for way in rivals(cell, False):
                 values.setdefault((way, base), []).append(100 * cell[way].value)
     return {
         way: [
@@ -136,7 +124,7 @@ def median_costs(cells: Cells, title: str) -> dict[str, list[str]]:
 
 def without_the_column_of_s() -> Iterator[str]:
     """Yield how much of the gap is left without the column of S, with trees."""
-    records = study("crossed-corrected")
+    records = study("crossed-first")
     final = records[(records["part"] == "final") & (records["base"] == "trees")]
     final = final[(final["left_out"] == -1) & (final["dial"] == 0)]
     gaps = final[final["dataset"].isin(FRESH)].pivot_table("gdp", "dataset", "way")

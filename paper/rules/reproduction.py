@@ -7,16 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rules.claims import KINDS, VERDICTS, claims, counted, in_words
-from rules.comparison import (
-    FRESH,
-    SEEN,
-    YARDSTICKS,
-    Cells,
-    counts,
-    gaining,
-    on_tables,
-)
-from rules.published import agreement, leading
+from rules.comparison import QUANTITIES, Cells, gaining
+from rules.first_round import COLUMNS, FRESH, SEEN, counts, on_tables
+from rules.published import agreement, beside_small_tables, leading
 from rules.records import ROOT, study
 from rules.writing import WORDS
 
@@ -34,6 +27,10 @@ def phrases() -> Iterator[str]:
             f" ours, {near} within two standard errors. Against the printed Table 1, nAUP is within"
             f" .05 of ours in {areas} cells ({alike} without ACS Income and FRHSIC) and GDP within"
             f" two combined standard deviations in {gaps}."
+        )
+        yield (
+            "within two standard deviations of ours in {} cells (Table 2), {} (Table 4) and {}"
+            " (Table 5).".format(*beside_small_tables())
         )
     if found := leading():
         yield (
@@ -87,7 +84,7 @@ def overall(signs: list[str]) -> str:
 
 def sentences(cells: Cells) -> Iterator[str]:
     """Yield in how many cells the closed form is behind, and in how many it is not."""
-    every = [counts(cells, title, with_s) for with_s in (False, True) for title in YARDSTICKS]
+    every = [counts(cells, quantity, with_s) for with_s in (False, True) for quantity in COLUMNS]
     good, total = (sum(each) for each in zip(*every))
     if not total:
         return
@@ -111,7 +108,7 @@ def counted_in(cells: Cells, *, named: bool = False) -> str:
     """
     parts: list[str] = []
     for with_s in (False, True):
-        found = {title: counts(cells, title, with_s) for title in YARDSTICKS}
+        found = {QUANTITIES[one]: counts(cells, one, with_s) for one in COLUMNS}
         said = [
             f"{good} of {total}" + (f" cells by {title}" if named and not parts else "")
             for title, (good, total) in found.items()

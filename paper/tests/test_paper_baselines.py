@@ -11,13 +11,14 @@ from pytest import approx
 
 from frhsic import dependence as d
 from frhsic.kernels import Gaussian, HalfDistance
-from frhsic.penalties import EIPM
+from frhsic.penalties import EIPM, HSIC
 from frhsic_paper.baselines import (
     PairwiseMMD,
     ScaledEIPM,
     UnbiasedCorrelation,
     pairwise_mmd_from_bins,
 )
+from frhsic_paper.studies.minority import EvenHSIC, even_weights
 
 
 def batch(q=1, m=8):
@@ -84,3 +85,47 @@ def test_frem_of_the_text_has_a_finite_gradient_where_a_column_has_collapsed():
     (gradient,) = torch.autograd.grad(ScaledEIPM()(z, s), z)
     assert gradient.isfinite().all()
     assert gradient[:, 0].abs().max() > 0
+
+
+def test_the_uniform_reference_is_a_weighted_sum_of_centered_features():
+    """Its value by sums over quadruples of rows, from the kernels and the weights alone."""
+    z, s = batch(m=7)
+    penalty = EvenHSIC()
+    penalty.prepare(s, torch.Generator())
+    penalty.adapt(z, s, 0)
+    density = [float(torch.exp(-50 * (s[:, 0] - one) ** 2).mean()) for one in s[:, 0]]
+    w = (1 / np.array(density)) / (1 / np.array(density)).sum()
+    k, l = (
+        torch.exp(-((a[:, None] - a[None]) ** 2).sum(-1) / (2 * float(unit) ** 2)).numpy()
+        for a, unit in ((z, penalty.scale_z_now), (s, penalty.scale_s_now))
+    )
+    rows = range(7)
+    value = sum(
+        w[i] * w[j] * l[i, j] * (k[i, j] - k[i, b] - k[a, j] + k[a, b]) / 49
+        for i in rows
+        for j in rows
+        for a in rows
+        for b in rows
+    )
+    assert penalty(z, s).item() == approx(value, rel=1e-5)
+
+
+def test_with_equal_weights_the_uniform_reference_is_the_papers():
+    z, _ = batch(m=8)
+    s = torch.arange(8, dtype=torch.float64)[:, None] * 100  # each value has one neighbor, itself
+    z[:, :1] += s / 400
+    own, paper = EvenHSIC(), HSIC.published()
+    for penalty in (own, paper):
+        penalty.prepare(s, torch.Generator())
+        penalty.adapt(z, s, 0)
+    assert own(z, s).item() == approx(paper(z, s).item(), rel=1e-6)
+
+
+def test_weights_make_a_skewed_attribute_uniform():
+    """The mean of a uniform law on [0, 1] is 1/2 and its variance 1/12."""
+    s = torch.tensor((np.arange(2000) + 0.5) / 2000) ** 2
+    w = even_weights(s, s, 0.02)
+    mean = float(w @ s)
+    assert float(s.mean()) == approx(1 / 3, abs=0.01)
+    assert mean == approx(1 / 2, abs=0.02)
+    assert float(w @ (s - mean) ** 2) == approx(1 / 12, abs=0.01)

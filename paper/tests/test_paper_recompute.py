@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 from pytest import approx
 
+from frhsic_paper.agreement import compare_small_tables
 from frhsic_paper.crossed import reading, showing
 from frhsic_paper.results import Results
 from recompute import PAGES, PARTS, differences
-from rules import comparison, methods, reproduction
+from rules import comparison, first_round, published, reproduction
 from rules.reading import NUMBER, compare, read
 
 ROOT = Path(__file__).parents[2]
@@ -130,26 +131,21 @@ def test_nothing_that_it_checks_is_imported():
 def records_of_ways(seed, folds=5):
     """Return made-up records of paths on two fresh tables, one of them with decisions."""
     rng = np.random.default_rng(seed)
-    rows = []
-    for table, base in [(t, b) for t in ("pay", "health") for b in ("trees", "splines")]:
-        binary = table == "health"
-        ways = ["none", "constant", "none, mean of five", "closed form", "contraction", "frhsic"]
-        ways += ["closed form, with S", "fairlearn CorrelationRemover"]
-        ways += ["closed form, decisions", "closed form, with S, decisions"] if binary else []
-        for way in ways:
-            alone = way in ("none", "constant", "none, mean of five")
-            for dial in [0.0] if alone else np.linspace(0, 1, 4):
-                gap = 0.0 if way == "constant" else 0.1 * (1 - 0.9 * dial)
-                loss = 0.69 if way == "constant" else 0.5 + 0.1 * dial**2 + rng.uniform(0, 0.02)
-                for fold in range(-1, folds):
-                    noise = 1 + 0.02 * rng.normal(size=4)
-                    row = {"part": "final", "dataset": table, "base": base, "way": way}
-                    row |= {"dial": dial, "left_out": fold, "training_rows": 900, "test_rows": 100}
-                    row |= {"gdp": gap * noise[0], "loss": loss * noise[1]}
-                    if binary:
-                        row |= {"gdp_decisions": gap * noise[2], "errors": loss * noise[3] / 2}
-                    rows.append(row)
-    return rows
+    records = []
+    for table, base in product(("neuroticism", "plebiscite"), ("trees", "splines")):
+        for quantity in comparison.QUANTITIES if table == "plebiscite" else ("scores",):
+            ways = ["none", "constant", "closed form", "contraction", "frhsic"]
+            ways += ["closed form, with S", "fairlearn CorrelationRemover"]
+            for way in ways:
+                dials = np.zeros(1) if way in ("none", "constant") else np.linspace(0, 1, 4)
+                gap = 0.0 if way == "constant" else 0.1 * (1 - 0.9 * dials[:, None])
+                loss = 0.69 if way == "constant" else 0.5 + 0.1 * dials[:, None] ** 2
+                noise = 1 + 0.02 * rng.normal(size=(2, len(dials), folds + 1))
+                record = {"part": "final", "dataset": table, "base": base, "way": way}
+                record |= {"quantity": quantity, "dials": dials.tolist()}
+                record |= {"gaps": (gap * noise[0]).tolist(), "losses": (loss * noise[1]).tolist()}
+                records.append(record | {"training_rows": 900, "test_rows": 100})
+    return records
 
 
 def test_a_cost_by_hand():
@@ -179,31 +175,29 @@ def test_standings_by_hand():
             for way, cost, shift in zip(ways, costs, shifts)
         }
 
-    title = next(iter(comparison.YARDSTICKS))
     cells = {
-        (title, "trees", "one"): cell(0.0, 3.0, 4.0),
-        (title, "trees", "two"): cell(0.0, 0.5, 0.5),
-        (title, "splines", "three"): cell(1.0, np.nan, np.nan),
+        ("scores", "trees", "one"): cell(0.0, 3.0, 4.0),
+        ("scores", "trees", "two"): cell(0.0, 0.5, 0.5),
+        ("scores", "splines", "three"): cell(1.0, np.nan, np.nan),
     }
-    found = comparison.standings(cells, title, False)
+    found = comparison.standings(cells, "scores", False)
     assert found["closed form", "trees"] == (1, 1, 0)
     assert found["b", "trees"] == (0, 1, 1)
     assert found["closed form", "splines"] == (0, 0, 1)
-    assert comparison.standing_of("closed form", cells, title, False) == (1, 1, 1)
-    assert comparison.standing_of("closed form", cells, title, False, 3.0).ahead == 0
-    assert comparison.counts(cells, title, False) == (2, 3)
+    assert comparison.standing_of("closed form", cells, "scores", False) == (1, 1, 1)
+    assert comparison.standing_of("closed form", cells, "scores", False, 3.0).ahead == 0
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_costs_counts_and_sentences_are_those_of_the_package(seed):
     records = records_of_ways(seed)
     results = Results({("crossed", "corrected"): records})
-    theirs = showing.all_costs(results, showing.FRESH)
-    ours = comparison.cells_of(pd.DataFrame(records), comparison.FRESH)
+    theirs = showing.all_costs(results)
+    ours = comparison.cells_of(pd.DataFrame(records))
     assert {cell: set(costs) for cell, costs in ours.items()} == {
         cell: set(costs) for cell, costs in theirs.items()
     }
-    assert len(ours) == 6
+    assert len(ours) == 8
     for cell, costs in ours.items():
         first = next(iter(costs))
         for way, cost in costs.items():
@@ -211,22 +205,46 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
             assert cost.value == approx(other.value, rel=1e-12)
             error = comparison.error_between(cost, costs[first])
             assert error == approx(other.difference_error(theirs[cell][first]), rel=1e-9, abs=1e-15)
-    for with_s, title in product((False, True), reading.YARDSTICKS):
-        expected = showing.counts(theirs, with_s)[title]
-        assert comparison.counts(ours, title, with_s) == expected
-    scores = next(iter(reading.YARDSTICKS))
-    own = showing.costs_by_table(theirs, scores, "trees")
-    medians = methods.median_costs(ours, scores)
-    assert list(showing.rank_ways(own, scores, with_s=False)) == sorted(
-        medians, key=lambda way: float(medians[way][2].replace("−", "-"))
-    )
-    for way, shown in medians.items():
-        median = 100 * np.median([costs[way].value for costs in own.values()])
-        assert shown[2] == f"{median:.1f}".replace("-", "−")
-    assert list(reproduction.sentences(ours)) == showing.sentences(results)
+    for with_s, quantity in product((False, True), reading.YARDSTICKS):
+        for errors in (1.0, 2.0):
+            every = showing.standings(theirs, quantity, with_s, errors)
+            for way in set(every.way):
+                own = comparison.standing_of(way, ours, quantity, with_s, errors)
+                assert " / ".join(map(str, own)) == showing.counted(every[every.way == way])
+
+
+def test_the_first_round_is_read_like_the_second():
+    """Made-up records of the second round, a row for each point and fold as the first had them."""
+    records = [one for one in records_of_ways(0) if one["quantity"] != "ranks"]
+    rows = []
+    for one in records:
+        decides = one["quantity"] == "decisions"
+        way = one["way"] + (", decisions" if decides and one["way"].startswith("closed") else "")
+        columns = first_round.COLUMNS[one["quantity"]]
+        shared = {name: one[name] for name in ("part", "dataset", "base")}
+        shared |= {name: one[name] for name in ("training_rows", "test_rows")}
+        for gaps, losses in zip(one["gaps"], one["losses"]):
+            rows += [
+                shared | {"way": way, "left_out": fold, columns[0]: gap, columns[1]: loss}
+                for fold, (gap, loss) in enumerate(zip(gaps, losses), start=-1)
+            ]
+    first = first_round.cells_of(pd.DataFrame(rows), ("neuroticism", "plebiscite"))
+    second = comparison.cells_of(pd.DataFrame(records))
+    assert first.keys() == second.keys()
+    for cell, costs in second.items():
+        assert first[cell].keys() == costs.keys()
+        for way, cost in costs.items():
+            assert first[cell][way].value == cost.value
+            assert first[cell][way].without == approx(cost.without, rel=1e-12)
+            assert first[cell][way].factor == cost.factor
+
+
+def test_numbers_of_the_small_tables_near_ours_are_those_of_the_package():
+    results = Results.read(ROOT / "paper" / "results")
+    assert published.beside_small_tables() == list(map(str, compare_small_tables(results)))
 
 
 def test_tables_and_bases_are_those_of_the_package():
     assert comparison.FRESH == showing.FRESH
-    assert comparison.SEEN == showing.SEEN
+    assert comparison.QUANTITIES == reading.YARDSTICKS
     assert tuple(showing.BASES) == comparison.BASES

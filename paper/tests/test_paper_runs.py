@@ -209,6 +209,25 @@ def test_a_computation_of_other_code_is_due(tmp_path):
     assert (late.present, late.expected, late.outdated) == (1, 1, ("all",))
 
 
+def test_units_may_come_in_any_order_and_those_done_before_an_interruption_are_kept(tmp_path):
+    def units(protocol, options):
+        return {(n,): 1 for n in (1, 2, 3)}
+
+    def backwards(missing, protocol, options):
+        for (n,) in missing[:0:-1]:
+            yield [{"n": n, "error": 1 / n}]
+        if len(missing) > 1:
+            raise KeyboardInterrupt
+        yield [{"n": 1, "error": 1.0}]
+
+    step = Computation("coins", "errors", ("n",), units, backwards, {"corrected": 1})
+    with pytest.raises(KeyboardInterrupt):
+        step(CORRECTED, on_cpu(tmp_path))
+    path = tmp_path / "coins-corrected.parquet"
+    assert [(r["n"], r["error"]) for r in records.read(path)] == [(3, 0.3333333), (2, 0.5)]
+    assert sorted(r["n"] for r in step(CORRECTED, on_cpu(tmp_path))) == [1, 2, 3]
+
+
 def test_a_finished_file_is_left_alone_also_by_a_run_of_fewer_repeats(copied):
     before, told = copied.file("small", PUBLISHED).read_bytes(), []
     assert len(run(GRID, PUBLISHED, replace(copied, repeats=1, watch=told.append))) == 20

@@ -147,6 +147,59 @@ def _printed_deviation(row: Record) -> float:
     return float(nearest["gdp_std"])
 
 
+SMALL = (
+    (
+        "equal-opportunity",
+        "equal_opportunity",
+        {"performance": "performance", "eo_gdp": "eo_gdp_logit_uniform"},
+    ),
+    (
+        "multi-attribute",
+        "multi_sensitive",
+        {
+            "performance": "performance",
+            "gdp_age": "gdp_logit_uniform",
+            "gdp_hours": "gdp_logit_uniform_2",
+        },
+    ),
+)
+"""Studies of the printed Tables 4 and 5, their names there, and columns of the print with ours."""
+
+
+def compare_small_tables(results: Results) -> list[Cases]:
+    """Return how many numbers of the printed Tables 2, 4 and 5, of one run each, are within two
+    standard deviations of ours over splits.
+    """
+    heads: dict[Key, dict[int, list[float]]] = {}
+    for r in results.records("transfer/heads", PUBLISHED.name):
+        own = heads.setdefault((r["dataset"], r["method"], float(r["weight"])), {})
+        own.setdefault(r["repeat"], []).append(r["gdp"])
+    tables = [
+        [
+            ([np.std(gaps) for gaps in heads.get((dataset, row["method"], at), {}).values()], value)
+            for row in printed_records("transfer_cross_head_std")
+            for dataset, weight in (("adult", 10.0), ("crime", 100.0))
+            if (value := row[f"{dataset}_lambda{weight:g}"]) is not None
+            for at in [0.0 if row["method"] == BASELINE else weight]
+        ]
+    ]
+    for study, table, columns in SMALL:
+        models: dict[Key, list[Record]] = {}
+        for r in results.records(f"{study}/models", PUBLISHED.name):
+            models.setdefault((r["dataset"], r["method"], float(r["weight"])), []).append(r)
+        cells = []
+        for row in printed_records(table):
+            method = row.get("variant") or row["method"]
+            found = models.get((row.get("dataset", "adult"), method, float(row["weight"])), [])
+            cells += [([r[ours] for r in found], row[theirs]) for theirs, ours in columns.items()]
+        tables.append(cells)
+    near = [
+        [abs(np.mean(own) - value) <= 2 * np.std(own, ddof=1) for own, value in cells if own]
+        for cells in tables
+    ]
+    return [Cases(sum(map(bool, some)), len(some)) for some in near]
+
+
 def agreement_table(cells: Sequence[Agreement]) -> Table:
     """Cells that agree, of those that both sweeps have: methods by datasets."""
     datasets = [d for d in DATASET_NAMES if any(c.dataset == d for c in cells)]

@@ -196,16 +196,6 @@ def panels(count: int, height: float = 2.1) -> tuple[Figure, list[Axes]]:
     return figure, list(axes[:count])
 
 
-def stacked_panels(rows: Sequence[int]) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a panel for each number of rows, one below the other, on one horizontal
-    axis.
-    """
-    heights = [0.19 * count + 0.35 for count in rows]
-    figure = Figure(figsize=(WIDTH, sum(heights) + 0.3), layout="constrained")
-    axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=heights)
-    return figure, list(axes.ravel())
-
-
 def half_width(deviation: float | None, repeats: int) -> float:
     """Return half of the 95 % t interval of a mean; 0 where one repeat gives none.
 

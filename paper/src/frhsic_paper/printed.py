@@ -25,6 +25,9 @@ METHOD_NAMES = {
 VARIANT_NAMES = {"head Joint": "Joint, head in the kernel", "head EO": "EO, head in the kernel"} | {
     "contracted": "contracted, no penalty",
     "prototypes": "ParityEncoder",
+    "adv-text": "ADV, as in the text",
+    "mmd-text": "MMD, as in the text",
+    "dcor-text": "dCor, as in the text",
     "hgr-kde": "HGR, kernel densities",
     "hgr-networks": "HGR, two networks",
     "gedi": "GeDI",

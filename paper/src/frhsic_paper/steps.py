@@ -7,6 +7,7 @@ the records.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +29,9 @@ from frhsic_paper.splits import Split
 
 SHARED = (*Key._fields, "task", "epochs")
 """Columns that the record of a measurement shares with that of its model."""
+
+WRITE_EVERY = 20.0
+"""Seconds after which records are written: the whole file is."""
 
 Part = tuple[str, str]
 """File and part of some records."""
@@ -271,7 +275,7 @@ class Computation:
     units
         Values of these columns, with the number of records that a unit has.
     compute
-        Yields the records of each unit that it is given.
+        Yields the records of each unit that it is given; in any order, if the records name it.
     settings
         What the numbers depend on, by the name of a protocol; a protocol without an entry is not
         run.
@@ -313,14 +317,26 @@ class Computation:
             for unit, count in self.units(protocol, options).items()
         }
         missing = [unit[1:] for unit in records.missing_units(path, by, wanted)]
-        for unit, found in zip(
-            missing, self.compute(missing, protocol, options) if missing else ()
-        ):
-            names = dict(zip(self.by, unit))
-            shared = {**records.stamp(self.part, protocol.name, "cpu", depends_on), **names}
-            records.put(path, by, [{**shared, **record} for record in found])
-            told = " ".join(f"{name}={value}" for name, value in names.items())
-            options.say(f"{protocol.name} {self.study} {self.part} {told}: {len(found)} records")
+        stamp = records.stamp(self.part, protocol.name, "cpu", depends_on)
+        waiting: list[Record] = []
+        written = time.monotonic()
+        try:
+            for unit, found in zip(
+                missing, self.compute(missing, protocol, options) if missing else ()
+            ):
+                shared = {**stamp, **dict(zip(self.by, unit))}
+                waiting += [{**shared, **record} for record in found]
+                told = " ".join(f"{name}={waiting[-1][name]}" for name in self.by)
+                options.say(
+                    f"{protocol.name} {self.study} {self.part} {told}: {len(found)} records"
+                )
+                if time.monotonic() > written + WRITE_EVERY:
+                    records.put(path, by, waiting)
+                    waiting = []
+                    written = time.monotonic()
+        finally:
+            if waiting:
+                records.put(path, by, waiting)
         return records.read(path, self.part)
 
     def _depends_on(self, protocol: Protocol) -> str:

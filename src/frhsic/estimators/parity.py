@@ -26,7 +26,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}
 
     over all functions of x. The solution moves :math:`\eta(x) = P(Y = 1 | x)` along conditional
-    means :math:`m_k(x) = E[\varphi_k(S) | x]`. Both are ordinary regressions, fitted out of fold; a
+    means :math:`m_k(x) = E[\varphi_k(S) | x]`. All are ordinary regressions, fitted out of fold; a
     few coefficients are then computed for every trade-off. Use it to reduce the gap in scores,
     ranks or decisions. The attributes are needed to fit, and to predict only with `uses_sensitive`.
 

@@ -290,7 +290,7 @@ class TunedNetwork(Network):
 
     def held_out(self, rows: int, method: str | None) -> int:
         """Return a tenth; adversaries learn during training, and look harmless at first."""
-        return 0 if method in ("adv", "laftr") else rows // 10
+        return 0 if method in ("adv", "adv-text", "laftr", "hgr-networks") else rows // 10
 
 
 class Encoded:

@@ -26,12 +26,17 @@ from frhsic.penalties import (
     Penalty,
 )
 from frhsic.penalties.base import Batch
-from frhsic.penalties.bins import quantile_edges
+from frhsic.penalties.bins import bin_membership, quantile_edges
+from frhsic_paper.baselines import CorrelationAdversary, PairwiseMMD, UnbiasedCorrelation
 
 Table = Mapping[int, tuple[float, ...]]
 """Settings of the trials, by the seed of a random stream."""
 
 MOST_BINS = 20
+MOST_DEGREE = 5
+
+TINY = 1e-12
+"""Keeps quotients and roots defined where a batch does not vary."""
 
 
 def setting(place: int) -> Any:
@@ -99,12 +104,34 @@ class VariedMMD(Varied, BinnedMMD):
         )
 
 
+class VariedPairwiseMMD(Varied, PairwiseMMD):
+    """MMD of the paper's text with its number of bins of equal width."""
+
+    def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
+        super()._prepare(s, generator)
+        assert self.settings is not None
+        shares = torch.arange(1, MOST_BINS).to(s) / self.settings[0]
+        shares = torch.where(shares < 1, shares, torch.inf)
+        low, high = s.aminmax(dim=0)
+        self.edges = low[:, None] + (high - low)[:, None] * shares
+
+
 class VariedDistance(Varied, DistanceCovariance):
     """Distance covariance, which has no setting."""
 
 
+class VariedCorrelation(Varied, UnbiasedCorrelation):
+    """Distance correlation of the paper's text, which has no setting."""
+
+
 class VariedAdversary(Varied, Adversary):
     """ADV with the learning rate of its adversary."""
+
+    learning_rate = setting(0)
+
+
+class VariedCorrelationAdversary(Varied, CorrelationAdversary):
+    """ADV of the paper's text with the learning rate of its adversary."""
 
     learning_rate = setting(0)
 
@@ -131,6 +158,121 @@ class VariedBinnedAdversary(Varied, BinnedAdversary):
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
         assert self.unused is not None
         return super()._loss(outputs + self.unused, s)
+
+
+class VariedFairret(VariedMMD):
+    r"""The norm of fairret (Buyl and De Bie 2024) on bands of S, :math:`\sum_b |\bar p_b / \bar p -
+    1|` of the mean probabilities in bands.
+    """
+
+    needs_scores = True
+
+    def _value(self, batch: Batch) -> Tensor:
+        assert batch.scores is not None
+        assert self.edges is not None
+        p = torch.sigmoid(batch.scores[:, 0])
+        bands = bin_membership(batch.s[:, 0], self.edges[0].to(batch.s))
+        sizes = bands.sum(0)
+        means = (bands.mT @ p) / sizes.clamp_min(1)
+        return ((means / p.mean() - 1).abs() * (sizes > 0)).sum()
+
+
+class VariedGeDI(Varied):
+    """Generalized disparate impact (Giuliani, Misino and Lombardi 2023): the standard deviation of
+    the least-squares polynomial of the scores in S, up to some degree, over that of S.
+    """
+
+    needs_scores = True
+
+    def _value(self, batch: Batch) -> Tensor:
+        assert batch.scores is not None
+        assert self.settings is not None
+        s = batch.s[:, 0] - batch.s[:, 0].mean()
+        s = s / (s.square().mean().sqrt() + TINY)
+        f = batch.scores[:, 0] - batch.scores[:, 0].mean()
+        explained = f.square().mean() * 0
+        basis: list[Tensor] = []  # a solver would wait for the GPU
+        for degree in range(1, MOST_DEGREE + 1):
+            power = s**degree
+            power = power - power.mean()
+            for one in basis:
+                power = power - (one * power).mean() * one
+            basis.append(power / (power.square().mean().sqrt() + TINY))
+            used = (degree <= self.settings[0]).to(f)
+            explained = explained + used * (basis[-1] * f).mean().square()
+        gedi: Tensor = (explained + TINY).sqrt() / (batch.s[:, 0].var(correction=0).sqrt() + TINY)
+        return gedi
+
+
+class VariedKernelHGR(Varied):
+    """The chi-squared bound of HGR by kernel densities of the scores and S (Mary, Calauzènes and El
+    Karoui 2019), with a factor on their bandwidth.
+    """
+
+    needs_scores = True
+
+    def _value(self, batch: Batch) -> Tensor:
+        assert batch.scores is not None
+        assert self.settings is not None
+        return chi_squared(batch.scores[:, 0], batch.s[:, 0], self.settings[0])
+
+
+def chi_squared(f: Tensor, s: Tensor, factor: float | Tensor = 1.0) -> Tensor:
+    """Return the chi-squared divergence between the joint density and the product of its marginals,
+    on a grid of standardized f and s.
+    """
+    width = len(f) ** (-1 / 6)  # Silverman's rule in two dimensions
+    places = torch.linspace(-2.5, 2.5, min(50, int(5 / width)), device=f.device, dtype=f.dtype)
+
+    def bumps(x: Tensor) -> Tensor:
+        x = (x - x.mean()) / (x.var() + 1e-12).sqrt()
+        return torch.exp(-((places[:, None] - x) ** 2) / (2 * (factor * width) ** 2))
+
+    joint = bumps(f) @ bumps(s).mT / len(f) + 1e-10
+    joint = joint / joint.sum()
+    return (joint**2 / (joint.sum(1, keepdim=True) * joint.sum(0, keepdim=True))).sum() - 1
+
+
+class VariedNetworkHGR(VariedAdversary):
+    """The correlation that two networks, of Z and of S, find between their outputs (Grari and
+    others 2021). Both are one network whose weights between the two are kept at zero.
+    """
+
+    bins = 2
+    apart_in: Tensor
+    apart_out: Tensor
+    weight_in: Tensor
+    weight_out: Tensor
+
+    def __init__(self, table: Table, **options: Any) -> None:
+        super().__init__(table, **options)
+        self.z_dim += 1
+        for name in ("apart_in", "apart_out"):
+            self.register_buffer(name, None)
+
+    def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
+        super()._prepare(s, generator)
+        first = (torch.arange(self.hidden) < self.hidden // 2).to(s)
+        own = torch.stack([first, 1 - first])  # the units of Z, and those of S
+        self.apart_in = torch.cat([own[:1].expand(self.z_dim - 1, -1), own[1:]]).mT.contiguous()
+        self.apart_out = own
+        self._separate()
+
+    def _separate(self) -> None:
+        self.weight_in.mul_(self.apart_in)
+        self.weight_out.mul_(self.apart_out)
+
+    def _adapt(self, z: Tensor, s: Tensor) -> None:
+        super()._adapt(torch.cat([z, s], dim=1), s)
+        self._separate()
+
+    def _value(self, batch: Batch) -> Tensor:
+        return -self._loss(self.predict(torch.cat([batch.z, batch.s], dim=1)), batch.s)
+
+    def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
+        away = outputs - outputs.mean(0)
+        squares = away.square().mean(0) + 1e-8
+        return -(away[:, 0] * away[:, 1]).mean() / squares.prod().sqrt()
 
 
 def padded_edges(column: Tensor, bins: int, most: int) -> Tensor:
@@ -160,6 +302,13 @@ PENALTIES: dict[str, Callable[[Table], Penalty]] = {
     "mmd": VariedMMD,
     "dcor": VariedDistance,
     "adv": VariedAdversary,
+    "adv-text": VariedCorrelationAdversary,
+    "mmd-text": VariedPairwiseMMD,
+    "dcor-text": VariedCorrelation,
     "laftr": partial(VariedBinnedAdversary, bins=12),
+    "hgr-kde": VariedKernelHGR,
+    "hgr-networks": VariedNetworkHGR,
+    "gedi": VariedGeDI,
+    "fairret": VariedFairret,
 }
 """How each penalty is made from a table of settings."""

@@ -1,16 +1,16 @@
 r"""What parity costs on a base: the loss at a level of the gap, beside the base without constraint.
 
-Two yardsticks: log loss (squared error for numbers) at equal GDP of the scores, and errors at equal
-GDP of the decisions. Where fewer than a fifth of the rows are positive, decisions are made at the
-base rate and errors of both classes count alike. The paper's own yardstick, accuracy at 1/2 against
-the GDP of scores, is no trade-off: p → 1/2 + t(p − 1/2) keeps every decision and drives GDP to
-zero.
+Three quantities may be at parity: log loss (squared error for numbers) is read at equal GDP of the
+scores, 1 - AUC at equal rank gap, and errors at equal GDP of the decisions. Where fewer than a
+fifth of the rows are positive, decisions are made at the base rate and errors of both classes count
+alike. The paper's own yardstick, accuracy at 1/2 against the GDP of scores, is no trade-off:
+p → 1/2 + t(p − 1/2) keeps every decision and drives GDP to zero.
 
 The rows of all test folds are measured together. Points of a path that no other beats in both gap
 and loss are its front, and the loss at a level is interpolated between two neighbours on it: a mean
 of two scores does at least as well in loss, and a random choice between two decisions as well in
 errors. A level below the smallest gap is read between the last point and a constant, for the same
-reason, and counted as not reached. Levels are shares of the gap of the base without constraint. The
+reason. Levels are shares of the gap of the base without constraint. The
 cost is the loss at a level less that of the base, averaged over the levels, as a share of what the
 base gains over a constant.
 
@@ -20,99 +20,76 @@ factor :math:`\sqrt{1 + J n_{test} / n_{train}}` of Nadeau and Bengio (2003).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 
-from frhsic.parity import gdp
-from frhsic_paper.crossed.ways import NONE, RARE, decide
-
-Frame = Any
-"""A pandas table whose columns are known by name alone, which its types cannot say."""
+from frhsic.parity import gdp, rank_gap
+from frhsic_paper.crossed.ways import NONE, RARE, Point, Quantity, decide
+from frhsic_paper.records import Record
 
 LEVELS = (0.75, 0.5, 0.25)
 """Shares of the base's gap at which losses are read."""
 
 CONSTANT = "constant"
 
-
-class Yardstick(NamedTuple):
-    """Columns of a record."""
-
-    gap: str
-    loss: str
-
-
-YARDSTICKS = {
-    "loss at equal GDP of scores": Yardstick("gdp", "loss"),
-    "errors at equal GDP of decisions": Yardstick("gdp_decisions", "errors"),
+YARDSTICKS: dict[Quantity, str] = {
+    "scores": "loss at equal GDP of scores",
+    "ranks": "AUC at equal rank gap",
+    "decisions": "errors at equal GDP of decisions",
 }
 
 
-def measure_outputs(
-    scores: np.ndarray | None,
-    decisions: np.ndarray | None,
-    y: np.ndarray,
-    s: np.ndarray,
-    rate: float | None,
-) -> dict[str, float]:
-    """Return losses and gaps of scores, of decisions (0/1 or their probability), or of both.
+def gap_and_loss(
+    values: np.ndarray, quantity: Quantity, y: np.ndarray, s: np.ndarray, rate: float | None
+) -> tuple[float, float]:
+    """Return the gap of a quantity and its loss; the values are scores, or decisions (0/1 or their
+    probability) where these are at parity.
 
     `rate` is the share of positive rows among those that tune; None for a number.
 
     Examples
     --------
-    Contraction towards 1/2 halves GDP and changes no decision.
+    Contraction towards 1/2 halves GDP, and changes no rank.
 
     >>> rng = np.random.default_rng(0)
     >>> s, noise = rng.uniform(size=(2, 500))
     >>> y = (s + noise > 1).astype(float)
-    >>> wide = measure_outputs(s, None, y, s, 0.5)
-    >>> narrow = measure_outputs(0.25 + s / 2, None, y, s, 0.5)
-    >>> round(narrow["gdp"] / wide["gdp"], 6), narrow["loss"] > wide["loss"]
-    (0.5, True)
-    >>> narrow["errors"] == wide["errors"], narrow["gdp_decisions"] == wide["gdp_decisions"]
-    (True, True)
+    >>> wide, narrow = (gap_and_loss(f, "scores", y, s, 0.5) for f in (s, 0.25 + s / 2))
+    >>> round(narrow[0] / wide[0], 6)
+    0.5
+    >>> gap_and_loss(s, "ranks", y, s, 0.5) == gap_and_loss(0.25 + s / 2, "ranks", y, s, 0.5)
+    True
     """
-    found: dict[str, float] = {}
-    if scores is not None:
-        found["gdp"] = float(gdp(scores, s, resamples=0))
-        if rate is None:
-            return found | {"loss": float(np.mean((scores - y) ** 2))}
-        found["loss"] = float(log_loss(y, np.clip(scores, 1e-6, 1 - 1e-6), labels=[0, 1]))
-    if decisions is None:
-        assert scores is not None
-        assert rate is not None
-        decisions = decide(scores, rate)
-    found["gdp_decisions"] = float(gdp(decisions, s, resamples=0))
-    wrong = np.where(y == 1, 1 - decisions, decisions)
-    if rate is not None and rate < RARE:
-        found["errors"] = float((wrong[y == 1].mean() + wrong[y == 0].mean()) / 2)
-    else:
-        found["errors"] = float(wrong.mean())
-    return found
+    if not np.isfinite(values).all():  # of a model that diverged
+        return np.nan, np.nan
+    if quantity == "ranks":
+        return float(rank_gap(values, s, resamples=0)), 1 - float(roc_auc_score(y, values))
+    gap = float(gdp(values, s, resamples=0))
+    if rate is None:
+        return gap, float(np.mean((values - y) ** 2))
+    if quantity == "scores":
+        return gap, float(log_loss(y, np.clip(values, 1e-6, 1 - 1e-6), labels=[0, 1]))
+    wrong = np.where(y == 1, 1 - values, values)
+    if rate < RARE:
+        return gap, float((wrong[y == 1].mean() + wrong[y == 0].mean()) / 2)
+    return gap, float(wrong.mean())
 
 
-class Reading(NamedTuple):
-    """The loss of a path at a level, and whether the path itself reaches the level."""
-
-    loss: float
-    reached: bool
-
-
-def loss_at_level(gap: np.ndarray, loss: np.ndarray, level: float, constant: float) -> Reading:
+def loss_at_level(gap: np.ndarray, loss: np.ndarray, level: float, constant: float) -> float:
     """Return the loss of a path at a gap, read off its front; `constant` is that of a constant.
 
     Examples
     --------
     >>> gap, loss = np.array([2.0, 4.0, 5.0, 8.0]), np.array([5.0, 1.0, 2.0, 0.0])
     >>> loss_at_level(gap, loss, 6, 9.0), loss_at_level(gap, loss, 1, 9.0)
-    (Reading(loss=0.5, reached=True), Reading(loss=7.0, reached=False))
+    (0.5, 7.0)
     """
     whole = np.isfinite(gap) & np.isfinite(loss)
     if not whole.any():
-        return Reading(constant, False)
+        return constant
     order = np.lexsort((loss[whole], gap[whole]))
     gap = gap[whole][order]
     loss = loss[whole][order]
@@ -121,99 +98,95 @@ def loss_at_level(gap: np.ndarray, loss: np.ndarray, level: float, constant: flo
     gap = gap[front]
     loss = loss[front]
     if level < gap[0]:
-        return Reading(float(constant + level / gap[0] * (loss[0] - constant)), False)
-    return Reading(float(np.interp(level, gap, loss)), True)
+        return float(constant + level / gap[0] * (loss[0] - constant))
+    return float(np.interp(level, gap, loss))
 
 
 class Cost(NamedTuple):
-    """The cost of a way on all rows, on the rows without each fold, the share of levels that its
-    path reaches, and the factor on errors.
-    """
+    """The cost of a way on all rows, on the rows without each fold, and the factor on errors."""
 
     value: float
     without: np.ndarray
-    reached: float
     factor: float
 
     def difference_error(self, other: Cost | None = None) -> float:
         """Return the error of the cost, or of its difference to another one on the same rows."""
         values = self.without if other is None else self.without - other.without
-        folds = len(values)
-        spread = np.sqrt((folds - 1) * np.mean((values - values.mean()) ** 2))
-        return float(spread * self.factor)
+        return jackknife_error(values) * self.factor
 
 
-def costs(records: Frame, yardstick: Yardstick) -> dict[str, Cost]:
-    """Return the cost of each way from the records of one table and base; none where the gap of the
-    base is below three of its errors.
+def jackknife_error(values: np.ndarray) -> float:
+    """Return the standard error of a number from its values without each fold."""
+    return float(np.sqrt((len(values) - 1) * np.mean((values - values.mean()) ** 2)))
+
+
+def costs(paths: Iterable[Record]) -> dict[str, Cost]:
+    """Return the cost of each way from its path on one table and base, for one quantity; none where
+    the gap of the base is below three of its errors, or its loss not below that of a constant.
     """
-    gap, loss = yardstick
-    if gap not in records:
+    points = {path["way"]: path for path in paths}
+    if NONE not in points:
         return {}
-    own = records.dropna(subset=[gap, loss])
-    by_fold = dict(list(own.groupby("left_out")))
-    if -1 not in by_fold or NONE not in set(by_fold[-1].way):
+    gaps, losses = (
+        {way: np.array(path[name], float) for way, path in points.items()}
+        for name in ("gaps", "losses")
+    )
+    base = gaps[NONE][0]
+    constant = losses[CONSTANT][0]
+    gain = constant - losses[NONE][0]
+    folds = len(base) - 1
+    if not gain[0] > 0 or (folds and not base[0] >= 3 * jackknife_error(base[1:])):
         return {}
-    base = own[(own.way == NONE) & (own.left_out >= 0)][gap].to_numpy(float)
-    whole = float(by_fold[-1][by_fold[-1].way == NONE][gap].iloc[0])
-    spread = np.sqrt((len(base) - 1) * np.mean((base - base.mean()) ** 2)) if len(base) else 0.0
-    if not whole >= 3 * spread:
-        return {}
-    shared = own[own.way == NONE].iloc[0]
-    folds = max(len(base), 1)
-    factor = float(np.sqrt(1 + folds * shared.test_rows / shared.training_rows))
-    each = {fold: _costs(part, gap, loss) for fold, part in by_fold.items()}
-    return {
-        way: Cost(
-            value,
-            np.array([each[fold][way][0] for fold in sorted(by_fold) if fold >= 0]),
-            reached,
-            factor,
-        )
-        for way, (value, reached) in each[-1].items()
-    }
-
-
-def _costs(part: Frame, gap: str, loss: str) -> dict[str, tuple[float, float]]:
-    paths = {
-        way: (p[gap].to_numpy(float), p[loss].to_numpy(float)) for way, p in part.groupby("way")
-    }
-    base_gap, base_loss = (values[0] for values in paths[NONE])
-    constant = paths[CONSTANT][1][0]
+    sizes = points[NONE]
+    factor = float(np.sqrt(1 + folds * sizes["test_rows"] / sizes["training_rows"]))
     found = {}
-    for way, (gaps, losses) in paths.items():
+    for way in points:
         if way == CONSTANT:
             continue
-        readings = [loss_at_level(gaps, losses, level * base_gap, constant) for level in LEVELS]
-        loss_at = np.mean([one.loss for one in readings])
-        reached = np.mean([one.reached for one in readings])
-        found[str(way)] = (float((loss_at - base_loss) / (constant - base_loss)), float(reached))
+        values = np.full(folds + 1, np.nan)
+        for j in range(folds + 1):
+            if gain[j] > 0:
+                at = [
+                    loss_at_level(gaps[way][:, j], losses[way][:, j], level * base[j], constant[j])
+                    for level in LEVELS
+                ]
+                values[j] = (np.mean(at) - losses[NONE][0, j]) / gain[j]
+        found[way] = Cost(float(values[0]), values[1:], factor)
     return found
 
 
-def pool_points(points: Any, table: Any, sets: Any, rate: float | None, tests: bool) -> list[Any]:
-    """Return the records of points: measured on the rows of all splits together and, where they
-    test, without each.
+def pool_points(
+    points: Iterable[Point], table: Any, sets: Sequence[Any], rate: float | None, tests: bool
+) -> list[Record]:
+    """Return the paths of points: gaps and losses at each dial, measured on the rows of all splits
+    together and, where they test, without each.
+
+    Scores are judged as scores, by their ranks and by the decisions at a threshold, unless they are
+    for one of these.
     """
-    groups: dict[Any, list[Any]] = {}
+    groups: dict[Any, dict[float, list[Point]]] = {}
     for one in points:
-        groups.setdefault((one.way, one.trial, one.dial), []).append(one)
+        quantities = (one.quantity,) if one.quantity else get_args(Quantity)
+        for quantity in quantities if table.binary else ("scores",):
+            path = groups.setdefault((one.way, one.trial, quantity), {})
+            path.setdefault(float(one.dial), []).append(one)
     sizes = {"training_rows": len(sets[0][0]), "test_rows": len(sets[0][1])}
-    rows = []
-    for (way, trial, dial), group in groups.items():
-        group.sort(key=lambda one: one.split)
-        for left_out in [-1, *range(len(sets))] if tests else [-1]:
-            kept = [one for one in group if one.split != left_out]
-            others = np.concatenate([sets[one.split][1] for one in kept])
-            scores, decisions = (
-                None
-                if getattr(kept[0], name) is None
-                else np.concatenate([getattr(one, name) for one in kept])
-                for name in ("scores", "decisions")
-            )
-            numbers = dict.fromkeys(("gdp", "loss"), np.nan)  # of a model that diverged
-            if scores is None or np.isfinite(scores).all():
-                numbers = measure_outputs(scores, decisions, table.y[others], table.s[others], rate)
-            about = {"way": way, "trial": trial, "dial": float(dial), "left_out": left_out}
-            rows.append(about | sizes | numbers)
-    return rows
+    left_out = [-1, *range(len(sets))] if tests else [-1]
+    records = []
+    for (way, trial, quantity), path in groups.items():
+        measured = []
+        for group in path.values():
+            group.sort(key=lambda one: one.split)
+            for fold in left_out:
+                kept = [one for one in group if one.split != fold]
+                others = np.concatenate([sets[one.split][1] for one in kept])
+                values = np.concatenate([one.values for one in kept])
+                if quantity == "decisions" and not kept[0].decided:
+                    assert rate is not None
+                    values = decide(values, rate)
+                y, s = table.y[others], table.s[others]
+                measured.append(gap_and_loss(values, quantity, y, s, rate))
+        gaps, losses = np.reshape(measured, (len(path), len(left_out), 2)).transpose(2, 0, 1)
+        about = {"way": way, "trial": trial, "quantity": quantity, "dials": list(path)}
+        records.append(about | {"gaps": gaps.tolist(), "losses": losses.tolist()} | sizes)
+    return records

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from scipy.optimize import linprog
+from scipy.sparse import block_diag, csr_array, hstack
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.constraints import Constraint, LabelledRows
 from frhsic.estimators.deciding import Decisions
-from frhsic.estimators.families import BinaryScores, Family, NumberScores
+from frhsic.estimators.families import BinaryScores, Family, NumberScores, ScoreRanks
 from frhsic.estimators.solution import Solution
+from frhsic.parity import gdp, rank_gap
 from frhsic_paper.crossed.bases import (
     Base,
     Fit,
@@ -28,7 +31,7 @@ from frhsic_paper.crossed.bases import (
     categorical,
     ridge_fit,
 )
-from frhsic_paper.crossed.rows import SPLITS, Role, Rows, divide_rows, training_parts
+from frhsic_paper.crossed.rows import PARTS, SPLITS, Role, Rows, divide_rows, training_parts
 from frhsic_paper.crossed.settings import POINTS, Setting, setting_values
 
 SHARES = np.linspace(0, 1, POINTS)
@@ -37,7 +40,14 @@ SHARES = np.linspace(0, 1, POINTS)
 WEIGHTS = (0.0, 0.3, 2.0, 10.0, 50.0, 300.0)
 """Weights of every trial of a penalty; the chosen trial gets `POINTS` weights of its own."""
 
-BANDS = (Setting("bands", 10.0, 2.0, 20.0, whole=True),)
+Quantity = Literal["scores", "ranks", "decisions"]
+"""What may be at parity, and is judged: for numbers, scores alone."""
+
+Trials = Mapping[int, Sequence[float]]
+"""The dials of each trial of a way."""
+
+MOST_BANDS = 20
+BANDS = (Setting("bands", 10.0, 2.0, MOST_BANDS, whole=True),)
 OF_HSIC = (Setting("unit of z", 1.0, 0.1, 3.0), Setting("unit of s", 1.0, 0.2, 3.0))
 RATE = Setting("learning rate of the adversary", 1e-3, 1e-4, 3e-2)
 
@@ -46,41 +56,71 @@ PENALTIES: dict[str, tuple[Setting, ...]] = {
     "frem": (Setting("unit of z", 1.0, 0.3, 10.0), Setting("gamma", 0.5, 0.03, 1.0)),
     "reg-gdp": (Setting("bandwidth of s", 0.2, 0.02, 0.8),),
     "adv": (RATE,),
-    "mmd": (Setting("bins", 10.0, 2.0, 20.0, whole=True),),
+    "mmd": BANDS,
     "laftr": (RATE, Setting("bins", 4.0, 2.0, 12.0, whole=True)),
     "dcor": (),
+    "adv-text": (RATE,),
+    "mmd-text": BANDS,
+    "dcor-text": (),
     "hsic": OF_HSIC,
+    "hgr-kde": (Setting("width of the kernel", 1.0, 0.3, 3.0),),
+    "hgr-networks": (RATE,),
+    "gedi": (Setting("degree", 3.0, 1.0, 5.0, whole=True),),
+    "fairret": BANDS,
 }
-"""The paper's seven penalties and this library's own, with their settings."""
+"""The paper's seven penalties, three of them as its text describes them, too, this library's own
+and four of other authors, with settings.
+"""
 
 NONE = "none"
-NONE_AVERAGED = "none, mean of five"
 CONTRACTION = "contraction"
 CLOSED_FORM = "closed form"
-DECISIONS = "closed form, decisions"
-AVERAGED = "closed form, mean of five"
 WITH_S = "closed form, with S"
-DECISIONS_WITH_S = "closed form, with S, decisions"
-REWEIGHING = "AIF360 Reweighing"
+BAG = "contraction of nine models"
+LEACE = "LEACE"
+REWEIGHING = "Reweighing"
+LINEAR_POST = "LinearPost"
+FAIRGBM = "FairGBM"
 GRADIENT = "fairlearn ExponentiatedGradient"
 OPTIMIZER = "fairlearn ThresholdOptimizer"
 REMOVER = "fairlearn CorrelationRemover"
+ERROR_PARITY = "error-parity"
+BARYCENTRE = "Wasserstein barycentre"
 COSINES = "cosines"
 
 OWN_SETTINGS: dict[str, tuple[Setting, ...]] = {
     **PENALTIES,
     COSINES: (Setting("cosines", 8.0, 2.0, 16.0, whole=True),),
     REWEIGHING: BANDS,
+    LINEAR_POST: BANDS,
+    FAIRGBM: (*BANDS, Setting("learning rate of the multipliers", 0.1, 0.003, 3.0)),
     GRADIENT: BANDS,
     OPTIMIZER: BANDS,
+    ERROR_PARITY: BANDS,
+    BARYCENTRE: BANDS,
 }
 """Settings of the ways that have any."""
 
-USES_S = (WITH_S, DECISIONS_WITH_S, OPTIMIZER, REMOVER)
+USES_S = (WITH_S, OPTIMIZER, REMOVER, ERROR_PARITY, BARYCENTRE)
 """Ways that need the attribute of the rows that they predict."""
+
+DECIDES = (LINEAR_POST, GRADIENT, OPTIMIZER, ERROR_PARITY)
+"""Ways that give decisions and no scores."""
 
 WEIGHTED = (*PENALTIES, COSINES)
 """Ways whose dial is a weight, which is refined for the chosen trial."""
+
+SHARES_OF_GRADIENT = (0.0, 1 / 3, 2 / 3, 1.0)
+"""Dials of ExponentiatedGradient, which fits the base up to a hundred times for each."""
+
+ITERATIONS = 50
+"""Iterations of ExponentiatedGradient at most; each fits up to two models."""
+
+FAIRGBM_SLACK = 0.3
+"""Difference of error rates that FairGBM may leave at the mildest point of its path."""
+
+MODELS = 9
+"""Models of the bag: one of y and eight functions of S are what the closed form has."""
 
 
 RARE = 0.2
@@ -89,18 +129,21 @@ RARE = 0.2
 
 def decide(scores: np.ndarray, rate: float) -> np.ndarray:
     """Return decisions 0/1: at 1/2, or at the base rate where positives are rare."""
-    return (scores > (rate if rate < RARE else 0.5)).astype(float)
+    return (scores > threshold_of(rate)).astype(float)
 
 
 class Point(NamedTuple):
-    """One point of a path on the rows that a split does not train on: scores, decisions or both."""
+    """One point of a path on the rows that a split does not train on: scores, or decisions; a
+    quantity if it is for that one alone.
+    """
 
     way: str
     trial: int
     dial: float
     split: int
-    scores: np.ndarray | None
-    decisions: np.ndarray | None = None
+    values: np.ndarray
+    quantity: Quantity | None = None
+    decided: bool = False
 
 
 class Task(NamedTuple):
@@ -159,13 +202,12 @@ class Task(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """Predictions of y or functions of S: of training rows by a model without their part, of the
-    other rows by a model of all training rows, and of these by the models without each part.
+    """Predictions of y or functions of S, (n, K): of training rows by a model without their part,
+    of the other rows by a model of all training rows.
     """
 
     train: np.ndarray
     others: np.ndarray
-    by_part: list[np.ndarray]
 
 
 def regress(
@@ -175,25 +217,22 @@ def regress(
     fits = []
     for (train, others), own in zip(task.sets, targets):
         parts = training_parts(train)
-        for j in range(len(parts)):
+        for j, part in enumerate(parts):
             rest = np.concatenate(parts[:j] + parts[j + 1 :])
-            both = np.concatenate([parts[j], others])
-            fits += [Fit(rest, both, column, binary) for column in own.T]
+            fits += [Fit(rest, part, column, binary) for column in own.T]
         fits += [Fit(train, others, column, binary) for column in own.T]
     found = iter(task.outputs(table, fits, values))
     result = []
-    for (train, _), own in zip(task.sets, targets):
-        parts = training_parts(train)
-        blocks = [np.column_stack([next(found) for _ in own.T]) for _ in range(len(parts) + 1)]
-        size = len(parts[0])
-        result.append(
-            Regressed(
-                np.concatenate([block[:size] for block in blocks[:-1]]),
-                blocks[-1],
-                [block[size:] for block in blocks[:-1]],
-            )
-        )
+    for own in targets:
+        *parts, others = (np.column_stack([next(found) for _ in own.T]) for _ in range(PARTS + 1))
+        result.append(Regressed(np.concatenate(parts), others))
     return result
+
+
+def regress_y(task: Task, table: Rows) -> list[Regressed]:
+    """Return predictions of y for each split."""
+    targets = [table.y[:, None]] * len(task.sets)
+    return regress(task, table, task.of_y, targets, table.binary)
 
 
 def labelled_rows(task: Task, train: np.ndarray) -> LabelledRows:
@@ -219,63 +258,146 @@ def labelled_rows(task: Task, train: np.ndarray) -> LabelledRows:
 def plain(task: Task) -> Iterator[Point]:
     """Yield the base without constraint, contracted, and under the closed form."""
     table = task.table
-    count = len(task.sets)
-    etas = regress(task, table, task.of_y, [table.y[:, None]] * count, table.binary)
+    etas = regress_y(task, table)
     rows = [labelled_rows(task, train) for train, _ in task.sets]
     constraints = [Constraint.fit(one, 0, "all") for one in rows]
     functions = [one.functions(table.s[:, None]) for one in constraints]
     means = regress(task, table, task.of_s, functions, binary=False)
-    for split in range(count):
+    for split, (train, _) in enumerate(task.sets):
         f = etas[split].others[:, 0]
         yield Point(NONE, 0, 0.0, split, f)
-        averaged = np.mean([one[:, 0] for one in etas[split].by_part], axis=0)
-        yield Point(NONE_AVERAGED, 0, 0.0, split, averaged)
-        center = rows[split].y.mean()
-        for share in SHARES:
-            yield Point(CONTRACTION, 0, share, split, center + (1 - share) * (f - center))
-        families: list[Family] = [BinaryScores(), Decisions()] if table.binary else [NumberScores()]
-        for family, way in zip(families, (CLOSED_FORM, DECISIONS)):
-            one = etas[split], means[split]
-            yield from solved(family, rows[split], constraints[split], *one, split, way)
+        yield from contracted(CONTRACTION, split, f, table.y[train].mean())
+        yield from solved(rows[split], constraints[split], etas[split], means[split], split, False)
+
+
+def contracted(way: str, split: int, f: np.ndarray, center: float) -> Iterator[Point]:
+    """Yield scores that are shrunk towards a mean."""
+    for share in SHARES:
+        yield Point(way, 0, share, split, center + (1 - share) * (f - center))
 
 
 def solved(
-    family: Family,
     rows: LabelledRows,
     constraint: Constraint,
     eta: Regressed,
     means: Regressed,
     split: int,
-    way: str,
+    with_s: bool,
 ) -> Iterator[Point]:
-    """Yield the path of the closed form, served by one model of y and one of S, and as the mean of
-    five, which is how the library serves it.
+    """Yield the path of the closed form for each quantity, served by one model of y and one of each
+    function of S.
     """
-    f = eta.train[:, 0]
-    solution = Solution.fit(family, rows, (constraint,), f, means.train, {"s": ()})
-    mean = replace(solution, parameters=solution.parameters.mean(axis=1, keepdims=True))
-    for place in places(solution):
-        one = mean.scores(place, 0, eta.others[:, 0], means.others)
-        yield point(way, place, split, one, solution)
-        if eta.by_part and way == CLOSED_FORM:
-            parts = enumerate(zip(eta.by_part, means.by_part))
-            all_five = [solution.scores(place, fold, e[:, 0], m) for fold, (e, m) in parts]
-            yield point(AVERAGED, place, split, np.mean(all_five, axis=0), solution)
+    families: dict[Quantity, Family] = {"scores": NumberScores()}
+    if not rows.numeric:
+        families = {"scores": BinaryScores(), "ranks": ScoreRanks(), "decisions": Decisions()}
+    way = WITH_S if with_s else CLOSED_FORM
+    for quantity, family in families.items():
+        f = eta.train[:, 0]
+        solution = Solution.fit(family, rows, (constraint,), f, means.train, {"s": ()})
+        gaps = gaps_of_training(solution, rows, f, means.train, quantity)
+        mean = replace(solution, parameters=solution.parameters.mean(axis=1, keepdims=True))
+        for share in SHARES:
+            # the first trade-off within this share of the gap, or the one with the least
+            place = int(np.argmax(gaps <= max((1 - share) * gaps[0], gaps.min())))
+            scores = mean.scores(place, 0, eta.others[:, 0], means.others)
+            if family.decides:
+                scores = (scores > solution.units.threshold).astype(float)
+            yield Point(way, 0, share, split, scores, quantity, family.decides)
 
 
-def places(solution: Solution) -> list[int]:
-    """Return the trade-offs that are shown."""
-    return [round(place) for place in np.linspace(0, len(solution.parameters) - 1, POINTS)]
+def gaps_of_training(
+    solution: Solution, rows: LabelledRows, eta: np.ndarray, means: np.ndarray, quantity: Quantity
+) -> np.ndarray:
+    """Return the gap of each trade-off on the training rows, out of fold."""
+    gaps = []
+    for place in range(len(solution.parameters)):
+        scores = solution.out_of_fold(place, rows.fold, eta, means)
+        if quantity == "decisions":
+            scores = (scores > solution.units.threshold).astype(float)
+        measure = rank_gap if quantity == "ranks" else gdp
+        gaps.append(float(measure(scores, rows.s[:, 0], resamples=0)))
+    return np.array(gaps)
 
 
-def point(way: str, dial: float, split: int, f: np.ndarray, solution: Solution) -> Point:
-    """Return a point of the closed form: scores, or decisions."""
-    if solution.family.decides:
-        return Point(way, 0, dial, split, None, (f > solution.units.threshold).astype(float))
-    return Point(way, 0, dial, split, f)
+def bag(task: Task) -> Iterator[Point]:
+    """Yield the contracted mean of as many models of y as the closed form has of y and S, each of
+    rows drawn with replacement.
+    """
+    fits = []
+    for split, (train, others) in enumerate(task.sets):
+        for number in range(MODELS):
+            drawn = np.random.default_rng([split, number]).choice(train, len(train))
+            fits.append(task.fit(drawn, others))
+    found = iter(task.outputs(task.table, fits, task.of_y))
+    for split, (train, _) in enumerate(task.sets):
+        f = np.mean([next(found) for _ in range(MODELS)], axis=0)
+        yield from contracted(BAG, split, f, task.table.y[train].mean())
 
 
-def penalized(task: Task, method: str, trials: dict[int, Sequence[float]]) -> Iterator[Point]:
+def leace(task: Task) -> Iterator[Point]:
+    """Yield the base on columns from which LEACE erased all that is linear in functions of S."""
+    encoded = encoded_columns(task.table)
+
+    def erase(train: np.ndarray, share: float) -> np.ndarray:
+        functions = SensitiveBasis.fit(task.table.s[train])(task.table.s[train])
+        return encoded - share * erased_part(encoded, encoded[train], functions)
+
+    return on_columns(task, LEACE, erase)
+
+
+def on_columns(
+    task: Task, way: str, change: Callable[[np.ndarray, float], np.ndarray]
+) -> Iterator[Point]:
+    """Yield the base on changed columns: `change` gets the training rows and a share of the change,
+    and returns the columns of all rows.
+    """
+    table = task.table
+    fits: list[Fit] = []
+    about = []
+    columns = []
+    rows: list[np.ndarray] = []
+    start = 0
+    for split, (train, others) in enumerate(task.sets):
+        for share in SHARES:
+            both = np.concatenate([train, others])
+            columns.append(change(train, float(share))[both])
+            rows.append(both)
+            first, second = np.split(start + np.arange(len(both)), [len(train)])
+            fits.append(Fit(first, second, table.y, table.binary))
+            about.append((float(share), split))
+            start += len(both)
+    every = np.concatenate(rows)
+    X = pd.DataFrame(np.concatenate(columns)).add_prefix("x")
+    changed = Rows(X, table.y[every], table.s[every], table.binary)
+    found = task.outputs(changed, [one._replace(target=changed.y) for one in fits], task.of_y)
+    for (share, split), scores in zip(about, found):
+        yield Point(way, 0, share, split, scores)
+
+
+def encoded_columns(table: Rows) -> np.ndarray:
+    """Return the columns with an indicator for each category and medians for missing numbers."""
+    encoded = pd.get_dummies(categorical(table), columns=list(table.nominal), dtype=float)
+    return encoded.fillna(encoded.median()).to_numpy(float)
+
+
+def erased_part(x: np.ndarray, train: np.ndarray, functions: np.ndarray) -> np.ndarray:
+    r"""Return what LEACE takes from rows, :math:`W^+ P W (x - \bar x)`, where W whitens x and P
+    projects on the whitened covariances with the functions (Belrose and others 2023, theorem 4.3).
+    """
+    center = train.mean(axis=0)
+    covariance = np.cov(train.T, bias=True)
+    values, vectors = np.linalg.eigh(np.atleast_2d(covariance))
+    kept = values > 1e-10 * values.max()
+    roots = np.sqrt(values[kept])
+    whiten = vectors[:, kept] / roots
+    crossed = (train - center).T @ (functions - functions.mean(axis=0)) / len(train)
+    basis, sizes, _ = np.linalg.svd(whiten.T @ crossed, full_matrices=False)
+    basis = basis[:, sizes > 1e-10 * max(sizes.max(), 1e-300)]
+    erased: np.ndarray = (x - center) @ whiten @ basis @ (vectors[:, kept] * roots @ basis).T
+    return erased
+
+
+def penalized(task: Task, method: str, trials: Trials) -> Iterator[Point]:
     """Yield the paths of a penalty on a network, for some trials with their weights."""
     assert isinstance(task.base, Network)
     fits = [task.fit(*rows) for rows in task.sets]
@@ -290,7 +412,7 @@ def penalized(task: Task, method: str, trials: dict[int, Sequence[float]]) -> It
         yield Point(method, trial, w, split, scores)
 
 
-def cosines(task: Task, trials: dict[int, Sequence[float]]) -> Iterator[Point]:
+def cosines(task: Task, trials: Trials) -> Iterator[Point]:
     """Yield additive splines whose scores have small covariances with cosines of the rank of S, in
     the spirit of Pérez-Suay and others (2017); the problem is convex.
     """
@@ -345,28 +467,131 @@ def bands_with_both(s: np.ndarray, y: np.ndarray, number: float) -> Callable[...
     return bands_of(s, 1)
 
 
-def reweighing(task: Task, trials: Iterable[int], shares: Sequence[float]) -> Iterator[Point]:
-    """Yield the base with a share of the weights of AIF360's Reweighing, which make y independent
+def reweighing(task: Task, trials: Trials) -> Iterator[Point]:
+    """Yield the base with a share of the weights of Kamiran and Calders, which make y independent
     of the band of S.
     """
-    from aif360.sklearn.preprocessing import Reweighing
-
     fits = []
     about = []
-    for trial in trials:
+    for trial, shares in trials.items():
         (number,) = setting_values(BANDS, trial)
         for split, (train, others) in enumerate(task.sets):
             s = task.table.s[train]
-            index = pd.Index(bands_of(s, number)(s), name="band")
-            empty = pd.DataFrame({"x": np.zeros(len(train))}, index)
-            y = pd.Series(task.table.y[train], index)
-            _, weights = Reweighing("band").fit_transform(empty, y)
+            weights = balancing_weights(bands_of(s, number)(s), task.table.y[train])
             for share in shares:
-                fits.append(task.fit(train, others, 1 + share * (np.asarray(weights) - 1)))
+                fits.append(task.fit(train, others, 1 + share * (weights - 1)))
                 about.append((trial, float(share), split))
     found = task.outputs(task.table, fits, task.of_y)
     for (trial, share, split), scores in zip(about, found):
         yield Point(REWEIGHING, trial, share, split, scores)
+
+
+def balancing_weights(band: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return P(band) P(y) / P(band, y) of each row.
+
+    Examples
+    --------
+    >>> balancing_weights(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])).round(3).tolist()
+    [0.75, 0.75, 1.5, 0.5]
+    """
+    frame = pd.DataFrame({"band": band, "y": y})
+    sizes = [frame.groupby(by)["y"].transform("size") for by in ("band", "y", ["band", "y"])]
+    return (sizes[0] * sizes[1] / sizes[2] / len(frame)).to_numpy(float)
+
+
+def linear_post(task: Task, trials: Trials) -> Iterator[Point]:
+    """Yield LinearPost of Xian and Zhao (2024) on bands of S: the linear program of decisions from
+    the chance of y and that of each band, and its rule for new rows.
+    """
+    table = task.table
+    etas = regress_y(task, table)
+    for trial, shares in trials.items():
+        (number,) = setting_values(BANDS, trial)
+        targets = []
+        for train, _ in task.sets:
+            band = bands_of(table.s[train], number)(table.s)
+            targets.append((band[:, None] == np.unique(band[train])).astype(float))
+        chances = regress(task, table, task.of_s, targets, binary=False)
+        for split, (train, _) in enumerate(task.sets):
+            share_of_band = targets[split][train].mean(axis=0)
+            columns, new = (np.clip(p, 0, 1) / share_of_band for p in chances[split])
+            eta, eta_new = (p[:, 0] for p in etas[split])
+            threshold = threshold_of(float(table.y[train].mean()))
+            free = (eta > threshold).astype(float) @ columns / len(eta)
+            for share in shares:
+                slope = linear_rule(eta - threshold, columns, (1 - share) * float(np.ptp(free)))
+                taken = (eta_new - threshold > new @ slope).astype(float)
+                yield decided(LINEAR_POST, trial, share, split, taken)
+
+
+def threshold_of(rate: float) -> float:
+    """Return the threshold of decisions: 1/2, or the base rate where positives are rare."""
+    return rate if rate < RARE else 0.5
+
+
+def linear_rule(gain: np.ndarray, columns: np.ndarray, most: float) -> np.ndarray:
+    """Return the multipliers c of the linear program that maximizes the mean gain of decisions
+    h in [0, 1] while the means of h times each column differ by at most some number; h is 1 where
+    the gain exceeds columns times c.
+    """
+    n, k = columns.shape
+    means = columns.T / n
+    # h, and the least of the means
+    above = np.hstack([means, -np.ones((k, 1))])
+    program = linprog(
+        np.append(-gain / n, 0.0),
+        A_ub=np.vstack([above, -above]),
+        b_ub=np.concatenate([np.full(k, most), np.zeros(k)]),
+        bounds=[(0, 1)] * n + [(None, None)],
+        method="highs",
+    )
+    marginals = np.asarray(program.ineqlin.marginals)
+    slope: np.ndarray = marginals[k:] - marginals[:k]
+    return slope
+
+
+def decided(way: str, trial: int, dial: float, split: int, chances: np.ndarray) -> Point:
+    """Return a point of decisions, or of their probabilities."""
+    return Point(way, trial, float(dial), split, chances, "decisions", decided=True)
+
+
+def fairgbm(task: Task, trials: Trials) -> Iterator[Point]:
+    """Yield FairGBM (Cruz and others 2023) on bands of S, with the settings of the base. Its
+    constraints are equal rates of false positives and negatives; it has none for parity.
+    """
+    import fairgbm as package
+
+    codes = task.table.X.to_numpy(float)
+    nominal = [task.table.X.columns.get_loc(name) for name in task.table.nominal]
+    rate, leaves, least = task.of_y
+    shared = {
+        "objective": "constrained_cross_entropy",
+        "constraint_type": "FPR,FNR",
+        "constraint_stepwise_proxy": "cross_entropy",
+        "learning_rate": rate,
+        "num_leaves": int(leaves),
+        "min_data_in_leaf": int(least),
+        "num_threads": 1,
+        "seed": 0,
+        "verbose": -1,
+    }
+    for trial, shares in trials.items():
+        number, step = setting_values(OWN_SETTINGS[FAIRGBM], trial)
+        for split, (train, others) in enumerate(task.sets):
+            y = task.table.y[train]
+            band = bands_with_both(task.table.s[train], y, number)(task.table.s[train])
+            for share in shares:
+                slack = FAIRGBM_SLACK * (1 - share)
+                rows = package.Dataset(
+                    codes[train], label=y, constraint_group=band, categorical_feature=nominal
+                )
+                own = {
+                    "multiplier_learning_rate": step,
+                    "constraint_fpr_tolerance": slack,
+                    "constraint_fnr_tolerance": slack,
+                }
+                scores = package.train(shared | own, rows, 100).predict(codes[others])
+                yield Point(FAIRGBM, trial, float(share), split, scores)
 
 
 class RidgeDecision(ClassifierMixin, BaseEstimator):
@@ -393,18 +618,14 @@ class RidgeDecision(ClassifierMixin, BaseEstimator):
         return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
 
 
-def exponentiated_gradient(
-    task: Task, trials: Iterable[int], shares: Sequence[float]
-) -> Iterator[Point]:
+def exponentiated_gradient(task: Task, trials: Trials) -> Iterator[Point]:
     """Yield fairlearn's ExponentiatedGradient on bands of S: randomised decisions, no scores."""
-    each = (delayed(_gradient_on)(task, trials, shares, split) for split in range(len(task.sets)))
+    each = (delayed(_gradient_on)(task, trials, split) for split in range(len(task.sets)))
     for points in Parallel(n_jobs=5, prefer="threads")(each):
         yield from points
 
 
-def _gradient_on(
-    task: Task, trials: Iterable[int], shares: Sequence[float], split: int
-) -> list[Point]:
+def _gradient_on(task: Task, trials: Trials, split: int) -> list[Point]:
     from fairlearn.reductions import DemographicParity, ErrorRate, ExponentiatedGradient
 
     train, others = task.sets[split]
@@ -427,7 +648,7 @@ def _gradient_on(
     decisions = pd.Series(decide(alone, rate))
     free = decide(model.predict_proba(new)[:, 1], rate)
     points = []
-    for trial in trials:
+    for trial, shares in trials.items():
         (number,) = setting_values(BANDS, trial)
         band = bands_of(task.table.s[train], number)(task.table.s[train])
         largest = float((decisions.groupby(band).mean() - decisions.mean()).abs().max())
@@ -436,10 +657,10 @@ def _gradient_on(
             if share > 0:
                 bound = DemographicParity(difference_bound=(1 - 0.99 * share) * largest)
                 search = ExponentiatedGradient(
-                    model, bound, objective=ErrorRate(costs=errors), max_iter=20
+                    model, bound, objective=ErrorRate(costs=errors), max_iter=ITERATIONS
                 ).fit(rows, y, sensitive_features=band)
                 chances = search._pmf_predict(new)[:, 1]
-            points.append(Point(GRADIENT, trial, float(share), split, None, chances))
+            points.append(decided(GRADIENT, trial, share, split, chances))
     return points
 
 
@@ -449,24 +670,12 @@ def _gradient_on(
 def with_attribute(task: Task) -> Iterator[Point]:
     """Yield the closed form whose models may use S."""
     table = task.table
-    etas = regress(
-        task,
-        table.with_attribute(),
-        task.of_y,
-        [table.y[:, None]] * len(task.sets),
-        table.binary,
-    )
+    etas = regress_y(task, table.with_attribute())
     for split, (train, others) in enumerate(task.sets):
         rows = labelled_rows(task, train)
         constraint = Constraint.fit(rows, 0, "all")
-        eta = etas[split]._replace(by_part=[])
-        known = Regressed(
-            constraint.functions(rows.s), constraint.functions(table.s[others, None]), []
-        )
-        family = BinaryScores() if table.binary else NumberScores()
-        yield from solved(family, rows, constraint, eta, known, split, WITH_S)
-        if table.binary:
-            yield from solved(Decisions(), rows, constraint, eta, known, split, DECISIONS_WITH_S)
+        known = Regressed(constraint.functions(rows.s), constraint.functions(table.s[others, None]))
+        yield from solved(rows, constraint, etas[split], known, split, True)
 
 
 class Known(ClassifierMixin, BaseEstimator):
@@ -484,23 +693,20 @@ class Known(ClassifierMixin, BaseEstimator):
         return np.column_stack([1 - f, f])
 
 
-def threshold_optimizer(
-    task: Task, trials: Iterable[int], shares: Sequence[float]
-) -> Iterator[Point]:
+def threshold_optimizer(task: Task, trials: Trials) -> Iterator[Point]:
     """Yield fairlearn's ThresholdOptimizer on bands of S, by scores of training rows from models
     that have not seen them; it gives decisions only.
     """
     from fairlearn.postprocessing import ThresholdOptimizer
 
     table = task.table
-    targets = [table.y[:, None]] * len(task.sets)
-    etas = regress(task, table.with_attribute(), task.of_y, targets, table.binary)
+    etas = regress_y(task, table.with_attribute())
     for split, (train, others) in enumerate(task.sets):
         y = table.y[train].astype(int)
         f = etas[split].train
         rate = float(y.mean())
         objective = "balanced_accuracy_score" if rate < RARE else "accuracy_score"
-        for trial in trials:
+        for trial, shares in trials.items():
             band = bands_with_both(table.s[train], y, setting_values(BANDS, trial)[0])
             rates = pd.Series(decide(f[:, 0], rate)).groupby(band(table.s[train])).mean()
             for share in shares:
@@ -511,60 +717,166 @@ def threshold_optimizer(
                     objective=objective,
                     tol=(1 - share) * float(rates.max() - rates.min()),
                 ).fit(f, y, sensitive_features=band(table.s[train]))
-                decisions = optimizer._pmf_predict(
+                chances = optimizer._pmf_predict(
                     etas[split].others, sensitive_features=band(table.s[others])
                 )[:, 1]
-                yield Point(OPTIMIZER, trial, float(share), split, None, decisions)
+                yield decided(OPTIMIZER, trial, share, split, chances)
 
 
-def correlation_remover(task: Task, shares: Sequence[float]) -> Iterator[Point]:
+def error_parity(task: Task, trials: Trials) -> Iterator[Point]:
+    """Yield thresholds by band as Cruz and Hardt (2024) choose them: a convex program over the
+    points of the ROC curves, whose solution is a random choice between thresholds.
+    """
+    table = task.table
+    etas = regress_y(task, table.with_attribute())
+    for split, (train, others) in enumerate(task.sets):
+        y = table.y[train]
+        f = etas[split].train[:, 0]
+        threshold = threshold_of(float(y.mean()))
+        for trial, shares in trials.items():
+            bands = bands_of(table.s[train], setting_values(BANDS, trial)[0])
+            band, new = bands(table.s[train]), bands(table.s[others])
+            free = pd.Series(f > threshold).groupby(band).mean()
+            for share in shares:
+                most = (1 - share) * float(free.max() - free.min())
+                rules = randomised_thresholds(f, y - threshold, band, most)
+                chances = np.zeros(len(others))
+                for number, (thresholds, weights) in rules.items():
+                    own = new == number
+                    above = etas[split].others[own] > thresholds
+                    chances[own] = above @ weights
+                yield decided(ERROR_PARITY, trial, share, split, chances)
+
+
+def randomised_thresholds(
+    f: np.ndarray, gain: np.ndarray, band: np.ndarray, most: float
+) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Return for each band thresholds and their probabilities, such that rates of positive
+    decisions differ by at most some number and the gain of all rows is the largest.
+    """
+    rules = {}
+    rates = []
+    gains = []
+    for number in np.unique(band):
+        own = band == number
+        thresholds = np.quantile(f[own], np.linspace(0, 1, 101))
+        thresholds[0] = -np.inf
+        above = f[own, None] > thresholds
+        rates.append(above.mean(axis=0)[None])
+        gains.append(gain[own] @ above / len(f))
+        rules[int(number)] = thresholds
+    count, each = len(rules), len(gains[0])
+    rate = block_diag(rates)
+    least = csr_array(np.ones((count, 1)))
+    program = linprog(
+        np.append(-np.concatenate(gains), 0.0),
+        A_ub=np.vstack([hstack([rate, -least]).toarray(), hstack([-rate, least]).toarray()]),
+        b_ub=np.concatenate([np.full(count, most), np.zeros(count)]),
+        A_eq=np.hstack([np.kron(np.eye(count), np.ones(each)), np.zeros((count, 1))]),
+        b_eq=np.ones(count),
+        bounds=[(0, None)] * (count * each) + [(None, None)],
+        method="highs",
+    )
+    weights = program.x[:-1].reshape(count, each)
+    return {number: (rules[number], own) for number, own in zip(rules, weights)}
+
+
+def barycentre(task: Task, trials: Trials) -> Iterator[Point]:
+    """Yield scores moved to the Wasserstein barycentre of bands of S (Chzhen and others 2020): the
+    mean over bands of their quantiles at the rank that a score has in its own.
+    """
+    table = task.table
+    etas = regress_y(task, table.with_attribute())
+    for split, (train, others) in enumerate(task.sets):
+        for trial, shares in trials.items():
+            bands = bands_of(table.s[train], setting_values(BANDS, trial)[0])
+            f = etas[split].others[:, 0]
+            moved = to_barycentre(
+                etas[split].train[:, 0], bands(table.s[train]), f, bands(table.s[others])
+            )
+            for share in shares:
+                scores = (1 - share) * f + share * moved
+                yield Point(BARYCENTRE, trial, float(share), split, scores)
+
+
+def to_barycentre(
+    known: np.ndarray, band: np.ndarray, f: np.ndarray, new: np.ndarray
+) -> np.ndarray:
+    """Return new scores at the barycentre of the known scores of bands.
+
+    Examples
+    --------
+    >>> known, band = np.array([0.0, 1.0, 4.0, 5.0]), np.array([0, 0, 1, 1])
+    >>> to_barycentre(known, band, known, band).tolist()
+    [2.0, 3.0, 2.0, 3.0]
+    """
+    ordered = {number: np.sort(known[band == number]) for number in np.unique(band)}
+    moved = np.empty(len(f))
+    for number, own in ordered.items():
+        rows = new == number
+        rank = np.interp(f[rows], own, np.linspace(0, 1, len(own)))
+        moved[rows] = sum(
+            len(one) / len(known) * np.quantile(one, rank) for one in ordered.values()
+        )
+    return moved
+
+
+def correlation_remover(task: Task) -> Iterator[Point]:
     """Yield the base on the columns of fairlearn's CorrelationRemover, which takes S as it is."""
     from fairlearn.preprocessing import CorrelationRemover
 
-    table = task.table
-    encoded = pd.get_dummies(categorical(table), columns=list(table.nominal), dtype=float)
-    encoded = encoded.fillna(encoded.median()).assign(s=table.s)
-    for split, (train, others) in enumerate(task.sets):
-        for share in shares:
-            remover = CorrelationRemover(sensitive_feature_ids=["s"], alpha=float(share))
-            remover.fit(encoded.iloc[train])
-            moved = pd.DataFrame(remover.transform(encoded))
-            moved.columns = [f"x{j}" for j in range(moved.shape[1])]
-            rows = table._replace(X=moved, nominal=())
-            (scores,) = task.outputs(rows, [task.fit(train, others)], task.of_y)
-            yield Point(REMOVER, 0, float(share), split, scores)
+    columns = encoded_columns(task.table)
+    encoded = pd.DataFrame(columns).add_prefix("x").assign(s=task.table.s)
+
+    def remove(train: np.ndarray, share: float) -> np.ndarray:
+        remover = CorrelationRemover(sensitive_feature_ids=["s"], alpha=share)
+        return np.asarray(remover.fit(encoded.iloc[train]).transform(encoded))
+
+    return on_columns(task, REMOVER, remove)
 
 
 def base_ways(base: Base, binary: bool) -> list[str]:
     """Return the units of a base: "plain" is all that needs the regressions alone."""
-    found = ["plain", WITH_S, REMOVER]
+    found = [*FIXED, BARYCENTRE]
     if isinstance(base, Network):
-        found += PENALTIES
+        found += [name for name in PENALTIES if binary or name != "fairret"]
     if isinstance(base, Splines):
         found.append(COSINES)
     if binary:
-        found += [REWEIGHING, OPTIMIZER]
+        found += [REWEIGHING, LINEAR_POST, OPTIMIZER, ERROR_PARITY]
         if not isinstance(base, Network):
             found.append(GRADIENT)
+        if isinstance(base, Trees):
+            found.append(FAIRGBM)
     return found
 
 
-def path(task: Task, way: str, trials: dict[int, Sequence[float]]) -> Iterator[Point]:
+FIXED = {
+    "plain": plain,
+    WITH_S: with_attribute,
+    BAG: bag,
+    LEACE: leace,
+    REMOVER: correlation_remover,
+}
+"""What is run without settings of its own."""
+
+SEARCHED = {
+    COSINES: cosines,
+    REWEIGHING: reweighing,
+    LINEAR_POST: linear_post,
+    FAIRGBM: fairgbm,
+    GRADIENT: exponentiated_gradient,
+    OPTIMIZER: threshold_optimizer,
+    ERROR_PARITY: error_parity,
+    BARYCENTRE: barycentre,
+}
+"""What is run for some trials with their dials."""
+
+
+def path(task: Task, way: str, trials: Trials) -> Iterator[Point]:
     """Return the points of a way, for some trials with their weights or shares."""
-    shares = next(iter(trials.values()))
-    if way == "plain":
-        return plain(task)
-    if way == WITH_S:
-        return with_attribute(task)
-    if way == REMOVER:
-        return correlation_remover(task, shares)
+    if way in FIXED:
+        return FIXED[way](task)
     if way in PENALTIES:
         return penalized(task, way, trials)
-    if way == COSINES:
-        return cosines(task, trials)
-    libraries = {
-        REWEIGHING: reweighing,
-        GRADIENT: exponentiated_gradient,
-        OPTIMIZER: threshold_optimizer,
-    }
-    return libraries[way](task, trials, shares)
+    return SEARCHED[way](task, trials)

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
-import pandas as pd
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from frhsic_paper import records
 from frhsic_paper.crossed.bases import BASES
-from frhsic_paper.crossed.reading import (
-    CONSTANT,
-    LEVELS,
-    YARDSTICKS,
-    Frame,
-    costs,
-    pool_points,
-)
+from frhsic_paper.crossed.reading import CONSTANT, LEVELS, costs, pool_points
 from frhsic_paper.crossed.rows import (
     FRESH,
     MOST_OTHERS,
     MOST_TRAINING,
+    NUMBERS,
     SEED,
     SEEN,
     SPLITS,
@@ -36,15 +30,24 @@ from frhsic_paper.crossed.rows import (
 from frhsic_paper.crossed.settings import POINTS, TRIALS, setting_values
 from frhsic_paper.crossed.showing import figures, sentences, tables
 from frhsic_paper.crossed.ways import (
+    DECIDES,
+    FAIRGBM_SLACK,
+    FIXED,
     GRADIENT,
+    ITERATIONS,
+    LINEAR_POST,
+    MODELS,
     NONE,
-    OPTIMIZER,
     OWN_SETTINGS,
     SHARES,
+    SHARES_OF_GRADIENT,
     WEIGHTED,
     WEIGHTS,
+    WITH_S,
     Point,
+    Quantity,
     Task,
+    Trials,
     base_ways,
     path,
 )
@@ -54,12 +57,20 @@ from frhsic_paper.records import Record, Unit
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
 
+FEWER = (0.0, 0.5, 1.0)
+"""Shares of the trials of ExponentiatedGradient."""
+
 BUDGET = (
     {name: base.settings for name, base in BASES.items()},
     OWN_SETTINGS,
     TRIALS,
     POINTS,
     WEIGHTS,
+    SHARES_OF_GRADIENT,
+    FEWER,
+    ITERATIONS,
+    FAIRGBM_SLACK,
+    MODELS,
     LEVELS,
     SEED,
     SPLITS,
@@ -68,47 +79,53 @@ BUDGET = (
 )
 """What all ways share: the budget of the search, and the rows."""
 
-FEWER = (0.0, 0.5, 1.0)
-"""Shares of the trials of ExponentiatedGradient, which fits the base up to twenty times for
-each.
-"""
+LONGEST = (GRADIENT, "plain", "hgr-networks", LINEAR_POST, WITH_S)
+"""Ways whose units take longest, the longest first: a run that is stopped loses little."""
+
+Chosen = dict[Quantity, tuple[int, tuple[float, ...]]]
+"""The trial of a way that is tested, with its dials, by what it was chosen for."""
 
 
-NUMBERS = ("crime", "college", "men", "pay", "drugs", "schools", "earnings", "births")
-"""Tables whose outcome is a number; units are known without reading a table."""
+def _chosen_tables(options: Options) -> tuple[str, ...]:
+    return options.chosen_datasets((*SEEN, *FRESH)) if options.datasets else FRESH
 
 
 def bases(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return tables and bases."""
-    return {(name, base): 1 for name in options.chosen_datasets((*SEEN, *FRESH)) for base in BASES}
+    return {(name, base): 1 for name in _chosen_tables(options) for base in BASES}
 
 
 def tuned(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return tables, bases and the ways with settings or weights of their own."""
-    searched = {*OWN_SETTINGS, *WEIGHTED}
     return {
         (name, base, way): 1
         for name, base, way in tested(protocol, options)
-        if way in searched and base == _searched_on(base, way)
+        if way not in FIXED and base == _searched_on(base, way)
     }
 
 
 def _searched_on(base: str, way: str) -> str:
-    """Return the base on which a way is searched: ExponentiatedGradient, which fits up to sixty
-    models for a point, takes the number of bands that was best on splines.
+    """Return the base on which a way is searched: LinearPost, which fits a model for each band,
+    takes the number of bands that was best on splines.
     """
-    return "splines" if way == GRADIENT else base
+    return "splines" if way == LINEAR_POST else base
 
 
 def tested(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables, bases and ways; what takes longest comes first."""
+    """Return tables, bases and ways; what takes longest comes first. Then tables follow each other,
+    so that units of networks, for the GPU, and others take turns.
+    """
     units = [
         (name, base, way)
+        for name in _chosen_tables(options)
         for base in BASES
-        for name in options.chosen_datasets((*SEEN, *FRESH))
         for way in base_ways(BASES[base], name not in NUMBERS)
     ]
-    return dict.fromkeys(sorted(units, key=lambda unit: unit[2] != GRADIENT), 1)
+    return dict.fromkeys(sorted(units, key=lambda unit: _place(unit[2])), 1)
+
+
+def _place(way: str) -> int:
+    return LONGEST.index(way) if way in LONGEST else len(LONGEST)
 
 
 def search(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
@@ -118,42 +135,61 @@ def search(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Ite
 
 def tune(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
     """Yield all trials of a way on validation rows."""
-    found = _read(options, protocol, "bases")
+    losses = _read(options, protocol, "bases")
     work = []
     for name, base, way in missing:
         points = WEIGHTS if way in WEIGHTED else FEWER if way == GRADIENT else tuple(SHARES)
         trials = options.limit_repeats(TRIALS) if OWN_SETTINGS.get(way) else 1
-        chosen = _chosen_bases(found, name, base)
-        work.append((name, base, way, chosen, dict.fromkeys(range(trials), points), "tune"))
+        chosen = chosen_bases(losses, name, base)
+        work.append((name, base, way, chosen, dict.fromkeys(range(trials), points), None))
     return _run(_paths, work, options)
 
 
 def test(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
-    """Yield the chosen trial of a way on the test folds."""
-    found = _read(options, protocol, "bases")
-    trials = _read(options, protocol, "trials")
+    """Yield the chosen trials of a way on the test folds."""
+    losses = _read(options, protocol, "bases")
+    searched: dict[Unit, list[Record]] = {}
+    for one in _read(options, protocol, "trials"):
+        searched.setdefault((one["dataset"], one["base"], one["unit"]), []).append(one)
     work = []
     for name, base, way in missing:
-        chosen: dict[int, Sequence[float]] = {0: tuple(SHARES)}
-        if len(trials):
-            searched = trials.base == _searched_on(base, way)
-            unit = (trials.dataset == name) & searched & (trials.unit == way)
-            if unit.any():
-                chosen = chosen_trial(trials[unit], way)
-        work.append((name, base, way, _chosen_bases(found, name, base), chosen, "test"))
+        chosen: Chosen = {}
+        dials: dict[int, list[float]] = {}
+        if way not in FIXED:
+            trials = searched[name, _searched_on(base, way), way]
+            for quantity in ("decisions",) if way in DECIDES else quantities(name):
+                own = [one for one in trials if one["quantity"] == quantity]
+                trial, some = chosen_trial(own, way)
+                chosen[quantity] = trial, some
+                dials[trial] = sorted({*dials.get(trial, ()), *some})
+        work.append((name, base, way, chosen_bases(losses, name, base), dials, chosen))
     return _run(_paths, work, options)
 
 
-def _read(options: Options, protocol: Protocol, part: str) -> Frame:
-    return pd.DataFrame(records.read(options.file("crossed", protocol), part))
+def shares_of(way: str) -> tuple[float, ...]:
+    """Return the dials of a way that has a natural range."""
+    return SHARES_OF_GRADIENT if way == GRADIENT else tuple(SHARES)
+
+
+def quantities(name: str) -> tuple[Quantity, ...]:
+    """Return what is judged on a table."""
+    return ("scores",) if name in NUMBERS else get_args(Quantity)
+
+
+def _read(options: Options, protocol: Protocol, part: str) -> list[Record]:
+    return records.read(options.file("crossed", protocol), part)
 
 
 def _run(function: Any, work: Sequence[Any], options: Options) -> Iterator[list[Record]]:
-    # on a GPU, so many small fleets train side by side
+    """Yield the records of units as they are done: on a GPU, many small fleets train side by
+    side.
+    """
     quiet = replace(options, watch=None)  # what watches stays in this process
     tasks = (delayed(function)(*one, quiet) for one in work)
     yield from Parallel(
-        n_jobs=min(options.workers, len(work)), return_as="generator", pre_dispatch="n_jobs"
+        n_jobs=min(options.workers, len(work)),
+        return_as="generator_unordered",
+        pre_dispatch="n_jobs",
     )(tasks)
 
 
@@ -169,63 +205,80 @@ def _search(name: str, base: str, options: Options) -> list[Record]:
                 table, own, values, values, "tune", options.device, options.repeats, options.epochs
             )
             rows += [
-                {"target": target, "trial": trial, "loss": loss}
+                {"dataset": name, "base": base, "target": target, "trial": trial, "loss": loss}
                 for target, loss in task.base_losses().items()
             ]
     return rows
 
 
-def _chosen_bases(found: Frame, name: str, base: str) -> tuple[int, int]:
-    own = found[(found.dataset == name) & (found.base == base)]
-    best = own.loc[own.groupby("target").loss.idxmin()].set_index("target").trial
-    return int(best["y"]), int(best["s"])
+def chosen_bases(losses: Sequence[Record], name: str, base: str) -> tuple[int, int]:
+    """Return the trials of a base with the least loss, for y and for functions of S."""
+    own = [one for one in losses if (one["dataset"], one["base"]) == (name, base)]
+    best = {}
+    for target in ("y", "s"):
+        best[target] = min(
+            (one for one in own if one["target"] == target), key=lambda one: one["loss"]
+        )
+    return best["y"]["trial"], best["s"]["trial"]
 
 
 def _paths(
     name: str,
     base: str,
     way: str,
-    chosen: tuple[int, int],
-    trials: dict[int, Sequence[float]],
-    role: Role,
+    chosen_base: tuple[int, int],
+    trials: Trials,
+    chosen: Chosen | None,
     options: Options,
 ) -> list[Record]:
-    """Return the records of a way on one table and base, with the base itself and the constant
-    where they tune.
+    """Return the records of a way on one table and base: on the test folds where trials were
+    chosen, else on validation rows, with the base itself and the constant.
     """
     table = load(name)
     own = BASES[base]
-    of_y, of_s = (setting_values(own.settings, trial) for trial in chosen)
+    of_y, of_s = (setting_values(own.settings, trial) for trial in chosen_base)
+    role: Role = "tune" if chosen is None else "test"
     task = Task(table, own, of_y, of_s, role, options.device, options.repeats, options.epochs)
     mean = float(table.y[tuning_rows(len(table.y))].mean())
     rate = mean if table.binary else None
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        started = time.perf_counter()
         points = list(path(task, way, trials))
-        if role == "tune":
+        seconds = time.perf_counter() - started
+        if chosen:
+            points = [
+                one._replace(quantity=quantity)
+                for quantity, (trial, dials) in chosen.items()
+                for one in points
+                if one.trial == trial and one.dial in dials
+            ]
+        if chosen is None:
             alone = task.outputs(table, [task.fit(*rows) for rows in task.sets], of_y)
             points += [Point(NONE, -1, 0.0, split, f) for split, f in enumerate(alone)]
-        if role == "tune" or way == "plain":
+        if chosen is None or way == "plain":
             points += [
                 Point(CONSTANT, -1, 0.0, split, np.full(len(others), mean))
                 for split, (_, others) in enumerate(task.sets)
             ]
-    return pool_points(points, table, task.sets, rate, role == "test")
+    found = pool_points(points, table, task.sets, rate, role == "test")
+    unit = {"dataset": name, "base": base, "unit": way}
+    return [unit | {"seconds": seconds} | one for one in found]
 
 
-def chosen_trial(trials: Frame, way: str) -> dict[int, Sequence[float]]:
-    """Return the trial with the least cost on validation rows, and its weights or shares."""
-    yardstick = list(YARDSTICKS.values())[way in (GRADIENT, OPTIMIZER)]
-    found = {
-        trial: costs(trials[trials.trial.isin([trial, -1])], yardstick)[way].value
-        for trial in sorted({*trials.trial} - {-1})
-    }
-    trial = min(found, key=lambda one: found[one])
+def chosen_trial(trials: Sequence[Record], way: str) -> tuple[int, tuple[float, ...]]:
+    """Return the trial with the least cost on validation rows by one quantity, and its weights or
+    shares.
+    """
+    shared = [one for one in trials if one["trial"] == -1]
+    own = {one["trial"]: one for one in trials if one["trial"] >= 0}
+    found = {trial: costs([*shared, one]).get(way) for trial, one in own.items()}
+    trial = min(own, key=lambda one: np.inf if (cost := found[one]) is None else cost.value)
     if way not in WEIGHTED:
-        return {int(trial): tuple(SHARES)}
-    gaps = trials[trials.trial == trial].groupby("dial").gdp.mean()
-    base = float(trials[trials.way == NONE].gdp.iloc[0])
-    return {int(trial): refined(gaps.index.to_list(), gaps.to_list(), base)}
+        return trial, shares_of(way)
+    gaps = [gap for (gap,) in own[trial]["gaps"]]
+    ((base,),) = next(one["gaps"] for one in shared if one["way"] == NONE)
+    return trial, refined(own[trial]["dials"], gaps, base)
 
 
 def refined(weights: Sequence[float], gaps: Sequence[float], base: float) -> tuple[float, ...]:
@@ -253,21 +306,24 @@ STUDY = Study(
     title="The same base, the same rows",
     words="""
         Four bases: the paper's network, a tuned network, boosted trees (LightGBM) and additive
-        splines. Each is combined with the methods that run on it: shrinking the scores
-        (contraction), the closed form with that base for y and for functions of S, the paper's
-        seven penalties and this library's (networks), a convex penalty on covariances with cosines
-        of S (splines), and methods of fairlearn and AIF360 on bands of S, whose number is a
-        setting. ExponentiatedGradient fits up to sixty models for a trade-off and runs only on
-        trees and splines; its randomised decisions, and those of ThresholdOptimizer, are evaluated
-        by their probabilities. Every other method produces one model, fitted on the same rows. Each
-        gets eight trade-offs and, if it has settings, eight trials to tune them. One half of each
-        table is for tuning, the other for tests in ten folds. A cell is the cost of parity: the
-        mean loss at 75, 50 and 25 % of the base's own gap, less the loss of the base without
-        constraint, as a percentage of the base's gain over a constant. A method that does not reach
-        a gap is mixed with a constant, and a cell is left out if the gap of its base is below three
-        standard errors. Standard errors are those of a jackknife over folds, widened for training
-        rows that folds share. Methods that need S to predict are compared separately; fairlearn's
-        CorrelationRemover is the only competitor there that returns scores.
+        splines. Each is combined with the methods that run on it: shrinking the scores of one model
+        or of the mean of nine (contraction); the closed form with that base for y and for functions
+        of S; the paper's seven penalties, ADV, MMD and dCor also as its text describes them, this
+        library's, two of the Hirschfeld-Gebelein-Rényi correlation, GeDI and fairret (networks); a
+        convex penalty on covariances with cosines of S (splines); FairGBM (trees); LEACE;
+        reweighing, LinearPost and fairlearn's ExponentiatedGradient on bands of S, whose number is
+        a setting. ExponentiatedGradient fits up to a hundred models for a trade-off and runs only
+        on trees and splines; randomised decisions are evaluated by their probabilities. Every
+        method is tuned for what it is judged by, with eight trials, and has eight trade-offs;
+        ExponentiatedGradient has four. One half of each table is for tuning, the other for tests in
+        ten folds. A cell is the cost of parity: the mean loss at 75, 50 and 25 % of the base's own
+        gap, less the loss of the base without constraint, as a percentage of the base's gain over a
+        constant. A method that does not reach a gap is mixed with a constant, and a cell is left
+        out if the gap of its base is below three standard errors or the base is worse than a
+        constant. Standard errors are those of a jackknife over folds, widened for training rows
+        that folds share. Methods that need S to predict are compared separately: CorrelationRemover
+        and the Wasserstein barycentre by their
+        scores, ThresholdOptimizer and error-parity by their decisions.
     """,
     train=(
         Computation("crossed", "bases", ("dataset", "base"), bases, search, {"corrected": BUDGET}),

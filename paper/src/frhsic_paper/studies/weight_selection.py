@@ -47,7 +47,7 @@ from frhsic_paper.splits import Split
 from frhsic_paper.statistics.published import gamma_test_two_moments, published_gamma_test
 from frhsic_paper.steps import Measurement, Training, each
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Table, protocol_tables
+from frhsic_paper.table import Cell, Listed, Table, protocol_tables
 
 ROWS, BANDWIDTH_ROWS = 1000, 500
 
@@ -124,6 +124,9 @@ exact moments.
 
 HUES = {"published": SPARE[0], "corrected": SPARE[2]}
 
+QUANTITIES = ("λ", "performance", "GDP")
+"""Columns of a selected model."""
+
 CLAIMED = ("crime", "compas")
 """Datasets on which the paper says that a weight is selected."""
 
@@ -149,6 +152,33 @@ def selection(records: Sequence[Record], column: str) -> dict[tuple[str, int], R
         if selected.setdefault(key, None) is None and r["method"] == "frhsic" and not r[column]:
             selected[key] = r
     return selected
+
+
+def text_selection(
+    records: Sequence[Record], column: str, threshold: float = 0.0
+) -> dict[tuple[str, int], Record]:
+    """Return, for each dataset and repeat, the model that the algorithm of the text returns: of the
+    smallest λ whose HSIC is below a threshold *or* whose independence is not rejected, and of the
+    largest λ if there is none.
+
+    Examples
+    --------
+    >>> made = [
+    ...     {"dataset": "crime", "repeat": 0, "method": "frhsic", "weight": w, "rejected": True}
+    ...     | {"hsic": 0.01 / w}
+    ...     for w in (1, 5, 10)
+    ... ]
+    >>> [
+    ...     text_selection(made, "rejected", threshold)["crime", 0]["weight"]
+    ...     for threshold in (0.0, 0.003)
+    ... ]
+    [10, 5]
+    """
+    stopped = [r | {"above": bool(r[column]) and r["hsic"] >= threshold} for r in records]
+    ordered = sorted(records, key=lambda r: float(r["weight"]))
+    largest = {(r["dataset"], r["repeat"]): r for r in ordered if r["method"] == "frhsic"}
+    found = selection(stopped, "above")
+    return {key: found[key] or record for key, record in largest.items()}
 
 
 def _least(records: Sequence[Record], methods: Sequence[str]) -> dict[tuple[str, int], Record]:
@@ -178,12 +208,36 @@ def selection_table(records: Sequence[Record], protocol: Protocol) -> Table:
             cells += [_weight(record.get("weight")), record.get("performance"), record.get("gdp")]
         rows.append(cells)
     tests = ("the published test", "permutation moments")
-    headings = [
-        f"{quantity} by {test}" for test in tests for quantity in ("λ", "performance", "GDP")
-    ]
+    headings = [f"{quantity} by {test}" for test in tests for quantity in QUANTITIES]
     return Table.from_rows(
         ["dataset", "split", "λ in the paper's files", "performance, least λ", *headings], rows
     )
+
+
+def text_table(records: Sequence[Record], protocol: Protocol) -> Table:
+    """The λ of each split that the algorithm of the text returns, by the test alone and with its
+    threshold on HSIC; by the test of a protocol.
+    """
+    rejected = REJECTED[protocol.name]
+    by_rule = [text_selection(records, rejected, threshold) for threshold in (0.0, EPSILON)]
+    rows: list[list[Cell]] = []
+    for key in sorted(by_rule[0], key=lambda k: (list(DATASET_NAMES).index(k[0]), k[1])):
+        rows.append([dataset_name(key[0]), key[1]])
+        for selected in by_rule:
+            record = selected[key]
+            rows[-1] += [_weight(record["weight"]), record["performance"], record["gdp"]]
+    rules = ("not rejected", f"HSIC < {EPSILON:g} or not rejected")
+    headings = [f"{quantity}: {rule}" for rule in rules for quantity in QUANTITIES]
+    return Table.from_rows(["dataset", "split", *headings], rows)
+
+
+def tables(results: Results) -> list[Listed]:
+    """Return the selected weights, then those by the algorithm of the text."""
+    by_text = "Selected λ by the text's rule, the largest λ where no other is selected"
+    return [
+        *protocol_tables(TESTS, "Selected λ", selection_table)(results),
+        *protocol_tables(TESTS, by_text, text_table)(results),
+    ]
 
 
 def _weight(value: float | None) -> str | None:
@@ -300,20 +354,17 @@ def _threshold(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     performance within 5 % of the one there. HSIC of this size is left where GDP has hardly changed.
     """
     least = _least(records, ("frhsic",))
-    rejected = REJECTED[protocol.name]
-    stopped = [r | {"above": bool(r[rejected]) and r["hsic"] >= EPSILON} for r in records]
-    for (dataset, repeat), record in sorted(selection(stopped, "above").items()):
-        name, base = dataset_name(dataset), least[dataset, repeat]
-        if record is None:
-            yield False, f"{name} none"
-        else:
-            higher = not is_error(dataset, [record])
-            kept = is_within_band(record["performance"], base["performance"], 0.05, higher)
-            yield (
-                kept and record["gdp"] <= base["gdp"] / 2,
-                f"{name} {_weight(record['weight'])}: GDP {base['gdp']:.3f} → {record['gdp']:.3f},"
-                f" performance {base['performance']:.3f} → {record['performance']:.3f}",
-            )
+    selected = text_selection(records, REJECTED[protocol.name], EPSILON)
+    for (dataset, repeat), record in sorted(selected.items()):
+        base = least[dataset, repeat]
+        higher = not is_error(dataset, [record])
+        kept = is_within_band(record["performance"], base["performance"], 0.05, higher)
+        yield (
+            kept and record["gdp"] <= base["gdp"] / 2,
+            f"{dataset_name(dataset)} {_weight(record['weight'])}: GDP {base['gdp']:.3f} →"
+            f" {record['gdp']:.3f}, performance {base['performance']:.3f} →"
+            f" {record['performance']:.3f}",
+        )
 
 
 def _why_adult_rejects(results: Results) -> str:
@@ -364,7 +415,7 @@ STUDY = Study(
     """,
     train=(TRAIN,),
     measure=(MEASURE,),
-    tables=protocol_tables(TESTS, "Selected λ", selection_table),
+    tables=tables,
     figures=protocol_figures(
         TESTS,
         "weight-selection",
