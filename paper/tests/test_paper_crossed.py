@@ -57,7 +57,7 @@ from frhsic_paper.crossed.ways import (
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import CORRECTED
 from frhsic_paper.results import Results
-from frhsic_paper.studies.crossed import LONGEST, chosen_trial, tested
+from frhsic_paper.studies.crossed import LONGEST, chosen_trial, final_units
 
 
 def made(n: int = 1200, binary: bool = False) -> Rows:
@@ -472,7 +472,7 @@ def test_nothing_is_compared_where_the_closed_form_was_not_run():
 
 
 def test_units_begin_with_the_longest():
-    found = list(tested(CORRECTED, Options(Path())))
+    found = list(final_units(CORRECTED, Options(Path())))
     ways = [way for *_, way in found]
     longest = [way for way in ways if way in LONGEST]
     assert ways[: len(longest)] == longest == sorted(longest, key=LONGEST.index)

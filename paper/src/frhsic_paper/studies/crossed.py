@@ -99,7 +99,7 @@ def tuned(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return tables, bases and the ways with settings or weights of their own."""
     return {
         (name, base, way): 1
-        for name, base, way in tested(protocol, options)
+        for name, base, way in final_units(protocol, options)
         if way not in FIXED and base == _searched_on(base, way)
     }
 
@@ -111,7 +111,7 @@ def _searched_on(base: str, way: str) -> str:
     return "splines" if way == LINEAR_POST else base
 
 
-def tested(protocol: Protocol, options: Options) -> dict[Unit, int]:
+def final_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
     """Return tables, bases and ways; what takes longest comes first. Then tables follow each other,
     so that units of networks, for the GPU, and others take turns.
     """
@@ -331,7 +331,12 @@ STUDY = Study(
             "crossed", "trials", ("dataset", "base", "unit"), tuned, tune, {"corrected": BUDGET}
         ),
         Computation(
-            "crossed", "final", ("dataset", "base", "unit"), tested, test, {"corrected": BUDGET}
+            "crossed",
+            "final",
+            ("dataset", "base", "unit"),
+            final_units,
+            test,
+            {"corrected": BUDGET},
         ),
     ),
     lead=sentences,
