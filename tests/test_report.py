@@ -429,6 +429,15 @@ def test_without_scores_the_dependence_is_the_verdict():
         assert bool(shown.others) != told
 
 
+def test_the_last_lines_of_a_command_speak_of_every_attribute():
+    result = replace(
+        samples.audit(), attributes=tuple(map(samples.attribute, ("age", "hours", "income")))
+    )
+    lines = closing_lines(Report(result))
+    for name in ("age", "hours", "income"):
+        assert name in lines["verdict"] + lines["also"]
+
+
 def test_groups_are_compared_with_the_score_without_a_limit_and_not_with_an_earlier_audit():
     result = samples.audit(strength=0.2)
     curve = samples.audit()["age"].all_rows.curves["gdp"]

@@ -629,13 +629,15 @@ def alarms(audit: Audit) -> list[str]:
 
 
 def closing_lines(report: Report) -> dict[str, str]:
-    """Return the final output of a terminal command: the verdict and its meaning, gap, cost and
-    rows.
+    """Return the final output of a terminal command: the verdict and its meaning, those of other
+    attributes, gap, cost and rows.
     """
     head = verdict(report)
     lines = {"verdict": head.sentence}
     if explained := meaning(head, report.audit):
         lines["meaning"] = explained
+    if head.others:
+        lines["also"] = " ".join(head.others)
     gap = head.gap
     if gap is not None and gap.interval is not None:
         was = ""
