@@ -374,15 +374,28 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
 @pytest.mark.parametrize(
     ("low", "high", "start"),
     [
-        (0.5, 0.6, "Cut by half: the gap by age is 50 % smaller (50 % to 60 %)."),
-        (0.42, 0.6, "Cut by half: the gap by age is 51 % smaller (42 % to 60 %)."),
+        (
+            0.5,
+            0.6,
+            "Target met: the gap by age is 50 % smaller (50 % to 60 %); the target was 50 %.",
+        ),
+        (
+            0.42,
+            0.6,
+            "Target met: the gap by age is 51 % smaller (42 % to 60 %); the target was 50 %.",
+        ),
         (0.505, 0.6, "Cut by more than half: the gap by age is 51 % smaller (50 % to 60 %)."),
         (
             0.01,
             1.0,
-            "Reduced, by half according to the estimate: the gap by age is 51 % smaller (1",
+            "Reduced: the gap by age is 51 % smaller (1 % to 100 %). It is not certain that it is cut"
+            " by half.",
         ),
-        (-0.1, 0.6, "Not certain: the gap by age is 50 % smaller (−10 % to 60 %), which may be ch"),
+        (
+            -0.1,
+            0.6,
+            "Not certain: the gap by age is 50 % smaller (10 % larger to 60 % smaller), which may",
+        ),
         (0.2, 0.6, "Reduced, perhaps by less than half: the gap by age is 40 % smaller (20 %"),
         (0.3, 0.49, "Target missed: the gap by age is 40 % smaller (30 % to 49 %);"),
         (None, None, "Not judged: the gap by age goes from 0.0880 to 0.0440; the original gap"),
@@ -403,9 +416,11 @@ def test_a_share_is_an_aim_that_the_estimate_reaches_and_an_interval_misses(low,
     line = verdict(report).sentence
     assert line.startswith(start)
     assert closing_lines(report)["verdict"] == line
-    kind = {"Cut": "kept", "Target": "not kept"}.get(start.split()[0], "unclear")
-    if start.startswith("Reduced, by half"):
+    kind = "unclear"
+    if start.startswith(("Cut", "Target met", "Reduced:")):
         kind = "kept"
+    elif start.startswith("Target missed"):
+        kind = "not kept"
     assert verdict(report).kind == kind
     unsure = "The estimate reaches the target; the true reduction may be as small as 42 %."
     assert (unsure in verdict(report).remarks) == (low == 0.42)
@@ -1212,6 +1227,13 @@ def test_a_share_that_is_too_small_to_be_seen_is_not_called_nothing():
     assert "recovers nothing" in words.sentence(
         Number("probe_linear", -0.01, 500), samples.SUBJECT, "age"
     )
+
+
+def test_a_gap_may_grow_and_both_ends_say_in_which_direction():
+    grown = words.reduced_phrase(0.04, 0.042, Interval(-0.2, 0.03, 0.95, ""))
+    assert grown == "is 5 % larger (20 % larger to 3 % smaller)"
+    certain = words.reduced_phrase(0.04, 0.05, Interval(-0.4, -0.1, 0.95, ""))
+    assert certain == "is 25 % larger (40 % larger to 10 % larger)"
 
 
 def test_a_gap_of_0_before_and_after_is_said_once():
