@@ -341,7 +341,9 @@ def test_a_choice_says_where_the_gap_goes_and_whether_the_limit_is_kept(met, ind
     assert str(Choice(None, 0, True, {}, {}, ())) == "No gap is limited."
     same = Choice("50%", 0, True, {"age": Gap(0, 0, 0.1)}, {"age": Gap(0, 0, 0.1)}, ())
     assert str(same) == "The gap by age stays at 0 (0 to 0.1)."
-    free = Choice("50%", 0, True, {"age": first, "pay": last}, {"age": first, "pay": last}, ("age",))
+    free = Choice(
+        "50%", 0, True, {"age": first, "pay": last}, {"age": first, "pay": last}, ("age",)
+    )
     assert str(free) == (
         "The gap by age stays at 0.25 (0 to 0.3); the gap by pay stays at 0.15 (0.1 to 0.25)."
         " Without constraint, the gap by age is not significant."
