@@ -334,12 +334,21 @@ def test_a_choice_says_where_the_gap_goes_and_whether_the_limit_is_kept(met, ind
     first = Gap(0.25, 0.2, 0.3)
     last = Gap(0.15, 0.1, 0.25)
     choice = Choice(0.1, 2, met, {"age": last}, {"age": first}, indistinct, rows)
-    text = f"The gap by age goes from 0.25 (0.2 to 0.3) to 0.15 (0.1 to 0.25){end}."
+    was, now = ("0 to 0.3", "0 to 0.25") if indistinct else ("0.2 to 0.3", "0.1 to 0.25")
+    text = f"The gap by age goes from 0.25 ({was}) to 0.15 ({now}){end}."
     assert str(choice) == text
     assert repr(choice) == f"<Choice at 2: {text}>"
     assert str(Choice(None, 0, True, {}, {}, ())) == "No gap is limited."
     same = Choice("50%", 0, True, {"age": Gap(0, 0, 0.1)}, {"age": Gap(0, 0, 0.1)}, ())
     assert str(same) == "The gap by age stays at 0 (0 to 0.1)."
+    free = Choice(
+        "50%", 0, True, {"age": first, "pay": last}, {"age": first, "pay": last}, ("age",)
+    )
+    assert str(free) == (
+        "The gap by age stays at 0.25 (0 to 0.3); the gap by pay stays at 0.15 (0.1 to 0.25)."
+        " Without constraint, the gap by age is not significant."
+    )
+    assert "0.25 (0 to 0.3)" in free._repr_html_()
 
 
 @pytest.mark.parametrize("limit", [0.05, "20%", 0, {"age": 0.1}])

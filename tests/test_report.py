@@ -52,12 +52,14 @@ from frhsic.report.first_page import (
 )
 from frhsic.report.page import keep_together
 from frhsic.report.people import (
+    attribute_picture,
     axis_name,
     group_judgement,
     groups,
     picture,
     sort_groups,
     trend_sentence,
+    unnoticed_error,
     worst_sentence,
 )
 from frhsic.report.words import group_phrase, outcome_phrase, tradeoff_rows, warnings
@@ -184,7 +186,10 @@ def known_numbers(report: Report) -> set[str]:
         if report.before is not None:
             values.append(report.before[attribute.name].all_rows.curves["gdp"].mean[i])
         if "calibration_gdp" in attribute.all_rows.curves:
-            rest = attribute.all_rows.curves["calibration_gdp"].mean[i]
+            errors = attribute.all_rows.curves["calibration_gdp"]
+            widths = [(errors.high[j] - errors.low[j]) / 2 for j in errors.trusted_groups]
+            values.append(float(np.quantile(widths, 0.5, method="higher")))
+            rest = errors.mean[i]
             values.append(abs(rest))
             shares.append(curve.mean[i] + rest)
     changes = [*result.drift]
@@ -366,7 +371,16 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         more = set(verdict(unmet).remarks) - set(verdict(report).remarks)
         assert [line.startswith("In the fit, no trade-off was certain") for line in more] == [True]
     least = replace(tradeoff, limits=(0.0,))
-    assert verdict(Report(result, tradeoff=least)).remarks[0].startswith("The limit of 0 asks")
+    asked = "The limit of 0 asks for the smallest possible gap."
+    unchanged = "In the fit, no trade-off had a smaller gap, so the model was left unchanged."
+    assert verdict(Report(result, tradeoff=least)).remarks[0] == asked
+    assert unchanged not in verdict(Report(result, tradeoff=least)).remarks
+    first, *others = (replace(point, chosen=False) for point in least.points)
+    points = (replace(first, chosen=True), *others)
+    same = Report(result, tradeoff=replace(least, points=points, changes=()))
+    assert verdict(same).remarks == (asked, unchanged)
+    assert unchanged in closing_lines(same)["rows"]
+    assert unchanged in text_of(render(same))
     free = Report(result, tradeoff=replace(tradeoff, limits=(None,), changes=()))
     assert verdict(free).remarks[0] == "No limit was set."
 
@@ -374,15 +388,28 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
 @pytest.mark.parametrize(
     ("low", "high", "start"),
     [
-        (0.5, 0.6, "Cut by half: the gap by age is 50 % smaller (50 % to 60 %)."),
-        (0.42, 0.6, "Cut by half: the gap by age is 51 % smaller (42 % to 60 %)."),
+        (
+            0.5,
+            0.6,
+            "Target met: the gap by age is 50 % smaller (50 % to 60 %); the target was 50 %.",
+        ),
+        (
+            0.42,
+            0.6,
+            "Target met: the gap by age is 51 % smaller (42 % to 60 %); the target was 50 %.",
+        ),
         (0.505, 0.6, "Cut by more than half: the gap by age is 51 % smaller (50 % to 60 %)."),
         (
             0.01,
             1.0,
-            "Reduced, by half according to the estimate: the gap by age is 51 % smaller (1",
+            "Reduced: the gap by age is 51 % smaller (1 % to 100 %). It is not certain that it is cut"
+            " by half.",
         ),
-        (-0.1, 0.6, "Not certain: the gap by age is 50 % smaller (−10 % to 60 %), which may be ch"),
+        (
+            -0.1,
+            0.6,
+            "Not certain: the gap by age is 50 % smaller (10 % larger to 60 % smaller), which may",
+        ),
         (0.2, 0.6, "Reduced, perhaps by less than half: the gap by age is 40 % smaller (20 %"),
         (0.3, 0.49, "Target missed: the gap by age is 40 % smaller (30 % to 49 %);"),
         (None, None, "Not judged: the gap by age goes from 0.0880 to 0.0440; the original gap"),
@@ -403,9 +430,11 @@ def test_a_share_is_an_aim_that_the_estimate_reaches_and_an_interval_misses(low,
     line = verdict(report).sentence
     assert line.startswith(start)
     assert closing_lines(report)["verdict"] == line
-    kind = {"Cut": "kept", "Target": "not kept"}.get(start.split()[0], "unclear")
-    if start.startswith("Reduced, by half"):
+    kind = "unclear"
+    if start.startswith(("Cut", "Target met", "Reduced:")):
         kind = "kept"
+    elif start.startswith("Target missed"):
+        kind = "not kept"
     assert verdict(report).kind == kind
     unsure = "The estimate reaches the target; the true reduction may be as small as 42 %."
     assert (unsure in verdict(report).remarks) == (low == 0.42)
@@ -570,9 +599,9 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     named = [stop_name(report.tradeoff, one) for one in stops]
     assert named == [
         "no limit",
-        "gap cut by 50 %",
+        "cut the gap by 50 %",
         "this model (requested: cut by 80 %, 80 %)",
-        "smallest gap",
+        "strictest limit",
     ]
     both = replace(report.tradeoff, limits=(0.03, 0.02), shares=(None, None))
     assert stop_name(both, stops[2]) == "this model (for 0.03, 0.02)"
@@ -633,6 +662,12 @@ def test_a_curve_is_drawn_where_its_people_are():
     places = drawn(svg, "after")[:, 0]
     assert places[-2] > 62 + (708 - 62) / 3  # else the last group alone would fill the frame
     assert places.max() <= 708.1
+    (attribute,) = result.attributes
+    for key in ("gdp", "decision_gdp"):
+        rest = attribute_picture(attribute, key, "Share")
+        assert "5 % of people not shown" in rest
+        ends = [float(x.replace(",", "")) for x in re.findall(r">([\d,]+)</text>", rest)]
+        assert max(ends) < income.max() / 2
     assert places.min() >= 61.9
 
 
@@ -982,6 +1017,60 @@ def test_a_score_no_better_than_a_constant_is_said_so_first():
     assert verdict(Report(scored(limit="gdp <= 0.3"))).kind == "kept"
 
 
+@pytest.mark.parametrize(("errors", "says"), [(2.5, True), (3.9, True), (4.1, False)])
+def test_a_score_that_just_beats_a_constant_is_said_to_be_perhaps_only_slightly_better(
+    errors, says
+):
+    quality = (Quality("auc", 0.5 + 0.04 * errors, 0.5, 0.04),)
+    report = Report(replace(samples.audit("age"), quality=quality))
+    barely = "The score predicts better than a constant, but perhaps only slightly."
+    assert (barely in verdict(report).remarks) == says
+    assert (barely in closing_lines(report)["rows"]) == says
+    assert text(report).count("better than a constant") == says
+
+
+@pytest.mark.parametrize(
+    ("share", "least", "most"), [(0.4, 0.0, 0.2), (1, 0.25, 0.75), (2, 0.9, 1)]
+)
+def test_an_error_of_the_stated_size_goes_unnoticed_half_of_the_time(share, least, most):
+    """Rare outcomes of groups of 250, whose scores are right except for one group."""
+
+    def audited_error(seed: int, size: float) -> Audit:
+        random = np.random.default_rng(seed)
+        age = np.repeat(np.arange(20.0, 32.0), 250)
+        score = np.where(random.random(len(age)) < 0.5, 0.15, 0.25)
+        happened = score + size * (age == 25)
+        outcome = pd.Series((random.random(len(age)) < happened).astype(int), name="late")
+        settings = Settings(fast=True, resamples=20)
+        return audit(score, pd.Series(age, name="age"), outcome, settings=settings)
+
+    right = audited_error(0, 0.0)
+    band = right["age"].all_rows.curves["calibration_gdp"]
+    size = unnoticed_error(band)
+    found = []
+    for seed in range(1, 41):
+        rest = audited_error(seed, share * size)["age"].all_rows.curves["calibration_gdp"]
+        place = next(i for i in range(len(rest.grid)) if rest.start[i] <= 25 <= rest.end[i])
+        assert rest.start[place] == rest.end[place] == 25
+        found.append(rest.low[place] > 0)
+    assert least <= np.mean(found) <= most
+    said = worst_sentence(Report(right), "age")
+    assert said.startswith(
+        "No group is scored significantly too high or too low; in half of the groups, an error of"
+        f" up to about {format_estimate(size)} could go unnoticed."
+    )
+
+
+def test_hsic_is_explained_only_where_it_was_computed():
+    full = samples.audit("age")
+    (age,) = full.attributes
+    kept = [one for one in age.all_rows.numbers if not one.key.startswith("hsic")]
+    population = replace(age.all_rows, numbers=tuple(kept))
+    without = replace(full, attributes=(replace(age, all_rows=population, positives=None),))
+    assert "HSIC = 0 is necessary" in text_of(render(full), "evidence")
+    assert "HSIC" not in text_of(render(without), "evidence")
+
+
 def test_equal_scores_of_few_groups_are_no_proof_of_a_gap_of_0():
     """Of 38 groups, at most 9.25 % may have another score, at most 0.7 away."""
     age, groups = np.repeat(np.arange(38.0), 8), np.repeat(np.arange(38), 8)
@@ -1223,6 +1312,13 @@ def test_a_share_that_is_too_small_to_be_seen_is_not_called_nothing():
     )
 
 
+def test_a_gap_may_grow_and_both_ends_say_in_which_direction():
+    grown = words.reduced_phrase(0.04, 0.042, Interval(-0.2, 0.03, 0.95, ""))
+    assert grown == "is 5 % larger (20 % larger to 3 % smaller)"
+    certain = words.reduced_phrase(0.04, 0.05, Interval(-0.4, -0.1, 0.95, ""))
+    assert certain == "is 25 % larger (40 % larger to 10 % larger)"
+
+
 def test_a_gap_of_0_before_and_after_is_said_once():
     assert words.reduced_phrase(0.0, 0.0, None) == (
         "is not distinguishable from 0, with the limit or without it"
@@ -1256,7 +1352,7 @@ def test_rows_in_groups_are_not_called_people():
     assert "applicants" not in shown.replace("3,000 applicants", "")
     assert "person" not in shown
     weighted = scored(groups=groups, sample_weight=np.linspace(0.5, 2, 3_000))
-    lines = [line for line in warnings(weighted) if "HSIC" in line]
+    lines = [line for line in warnings(weighted) if "measures of dependence" in line]
     assert len(lines) == 1
     assert "at most one from each group" in lines[0]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -403,8 +403,9 @@ class Choice:
     unconstrained : dict of str to Gap
         For each attribute the unconstrained gap.
     indistinct : tuple of str
-        Attributes whose unconstrained gap is not significant, so that a share of it is not applied
-        as a limit.
+        Attributes whose unconstrained gap is not significant (with several classes, the largest of
+        their gaps, against the largest expected by chance), so that a share of it is not applied as
+        a limit. Their intervals are printed with a lower end of 0.
     rows_needed : int or None
         If only the estimate meets the limit: approximate number of rows that would settle it, since
         the width of an interval shrinks as one over the square root of their number.
@@ -447,12 +448,14 @@ class Choice:
 
     def __str__(self) -> str:
         among = "" if self.controls is None else f" among people with the same {self.controls}"
-        parts = [
-            f"the gap by {name}{among}"
-            + (f" goes from {was} to {gap}" if gap != was else f" stays at {gap}")
-            for name, gap in self.gaps.items()
-            for was in [self.unconstrained[name]]
-        ]
+        parts = []
+        for name, gap in self.gaps.items():
+            was = self.unconstrained[name]
+            if name in self.indistinct:
+                gap = replace(gap, low=0.0)
+                was = replace(was, low=0.0)
+            moved = f"goes from {was} to {gap}" if gap != was else f"stays at {gap}"
+            parts.append(f"the gap by {name}{among} {moved}")
         text = "; ".join(parts) or "no gap is limited"
         if self.resolution is not None:
             text += f", for heads that follow windows of {self.resolution:.0%} of the rows"

@@ -87,6 +87,9 @@ STOP_COSTS = (
 FIRST_PARTS = ("people", "curve", "shape", "within")
 # The report mentions attribute values that the earlier rows lack above this share of the people.
 MENTIONED = 0.01
+# Up to this many standard errors above a constant, the interval of the advantage of a score begins
+# below half of the estimate.
+BARELY = 4
 # The number of rows that would settle a limit is stated below this multiple of the audit's rows.
 FAR = 100
 
@@ -164,16 +167,18 @@ def verdict(report: Report) -> Headline:
     is missed by most, the gap that has changed most, or the largest gap.
     """
     head = _gap_verdict(report)
-    if not _is_poor(report.audit):
+    if _beats_constant(report.audit, by=BARELY):
         return head
+    if _beats_constant(report.audit, by=2):
+        return replace(head, remarks=(*head.remarks, say("barely")))
     kind = "unclear" if head.kind == "kept" else head.kind
     return replace(head, kind=kind, sentence=f"{say('poor')} {head.sentence}")
 
 
-def _is_poor(audit: Audit) -> bool:
-    """Whether the score is better than a constant by at most two standard errors."""
-    return any(
-        quality.value - quality.constant <= 2 * (quality.standard_error or 0.0)
+def _beats_constant(audit: Audit, by: float) -> bool:
+    """Whether the score is better than a constant by more than some standard errors."""
+    return all(
+        quality.value - quality.constant > by * (quality.standard_error or 0.0)
         for quality in audit.quality
         if quality.key in ("auc", "explained")
     )
@@ -305,6 +310,8 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
         return
     if tradeoff is not None and tradeoff.limited:
         yield say("least_gap")
+        if tradeoff.points[0].chosen:
+            yield say("left_unchanged")
         for change in tradeoff.changes:
             among = "equal" if tradeoff.controls else tradeoff.condition
             what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
@@ -660,8 +667,8 @@ def closing_lines(report: Report) -> dict[str, str]:
     if equal:
         worst = worst_stratum_sentence(report.audit, head.attribute, checks(report))
         lines["equal"] = f"{equal} {worst}"
-    hint = say("hold_out_more")
-    hints = [hint for line in head.remarks if line == hint]
+    printed = [say(key) for key in ("hold_out_more", "left_unchanged", "barely")]
+    hints = [line for line in head.remarks if line in printed]
     return lines | {"rows": " ".join([surety(report), *hints])}
 
 
@@ -681,7 +688,8 @@ def text(report: Report | Audit) -> str:
     audit = report.audit
     head = verdict(report)
     lines = [head.sentence, *head.others, *head.remarks]
-    lines += [f"{name}: {shown}" for name, shown in closing_lines(report).items()][1:]
+    closing = closing_lines(report) | {"rows": surety(report)}
+    lines += [f"{name}: {shown}" for name, shown in closing.items()][1:]
     for attribute in audit.attributes:
         lines += filter(None, [trend_sentence(audit, attribute.name)])
         lines += dependence_lines(attribute, audit.subject)

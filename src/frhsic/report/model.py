@@ -76,7 +76,7 @@ class TradeOff:
         For each attribute, the change in the gap due to the limit, on the rows of the report: both
         predictors are measured on the same rows. Empty if the limit changes nothing.
     stops
-        The chosen trade-off and those of other limits, from no limit to the smallest gap.
+        The chosen trade-off and those of other limits, from no limit to the strictest one.
     controls
         Names of the controls, if gaps are measured among people with the same controls; else None.
     """

@@ -57,9 +57,17 @@ def render(report: Report | Audit) -> str:
     environment.filters |= words.FORMS
     audit = report.audit
     texts = {name: words.WORDS[name] for name in ("page", "curves", "notes", "glossary")}
+    absent = []
     if len(audit.attributes) == 1:
-        several = "Not every combination was examined"
-        texts["notes"] = {key: text for key, text in texts["notes"].items() if key != several}
+        absent.append("Not every combination")
+    if all(attribute.all_rows.get("hsic") is None for attribute in audit.attributes):
+        absent += ["HSIC", "Kernel"]
+    for part in ("notes", "glossary"):
+        texts[part] = {
+            heading: text
+            for heading, text in texts[part].items()
+            if not any(name in heading for name in absent)
+        }
     page = environment.from_string(_asset("report.html.j2")).render(
         report=report,
         audit=audit,

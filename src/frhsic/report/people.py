@@ -119,7 +119,17 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     if change:
         return say("errors_change", s=s, people=rows_phrase(audit))
     key = "none_wrong" if overall_error(audit) is None else "none_apart"
-    return say(key, people=rows_phrase(audit))
+    size = unnoticed_error(curves["calibration_gdp"])
+    return say(key, unnoticed=say("unnoticed", size=size, people=rows_phrase(audit)))
+
+
+def unnoticed_error(errors: Curve) -> float:
+    """Return the median half-width of the band of errors, among groups with enough rows: an error
+    of this size is significant in about half of all samples, so in half of the groups, one of at
+    most this size goes unnoticed at least as often as not.
+    """
+    widths = sorted((errors.high[i] - errors.low[i]) / 2 for i in errors.trusted_groups)
+    return widths[len(widths) // 2]
 
 
 def _is_apart(rest: Curve, i: int) -> bool:
@@ -214,10 +224,15 @@ def axis_name(audit: Audit) -> str:
     return say("mean_of", noun=noun) + tail
 
 
-def attribute_picture(curve: Curve, name: str, s: str) -> str:
-    """Return a curve over an attribute as SVG."""
-    domain = curve.start[0], curve.end[-1]
-    return curve_svg(curve_line("after", curve, domain), curve.overall, (s, name))
+def attribute_picture(attribute: AttributeAudit, key: str, name: str) -> str:
+    """Return a curve over an attribute as SVG, in the range of the first picture."""
+    curve = attribute.all_rows.curves[key]
+    domain, cut = drawn_domain(attribute, curve)
+    line = curve_line("after", curve, domain)
+    if not line.x:
+        line = curve_line("after", curve, (curve.start[0], curve.end[-1]))
+        cut = ""
+    return curve_svg(line, curve.overall, (attribute.name + cut, name))
 
 
 def earlier_curve(report: Report, s: str) -> Curve | None:

@@ -256,9 +256,15 @@ def reduced_phrase(was: float, now: float, reduction: Interval | None) -> str:
         return say("both_zero")
     if reduction is None:
         return say("unknown_share", was=was, now=now)
-    if now > was:
-        return say("increased", more=now / was - 1, ends=reduction)
-    return say("reduced", share=1 - now / was, ends=reduction)
+    share = 1 - now / was
+    if min(share, reduction.low) >= 0:
+        return say("reduced", share=share, ends=reduction)
+    size, low, high = map(_reduction_phrase, (share, *reduction))
+    return say("moved_by", size=size, low=low, high=high)
+
+
+def _reduction_phrase(share: float) -> str:
+    return say("larger" if share < 0 else "smaller", share=abs(share))
 
 
 def aim_sentence(check: LimitCheck, what: str) -> str:
@@ -270,14 +276,14 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
     if check.reduction is None:
         return say("not_judged", **values)
     if check.share > 1:
-        key = {"kept": "growth_met", "not kept": "missed"}.get(check.verdict, "unsettled")
+        key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, "unsettled")
         return say(key, **values, asked=say("asked_most", share=check.share))
     aim = say("half") if asked == 0.5 else percent(asked)
     if check.verdict == "kept":
         key = "reached_more" if check.reduction.low > asked else "reached"
         if check.reduction.low < WIDE * asked:
             key = "reached_wide"
-        return say(key, **values, aim=aim)
+        return say(key, **values, aim=aim, asked=say("asked_share", asked=asked))
     key = "unsettled"
     if check.verdict == "not kept":
         key = "missed"
