@@ -231,13 +231,14 @@ def test_compressed_files_are_read_and_damaged_ones_are_value_errors(ending, tmp
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b\n1,2\n3,4,5\n", "Row #3: Expected 2 columns, got 3: 3,4,5"),
-        ("a,b\n1,2\n3\n", "Expected 2 columns, got 1"),
-        ('a,b\n"x\ny",2\n3,4,5\n', "Row #3: Expected 2 columns, got 3"),
-        ("a,b\n1,2,,\n", "got 4"),
+        ("a,b\n1,2\n3,4,5\n", "needs quotes; row 3 has 3 fields and the header 2: '3,4,5'"),
+        ("a,b\n1,2\n3\n", "row 3 has 1 field and .*: '3'; if the last line is a footer, delete it"),
+        ("a,b\n1,2\n3\n4,5\n", "row 3 has 1 field and the header 2: '3'; complete or delete it"),
+        ('a,b\n"x\ny",2\n3,4,5\n', "row 3 has 3 fields and the header 2"),
+        ("a,b\n1,2,,\n", "has 4 fields"),
         ("a,b,a\n1,2,3\n", "more than one column named a"),
         ("a,b,a \n1,2,3\n", "more than one column named a"),
-        ("a,b\n1,2,\n3,4\n", "needs quotes; CSV parse error: Row #2: Expected 2"),
+        ("a,b\n1,2,\n3,4\n", "needs quotes; row 2 has 3 fields and the header 2"),
         ("a,b\n1,\0\n", "contains a NUL"),
         ("\n  \n\n", "it is empty, without even a header"),
         ("a,b\n", "a header and no rows"),
@@ -265,6 +266,76 @@ def test_a_separator_after_the_last_column_makes_an_empty_one(tmp_path):
     assert file.names == ("a", "b", "Unnamed: 2")
     kinds = Schema.learn(read_rows(file, file.names).frame, decimal=".").kinds
     assert kinds["Unnamed: 2"] == "empty"
+
+
+def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = "a,b,c\n1,2,3\n4,5,6\n"
+    path.write_text(f"Loans of 2018\n\n{rows}Total lent: 16\n\nSource: the lender\n")
+    file = TableFile.open(path)
+    assert read_frame(path).to_dict("list") == {"a": [1, 4], "b": [2, 5], "c": [3, 6]}
+    above, below = file.notes
+    assert above == (
+        "The table in t.csv begins in line 3; 1 line above it, 'Loans of 2018', was left out."
+    )
+    assert below == (
+        "The last 2 lines of t.csv, 'Total lent: 16', were left out: text without a separator, such"
+        " as a footer."
+    )
+    # found with any separator, and when only the first of many lines are used to detect it
+    path.write_text(
+        "Loans of 2018\n" + rows.replace(",", ";") + "7;8;9\n" * 99 + "Source: us all\n"
+    )
+    assert read_frame(path)["b"].tolist() == [2, 5, *[8] * 99]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        # a number alone may be a row that was cut off
+        ("a,b,c\n1,2,3\n4\n", "row 3 has 1 field and the header 3: '4'; if the last line is"),
+        ("a,b,c\n1,2,3\nBoth sums\n4,5,6\n", "'Both sums'; complete or delete it"),
+        ("a,b,c\n1,2,3\nBoth sums\n4,5,6\nBoth sums\n", "'Both sums'; complete or delete it"),
+        ("a,b,c\n1,2,3\nSums: 1, 2\nall of us\n", "if the last 2 lines are a footer, delete them"),
+        # the header may have another separator
+        ("a b c\n1,2,3\n4,5,6\n", "has 3 fields"),
+        ("your words\nwell, yes\nno, never\n", "has 2 fields"),
+    ],
+)
+def test_a_line_that_may_be_a_row_is_not_left_out(content, message, tmp_path):
+    (tmp_path / "t.csv").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        read_frame(tmp_path / "t.csv")
+
+
+def test_words_in_one_column_are_rows(tmp_path):
+    (tmp_path / "t.csv").write_text("said\nall of us\nnone of us\n")
+    file = TableFile.open(tmp_path / "t.csv")
+    assert file.notes == ()
+    assert pd.concat(file.pieces(["said"]))["said"].tolist() == ["all of us", "none of us"]
+
+
+def test_an_uneven_row_raises_no_error_in_a_thread_of_the_reader(tmp_path, monkeypatch):
+    """Such an error lets the thread outlive the program's end, which aborts it now and then."""
+    from pyarrow import csv as arrow_csv
+
+    answers = []
+    options = arrow_csv.ParseOptions
+
+    def recording(**named):
+        handler = named.pop("invalid_row_handler")
+
+        def answer(row):
+            answers.append(handler(row))
+            return answers[-1]
+
+        return options(**named, invalid_row_handler=answer)
+
+    monkeypatch.setattr(arrow_csv, "ParseOptions", recording)
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4,5\n6\n")
+    with pytest.raises(ValueError, match="row 3 has 3 fields"):
+        read_frame(tmp_path / "t.csv")
+    assert answers == ["skip", "skip"]
 
 
 def test_an_empty_line_of_one_column_is_a_row(tmp_path):

@@ -8,19 +8,27 @@ import io
 import itertools
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from frhsic._files import TABLE_TIMES, Budget
+from frhsic.formatting import format_count, printable
 
 # Bytes of a text file that are parsed at once.
 PARSED_BYTES = 2**24
 # Lines, and characters per line, used to detect the format of a text file.
 SNIFFED_LINES = 50
 SNIFFED_CHARACTERS = 2**22
+# Lines at the end of a file that may be a footer, and the characters in which they are looked for.
+FOOTER_LINES = 10
+FOOTER_CHARACTERS = 2**16
+# Fewest columns of a table that is found below a title.
+TITLED_COLUMNS = 3
+# Most characters of a line in a message.
+SHOWN_CHARACTERS = 60
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zip": None}
 # Encodings tried for text that is not UTF-8: the first in which every byte is valid.
@@ -28,6 +36,7 @@ WINDOWS = {"cp1252": "Windows-1252", "cp1250": "Windows-1250", "latin-1": "Latin
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _POINT = re.compile(r"[-+]?[0-9]*\.[0-9]+")
 _COMMA = re.compile(r"[-+]?([0-9]+|[1-9][0-9]{0,2}(\.[0-9]{3})+),[0-9]+")
+_NUMBER = re.compile(r"[-+]?[0-9.,]+")
 # May be a decimal number, or digits grouped in threes if another cell is 1.234,5.
 _GROUPS = re.compile(r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}")
 # Text that a spreadsheet takes for a formula, except signed numbers and a lone sign.
@@ -51,6 +60,8 @@ class TextReader:
         Encoding of the text.
     header_lines
         Lines up to the end of the header.
+    last_lines
+        The last lines that are not blank.
     notes
         Sentences about settings that were detected rather than given.
     """
@@ -61,6 +72,7 @@ class TextReader:
     decimal: str
     encoding: str
     header_lines: int
+    last_lines: tuple[str, ...]
     notes: tuple[str, ...]
 
     @classmethod
@@ -73,7 +85,7 @@ class TextReader:
         max_bytes: int | None = None,
     ) -> TextReader:
         """Detect the format of a file, except for settings that are given."""
-        found_encoding = _encoding(path, encoding, max_bytes)
+        found_encoding, last_lines = _encoding(path, encoding, max_bytes)
         with _open_text(path, found_encoding) as file:
             lines = _first_lines(file)
             whole = not file.readline(1)
@@ -82,8 +94,11 @@ class TextReader:
             raise ValueError("it is empty, without even a header")
         usual = "\t" if {suffix.lower() for suffix in path.suffixes} & {".tsv", ".txt"} else ","
         delimiter = separator or _separator(lines, usual, whole=whole)
-        header, *rows = _split_lines(lines, delimiter, whole=whole) or [[]]
-        header_lines = blank + 1 + sum(name.count("\n") for name in header)
+        found = _split_lines(lines, delimiter, whole=whole) or [[]]
+        table = _table_rows(found)
+        titles = found[: table.start]
+        header, *rows = found[table]
+        header_lines = _lines_of(lines, delimiter, len(titles) + 1)
         if header_lines >= len(lines):
             raise ValueError("it has a header and no rows")
         sign = decimal or _decimal(rows, delimiter)
@@ -91,7 +106,29 @@ class TextReader:
             raise ValueError(
                 f"{sign!r} cannot be both the separator and the decimal sign; pass the separator"
             )
+        reader = cls(
+            path=path,
+            names=tuple(name.strip() or f"Unnamed: {i}" for i, name in enumerate(header)),
+            separator=delimiter,
+            decimal=sign,
+            encoding=found_encoding,
+            header_lines=header_lines,
+            last_lines=last_lines,
+            notes=(),
+        )
         notes = []
+        if titles:
+            above = "1 line" if len(titles) == 1 else f"{len(titles)} lines"
+            notes.append(
+                f"The table in {path.name} begins in line {header_lines - _height(header) + 1};"
+                f" {above} above it, {_shown(titles[0][0])}, {_was(titles)} left out."
+            )
+        if footer := reader.footer:
+            last = "The last line" if len(footer) == 1 else f"The last {len(footer)} lines"
+            notes.append(
+                f"{last} of {path.name}, {_shown(footer[0])}, {_was(footer)} left out: text without"
+                " a separator, such as a footer."
+            )
         if delimiter not in (usual, separator):
             notes.append(f"{path.name} was read with {SEPARATORS[delimiter]} between fields.")
         if decimal is None and sign == ",":
@@ -101,15 +138,18 @@ class TextReader:
                 f"{path.name} is not UTF-8; it was read as {WINDOWS[found_encoding]}. Pass another"
                 " encoding with --encoding, such as cp1250."
             )
-        return cls(
-            path=path,
-            names=tuple(name.strip() or f"Unnamed: {i}" for i, name in enumerate(header)),
-            separator=delimiter,
-            decimal=sign,
-            encoding=found_encoding,
-            header_lines=header_lines,
-            notes=tuple(notes),
-        )
+        return replace(reader, notes=tuple(notes))
+
+    @property
+    def footer(self) -> list[str]:
+        """The last lines that are no rows: words without a separator or quotes."""
+        if len(self.names) == 1:
+            return []
+        words = itertools.takewhile(self._is_footer, reversed(self.last_lines))
+        return list(words)[::-1]
+
+    def _is_footer(self, line: str) -> bool:
+        return self.separator not in line and _is_words(line)
 
     def row_count(self) -> int | None:
         """Return the number of lines after the header; None for a compressed file."""
@@ -121,11 +161,23 @@ class TextReader:
         return max(lines - self.header_lines, 0)
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
-        """Yield batches of cells; a row with more or fewer fields than the header raises an
-        error.
+        """Yield batches of cells without the footer; after the last batch, a row with more or fewer
+        fields than the header raises an error.
         """
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
+
+        uneven: list[Any] = []
+        count = 0
+
+        def skip(row: Any) -> str:
+            # an error here would end the reader's thread while Python may be exiting, which aborts
+            nonlocal count
+            if row.text.strip():
+                count += 1
+                if count <= FOOTER_LINES + 1:
+                    uneven.append(row)
+            return "skip"
 
         read = arrow_csv.ReadOptions(
             use_threads=False,
@@ -139,25 +191,38 @@ class TextReader:
             newlines_in_values=True,
             # an empty line of one column is a missing value
             ignore_empty_lines=len(self.names) > 1,
-            invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
+            invalid_row_handler=skip,
         )
         convert = arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(columns, pa.string()), include_columns=columns
         )
         with _open(self.path) as stream:
-            try:
-                yield from arrow_csv.open_csv(stream, read, parse, convert)
-            except pa.ArrowInvalid as error:
-                sign = SEPARATORS.get(self.separator, repr(self.separator))
-                raise ValueError(
-                    f"fields are separated by {sign}, so text that contains it needs quotes;"
-                    f" {error}"
-                ) from error
+            yield from arrow_csv.open_csv(stream, read, parse, convert)
+        if uneven and [row.text.strip() for row in uneven] != self.footer:
+            raise ValueError(self._uneven_sentence(uneven))
+
+    def _uneven_sentence(self, rows: Sequence[Any]) -> str:
+        """Return what is wrong with rows that have more or fewer fields than the header."""
+        texts = [row.text.strip() for row in rows]
+        first = rows[0]
+        said = (
+            f"row {first.number:,} has {format_count(first.actual_columns, 'field')} and the header"
+            f" {first.expected_columns}: {_shown(texts[0])}"
+        )
+        if first.actual_columns > first.expected_columns:
+            sign = SEPARATORS.get(self.separator, repr(self.separator))
+            return f"fields are separated by {sign}, so text that contains it needs quotes; {said}"
+        if len(texts) <= FOOTER_LINES and texts == list(self.last_lines[-len(texts) :]):
+            one = len(texts) == 1
+            last = "line is" if one else f"{len(texts)} lines are"
+            them = "it" if one else "them"
+            return f"{said}; if the last {last} a footer, delete {them}"
+        return f"{said}; complete or delete it"
 
 
-def _encoding(path: Path, known: str | None, max_bytes: int | None) -> str:
+def _encoding(path: Path, known: str | None, max_bytes: int | None) -> tuple[str, tuple[str, ...]]:
     """Return the encoding given by a byte-order mark, or the first one that decodes the whole
-    file.
+    file, and the last lines of the file.
     """
     with _open(path) as raw:
         mark = raw.read(2)
@@ -166,23 +231,24 @@ def _encoding(path: Path, known: str | None, max_bytes: int | None) -> str:
         guesses = ["utf-16"]
     for encoding in [known] if known else guesses:
         try:
-            _check_text(path, encoding, Budget.of_file(path, TABLE_TIMES, max_bytes))
+            budget = Budget.of_file(path, TABLE_TIMES, max_bytes)
+            return encoding, _check_text(path, encoding, budget)
         except UnicodeError:
             continue
         except LookupError:
             break
-        return encoding
     raise ValueError(
         f"it is not text in the encoding {known or 'utf-16'}; pass the right one with --encoding,"
         " such as cp1252"
     )
 
 
-def _check_text(path: Path, encoding: str, budget: Budget) -> None:
-    """Read a whole file; raise if it is not text, decompresses to far more than its size, or has a
-    line longer than a block.
+def _check_text(path: Path, encoding: str, budget: Budget) -> tuple[str, ...]:
+    """Read a whole file and return its last lines; raise if it is not text, decompresses to far
+    more than its size, or has a line longer than a block.
     """
     line = 0
+    end = ""
     with _open_text(path, encoding) as file:
         while text := file.read(2**20):
             if "\0" in text:
@@ -194,6 +260,9 @@ def _check_text(path: Path, encoding: str, budget: Budget) -> None:
             if line > PARSED_BYTES:
                 raise ValueError(f"it has a line of more than {PARSED_BYTES:,} characters")
             budget.charge(len(text))
+            end = (end + text)[-FOOTER_CHARACTERS:]
+    lines = [line.strip() for line in re.split(r"[\r\n]+", end)]
+    return tuple(list(filter(None, lines))[-FOOTER_LINES:])
 
 
 def _first_lines(file: Iterable[str]) -> list[str]:
@@ -224,12 +293,67 @@ def _separator(lines: list[str], usual: str, *, whole: bool) -> str:
 
 
 def _splits_evenly(lines: list[str], separator: str, *, whole: bool) -> bool:
-    """Return whether all rows have as many fields as the header, and more than one."""
+    """Return whether all rows of the table have as many fields as the header, and more than one."""
     try:
-        header, *rows = _split_lines(lines, separator, whole=whole) or [[]]
+        rows = _split_lines(lines, separator, whole=whole) or [[]]
     except csv.Error:  # an unsplit line is longer than a field may be
         return False
-    return len(header) > 1 and all(len(row) == len(header) for row in rows)
+    return _is_even(rows[_table_rows(rows)])
+
+
+def _is_even(rows: list[list[str]]) -> bool:
+    """Return whether all rows have as many fields as the first, and more than one."""
+    return len(rows[0]) > 1 and {len(row) for row in rows} == {len(rows[0])}
+
+
+def _table_rows(rows: list[list[str]]) -> slice:
+    """Return which rows are the table: all but lines of words above an even table with a header,
+    and below a table.
+    """
+    wide = [i for i, row in enumerate(rows) if len(row) > 1]
+    if not wide:
+        return slice(0, len(rows))
+    start = wide[0]
+    end = wide[-1] + 1
+    if not all(_is_words(row[0]) for row in rows[end:]):
+        end = len(rows)
+    header = [name.strip() for name in rows[start]]
+    below_title = (
+        len(header) >= TITLED_COLUMNS
+        and end - start > 1
+        and _is_even(rows[start:end])
+        and len({*header, ""}) == len(header) + 1
+        and not any(_NUMBER.fullmatch(name) for name in header)
+    )
+    return slice(start if below_title else 0, end)
+
+
+def _is_words(text: str) -> bool:
+    """Return whether a line is text of several words, unlike a row that was cut off."""
+    return '"' not in text and any(map(str.isalpha, text)) and len(text.split()) > 1
+
+
+def _lines_of(lines: list[str], separator: str, rows: int) -> int:
+    """Return how many lines the first rows take, with the blank lines above them."""
+    reader = csv.reader(lines, delimiter=separator)
+    filled = (row for row in reader if "".join(row).strip())
+    for _ in itertools.islice(filled, rows):
+        pass
+    return reader.line_num
+
+
+def _height(row: list[str]) -> int:
+    """Return how many lines a row takes."""
+    return 1 + sum(cell.count("\n") for cell in row)
+
+
+def _shown(line: str) -> str:
+    """Return the beginning of a line, quoted."""
+    return repr(printable(line.strip(), SHOWN_CHARACTERS))
+
+
+def _was(lines: Sequence[object]) -> str:
+    return "was" if len(lines) == 1 else "were"
 
 
 def _decimal(rows: list[list[str]], separator: str) -> str:
