@@ -55,10 +55,13 @@ from frhsic.tables.features import (
 )
 from frhsic.tables.identifiers import (
     ALIKE,
+    filled_by_class,
+    group_problems,
     identifier_problem,
     identifiers,
     panel_problems,
     repeated_problem,
+    unit_keys,
 )
 from frhsic.tables.leaks import LEAST_IN_CLASS
 from frhsic.tables.problems import (
@@ -366,7 +369,11 @@ class TableCheck:
         return None
 
     def find_features(
-        self, names: Sequence[str], asked: Sequence[str] = (), groups: str | None = None
+        self,
+        names: Sequence[str],
+        asked: Sequence[str] = (),
+        groups: str | None = None,
+        answers: Answers | None = None,
     ) -> list[str]:
         """Return the features to train on, without identifiers that were not requested and columns
         without values; `groups` also identifies rows if it has many values.
@@ -408,8 +415,7 @@ class TableCheck:
             text = f"{quote_names(constant)} is the same in every row and is left out."
             self.problems.append(Problem("constant", text, tuple(constant), None, "certain"))
         repeats = self.repeats(())
-        for name in ids:
-            self.problems.append(identifier_problem(self.table[name][~repeats], left_out=True))
+        self.problems += self._identifier_problems(ids, ~repeats, groups, answers)
         keys = [*ids]
         if groups is not None and self.cells[groups].nunique() > MOST_ENCODED_LEVELS:
             keys.append(groups)
@@ -429,6 +435,32 @@ class TableCheck:
             self.problems.append(Problem("no features", text, (), None, "error"))
         return kept
 
+    def _identifier_problems(
+        self, ids: Sequence[str], different: np.ndarray, groups: str | None, answers: Answers | None
+    ) -> Iterator[Problem]:
+        """Yield a problem for each identifier: a leak if it is filled for some classes only; groups
+        if people have several rows, unless there are groups already or larger ones.
+        """
+        people = []
+        for name in ids:
+            leak: list[Problem] = []
+            if answers is not None and answers.classes is not None:
+                own = self.table.loc[answers.known, name]
+                leak = [*filled_by_class(own, answers.codes, answers.classes)]
+            problem = identifier_problem(self.table[name][different], left_out=True)
+            if leak or problem.kind == "identifier":
+                yield from leak or [problem]
+            else:
+                people.append(problem)
+        people = sorted(people, key=lambda each: unit_keys(self.table[each.columns[0]]).nunique())
+        if groups is None:
+            yield from people[:1]
+            people = people[1:]
+        for each in people:
+            name = each.columns[0]
+            text = f"{name!r} seems to identify people or other units and is left out."
+            yield Problem("identifier", text, (name,), certainty="certain")
+
     def examine(self, roles: ColumnRoles, names: Sequence[str]) -> Examined:
         """Read attributes, target and features, and look for problems in all of them."""
         s = self.find_attributes(roles.sensitive)
@@ -439,7 +471,9 @@ class TableCheck:
                 clean[name] = mask_codes(clean[name], problem.values)
         outcome = self.find_target(roles.target, roles.positive) if roles.target else None
         answers = self.find_answers(roles.target, roles.positive) if roles.target else None
-        kept = self.find_features(names, roles.features or (), roles.groups)
+        kept = self.find_features(names, roles.features or (), roles.groups, answers)
+        if roles.groups in self.cells:
+            self.problems += group_problems(self.cells[roles.groups])
         if roles.weights in self.table:
             self.problems += row_weight_problems(self.table[roles.weights])
         repeated = any(problem.kind == "repeated identifier" for problem in self.problems)
