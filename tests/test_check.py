@@ -21,15 +21,15 @@ from frhsic.tables.training import read_training_table
 ROWS = 400
 
 
-def people() -> pd.DataFrame:
+def people(rows: int = ROWS) -> pd.DataFrame:
     """Return a table without problems but for the note on its classes."""
     random = np.random.default_rng(0)
     return pd.DataFrame(
         {
-            "age": random.integers(20, 80, ROWS),
-            "income": random.normal(40_000, 9_000, ROWS).round(2),
-            "town": random.choice(["Bern", "Basel", "Biel"], ROWS),
-            "paid": random.choice(["no", "yes"], ROWS),
+            "age": random.integers(20, 80, rows),
+            "income": random.normal(40_000, 9_000, rows).round(2),
+            "town": random.choice(["Bern", "Basel", "Biel"], rows),
+            "paid": random.choice(["no", "yes"], rows),
         }
     )
 
@@ -934,3 +934,36 @@ def test_keys_that_differ_only_in_case_blanks_or_punctuation_are_one_group(tmp_p
 def test_counts_and_amounts_are_no_keys_whatever_their_name(name, values):
     found = check(people().assign(**{name: values}), "paid", "age")
     assert [one.kind for one in found if name in one.columns] == []
+
+
+def test_a_level_or_a_missing_value_that_nearly_gives_the_target_away_is_asked_about(tmp_path):
+    random = np.random.default_rng(12)
+    table = people(1200)
+    yes = table["paid"] == "yes"
+    outside = yes & (random.random(1200) < 0.6)
+    outside |= pd.Series(np.arange(1200) == np.flatnonzero(~yes)[0])
+    table["place"] = np.where(outside, "out", "in")
+    table["size"] = np.where(yes & (random.random(1200) < 0.2), "3", "")  # of one class only
+    unsure = random.random(1200) < np.where(yes, 0.3, 0.02)
+    table["history"] = np.where(unsure, "nk", random.choice(["a", "b"], 1200))
+    problems, command = problems_of(table, tmp_path)
+    leaks = {one["columns"][0]: one for one in problems if one["kind"] == "leak"}
+    assert {name: one["certainty"] for name, one in leaks.items()} == {
+        "place": "possible",
+        "size": "likely",
+        "history": "possible",
+    }
+    shares = [100 * yes[rows].mean() for rows in (outside, ~outside)]
+    assert leaks["place"]["rows"] == outside.sum()
+    assert f"{shares[0]:.3g} % of which have the same target" in leaks["place"]["text"]
+    assert f"compared with {shares[1]:.3g} % of the others" in leaks["place"]["text"]
+    assert (
+        f"'history' ({unsure.sum()} rows, {100 * yes[unsure].mean():.3g} %"
+        in (leaks["history"]["text"])
+    )
+    assert "strong feature" not in [one["kind"] for one in problems]  # one voice
+    assert "--drop size" in command
+    assert "--drop place" not in command
+    mixed = random.permutation(1200)
+    shuffled = table.assign(**{name: table[name].to_numpy()[mixed] for name in leaks})
+    assert "leak" not in [one["kind"] for one in problems_of(shuffled, tmp_path)[0]]

@@ -49,6 +49,7 @@ from frhsic.tables.features import (
     joint_problems,
     late_problems,
     many_levels_problems,
+    one_sided_problems,
     row_weight_problems,
     strong_features,
     weight_problems,
@@ -511,9 +512,14 @@ class TableCheck:
                 elif "identifier" not in problem.kind:  # identifiers were requested
                     self.problems.append(problem)
             if codes is not None and len(codes) >= LEAST_SUSPECTED_ROWS:
-                for problems in (strong_features, joint_problems):
+                searches = [strong_features, joint_problems]
+                if count:
+                    searches.insert(0, one_sided_problems)
+                for search in searches:
                     asked = table[self._not_dropped(rest)].iloc[known]
-                    self.problems += problems(asked, codes, count)
+                    if search is not joint_problems:
+                        asked = asked.drop(columns=[*self._asked_leaks()], errors="ignore")
+                    self.problems += search(asked, codes, count)
         nearly = {p.columns[0] for p in self.problems if p.kind in UNREAD}
         words = [name for name in kept if name not in {*(roles.features or ()), *nearly}]
         self.problems += many_levels_problems(self.table[self._not_dropped(words)])
@@ -562,6 +568,12 @@ class TableCheck:
             if problem.certainty == "likely" and option_text("drop", name) in problem.option
         }
         return [name for name in names if name not in dropped]
+
+    def _asked_leaks(self) -> set[str]:
+        """Return the columns that are already asked about, since they may be leaks."""
+        return {
+            name for problem in self.problems if problem.kind == "leak" for name in problem.columns
+        }
 
     def _repeated_but_identifiers(self) -> Iterator[Problem]:
         """Yield the rows that repeat an earlier one of the file in all but the identifiers."""
