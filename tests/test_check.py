@@ -21,15 +21,15 @@ from frhsic.tables.training import read_training_table
 ROWS = 400
 
 
-def people() -> pd.DataFrame:
+def people(rows: int = ROWS) -> pd.DataFrame:
     """Return a table without problems but for the note on its classes."""
     random = np.random.default_rng(0)
     return pd.DataFrame(
         {
-            "age": random.integers(20, 80, ROWS),
-            "income": random.normal(40_000, 9_000, ROWS).round(2),
-            "town": random.choice(["Bern", "Basel", "Biel"], ROWS),
-            "paid": random.choice(["no", "yes"], ROWS),
+            "age": random.integers(20, 80, rows),
+            "income": random.normal(40_000, 9_000, rows).round(2),
+            "town": random.choice(["Bern", "Basel", "Biel"], rows),
+            "paid": random.choice(["no", "yes"], rows),
         }
     )
 
@@ -867,3 +867,103 @@ def test_an_audit_leaves_out_rows_with_a_code_among_amounts_of_money(tmp_path):
     asked += ["--missing", "income=9999999", "--max-rows", "100"]
     document = json.loads(CliRunner().invoke(app, asked).stdout)
     assert document["rows"]["used"] == ROWS - 5
+
+
+def died(rows: int = 600) -> pd.DataFrame:
+    """Return people with one to three rows, of whom the dead have a certificate."""
+    random = np.random.default_rng(11)
+    person = np.sort(random.integers(0, rows * 4 // 5, rows))
+    dead = random.random(rows) < 0.4
+    number = random.permutation(rows)
+    return pd.DataFrame(
+        {
+            "person": np.where(person % 2, "P-", "p ") + (person * 7919 % 9973).astype(str),
+            "age": random.integers(20, 80, rows),
+            "weight": random.normal(70, 9, rows).round(1),
+            "cert_no": np.where(dead, np.char.add("C", number.astype(str)), ""),
+            "paid": np.where(dead, "dead", "alive"),
+        }
+    ).sample(frac=1, random_state=0)
+
+
+@pytest.mark.parametrize("unknown", ["", "unknown", " "])
+def test_a_missing_key_identifies_nobody_and_a_key_of_one_class_is_a_leak(unknown, tmp_path):
+    table = died()
+    table["cert_no"] = table["cert_no"].replace("", unknown)
+    table.iloc[:2, 3] = table.iloc[2:4, 3].to_numpy()  # a certificate may occur twice
+    problems, command = problems_of(table, tmp_path, "--positive", "dead")
+    [leak] = [one for one in problems if one["kind"] == "leak"]
+    assert (leak["certainty"], leak["option"]) == ("likely", "--drop cert_no")
+    assert command.count("--groups") == command.count("--groups person") == 1
+    [people] = [one for one in problems if one["kind"] == "repeated identifier"]
+    assert f"identify {table['person'].nunique()} people" in people["text"]
+
+
+def test_groups_that_lose_a_class_are_an_error(tmp_path):
+    table = died()
+    for name, lost in (("cert_no", True), ("person", False)):
+        options = ("--positive", "dead", "--groups", name)
+        problems, _ = problems_of(table, tmp_path, *options)
+        errors = [one for one in problems if one["kind"] == "groups"]
+        assert [one["rows"] for one in errors] == [(table["paid"] == "alive").sum()] * lost
+        assert [one["certainty"] for one in errors] == ["error"] * lost
+
+
+def test_keys_that_differ_only_in_case_blanks_or_punctuation_are_one_group(tmp_path):
+    table = died().drop(columns="cert_no")
+    plain = table["person"].str.extract("([0-9]+)")[0]
+    spelled = np.resize(["P-{}", "p{} ", "P {}"], len(table))
+    table["person"] = [text.format(number) for text, number in zip(spelled, plain)]
+    problems, command = problems_of(table, tmp_path, "--positive", "dead")
+    assert "--groups person" in command
+    [people] = [one for one in problems if one["columns"] == ["person"]]
+    assert f"identify {plain.nunique()} people" in people["text"]
+    spellings = table["person"].str.strip().nunique()
+    assert f"{spellings} spellings that differ only" in people["text"]
+    roles = ColumnRoles("paid", ["age"], positive="dead", groups="person")
+    data = read_training_table(TableFile.open(tmp_path / "people.csv"), roles)
+    assert len(set(data.groups)) == plain.nunique()
+    assert pd.Series(plain.to_numpy()).groupby(data.groups).nunique().max() == 1
+    assert any(note.startswith("Groups 'person':") for note in data.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("persons", np.arange(ROWS) % 7), ("customer", np.resize([3.5, 7.25], ROWS))],
+)
+def test_counts_and_amounts_are_no_keys_whatever_their_name(name, values):
+    found = check(people().assign(**{name: values}), "paid", "age")
+    assert [one.kind for one in found if name in one.columns] == []
+
+
+def test_a_level_or_a_missing_value_that_nearly_gives_the_target_away_is_asked_about(tmp_path):
+    random = np.random.default_rng(12)
+    table = people(1200)
+    yes = table["paid"] == "yes"
+    outside = yes & (random.random(1200) < 0.6)
+    outside |= pd.Series(np.arange(1200) == np.flatnonzero(~yes)[0])
+    table["place"] = np.where(outside, "out", "in")
+    table["size"] = np.where(yes & (random.random(1200) < 0.2), "3", "")  # of one class only
+    unsure = random.random(1200) < np.where(yes, 0.3, 0.02)
+    table["history"] = np.where(unsure, "nk", random.choice(["a", "b"], 1200))
+    problems, command = problems_of(table, tmp_path)
+    leaks = {one["columns"][0]: one for one in problems if one["kind"] == "leak"}
+    assert {name: one["certainty"] for name, one in leaks.items()} == {
+        "place": "possible",
+        "size": "likely",
+        "history": "possible",
+    }
+    shares = [100 * yes[rows].mean() for rows in (outside, ~outside)]
+    assert leaks["place"]["rows"] == outside.sum()
+    assert f"{shares[0]:.3g} % of which have the same target" in leaks["place"]["text"]
+    assert f"compared with {shares[1]:.3g} % of the others" in leaks["place"]["text"]
+    assert (
+        f"'history' ({unsure.sum()} rows, {100 * yes[unsure].mean():.3g} %"
+        in (leaks["history"]["text"])
+    )
+    assert "strong feature" not in [one["kind"] for one in problems]  # one voice
+    assert "--drop size" in command
+    assert "--drop place" not in command
+    mixed = random.permutation(1200)
+    shuffled = table.assign(**{name: table[name].to_numpy()[mixed] for name in leaks})
+    assert "leak" not in [one["kind"] for one in problems_of(shuffled, tmp_path)[0]]

@@ -49,16 +49,20 @@ from frhsic.tables.features import (
     joint_problems,
     late_problems,
     many_levels_problems,
+    one_sided_problems,
     row_weight_problems,
     strong_features,
     weight_problems,
 )
 from frhsic.tables.identifiers import (
     ALIKE,
+    filled_by_class,
+    group_problems,
     identifier_problem,
     identifiers,
     panel_problems,
     repeated_problem,
+    unit_keys,
 )
 from frhsic.tables.leaks import LEAST_IN_CLASS
 from frhsic.tables.problems import (
@@ -366,7 +370,11 @@ class TableCheck:
         return None
 
     def find_features(
-        self, names: Sequence[str], asked: Sequence[str] = (), groups: str | None = None
+        self,
+        names: Sequence[str],
+        asked: Sequence[str] = (),
+        groups: str | None = None,
+        answers: Answers | None = None,
     ) -> list[str]:
         """Return the features to train on, without identifiers that were not requested and columns
         without values; `groups` also identifies rows if it has many values.
@@ -408,8 +416,7 @@ class TableCheck:
             text = f"{quote_names(constant)} is the same in every row and is left out."
             self.problems.append(Problem("constant", text, tuple(constant), None, "certain"))
         repeats = self.repeats(())
-        for name in ids:
-            self.problems.append(identifier_problem(self.table[name][~repeats], left_out=True))
+        self.problems += self._identifier_problems(ids, ~repeats, groups, answers)
         keys = [*ids]
         if groups is not None and self.cells[groups].nunique() > MOST_ENCODED_LEVELS:
             keys.append(groups)
@@ -429,6 +436,32 @@ class TableCheck:
             self.problems.append(Problem("no features", text, (), None, "error"))
         return kept
 
+    def _identifier_problems(
+        self, ids: Sequence[str], different: np.ndarray, groups: str | None, answers: Answers | None
+    ) -> Iterator[Problem]:
+        """Yield a problem for each identifier: a leak if it is filled for some classes only; groups
+        if people have several rows, unless there are groups already or larger ones.
+        """
+        people = []
+        for name in ids:
+            leak: list[Problem] = []
+            if answers is not None and answers.classes is not None:
+                own = self.table.loc[answers.known, name]
+                leak = [*filled_by_class(own, answers.codes, answers.classes)]
+            problem = identifier_problem(self.table[name][different], left_out=True)
+            if leak or problem.kind == "identifier":
+                yield from leak or [problem]
+            else:
+                people.append(problem)
+        people = sorted(people, key=lambda each: unit_keys(self.table[each.columns[0]]).nunique())
+        if groups is None:
+            yield from people[:1]
+            people = people[1:]
+        for each in people:
+            name = each.columns[0]
+            text = f"{name!r} seems to identify people or other units and is left out."
+            yield Problem("identifier", text, (name,), certainty="certain")
+
     def examine(self, roles: ColumnRoles, names: Sequence[str]) -> Examined:
         """Read attributes, target and features, and look for problems in all of them."""
         s = self.find_attributes(roles.sensitive)
@@ -439,7 +472,9 @@ class TableCheck:
                 clean[name] = mask_codes(clean[name], problem.values)
         outcome = self.find_target(roles.target, roles.positive) if roles.target else None
         answers = self.find_answers(roles.target, roles.positive) if roles.target else None
-        kept = self.find_features(names, roles.features or (), roles.groups)
+        kept = self.find_features(names, roles.features or (), roles.groups, answers)
+        if roles.groups in self.cells:
+            self.problems += group_problems(self.cells[roles.groups])
         if roles.weights in self.table:
             self.problems += row_weight_problems(self.table[roles.weights])
         repeated = any(problem.kind == "repeated identifier" for problem in self.problems)
@@ -477,9 +512,14 @@ class TableCheck:
                 elif "identifier" not in problem.kind:  # identifiers were requested
                     self.problems.append(problem)
             if codes is not None and len(codes) >= LEAST_SUSPECTED_ROWS:
-                for problems in (strong_features, joint_problems):
+                searches = [strong_features, joint_problems]
+                if count:
+                    searches.insert(0, one_sided_problems)
+                for search in searches:
                     asked = table[self._not_dropped(rest)].iloc[known]
-                    self.problems += problems(asked, codes, count)
+                    if search is not joint_problems:
+                        asked = asked.drop(columns=[*self._asked_leaks()], errors="ignore")
+                    self.problems += search(asked, codes, count)
         nearly = {p.columns[0] for p in self.problems if p.kind in UNREAD}
         words = [name for name in kept if name not in {*(roles.features or ()), *nearly}]
         self.problems += many_levels_problems(self.table[self._not_dropped(words)])
@@ -528,6 +568,12 @@ class TableCheck:
             if problem.certainty == "likely" and option_text("drop", name) in problem.option
         }
         return [name for name in names if name not in dropped]
+
+    def _asked_leaks(self) -> set[str]:
+        """Return the columns that are already asked about, since they may be leaks."""
+        return {
+            name for problem in self.problems if problem.kind == "leak" for name in problem.columns
+        }
 
     def _repeated_but_identifiers(self) -> Iterator[Problem]:
         """Yield the rows that repeat an earlier one of the file in all but the identifiers."""

@@ -37,6 +37,7 @@ from frhsic.tables.leaks import (
     is_banded,
     joint_leak,
     leaks,
+    one_sided_rows,
     rank_correlation,
 )
 from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
@@ -194,6 +195,42 @@ def strong_features(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Pr
             tuple(asked),
             certainty="possible",
             option=" ".join(option_text("drop", name) for name in asked),
+        )
+
+
+def one_sided_problems(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Problem]:
+    """Yield a question about each column with a value that nearly determines the class, and one
+    about all columns whose missing values tell much about it.
+    """
+    missing: dict[str, str] = {}
+    for name in map(str, X):
+        for side in one_sided_rows(feature(X[name], name), y, classes):
+            share, other = (percent(round(part, 3)) for part in (side.share, side.other))
+            if side.missing:
+                missing[name] = f"{name!r} ({side.rows:,} rows, {share} compared with {other})"
+                continue
+            yield Problem(
+                "leak",
+                f"{name!r} {side.side} in {side.rows:,} rows, {share} of which have the same"
+                f" target, compared with {other} of the others. If {name!r} is known only after the"
+                " target, drop it.",
+                (name,),
+                side.rows,
+                "possible",
+                option_text("drop", name),
+            )
+            break
+    if missing:
+        shown = ", ".join([*missing.values()][:MOST_ASKED])
+        more = f" and {len(missing) - MOST_ASKED} more" if len(missing) > MOST_ASKED else ""
+        yield Problem(
+            "leak",
+            f"Rows without a value differ much from the others in how many have one of the targets:"
+            f" {shown}{more}. A model would learn this from the missing values. If they are missing"
+            " because of the target, leave these rows out or drop the columns.",
+            tuple(missing),
+            certainty="possible",
+            option=" ".join(option_text("drop", name) for name in missing),
         )
 
 

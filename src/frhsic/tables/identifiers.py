@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from frhsic.formatting import percent
+from frhsic.tables.codes import reads_missing
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
     NAMED_ID,
@@ -15,10 +18,13 @@ from frhsic.tables.columns import (
     feature,
     fold_text,
     identifies_rows,
+    is_missing,
     is_text,
+    level_text,
+    quote_names,
     repeated_rows,
 )
-from frhsic.tables.leaks import LEAST_IN_CLASS
+from frhsic.tables.leaks import LEAST_IN_CLASS, explained_share
 from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
 
 LOOKED_AT_ROWS = 10_000
@@ -37,6 +43,16 @@ LEAST_REPEATED = 0.05
 MOST_REPEATED = 50
 EQUALLY_MANY = 0.99
 MORE_ALIKE = 0.15
+# Names of columns with keys of people or other units, and the least share of keys with a digit.
+NAMED_UNIT = re.compile(
+    r"(.*[^a-z])?(person|patient|customer|client|household|member|respondent|participant|student"
+    r"|pupil|borrower|applicant|employee|user|account|kunde|haushalt)",
+    re.IGNORECASE,
+)
+MOST_KEYS = 0.9
+# Least share of the errors about which rows have a key that the target removes if the key is filled
+# for some classes only.
+FILLED_BY_CLASS = 0.8
 COMPARED_COLUMNS = 30
 COMPARED_ROWS = 100_000
 
@@ -46,7 +62,7 @@ def identifiers(X: pd.DataFrame) -> list[str]:
 
     Their values are distinct whole numbers that increase down the table, or are so close together
     that random draws would contain repeats; or the column contains whole numbers or text, has more
-    than 64 values and a name like customer_id or CustomerNo.
+    than 64 values and a name like customer_id, CustomerNo or person.
 
     Examples
     --------
@@ -63,10 +79,34 @@ def identifiers(X: pd.DataFrame) -> list[str]:
     return [str(name) for name in X if _identifies(str(name), X[name].iloc[rows])]
 
 
+def unit_keys(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the keys of people or other units, NaN where there is none: keys of text that differ
+    only in case, blanks, or punctuation that isn't between digits are the same.
+
+    Examples
+    --------
+    >>> unit_keys(pd.Series(["P-0269", "p0269 ", "", "1-12", "unknown"])).tolist()
+    ['p0269', 'p0269', nan, '1-12', nan]
+    """
+    if column_kind(column) != "category":
+        return column
+    lacking = is_missing(column)
+    keys: dict[Any, Any] = {}
+    for value in column[~lacking].unique():
+        text = level_text(value)
+        bare = re.sub(r"(?<![0-9])[\W_]+|[\W_]+(?![0-9])", "", text.casefold())
+        keys[value] = np.nan if reads_missing(text) else bare or text
+    return column.astype(object).mask(lacking, np.nan).map(keys, na_action="ignore")
+
+
 def _identifies(name: str, column: pd.Series[Any]) -> bool:
-    named = NAMED_ID.fullmatch(name) and column.nunique() > MOST_ENCODED_LEVELS
+    many = column.nunique() > MOST_ENCODED_LEVELS
+    named = many and bool(NAMED_ID.fullmatch(name) or NAMED_UNIT.fullmatch(name))
     if not pd.api.types.is_numeric_dtype(column):
-        return bool(named) and column_kind(column) == "category"
+        if not named or column_kind(column) != "category":
+            return False
+        digits = unit_keys(column).dropna().astype(str).str.contains("[0-9]")
+        return bool(NAMED_ID.fullmatch(name) or digits.mean() >= MOST_KEYS)
     values = feature(column, name)
     values = values[~np.isnan(values)]
     if not np.array_equal(values, np.round(values)):
@@ -84,7 +124,7 @@ def _identifies(name: str, column: pd.Series[Any]) -> bool:
 def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
     """Return a problem for an identifier of rows, or of people with several rows each."""
     name = str(column.name)
-    if column.dropna().duplicated().any():
+    if unit_keys(column).dropna().duplicated().any():
         return _people_problem(
             column, " and is left out. Pass it" if left_out else ". Drop it and pass it"
         )
@@ -99,17 +139,88 @@ def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
 def _people_problem(column: pd.Series[Any], remedy: str) -> Problem:
     """Return a problem for an identifier of people or other units with several rows."""
     name = str(column.name)
-    counts = column.value_counts()
+    keys = unit_keys(column)
+    counts = keys.value_counts()
     several = int((counts > 1).sum())
     return Problem(
         "repeated identifier",
         f"{name!r} seems to identify {len(counts):,} people or other units, {several:,} of them"
         f" with several rows (up to {counts.iloc[0]:,}){remedy} as groups, so that none is in both"
-        " the training and the held-out rows.",
+        f" the training and the held-out rows. {_spellings_sentence(column, keys)}".strip(),
         (name,),
-        int(column.count()),
+        int(keys.count()),
         option=option_text("groups", name),
     )
+
+
+def _spellings_sentence(column: pd.Series[Any], keys: pd.Series[Any]) -> str:
+    """Return how many spellings the keys of people have; empty if each has one."""
+    number = keys.nunique()
+    spellings = int(column[keys.notna()].nunique())
+    if spellings == number:
+        return ""
+    return (
+        f"{spellings:,} spellings that differ only in case, blanks or punctuation are counted as"
+        f" {number:,}."
+    )
+
+
+def group_problems(column: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield a note on the groups of rows if some of them are spelled in several ways."""
+    if text := _spellings_sentence(column, unit_keys(column)):
+        name = str(column.name)
+        yield Problem("spelling", f"Groups {name!r}: {text}", (name,), certainty="certain")
+
+
+def filled_by_class(
+    column: pd.Series[Any], codes: np.ndarray, classes: np.ndarray
+) -> Iterator[Problem]:
+    """Yield a leak if the target determines which rows have an identifier, as only the dead have a
+    death certificate.
+    """
+    name = str(column.name)
+    filled = unit_keys(column).notna().to_numpy()
+    if explained_share(codes, filled, 2) < FILLED_BY_CLASS:
+        return
+    rows = np.bincount(codes.astype(int), minlength=len(classes))
+    shares = np.bincount(codes.astype(int), filled, minlength=len(classes)) / np.maximum(rows, 1)
+    frequent = np.flatnonzero(rows >= LEAST_IN_CLASS)
+    most = frequent[np.argmax(shares[frequent])]
+    least = frequent[np.argmin(shares[frequent])]
+    parts = [
+        f"{percent(round(float(shares[place]), 3))} of the rows with {level_text(classes[place])!r}"
+        for place in (most, least)
+    ]
+    yield Problem(
+        "leak",
+        f"{name!r} seems to identify people or other units, but has a value in {parts[0]} and in"
+        f" {parts[1]}, so it seems to be known only after the target. Drop it.",
+        (name,),
+        int(filled.sum()),
+        option=option_text("drop", name),
+    )
+
+
+def lost_classes(column: pd.Series[Any], labels: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield an error for labels of the target that nearly no row with a group has."""
+    lacking = unit_keys(column).isna()
+    lost = {
+        level_text(label): int(own.sum())
+        for label, own in lacking.groupby(labels)
+        if len(own) >= LEAST_SUSPECTED_ROWS and own.mean() >= ALIKE > lacking.mean()
+    }
+    if lost:
+        name = str(column.name)
+        rows = sum(lost.values())
+        yield Problem(
+            "groups",
+            f"{rows:,} rows with {str(labels.name)!r} {quote_names([*lost])}, which are nearly all"
+            f" of them, have no value of {name!r}. Rows without a group are left out, so don't use"
+            f" {name!r} as groups.",
+            (name,),
+            rows,
+            "error",
+        )
 
 
 def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
@@ -127,7 +238,8 @@ def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
     """
     table = table[~repeated_rows(table)]
     most = ("", MOST_ENCODED_LEVELS)
-    for name, column in table.items():
+    for name in table:
+        column = unit_keys(table[name])
         levels = column.nunique()
         rows = column.count()
         if levels <= most[1] or column_kind(column) not in ("number", "category"):
@@ -148,8 +260,9 @@ def _agreement(table: pd.DataFrame, name: str) -> float:
     """Return by how much adjacent rows with the same value agree more than those with neighboring
     values, as a share of the possible increase, in the median of the other columns.
     """
-    present = table[name].notna().to_numpy()
-    codes = pd.factorize(table[name][present], sort=True)[0]
+    keys = unit_keys(table[name])
+    present = keys.notna().to_numpy()
+    codes = pd.factorize(keys[present], sort=True)[0]
     order = np.argsort(codes, kind="stable")[:COMPARED_ROWS]
     same = np.diff(codes[order]) == 0
     gains = []

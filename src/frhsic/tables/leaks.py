@@ -25,6 +25,12 @@ CLASSES_APART = 0.9
 # one class.
 LEAST_IN_CLASS = 10
 LEAST_OF_VALUE = 50
+# Share of the rows with a value that have one class, and by how much the share of a class must
+# differ from that in the other rows, if the user is asked whether the value, or that there is none,
+# follows from the target.
+NEARLY_PURE = 0.98
+VALUE_APART = 0.5
+MISSING_APART = 0.4
 # For pairs of columns: most columns and rows of a class that are examined, the share of the
 # variance that two explain, and the most they leave unexplained relative to the better one alone.
 MOST_PAIRED = 100
@@ -79,9 +85,9 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
     - A column removes 99 % of the errors of a constant prediction: with at most 64 distinct values,
       predicting the most frequent class of each value; for a number, the squared rank correlation
       is at least 0.99.
-    - With two classes, all rows with a frequent value of a column, or without a value, have the
-      same class, which at most half of the other rows have; or 99 % of one class, and hardly any
-      row of the other, have the same value or lie on the same side of a number.
+    - With two classes, all rows with a frequent value of a column, with any, or without one, have
+      the same class, which at most half of the other rows have; or 99 % of one class, and hardly
+      any row of the other, have the same value or lie on the same side of a number.
     - Two numbers: their difference, sum, product or ratio is constant for one of two classes and
       hardly ever for the other, or explains 99.9 % of the variance of a numeric target; or their
       order determines which of two classes a row has.
@@ -212,14 +218,58 @@ def _one_sided(name: str, values: np.ndarray, codes: np.ndarray) -> str:
         if shares[split].max() >= NEARLY_ALL and shares[split].min() <= 1 - NEARLY_ALL:
             return _alone(name)
         return f"{name!r} {_split_phrase(split, known)} {_shares_phrase(shares[split])}"
+    counts = np.vstack([counts, of_known])
     rows = counts.sum(axis=1)
     rates = counts[:, 1] / np.maximum(rows, 1)
     other_rates = (sizes[1] - counts[:, 1]) / np.maximum(len(codes) - rows, 1)
     pure = ((rates == 0) | (rates == 1)) & (rows >= LEAST_OF_VALUE) & (rows < len(codes))
     for level in np.flatnonzero(pure & (abs(rates - other_rates) > 1 / 2)):
-        side = _split_phrase(int(level), known)
+        side = "has a value"
+        if level <= len(known):
+            side = _split_phrase(int(level), known)
         return f"all {rows[level]:,} rows in which {name!r} {side} have the same target"
     return ""
+
+
+class OneSidedRows(NamedTuple):
+    """Rows with a value of a column, or without one (`side`), how many they are, their share of the
+    class that is the most over-represented in them, and its share in the other rows.
+    """
+
+    side: str
+    missing: bool
+    rows: int
+    share: float
+    other: float
+
+
+def one_sided_rows(values: np.ndarray, y: np.ndarray, classes: int) -> Iterator[OneSidedRows]:
+    """Yield the rows with a value of a column with at most 64 values in which nearly all targets
+    are the same, though in the others they are not, and the rows without a value if their targets
+    are very different.
+
+    Examples
+    --------
+    >>> values = np.repeat(np.array(["yes", "no"], dtype=object), [60, 90])
+    >>> y = np.append(np.ones(60), np.arange(90) % 3 == 0)
+    >>> [(found.side, found.rows, found.share) for found in one_sided_rows(values, y, 2)]
+    [("is 'yes'", 60, 1.0)]
+    """
+    counts, known = _count_classes(values, y.astype(np.int64), classes)
+    sizes = counts.sum(axis=0)
+    rows = counts.sum(axis=1)
+    for place in range(len(counts) if len(known) <= MOST_ENCODED_LEVELS else 1):
+        if min(rows[place], len(y) - rows[place]) < LEAST_OF_VALUE:
+            continue
+        shares = counts[place] / rows[place]
+        others = (sizes - counts[place]) / (len(y) - rows[place])
+        label = int(np.argmax(shares - others))
+        apart = shares[label] - others[label]
+        pure = shares[label] >= NEARLY_PURE and apart > VALUE_APART
+        if pure or (place == 0 and apart > MISSING_APART):
+            side = _split_phrase(place, known)
+            found = float(shares[label]), float(others[label])
+            yield OneSidedRows(side, place == 0, int(rows[place]), *found)
 
 
 def _split_phrase(split: int, known: np.ndarray) -> str:

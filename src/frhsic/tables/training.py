@@ -14,9 +14,10 @@ from frhsic.splits import held_out_rows
 from frhsic.tables.checking import ColumnRoles, Examined, TableCheck, check_varies
 from frhsic.tables.columns import distinct_values, level_text
 from frhsic.tables.files import FileRows, TableFile, read_rows, totals_sentence
+from frhsic.tables.identifiers import lost_classes, unit_keys
 from frhsic.tables.problems import Problem, require_none
 from frhsic.tables.schema import Schema
-from frhsic.tables.targets import is_positive
+from frhsic.tables.targets import MOST_CLASSES, is_positive, merge_labels
 
 # Fewest rows for an audit.
 LEAST_HELD_OUT = 20
@@ -132,7 +133,14 @@ def check_file(
     if rows.totals:
         text = totals_sentence(rows.totals)
         check.problems.append(Problem("totals", text, (), len(rows.totals), "certain"))
-    return rows, check, check.examine(roles, names)
+    examined = check.examine(roles, names)
+    if roles.groups is not None and roles.target is not None:
+        columns = [roles.target, roles.groups]
+        answered = read_rows(file, columns, required=columns[:1], seed=seed).frame
+        labels, _ = merge_labels(answered[roles.target])
+        if labels.nunique() <= MOST_CLASSES:
+            check.problems += lost_classes(answered[roles.groups], labels)
+    return rows, check, examined
 
 
 def read_training_table(
@@ -165,7 +173,8 @@ def read_training_table(
     notes = [*file.notes, *rows.note("used"), *map(str, check.sorted_problems)]
     groups = None
     if roles.groups is not None:
-        groups = rows.frame[roles.groups].map(level_text).to_numpy(dtype=object)
+        keys = unit_keys(rows.frame[roles.groups])
+        groups = keys.fillna(rows.frame[roles.groups]).map(level_text).to_numpy(dtype=object)
     return TrainingTable(
         X=table[examined.features].reset_index(drop=True),
         y=codes if classes is None else classes[codes.astype(np.int64)],
