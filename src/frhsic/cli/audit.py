@@ -453,7 +453,7 @@ def _audit_table(
     import pandas as pd
 
     from frhsic.auditing import audit
-    from frhsic.tables.columns import common_name, level_text
+    from frhsic.tables.columns import common_name, unify_groups
 
     context = statements.context(options.table, options.model)
     notes = list(table.notes)
@@ -477,7 +477,8 @@ def _audit_table(
     columns = table.columns
     groups = None
     if options.groups is not None:
-        groups = table.cells[options.groups].map(level_text, na_action="ignore").replace("", None)
+        groups, merged = unify_groups(table.cells[options.groups])
+        notes += filter(None, [merged])
     return audit(
         z,
         columns[options.sensitive],

@@ -386,6 +386,38 @@ def unify_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     return merged, [note]
 
 
+# Blanks and signs between two letters, or between a letter and a digit, and a final period: digits
+# that are put together may be another number.
+_JOINTS = re.compile(r"(?<=[^\W\d_])[\s._-]+(?=[^\W_])|(?<=\d)[\s._-]+(?=[^\W\d_])|(?<=[^\W_])\.$")
+
+
+def unify_groups(column: pd.Series[Any]) -> tuple[pd.Series[Any], str]:
+    """Return names of groups as text, after merging those that differ only in case, blanks or
+    punctuation into the most frequent spelling, with a sentence if any were merged.
+
+    Examples
+    --------
+    >>> unify_groups(pd.Series(["P-02", "p02 ", "P-02", "1-12", "11-2"]))[0].tolist()
+    ['P-02', 'P-02', 'P-02', '1-12', '11-2']
+    """
+    text = column.astype(object).map(level_text, na_action="ignore").replace("", None)
+    counts = text.value_counts()
+    spellings: dict[str, list[str]] = {}
+    for name in sorted(counts.index, key=lambda name: (-counts[name], name)):
+        spellings.setdefault(_JOINTS.sub("", fold_text(name)), []).append(name)
+    several = [names for names in spellings.values() if len(names) > 1]
+    if not several:
+        return text, ""
+    first = {name: names[0] for names in spellings.values() for name in names}
+    shown = "; ".join(f"{quote_names(names[1:4])} as {names[0]!r}" for names in several[:3])
+    more = "; ..." if len(several) > 3 else ""
+    note = (
+        f"The {len(counts):,} spellings in {str(column.name)!r} are {len(spellings):,} groups;"
+        f" those that differ only in case, blanks or punctuation are merged: {shown}{more}."
+    )
+    return text.map(first, na_action="ignore"), note
+
+
 def fold_text(text: object) -> str:
     return " ".join(str(text).split()).casefold()
 

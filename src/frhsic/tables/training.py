@@ -4,7 +4,7 @@ file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 
 from frhsic.splits import held_out_rows
 from frhsic.tables.checking import ColumnRoles, Examined, TableCheck, check_varies
-from frhsic.tables.columns import distinct_values, level_text
+from frhsic.tables.columns import distinct_values, level_text, unify_groups
 from frhsic.tables.files import FileRows, TableFile, read_rows, totals_sentence
 from frhsic.tables.problems import Problem, require_none
 from frhsic.tables.schema import Schema
@@ -121,6 +121,11 @@ def check_file(
     rows = read_rows(file, roles.columns(names), required=roles.required, seed=seed, whole=True)
     if roles.drop_repeated:
         rows = rows.without_repeated()
+    merged = ""
+    if roles.groups is not None:
+        groups, merged = unify_groups(rows.frame[roles.groups])
+        if merged:
+            rows = replace(rows, frame=rows.frame.assign(**{roles.groups: groups}))
     check = TableCheck.from_cells(
         rows.frame,
         decimal=file.decimal,
@@ -132,6 +137,9 @@ def check_file(
     if rows.totals:
         text = totals_sentence(rows.totals)
         check.problems.append(Problem("totals", text, (), len(rows.totals), "certain"))
+    if merged:
+        assert roles.groups is not None
+        check.problems.append(Problem("labels", merged, (roles.groups,), None, "certain"))
     return rows, check, check.examine(roles, names)
 
 
