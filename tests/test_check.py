@@ -15,6 +15,7 @@ from frhsic.cli import app
 from frhsic.tables import check
 from frhsic.tables.checking import ColumnRoles
 from frhsic.tables.files import TableFile
+from frhsic.tables.identifiers import unit_keys
 from frhsic.tables.schema import remove_units
 from frhsic.tables.training import read_training_table
 
@@ -412,6 +413,37 @@ def test_a_third_label_is_asked_about_in_a_check_and_in_an_audit(positive, tmp_p
     table["paid"] = np.resize(["good", "bad", "so so"], ROWS)
     others, _ = problems_of(table, tmp_path, "--positive", "good")
     assert "labels" not in [one["kind"] for one in others]
+
+
+def test_groups_spelled_in_several_ways_are_one(tmp_path):
+    table = people().assign(person=[f"P-{i % 100:03d}" for i in range(ROWS)])
+    table["score"] = np.random.default_rng(7).uniform(0.1, 0.9, ROWS).round(4)
+    other = table.index >= 100
+    table.loc[other & (table.index % 2 == 0), "person"] = [
+        f"p{i % 100:03d} " for i in table.index[other & (table.index % 2 == 0)]
+    ]
+    assert table["person"].nunique() == 150
+    problems, _ = problems_of(table, tmp_path, "--groups", "person")
+    said = "Groups 'person': 150 spellings"
+    assert [one["certainty"] for one in problems if one["text"].startswith(said)] == ["certain"]
+    path = tmp_path / "people.csv"
+    roles = ColumnRoles("paid", ("age",), groups="person")
+    data = read_training_table(TableFile.open(path), roles)
+    persons = pd.Series(data.groups).str.extract(r"(\d+)")[0]
+    train, test = data.split(0.2, 0)
+    assert not {*persons[train]} & {*persons[test]}
+    assert sum(note.startswith(said) for note in data.notes) == 1
+    asked = ["audit", str(path), "-s", "age", "--score", "score", "--json", "--max-rows", "100"]
+    document = json.loads(CliRunner().invoke(app, [*asked, "--groups", "person"]).stdout)
+    assert document["rows"]["groups"] == 100
+    assert sum(note.startswith(said) for note in document["context"]["remarks"]) == 1
+
+
+@pytest.mark.parametrize(
+    "names", [("1-12", "11-2"), ("1.5", "15"), ("-1", "1"), ("A+", "A-"), ("12 3", "123")]
+)
+def test_groups_whose_numbers_or_grades_differ_stay_apart(names):
+    assert unit_keys(pd.Series(names)).nunique() == 2
 
 
 @pytest.mark.parametrize("groups", [(), ("--groups", "person_id")])

@@ -402,8 +402,8 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         (
             0.01,
             1.0,
-            "Reduced: the gap by age is 51 % smaller (1 % to 100 %). It is not certain that it is cut"
-            " by half.",
+            "Reduced: the gap by age is 51 % smaller (1 % to 100 %). It is not certain that it is"
+            " cut by half.",
         ),
         (
             -0.1,

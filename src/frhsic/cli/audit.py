@@ -454,6 +454,7 @@ def _audit_table(
 
     from frhsic.auditing import audit
     from frhsic.tables.columns import common_name, level_text
+    from frhsic.tables.identifiers import group_problems, unit_keys
 
     context = statements.context(options.table, options.model)
     notes = list(table.notes)
@@ -477,7 +478,9 @@ def _audit_table(
     columns = table.columns
     groups = None
     if options.groups is not None:
-        groups = table.cells[options.groups].map(level_text, na_action="ignore").replace("", None)
+        column = table.cells[options.groups]
+        groups = unit_keys(column).map(level_text, na_action="ignore").replace("", None)
+        notes += map(str, group_problems(column))
     return audit(
         z,
         columns[options.sensitive],

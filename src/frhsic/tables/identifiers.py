@@ -50,6 +50,9 @@ NAMED_UNIT = re.compile(
     re.IGNORECASE,
 )
 MOST_KEYS = 0.9
+# What may differ between two spellings of a key: blanks and signs between two letters, or between a
+# letter and a digit, and a final period. Digits that are put together may be another number.
+JOINTS = re.compile(r"(?<=[^\W\d_])[\s._-]+(?=[^\W_])|(?<=\d)[\s._-]+(?=[^\W\d_])|(?<=[^\W_])\.$")
 # Least share of the errors about which rows have a key that the target removes if the key is filled
 # for some classes only.
 FILLED_BY_CLASS = 0.8
@@ -81,7 +84,7 @@ def identifiers(X: pd.DataFrame) -> list[str]:
 
 def unit_keys(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return the keys of people or other units, NaN where there is none: keys of text that differ
-    only in case, blanks, or punctuation that isn't between digits are the same.
+    only in case, blanks or punctuation beside letters are the same.
 
     Examples
     --------
@@ -94,8 +97,7 @@ def unit_keys(column: pd.Series[Any]) -> pd.Series[Any]:
     keys: dict[Any, Any] = {}
     for value in column[~lacking].unique():
         text = level_text(value)
-        bare = re.sub(r"(?<![0-9])[\W_]+|[\W_]+(?![0-9])", "", text.casefold())
-        keys[value] = np.nan if reads_missing(text) else bare or text
+        keys[value] = np.nan if reads_missing(text) else JOINTS.sub("", fold_text(text))
     return column.astype(object).mask(lacking, np.nan).map(keys, na_action="ignore")
 
 
