@@ -415,6 +415,38 @@ def test_a_third_label_is_asked_about_in_a_check_and_in_an_audit(positive, tmp_p
     assert "labels" not in [one["kind"] for one in others]
 
 
+def test_commas_separate_names_of_columns_unless_a_column_has_that_name(tmp_path):
+    table = people().assign(debt=np.arange(ROWS) % 7, **{"rent, heating": np.arange(ROWS) % 11})
+    path = tmp_path / "people.csv"
+    table.to_csv(path, index=False)
+    asked = ["check", str(path), "-t", "paid", "-s", "age", "--json"]
+
+    def features(*options: str) -> list[str]:
+        return json.loads(CliRunner().invoke(app, [*asked, *options]).stdout)["features"]
+
+    assert features("--features", "income, town") == ["income", "town"]
+    assert features("--features", "rent, heating", "--features", "to*,debt") == [
+        "rent, heating",
+        "town",
+        "debt",
+    ]
+    assert features("--drop", "town,rent*", "--drop", "debt") == ["income"]
+    assert features("--sensitive", "debt,income") == ["town", "rent, heating"]
+    result = CliRunner().invoke(app, [*asked, "--features", "income,twon"])
+    assert result.exit_code == 2
+    assert "people.csv has no column 'twon'. Did you mean 'town'?" in result.stderr
+    score = ["audit", str(path), "--json", "--max-rows", "100"]
+    several = [*score, "-s", "age,debt", "--embedding", "income,rent*", "--control", "town,paid"]
+    result = CliRunner().invoke(app, several)
+    repeated = [*score, "-s", "age", "-s", "debt", "--embedding", "income"]
+    repeated += ["--embedding", "rent, heating", "--control", "town", "--control", "paid"]
+    assert result.exit_code == 0, result.output
+    expected = json.loads(CliRunner().invoke(app, repeated).stdout)
+    found = json.loads(result.stdout)
+    assert [one["name"] for one in found["attributes"]] == ["age", "debt"]
+    assert found["attributes"] == expected["attributes"]
+
+
 def test_groups_spelled_in_several_ways_are_one(tmp_path):
     table = people().assign(person=[f"P-{i % 100:03d}" for i in range(ROWS)])
     table["score"] = np.random.default_rng(7).uniform(0.1, 0.9, ROWS).round(4)

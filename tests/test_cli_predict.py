@@ -128,7 +128,7 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
 
 def test_a_column_that_is_kept_twice_is_written_once(place, tmp_path):
     out = str(tmp_path / "scores.csv")
-    keep = ["--keep", "hours", "--keep", "hours"]
+    keep = ["--keep", "hours, hours", "--keep", "hours"]
     done(["predict", str(place / "model"), str(place / "new.csv"), *keep, "-o", out])
     assert [*pd.read_csv(out)] == ["hours", "score", "predicted"]
 

@@ -79,7 +79,7 @@ def test_a_control_is_a_column_of_the_model_whose_equals_are_compared(folder):
     changes = [change["key"] for change in document["report"]["changes"]]
     assert not changes or "within" in changes
     assert "job" in held_out.read_text().splitlines()[0].split(",")
-    message = one_line_and_2([*asked, "--control", "age", "-o", str(model)])
+    message = one_line_and_2([*asked, "--control", "age,job", "-o", str(model)])
     assert "--control 'age' is not a feature of the model" in message
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import functools
 import inspect
 import os
@@ -12,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -382,8 +383,8 @@ class Columns:
             "--sensitive",
             "-s",
             help=(
-                "Column that predictions should not depend on: numbers, or bands such as 30-39. May"
-                " be repeated. Required to train; to predict, only with --uses-sensitive."
+                "Columns that predictions should not depend on, separated by commas: numbers, or"
+                " bands such as 30-39. Required to train; to predict, only with --uses-sensitive."
             ),
         ),
     ]
@@ -392,8 +393,8 @@ class Columns:
         list[str] | None,
         Option(
             help=(
-                'Columns to predict from, as names or a pattern such as "x_*". Default: all other'
-                " columns."
+                'Columns to predict from, separated by commas: names or a pattern such as "x_*".'
+                " Default: all other columns."
             )
         ),
     ] = None
@@ -401,8 +402,8 @@ class Columns:
         list[str] | None,
         Option(
             help=(
-                "Columns to leave out. May be repeated. Identifiers are left out unless --features"
-                " names them."
+                "Columns to leave out, separated by commas. Identifiers are left out unless"
+                " --features names them."
             )
         ),
     ] = None
@@ -439,9 +440,9 @@ Control = Annotated[
     Option(
         "--control",
         help=(
-            "Column that scores are allowed to depend on, such as education: the gap is also"
-            " measured among people with the same value. Numbers are binned into fifths. May be"
-            " repeated; several columns are combined."
+            "Columns that scores are allowed to depend on, such as education, separated by commas:"
+            " the gap is also measured among people with the same values. Numbers are binned into"
+            " fifths."
         ),
     ),
 ]
@@ -530,6 +531,46 @@ class Stated:
             decision=self.decision, people=self.people, period=self.period, author=self.author
         )
         return context.stamped(data=data, model=model)
+
+
+# Options that name columns.
+NAMING = ("sensitive", "features", "drop", "control", "embedding")
+
+
+def split_names(texts: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Return the names and patterns in options: a comma separates two of them, unless a column has
+    the very name or matches the whole pattern.
+
+    Examples
+    --------
+    >>> split_names(["age,job", "income, net"], ["age", "job", "income, net"])
+    ['age', 'job', 'income, net']
+    """
+    found: list[str] = []
+    for text in texts:
+        whole = text in names or any(fnmatch.fnmatchcase(name, text) for name in names)
+        found += [text] if whole else filter(None, map(str.strip, text.split(",")))
+    return found
+
+
+def with_names(options: Any, table: Path, reading: Reading, scheduler: str | None = None) -> Any:
+    """Return options with the names that commas separate, if there are any; only then is the header
+    of the table read for it.
+    """
+    texts = {name: getattr(options, name, None) or () for name in NAMING}
+    listed = [name for name in NAMING if any("," in text for text in texts[name])]
+    if not listed:
+        return options
+    names: Sequence[str]
+    if scheduler is None:
+        from frhsic.tables.files import TableFile
+
+        names = TableFile.open(table, **vars(reading)).names
+    else:
+        from frhsic.distributed.frames import file_columns, table_files
+
+        names = file_columns(table_files(str(table))[0])
+    return replace(options, **{name: split_names(texts[name], names) for name in listed})
 
 
 def with_fields(command: Callable[..., None]) -> Callable[..., None]:

@@ -38,7 +38,7 @@ class _Options:
         Option(
             "--sensitive",
             "-s",
-            help="Column of a continuous sensitive attribute; may be repeated.",
+            help="Columns of continuous sensitive attributes, separated by commas.",
         ),
     ]
     score: Annotated[
@@ -48,7 +48,8 @@ class _Options:
         list[str] | None,
         Option(
             help=(
-                'Columns of a representation, as names or a pattern such as "z_*"; may be repeated.'
+                "Columns of a representation, separated by commas: names or a pattern such as"
+                ' "z_*".'
             )
         ),
     ] = None
@@ -196,6 +197,7 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
     files = (
         {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_REPORT}
     )
+    options = _terminal.with_names(options, options.table, reading, options.scheduler)
     earlier = _check_options(options, files)
     with _terminal.progress() as watch, _terminal.one_thread():
         run = _on_one_machine if options.scheduler is None else _scheduled

@@ -44,6 +44,7 @@ def check(
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import check_file
 
+    columns = _terminal.with_names(columns, columns.table, reading)
     roles = columns.roles
     file = TableFile.open(columns.table, **vars(reading))
     with _terminal.progress() as watch, file.name_in_errors():

@@ -58,7 +58,7 @@ def predict(
     ] = DEFAULT_SCORES,
     keep: Annotated[
         list[str] | None,
-        Option(help="Column of the table to copy, such as an identifier; may be repeated."),
+        Option(help="Columns of the table to copy, such as an identifier, separated by commas."),
     ] = None,
     trusted: _terminal.Trusted = None,
     formulas: Annotated[
@@ -273,7 +273,8 @@ class Served:
         from frhsic.tables.files import drop_totals, totals_sentence
         from frhsic.tables.text import with_points
 
-        kept = list(dict.fromkeys(file.find(name) for name in keep))
+        named = _terminal.split_names(keep, file.names)
+        kept = list(dict.fromkeys(file.find(name) for name in named))
         rows = 0
         totals: list[int] = []
         read = list(dict.fromkeys([*self.columns, *kept, *file.label_columns]))
