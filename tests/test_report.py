@@ -19,13 +19,15 @@ import pandas as pd
 import pytest
 from markupsafe import escape
 from scipy import stats
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import report_samples as samples
 from frhsic._pictures import Frame
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.gaps import decision_ratio
 from frhsic.auditing.results import WINDOWS_KEY, Change, Curve, LimitCheck, Number, Quality
-from frhsic.estimators.frontier import Gap
+from frhsic.estimators import ParityClassifier
+from frhsic.estimators.frontier import Gap, IndistinctGapWarning
 from frhsic.formatting import (
     figure,
     format_estimate,
@@ -35,7 +37,7 @@ from frhsic.formatting import (
     percent,
 )
 from frhsic.intervals import Interval
-from frhsic.report import Report, render, text, words, write
+from frhsic.report import Report, render, text, trained_report, words, write
 from frhsic.report.first_page import (
     alarms,
     checks,
@@ -1059,6 +1061,67 @@ def test_an_error_of_the_stated_size_goes_unnoticed_half_of_the_time(share, leas
         "No group is scored significantly too high or too low; in half of the groups, an error of"
         f" up to about {format_estimate(size)} could go unnoticed."
     )
+
+
+def three_parties(along: float) -> Report:
+    """Report on a vote among three parties, of which the smallest depends on age."""
+    random = np.random.default_rng(0)
+    age = random.uniform(20, 80, 1_500)
+    noise = random.standard_normal((1_500, 3))
+    X = noise + along * np.column_stack([0 * age, 0 * age, (age - 50) / 17])
+    chances = np.exp([1, 0, -1] + X * [1, 1, 0.5])
+    chances /= chances.sum(axis=1, keepdims=True)
+    places = (random.random((1_500, 1)) > chances.cumsum(axis=1)).sum(axis=1)
+    vote = pd.Series(np.array(["red", "blue", "green"])[places], name="vote")
+    age = pd.Series(age, name="age")
+    model = ParityClassifier(
+        LogisticRegression(),
+        attribute_estimator=LinearRegression(),
+        limit="50%",
+        random_state=0,
+        n_jobs=1,
+    ).fit(X[:1_000], vote[:1_000], sensitive_features=age[:1_000])
+    settings = Settings(fast=True, resamples=60)
+    rows = X[1_000:], vote[1_000:].reset_index(drop=True)
+    return trained_report(
+        model, *rows, sensitive_features=age[1_000:].to_numpy(), settings=settings
+    )
+
+
+def test_of_several_classes_the_first_screen_names_every_significant_one():
+    report = three_parties(1.0)
+    assert Report.from_json(report.to_json()) == report
+    start = "Only “vote: red” is shown here, the most frequent of 3 classes; "
+    (line,) = (line for line in verdict(report).remarks if line.startswith(start))
+    assert re.fullmatch(
+        r"the gap is significant for “green” by age, 0\.0\S+ \(.*\)\.", line[len(start) :]
+    )
+    assert line in closing_lines(report)["rows"]
+    shown = text_of(render(report), "evidence")
+    assert "a gap is the largest over all 3 classes; in the last two rows" in shown
+    classes = report.tradeoff.classes
+    assert list(classes) == ["blue", "green"]
+    low, high = (gap.adjusted for (gap,) in (classes["green"], classes["blue"]))
+    assert low < 0.05 < high
+    alone = replace(classes["green"][0], pvalue=0.04, adjusted=0.08)
+    none = replace(alone, pvalue=0.4, adjusted=0.8)
+    for number, end in (
+        (alone, "not after adjusting for all classes)."),
+        (none, "significant gap."),
+    ):
+        tradeoff = replace(report.tradeoff, classes={**classes, "green": (number,)})
+        said = " ".join(verdict(replace(report, tradeoff=tradeoff)).remarks)
+        assert said.endswith(end)
+
+
+def test_a_gap_of_the_fit_that_is_not_significant_has_an_interval_from_0_everywhere():
+    with pytest.warns(IndistinctGapWarning) as caught:
+        report = three_parties(0.0)
+    assert " (0 to 0.0" in str(caught[0].message)
+    points = report.tradeoff.points
+    assert points[0].gaps[0].value > 0
+    assert {point.gaps[0].low for point in points} == {0.0}
+    assert "50 % of the largest gap of a class in the fit" in verdict(report).sentence
 
 
 def test_hsic_is_explained_only_where_it_was_computed():

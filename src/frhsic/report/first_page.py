@@ -51,6 +51,7 @@ from frhsic.report.words import (
     fill,
     gap_name,
     gap_phrase,
+    gap_phrase_with_interval,
     is_significant,
     join_names,
     measure_label,
@@ -167,12 +168,36 @@ def verdict(report: Report) -> Headline:
     is missed by most, the gap that has changed most, or the largest gap.
     """
     head = _gap_verdict(report)
+    head = replace(head, remarks=(*head.remarks, *_class_lines(report)))
     if _beats_constant(report.audit, by=BARELY):
         return head
     if _beats_constant(report.audit, by=2):
         return replace(head, remarks=(*head.remarks, say("barely")))
     kind = "unclear" if head.kind == "kept" else head.kind
     return replace(head, kind=kind, sentence=f"{say('poor')} {head.sentence}")
+
+
+def _class_lines(report: Report) -> list[str]:
+    """Return which class the report is about, and for which others the gap is significant."""
+    tradeoff, subject = report.tradeoff, report.audit.subject
+    if tradeoff is None or not tradeoff.classes:
+        return []
+    gaps = []
+    for label, numbers in tradeoff.classes.items():
+        for s, number in zip(tradeoff.attributes, numbers):
+            if is_significant(number, subject):
+                alone = (number.adjusted or 0.0) > subject.level
+                adjusted = say("class_alone") if alone else ""
+                gap = gap_phrase_with_interval(number)
+                gaps.append(say("class_gap", label=label, s=s, gap=gap, adjusted=adjusted))
+    others = say("no_other_class")
+    if gaps:
+        shown = (attribute.all_rows.get("gdp") for attribute in report.audit.attributes)
+        also = any(is_significant(number, subject) for number in shown)
+        key = "other_classes" if also else "only_other_classes"
+        others = say(key, gaps="; ".join(gaps))
+    count = len(tradeoff.classes) + 1
+    return [say("one_class", outcome=outcome_phrase(subject), count=count, others=others)]
 
 
 def _beats_constant(audit: Audit, by: float) -> bool:
@@ -251,7 +276,8 @@ def _gap_verdict(report: Report) -> Headline:
     if report.tradeoff is not None and any(report.tradeoff.shares):
         shares = [percent(share) for share in report.tradeoff.shares if share is not None]
         asked = join_names([*dict.fromkeys(shares)])
-        sentences.insert(0, say("share_not_applied", asked=asked))
+        gap = say("class_largest" if report.tradeoff.classes else "the_gap")
+        sentences.insert(0, say("share_not_applied", asked=asked, gap=gap))
     return Headline(
         "none",
         sentences[0],
@@ -668,6 +694,7 @@ def closing_lines(report: Report) -> dict[str, str]:
         worst = worst_stratum_sentence(report.audit, head.attribute, checks(report))
         lines["equal"] = f"{equal} {worst}"
     printed = [say(key) for key in ("hold_out_more", "left_unchanged", "barely")]
+    printed += _class_lines(report)
     hints = [line for line in head.remarks if line in printed]
     return lines | {"rows": " ".join([surety(report), *hints])}
 

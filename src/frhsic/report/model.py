@@ -4,14 +4,14 @@ without the limit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from frhsic.auditing.documents import Document
-from frhsic.auditing.results import Audit, Change, Curve
+from frhsic.auditing.results import Audit, Change, Curve, Number
 from frhsic.estimators.frontier import AIM_MEASURES, Gap
 from frhsic.parity.limits import measure_name
 
-REPORT_FORMAT = 12  # version of the JSON form of a :class:`Report`
+REPORT_FORMAT = 13  # version of the JSON form of a :class:`Report`
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class TradeOffPoint:
     """Performance of one predictor, and its gap by each attribute.
 
     On the rows of the report, and in the fit without a limit, the interval of a gap excludes 0 if
-    and only if the gap is significant.
+    and only if the gap is significant. If it is not significant in the fit without a limit, the
+    intervals of all trade-offs of the fit begin at 0.
     """
 
     performance: float
@@ -79,6 +80,9 @@ class TradeOff:
         The chosen trade-off and those of other limits, from no limit to the strictest one.
     controls
         Names of the controls, if gaps are measured among people with the same controls; else None.
+    classes
+        With several classes, for each that the report is not about, its gap by each attribute on
+        the rows of the report. The gaps of `points` are then the largest over all classes.
     """
 
     aim: str
@@ -96,6 +100,7 @@ class TradeOff:
     base_shares: tuple[float | None, ...] = ()
     base_rate: float | None = None
     controls: str | None = None
+    classes: dict[str, tuple[Number, ...]] = field(default_factory=dict)
 
     @property
     def measure_name(self) -> str:

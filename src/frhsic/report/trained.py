@@ -13,8 +13,8 @@ import pandas as pd
 
 from frhsic import _arrays
 from frhsic.auditing import Audit, Context, Settings
-from frhsic.auditing.comparing import check_limits, difference
-from frhsic.auditing.gaps import gap_column, gap_terms, shown_curve
+from frhsic.auditing.comparing import check_limits, difference, holm
+from frhsic.auditing.gaps import gap_column, gap_number, gap_terms, shown_curve
 from frhsic.auditing.measures import RANK_ROWS
 from frhsic.auditing.outputs import output_gaps
 from frhsic.auditing.performance import base_rate, changes, covariance, performance
@@ -147,8 +147,10 @@ def trained_report(
     rows = _HeldOut(model, X, control_features, inputs.rows, shown, codes)
     free = rows.outputs(model.at(None))
     was = _class_outputs(free, shown)
+    classes: dict[str, tuple[Number, ...]] = {}
     if every.ndim > 1:
-        remark = rows.classes_remark(every, labels, settings)
+        classes = rows.other_classes(every, labels, settings)
+        remark = rows.classes_remark(every, labels, classes, settings.confidence)
         context = replace(context, remarks=(*context.remarks, remark))
     threshold = None if model.aim == "decision" else threshold
 
@@ -180,6 +182,7 @@ def trained_report(
             after=new.point(),
             changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
             stops=tuple(rows.stops({0: (was, old), place: (now, new)}, settings, after)),
+            classes=classes,
         ),
         changes=paired,
     )
@@ -304,17 +307,17 @@ class _HeldOut:
             shared = covariance(a, b, self.rows.groups, self.rows.weights)
             yield difference(now.key, name, was, now, level, shared)
 
-    def classes_remark(self, outputs: np.ndarray, labels: Any, settings: Settings) -> str:
-        """Return which class the report is about, how often the most probable class is right, and
-        the gaps and means of the others.
+    def other_classes(
+        self, outputs: np.ndarray, labels: Any, settings: Settings
+    ) -> dict[str, tuple[Number, ...]]:
+        """Return for each class that the report is not about its gap by each attribute, with a
+        p-value adjusted for all of these gaps.
         """
-        assert self.codes is not None
         rows = self.rows
-        others = []
-        for place in range(len(labels)):
-            f = outputs[:, place]
-            gaps = []
-            for name, column in zip(self.names, rows.s.T):
+        names = [str(label) for place, label in enumerate(labels) if place != self.shown]
+        numbers = []
+        for f in np.delete(outputs, self.shown, axis=1).T:
+            for column in rows.s.T:
                 gap = gdp(
                     f,
                     column,
@@ -324,16 +327,40 @@ class _HeldOut:
                     sample_weight=rows.weights,
                     groups=rows.groups,
                 )
+                numbers.append((gap_number("gdp", gap), gap.pvalue))
+        adjusted = holm([pvalue for _, pvalue in numbers])
+        gaps = [replace(number, adjusted=p) for (number, _), p in zip(numbers, adjusted)]
+        width = len(self.names)
+        return {name: tuple(gaps[i * width :][:width]) for i, name in enumerate(names)}
+
+    def classes_remark(
+        self,
+        outputs: np.ndarray,
+        labels: Any,
+        classes: dict[str, tuple[Number, ...]],
+        confidence: float,
+    ) -> str:
+        """Return which class the report is about, how often the most probable class is right, and
+        the gaps and means of the others.
+        """
+        assert self.codes is not None
+        rows = self.rows
+        others = []
+        for place, label in enumerate(map(str, labels)):
+            if place == self.shown:
+                continue
+            gaps = []
+            for name, gap in zip(self.names, classes[label]):
+                assert gap.interval is not None
                 gaps.append(f"{format_interval(gap.value, *gap.interval)} by {name}")
             happened = np.average(self.codes == place, weights=rows.weights)
-            mean = np.average(f, weights=rows.weights)
-            if place != self.shown:
-                others.append(
-                    f"{str(labels[place])!r} {', '.join(gaps)}, with a mean probability of"
-                    f" {percent(mean)} where {percent(happened)} actually have it"
-                )
+            mean = np.average(outputs[:, place], weights=rows.weights)
+            others.append(
+                f"{label!r} {', '.join(gaps)}, with a mean probability of"
+                f" {percent(mean)} where {percent(happened)} actually have it"
+            )
         right = (outputs.argmax(axis=1) == self.codes).astype(np.float64)
-        correct = base_rate(right, settings.confidence, rows.weights, rows.groups)
+        correct = base_rate(right, confidence, rows.weights, rows.groups)
         assert correct.interval is not None
         low, high = map(percent, correct.interval)
         return (
@@ -468,6 +495,13 @@ class _HeldOut:
         return (1 + quality["true_positive_rate"] - quality["false_positive_rate"]) / 2
 
 
+def _from_zero(point: TradeOffPoint, i: int) -> TradeOffPoint:
+    """Return a trade-off whose interval of one gap begins at 0."""
+    gaps = [*point.gaps]
+    gaps[i] = replace(gaps[i], low=0.0)
+    return replace(point, gaps=tuple(gaps))
+
+
 def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
     """Return the trade-offs of a fit, with the chosen one."""
     model, names = rows.model, rows.names
@@ -478,10 +512,14 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         for i, value in enumerate(performance)
     ]
     points[choice.position] = replace(points[choice.position], chosen=True)
+    level = round(1 - frontier.confidence, 12)
     gaps = []
-    for name, gap in zip(names, points[0].gaps):
+    for i, name in enumerate(names):
+        gap, pvalue = points[0].gaps[i], frontier.pvalues[name]
         interval = Interval(gap.low, gap.high, frontier.confidence, "")
-        gaps.append(Gap(gap.value, *interval.agree_with(gap.value, frontier.pvalues[name])))
+        gaps.append(Gap(gap.value, *interval.agree_with(gap.value, pvalue)))
+        if pvalue > level:  # a smaller gap than one that is not significant is not either
+            points = [_from_zero(point, i) for point in points]
     points[0] = replace(points[0], gaps=tuple(gaps))
     parsed = frontier.limits(choice.limit)
     limits: list[float | None] = []
