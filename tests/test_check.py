@@ -1031,3 +1031,29 @@ def test_a_level_or_a_missing_value_that_nearly_gives_the_target_away_is_asked_a
     mixed = random.permutation(1200)
     shuffled = table.assign(**{name: table[name].to_numpy()[mixed] for name in leaks})
     assert "leak" not in [one["kind"] for one in problems_of(shuffled, tmp_path)[0]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "abbreviated"),
+    [
+        (["live", "L", "dead", "D", "9"], {"L", "D"}),
+        (["Labour", "Liberal Democrat", "LibDem", "Lib Dem", "Lab"], {"LibDem", "Lib Dem", "Lab"}),
+        (["Type 1", "Type 10", "Type 2"], set()),
+        (["New York", "New Jersey", "Old York"], set()),
+        (["live", "L", "late"], set()),  # either
+    ],
+)
+@pytest.mark.parametrize("positive", [True, False])
+def test_labels_of_a_target_that_abbreviate_others_are_asked_about(labels, abbreviated, positive):
+    table = people().assign(paid=np.resize(labels, ROWS))
+    found = check(table, "paid", "age", positive=labels[0] if positive else None)
+    texts = [one.text for one in found if "abbreviation" in one.text]
+    assert {text.split("'")[1] for text in texts} == abbreviated
+
+
+def test_answers_among_zeros_and_ones_have_one_voice(tmp_path):
+    table = people().assign(hormone=np.resize(["0", "1", *"0" * 20, "y", "1", "n"], ROWS))
+    problems, command = problems_of(table, tmp_path)
+    own = [one for one in problems if one["columns"] == ["hormone"] and one["kind"] != "ranges"]
+    assert {one["kind"] for one in own} == {"labels"}
+    assert "hormone" not in command

@@ -40,6 +40,7 @@ from frhsic.tables.schema import (
     parse_numbers,
     plain_digits,
 )
+from frhsic.tables.targets import NO, YES
 
 # Largest share of non-numeric cells in a column that seems to be meant as numbers.
 FEW_WORDS = 0.1
@@ -195,6 +196,9 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
     limits = wrong & bare.str.fullmatch(DETECTION_LIMIT)
     odd = wrong & ~limits & ~bare.map(reads_missing)
+    if set(bare[odd].map(fold_text)) <= YES | NO and numbers.dropna().isin([0, 1]).all():
+        wrong &= ~odd  # answers that are asked about as labels
+        odd &= False
     if limits.any() and not wrong.all() and odd.mean() <= FEW_WORDS:
         yield _limits_problem(bare[limits])
         wrong &= ~limits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -277,12 +278,19 @@ def _abbreviations(labels: list[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     labels = [label for label in labels if not is_code(label)]
+    found |= {
+        label: max(shortened, key=len)
+        for label in labels
+        if (shortened := [other for other in labels if _shortens(label, other)])
+    }
+    labels = [label for label in labels if label not in found]
     answers = [[label for label in labels if _sense(label) == sense] for sense in ("yes", "no")]
     if all(answers):
         for same in answers:
             longest = max(same, key=len)
             found |= {label: longest for label in same if label != longest}
         labels = [label for label in labels if _sense(label) is None]
+    labels = [label for label in labels if not label.strip().isdigit()]
     starts = {label: fold_text(label).removesuffix(".") for label in labels}
     words = [label for label in labels if " " not in label and len(starts[label]) >= LEAST_LETTERS]
     longer = {
@@ -294,6 +302,24 @@ def _abbreviations(labels: list[str]) -> dict[str, str]:
     clear = all(len(longer[label]) == 1 and starts[label].isalpha() for label in short)
     others = {label: both[0] for label, both in longer.items() if both}
     return found | {label: word for label, word in others.items() if clear or label not in short}
+
+
+def _shortens(label: str, other: str) -> bool:
+    """Return whether each of several words of a label begins a word of another, as in LibDem and
+    Liberal Democrat, or whether the two differ only in blanks.
+    """
+    short = _label_words(label)
+    long = _label_words(other)
+    if len(short) < 2 or len(short) != len(long) or not all(map(str.isalpha, short)):
+        return False
+    begins = all(len(a) >= LEAST_LETTERS and b.startswith(a) for a, b in zip(short, long))
+    return begins and (short != long or len(label) < len(other))
+
+
+def _label_words(label: str) -> list[str]:
+    """Return the words of a label such as Lib Dem, LibDem or Lib.-Dem., in lower case."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)
+    return re.split(r"[\s._-]+", spaced.strip(" .").casefold())
 
 
 def other_label_problems(column: pd.Series[Any], codes: np.ndarray) -> Iterator[Problem]:
