@@ -775,10 +775,10 @@ def test_an_improvement_is_no_alarm():
 # -------------------------------------------------------------------------------------------
 
 
-def test_the_closing_lines_are_verdict_meaning_gap_cost_and_rows():
+def test_the_closing_lines_are_verdict_meaning_other_attributes_gap_cost_and_rows():
     report = samples.full()
     lines = closing_lines(report)
-    assert [*lines] == ["verdict", "meaning", "gap", "cost", "rows"]
+    assert [*lines] == ["verdict", "meaning", "also", "gap", "cost", "rows"]
     assert lines["verdict"] == verdict(report).sentence
     assert lines["meaning"] == meaning(verdict(report), report.audit)
     change, gap = report.tradeoff.changes[0], report.tradeoff.after.gaps[0]
