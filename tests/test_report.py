@@ -787,7 +787,7 @@ def test_the_closing_lines_are_verdict_meaning_other_attributes_gap_cost_and_row
     assert lines["cost"] == "Found (recall) 70.0 % → 65.5 %, Ranking (AUC) 0.800 → 0.782"
     assert "30,162" in lines["rows"]
     alone = Report(report.audit)
-    assert [*closing_lines(alone)] == ["verdict", "meaning", "gap", "score", "rows"]
+    assert [*closing_lines(alone)] == ["verdict", "meaning", "also", "gap", "score", "rows"]
     gdp = report.audit["age"].all_rows["gdp"]
     assert closing_lines(alone)["gap"] == f"age: {format_interval(gdp.value, *gdp.interval)}"
 
