@@ -76,7 +76,7 @@ def test_the_gap_among_people_of_equal_controls_is_limited(aim):
     choice = model.choice_
     assert choice.met
     assert choice.gaps["age"].value <= 0.31 * choice.unconstrained["age"].value
-    assert "along age among people with the same job goes" in str(choice)
+    assert "The gap by age among people with the same job goes" in str(choice)
     assert "among people with the same job" in repr(model.frontier_)
     new, _, age = people(4000, 1)
     outputs = model.predict_proba(new[[*NUMBERS]], control_features=new["job"])[:, 1]

@@ -1179,6 +1179,7 @@ def test_a_score_that_is_too_low_for_all_is_said_where_no_group_stands_out():
     assert low.startswith(
         f"The mean score of all people is significantly too low, by {format_estimate(size)}:"
     )
+    assert ", and the actual mean in these rows is 0." in low
 
 
 def test_errors_that_no_single_group_shows_are_said_to_change_along_the_attribute():

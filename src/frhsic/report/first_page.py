@@ -40,7 +40,7 @@ from frhsic.report.equals import equal_sentence, worst_stratum_sentence
 from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.people import rows_phrase, score_noun, trend_sentence
 from frhsic.report.words import (
-    WIDE,
+    LEAST_OF_AIM,
     WORDS,
     aim_sentence,
     condition_phrase,
@@ -325,7 +325,9 @@ def _aim_remarks(check: LimitCheck) -> Iterator[str]:
     ends, share = check.reduction, check.share
     if ends is None:
         yield say("ask_number")
-    elif check.verdict == "kept" and share is not None and WIDE <= ends.low / (1 - share) < 1:
+    elif (
+        check.verdict == "kept" and share is not None and LEAST_OF_AIM <= ends.low / (1 - share) < 1
+    ):
         yield say("aim_unsure", ends=ends)
 
 

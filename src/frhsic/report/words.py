@@ -59,7 +59,7 @@ FORMS: dict[str, Callable[[Any], str]] = {
 # Performance above which the report asks whether all columns are known before the outcome.
 TOO_GOOD = {"explained": 0.98, "auc": 0.995}
 # An aim reads as reached only if the interval excludes less than this part of it.
-WIDE = 0.5
+LEAST_OF_AIM = 0.5
 # Number of bins of an attribute, as in a spreadsheet.
 BANDS = 10
 
@@ -281,7 +281,7 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
     aim = say("half") if asked == 0.5 else percent(asked)
     if check.verdict == "kept":
         key = "reached_more" if check.reduction.low > asked else "reached"
-        if check.reduction.low < WIDE * asked:
+        if check.reduction.low < LEAST_OF_AIM * asked:
             key = "reached_wide"
         return say(key, **values, aim=aim, asked=say("asked_share", asked=asked))
     key = "unsettled"
