@@ -326,7 +326,8 @@ def _on_one_machine(
     from frhsic.tables.files import TableFile
 
     served = None
-    file = TableFile.open(options.table, **vars(reading))
+    named = [options.target, *options.sensitive, options.score, options.groups, options.row_weights]
+    file = TableFile.open(options.table, **vars(reading), named=named)
     if options.model is not None:
         served = Served.load(options.model, options.trusted, reading.max_bytes)
         file = served.reopen(file, reading)

@@ -46,7 +46,8 @@ def check(
 
     columns = _terminal.with_names(columns, columns.table, reading)
     roles = columns.roles
-    file = TableFile.open(columns.table, **vars(reading))
+    named = [*roles.required, *roles.sensitive]
+    file = TableFile.open(columns.table, **vars(reading), named=named)
     with _terminal.progress() as watch, file.name_in_errors():
         watch(f"reading {columns.table.name}")
         rows, found, examined = check_file(file, roles, seed=seed)
