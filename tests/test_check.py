@@ -500,6 +500,14 @@ def test_repeated_rows_are_found_with_groups_and_in_an_audit(groups, tmp_path):
     document = json.loads(CliRunner().invoke(app, [*asked, *groups, "--drop-repeated"]).stdout)
     assert document["rows"]["used"] == ROWS
     assert document["context"]["dropped"] == 0
+    named = table.rename(columns={"person_id": "id"}) if not groups else table
+    pd.concat([named, named.head(3)]).to_csv(path, index=False)
+    document = json.loads(CliRunner().invoke(app, [*asked, *groups]).stdout)
+    remarks = [one for one in document["context"]["remarks"] if "repeat" in one]
+    # few rows may be alike by chance, but not if they have an identifier in common
+    assert [one[:40] for one in remarks] == ["3 of 403 rows repeat an earlier row in e"] * (
+        not groups
+    )
     coarse = people().assign(score=(score * 4).round() / 4, income=0, paid="no", town="Bern")
     coarse.to_csv(path, index=False)  # people of one age and score are alike by chance
     document = json.loads(CliRunner().invoke(app, asked).stdout)
