@@ -447,6 +447,17 @@ def test_commas_separate_names_of_columns_unless_a_column_has_that_name(tmp_path
     assert found["attributes"] == expected["attributes"]
 
 
+def test_the_only_feature_is_not_to_be_dropped(tmp_path):
+    table = people().assign(score=people()["paid"].map({"no": 0.2, "yes": 0.7}))
+    problems, command = problems_of(table, tmp_path, "--features", "score,town")
+    assert "--drop score" in command  # town is left
+    problems, command = problems_of(table, tmp_path, "--features", "score")
+    assert "--drop" not in command
+    [said] = [one for one in problems if "frhsic audit" in one["text"]]
+    assert (said["columns"], said["option"]) == (["score"], "")
+    assert "run `frhsic audit` with --score score" in said["text"]
+
+
 def test_groups_spelled_in_several_ways_are_one(tmp_path):
     table = people().assign(person=[f"P-{i % 100:03d}" for i in range(ROWS)])
     table["score"] = np.random.default_rng(7).uniform(0.1, 0.9, ROWS).round(4)
