@@ -447,6 +447,17 @@ def test_commas_separate_names_of_columns_unless_a_column_has_that_name(tmp_path
     assert found["attributes"] == expected["attributes"]
 
 
+def test_the_only_feature_is_not_to_be_dropped(tmp_path):
+    table = people().assign(score=people()["paid"].map({"no": 0.2, "yes": 0.7}))
+    problems, command = problems_of(table, tmp_path, "--features", "score,town")
+    assert "--drop score" in command  # town is left
+    problems, command = problems_of(table, tmp_path, "--features", "score")
+    assert "--drop" not in command
+    [said] = [one for one in problems if "frhsic audit" in one["text"]]
+    assert (said["columns"], said["option"]) == (["score"], "")
+    assert "run `frhsic audit` with --score score" in said["text"]
+
+
 def test_groups_spelled_in_several_ways_are_one(tmp_path):
     table = people().assign(person=[f"P-{i % 100:03d}" for i in range(ROWS)])
     table["score"] = np.random.default_rng(7).uniform(0.1, 0.9, ROWS).round(4)
@@ -499,6 +510,14 @@ def test_repeated_rows_are_found_with_groups_and_in_an_audit(groups, tmp_path):
     document = json.loads(CliRunner().invoke(app, [*asked, *groups, "--drop-repeated"]).stdout)
     assert document["rows"]["used"] == ROWS
     assert document["context"]["dropped"] == 0
+    named = table.rename(columns={"person_id": "id"}) if not groups else table
+    pd.concat([named, named.head(3)]).to_csv(path, index=False)
+    document = json.loads(CliRunner().invoke(app, [*asked, *groups]).stdout)
+    remarks = [one for one in document["context"]["remarks"] if "repeat" in one]
+    # few rows may be alike by chance, but not if they have an identifier in common
+    assert [one[:40] for one in remarks] == ["3 of 403 rows repeat an earlier row in e"] * (
+        not groups
+    )
     coarse = people().assign(score=(score * 4).round() / 4, income=0, paid="no", town="Bern")
     coarse.to_csv(path, index=False)  # people of one age and score are alike by chance
     document = json.loads(CliRunner().invoke(app, asked).stdout)

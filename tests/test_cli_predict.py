@@ -126,6 +126,19 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
     assert sorted(path.name for path in tmp_path.iterdir()) == ["few.csv", "none.csv", "taken.csv"]
 
 
+def test_the_sheet_with_the_columns_of_the_model_is_read(place, tmp_path):
+    pytest.importorskip("openpyxl")
+    rows = pd.read_csv(place / "new.csv", dtype=str)
+    with pd.ExcelWriter(tmp_path / "new.xlsx") as book:
+        pd.DataFrame({"about": ["these rows"]}).to_excel(book, sheet_name="notes", index=False)
+        rows.to_excel(book, sheet_name="rows", index=False)
+    scores = []
+    for table in (place / "new.csv", tmp_path / "new.xlsx"):
+        done(["predict", str(place / "model"), str(table), "-o", str(tmp_path / "scores.csv")])
+        scores.append(pd.read_csv(tmp_path / "scores.csv"))
+    pd.testing.assert_frame_equal(*scores)
+
+
 def test_a_column_that_is_kept_twice_is_written_once(place, tmp_path):
     out = str(tmp_path / "scores.csv")
     keep = ["--keep", "hours, hours", "--keep", "hours"]

@@ -1100,7 +1100,7 @@ def test_the_first_sheet_of_a_workbook_is_read_like_a_text_file(tmp_path):
     file = TableFile.open(tmp_path / "t.xlsx")
     cells = pd.concat(file.pieces(file.names))
     assert file.names == ("age", "code", "paid", "seen", "dose", "on")
-    assert file.notes == ("t.xlsx has 2 sheets; the first one, 'part 1', was read.",)
+    assert file.notes == ("The sheet 'part 1' of t.xlsx was read, and not 'part 2'.",)
     assert cells["seen"].tolist() == ["2024-05-31", "2024-06-01"]
     table = Schema.learn(cells, decimal=file.decimal)(cells)
     assert table["age"].tolist() == [30, 40]
@@ -1115,6 +1115,31 @@ def test_the_first_sheet_of_a_workbook_is_read_like_a_text_file(tmp_path):
     workbook(tmp_path / "bare.xlsx", [["x", "y"]])
     with pytest.raises(ValueError, match="has a header and no rows"):
         TableFile.open(tmp_path / "bare.xlsx")
+
+
+def test_the_sheet_with_the_named_columns_is_read(tmp_path):
+    path = tmp_path / "t.xlsx"
+    notes = [["About these data"], ["age: in years"]]
+    data = [["All patients"], [], ["age", " paid ", "dose"], [30, "yes", 1], [40, "no", 2]]
+    later = [["age", "paid", "dose"], [99, "no", 9]]
+    workbook(path, notes, data, later)
+    file = TableFile.open(path, named=["paid", "age", None])
+    assert pd.concat(file.pieces(file.names)).to_numpy().tolist() == [
+        ["30", "yes", "1"],
+        ["40", "no", "2"],
+    ]
+    assert file.notes == (
+        "The sheet 'part 2' of t.xlsx was read, and not 'part 1', 'part 3'.",
+        "1 row above the header of the sheet 'part 2', 'All patients', was left out.",
+    )
+    message = (
+        r"none of its sheets, 'part 1', 'part 2', 'part 3', has all columns that are named;"
+        r" 'part 2' lacks 'payd'. Did you mean 'paid'\?$"
+    )
+    with pytest.raises(ValueError, match=message):
+        TableFile.open(path, named=["payd", "age"])
+    workbook(path, data)
+    assert TableFile.open(path, named=["payd", "age"]).names == ("age", "paid", "dose")
 
 
 def test_a_workbook_of_few_cells_far_apart_takes_little_memory(tmp_path):

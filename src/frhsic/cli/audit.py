@@ -326,7 +326,8 @@ def _on_one_machine(
     from frhsic.tables.files import TableFile
 
     served = None
-    file = TableFile.open(options.table, **vars(reading))
+    named = [options.target, *options.sensitive, options.score, options.groups, options.row_weights]
+    file = TableFile.open(options.table, **vars(reading), named=named)
     if options.model is not None:
         served = Served.load(options.model, options.trusted, reading.max_bytes)
         file = served.reopen(file, reading)
@@ -346,7 +347,7 @@ def _read_table(
     """Read the named columns and the features of a model; each cell is converted once."""
     from frhsic.tables.checking import TableCheck
     from frhsic.tables.codes import number_problems
-    from frhsic.tables.columns import numbers, require_moderate
+    from frhsic.tables.columns import NAMED_ID, numbers, require_moderate
     from frhsic.tables.files import read_rows, totals_sentence
     from frhsic.tables.identifiers import hides_people, repeated_problem
     from frhsic.tables.problems import require_none
@@ -356,16 +357,24 @@ def _read_table(
     needed = [file.find(name) for name in named if name is not None] + parts
     controls = [file.find(name) for name in options.control or ()]
     design = [file.find(name) for name in (options.groups, options.row_weights) if name is not None]
+    asked = [*needed, *controls, *design, *features]
+    small = _is_small(file)
+    ids = [name for name in file.names if NAMED_ID.fullmatch(name) and name not in asked]
     watch(f"reading {options.table.name}")
     rows = read_rows(
         file,
-        [*needed, *controls, *design, *features],
+        [*asked, *(ids if small else [])],
         required=needed,
         seed=options.seed,
-        whole=options.drop_repeated or _is_small(file),
+        whole=options.drop_repeated or small,
     )
+    same = 0  # rows with the identifier of an earlier one, which are not alike by chance
+    if small and ids:
+        same = int(rows.repeats().sum())
+        rows = replace(rows, frame=rows.frame.drop(columns=ids))
     if options.drop_repeated:
         rows = rows.without_repeated()
+        same = 0
     numeric = [*parts, *filter(None, (options.score, options.row_weights))]
     measured = rows.frame[list(dict.fromkeys([*needed, *controls, *numeric]))]
     check = TableCheck.from_cells(
@@ -386,7 +395,9 @@ def _read_table(
     require_none(check.problems, options.table.name)
     repeated = int(rows.repeats().sum())
     alike = int(rows.repeats(needed[-1:]).sum())
-    if hides_people(repeated, alike, len(rows.frame)):
+    if not hides_people(repeated, alike, len(rows.frame)):
+        repeated = same
+    if repeated:
         harm = "they count several times and intervals are too narrow"
         grouped = options.groups is not None
         check.problems.append(

@@ -6,7 +6,7 @@ import itertools
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -46,13 +46,16 @@ def check(
 
     columns = _terminal.with_names(columns, columns.table, reading)
     roles = columns.roles
-    file = TableFile.open(columns.table, **vars(reading))
+    named = [*roles.required, *roles.sensitive]
+    file = TableFile.open(columns.table, **vars(reading), named=named)
     with _terminal.progress() as watch, file.name_in_errors():
         watch(f"reading {columns.table.name}")
         rows, found, examined = check_file(file, roles, seed=seed)
     problems = found.sorted_problems
-    command = next_command(columns, reading, problems)
     notes = [*file.notes, *rows.note("checked"), *rows.repeated_note]
+    if settled_columns(problems) >= {*examined.features}:
+        problems = [keep_named(problem, roles.features or ()) for problem in problems]
+    command = next_command(columns, reading, problems)
     left = [name for name in examined.features if name not in settled_columns(problems)]
     if as_json:
         document = {
@@ -85,6 +88,22 @@ def next_command(
                 words += [option, str(each)]
     command = shlex.join(words)
     return " ".join([command, *settling_options(problems)])
+
+
+def keep_named(problem: Problem, features: Sequence[str]) -> Problem:
+    """Return a problem without the option that drops a column named in --features, for a table
+    without another feature.
+    """
+    from frhsic.tables.problems import option_text
+
+    column = next(iter(problem.columns), "")
+    if column not in features or problem.option != option_text("drop", column):
+        return problem
+    text = (
+        f"{problem.text} No other feature is left. If {column!r} is a score to be audited, run"
+        f" `frhsic audit` with {option_text('score', column)}."
+    )
+    return replace(problem, text=text, option="")
 
 
 def settling_options(problems: Sequence[Problem]) -> list[str]:

@@ -220,9 +220,10 @@ class Served:
         from frhsic.tables.files import TableFile
 
         table = file.path
-        if not reading.separator and self.schema.separator and not {*self.columns} <= {*file.names}:
-            reading = replace(reading, separator=self.schema.separator)
-            file = TableFile.open(table, **vars(reading))
+        if not {*self.columns} <= {*file.names}:
+            if not reading.separator and self.schema.separator:
+                reading = replace(reading, separator=self.schema.separator)
+            file = TableFile.open(table, **vars(reading), named=self.columns)
         other = file.decimal not in (None, self.schema.decimal)
         if other and not reading.decimal and file.separator == self.schema.separator:
             file = TableFile.open(table, **vars(replace(reading, decimal=self.schema.decimal)))

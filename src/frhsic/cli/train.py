@@ -344,10 +344,12 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import read_training_table
 
-    file = TableFile.open(columns.table, **vars(reading))
+    roles = columns.roles
+    named = [*roles.required, *roles.sensitive]
+    file = TableFile.open(columns.table, **vars(reading), named=named)
     with _terminal.progress() as watch, file.name_in_errors():
         watch(f"reading {columns.table.name}")
-        return read_training_table(file, columns.roles, seed=seed)
+        return read_training_table(file, roles, seed=seed)
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,28 @@
-"""Excel workbooks: the cells of the first sheet as text, so that they are read like a text file."""
+"""Excel workbooks: the cells of a sheet as text, so that they are read like a text file."""
 
 from __future__ import annotations
 
 import datetime
+import itertools
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from frhsic._files import TABLE_TIMES, Budget
-from frhsic.formatting import format_count
-from frhsic.tables.columns import level_text
+from frhsic.formatting import did_you_mean, printable
+from frhsic.tables.columns import level_text, quote_names
+from frhsic.tables.text import SHOWN_CHARACTERS
+
+# Rows at the top of a sheet in which its header is looked for.
+HEADER_ROWS = 50
 
 
 @dataclass(frozen=True, eq=False)
 class ExcelReader:
-    """The first sheet of a workbook: names of columns, and rows of text or None."""
+    """A sheet of a workbook: names of columns, and rows of text or None."""
 
     names: tuple[str, ...]
     rows: list[list[str | None]]
@@ -26,8 +31,12 @@ class ExcelReader:
     separator = ""
 
     @classmethod
-    def open(cls, path: Path, max_bytes: int | None = None) -> ExcelReader:
-        """Read a workbook; its first row that is not empty has the names."""
+    def open(
+        cls, path: Path, max_bytes: int | None = None, named: Sequence[str] = ()
+    ) -> ExcelReader:
+        """Read the first sheet of a workbook that has the columns `named`, from the row with these
+        names on; without `named`, the first sheet from its first row that is not empty.
+        """
         try:
             import openpyxl
         except ModuleNotFoundError:
@@ -40,16 +49,13 @@ class ExcelReader:
             budget.charge(sum(part.file_size for part in archive.infolist()))
         with path.open("rb") as file, warnings.catch_warnings(action="ignore"):  # of lost styles
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            sheet = book.worksheets[0]
-            sheet.reset_dimensions()  # a cell far away would fill all rows before it
+            sheet, above = _find_table(book.worksheets, named)
             rows = []
-            for cells in sheet.iter_rows(values_only=True):
-                row = list(map(_cell_text, cells))
-                if any(row):
-                    budget.charge(8 * len(row))
-                    rows.append(row)
-        if not rows:
-            raise ValueError("it is empty, without even a header")
+            for row in _filled_rows(sheet):
+                budget.charge(8 * len(row))
+                rows.append(row)
+        titles = rows[:above]
+        rows = rows[above:]
         if len(rows) == 1:
             raise ValueError("it has a header and no rows")
         width = max(map(len, rows))
@@ -57,8 +63,17 @@ class ExcelReader:
         header, *rest = [row + [None] * (width - len(row)) for row in rows]
         notes = []
         if len(book.worksheets) > 1:
-            sheets = format_count(len(book.worksheets), "sheet")
-            notes.append(f"{path.name} has {sheets}; the first one, {sheet.title!r}, was read.")
+            others = [other.title for other in book.worksheets if other is not sheet]
+            notes.append(
+                f"The sheet {sheet.title!r} of {path.name} was read, and not {quote_names(others)}."
+            )
+        if titles:
+            above_it = "1 row" if above == 1 else f"{above} rows"
+            first = printable(next(filter(None, titles[0])), SHOWN_CHARACTERS)
+            notes.append(
+                f"{above_it} above the header of the sheet {sheet.title!r}, {first!r},"
+                f" {'was' if above == 1 else 'were'} left out."
+            )
         names = tuple((name or "").strip() or f"Unnamed: {i}" for i, name in enumerate(header))
         return cls(names, rest, tuple(notes))
 
@@ -73,6 +88,42 @@ class ExcelReader:
         places = [self.names.index(name) for name in columns]
         cells = [pa.array([row[place] for row in self.rows], pa.string()) for place in places]
         yield pa.RecordBatch.from_arrays(cells, columns)
+
+
+def _filled_rows(sheet: Any) -> Iterator[list[str | None]]:
+    """Yield the cells of the rows of a sheet that are not empty."""
+    sheet.reset_dimensions()  # a cell far away would fill all rows before it
+    for cells in sheet.iter_rows(values_only=True):
+        row = list(map(_cell_text, cells))
+        if any(row):
+            yield row
+
+
+def _find_table(sheets: Sequence[Any], named: Sequence[str]) -> tuple[Any, int]:
+    """Return the first sheet with all of these columns, and how many filled rows are above their
+    row; raise if there are several sheets and none has all of them.
+    """
+    wanted = set(named)
+    best: tuple[Any, int] | None = None
+    found: set[str] = set()
+    header: set[str] = set()
+    for sheet in sheets:
+        for above, row in enumerate(itertools.islice(_filled_rows(sheet), HEADER_ROWS)):
+            names = {cell.strip() for cell in row if cell}
+            if best is None or len(names & wanted) > len(found):
+                best = (sheet, above)
+                found = names & wanted
+                header = names
+    if best is None:
+        raise ValueError("it is empty, without even a header")
+    lacking = [name for name in named if name not in found]
+    if lacking and len(sheets) > 1:
+        raise ValueError(
+            f"none of its sheets, {quote_names([sheet.title for sheet in sheets])}, has all columns"
+            f" that are named; {best[0].title!r} lacks"
+            f" {quote_names(lacking)}.{did_you_mean(lacking[0], header)}"
+        )
+    return best
 
 
 def _cell_text(value: Any) -> str | None:

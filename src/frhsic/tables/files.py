@@ -87,14 +87,15 @@ class TableFile:
         date_format: str | None = None,
         max_bytes: int | None = None,
         missing: Sequence[str] | None = None,
+        named: Sequence[str | None] = (),
     ) -> TableFile:
         """Read the header of a file and check that no two columns share a name.
 
         Parameters
         ----------
         path
-            CSV, TSV, Parquet or, with openpyxl, an Excel workbook, of which the first sheet is read
-            like a text file.
+            CSV, TSV, Parquet or, with openpyxl, an Excel workbook, of which one sheet is read like
+            a text file.
         separator
             Character between two fields of a text file; a tab may be written as a backslash and t.
             By default a comma (a tab in .tsv and .txt files), unless another one of comma,
@@ -113,6 +114,9 @@ class TableFile:
             the file, but at least 128 MiB.
         missing
             Codes for missing values, as in :func:`frhsic.tables.columns.missing_codes`.
+        named
+            Columns that are needed, except None: of a workbook, the first sheet with all of them is
+            read.
         """
         separator = "\t" if separator == "\\t" else separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
@@ -126,7 +130,8 @@ class TableFile:
             if kind == "CSV":
                 reader: Any = TextReader.open(path, separator, decimal, encoding, max_bytes)
             elif kind == "Excel":
-                reader = ExcelReader.open(path, max_bytes)
+                needed = [name for name in named if name is not None]
+                reader = ExcelReader.open(path, max_bytes, needed)
             else:
                 reader = ParquetReader.open(path, max_bytes)
             names = reader.names
@@ -462,4 +467,6 @@ def _readable(path: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:  # from the system
             raise
         words = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)
-        raise ValueError(f"{path.name} cannot be read as {_file_kind(path)}: {words}.") from error
+        end = "" if words.endswith("?") else "."
+        said = f"{path.name} cannot be read as {_file_kind(path)}: {words}{end}"
+        raise ValueError(said) from error
