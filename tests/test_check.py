@@ -1024,3 +1024,18 @@ def test_numbers_with_the_same_unit_are_read_as_numbers_with_a_note(tmp_path):
     _, command = problems_of(table, tmp_path)
     assert "--missing age=nk" in command
     assert "y" not in command.split("age=nk")[1]
+
+
+def test_years_with_two_digits_beside_four_are_asked_about():
+    years = np.arange(ROWS) % 30 + 1968
+    short = np.where(np.arange(ROWS) % 7 == 0, years - 1900, years)
+    found = check(people().assign(seen=short), "paid", "age")
+    [problem] = [one for one in found if one.columns == ("seen",)]
+    assert (problem.kind, problem.rows) == ("short years", (short < 100).sum())
+    assert (problem.certainty, problem.option) == ("likely", "")
+    for clean in (years, years - 1900, np.where(np.arange(ROWS) % 7 == 0, 3, years)):
+        found = check(people().assign(seen=clean), "paid", "age")
+        assert "short years" not in [one.kind for one in found]
+    prices = np.where(np.arange(ROWS) % 3 == 0, np.arange(ROWS) % 30, years)
+    found = check(people().assign(price=prices), "paid", "age")
+    assert "short years" not in [one.kind for one in found]
