@@ -1074,5 +1074,51 @@ def test_answers_among_zeros_and_ones_have_one_voice(tmp_path):
     table = people().assign(hormone=np.resize(["0", "1", *"0" * 20, "y", "1", "n"], ROWS))
     problems, command = problems_of(table, tmp_path)
     own = [one for one in problems if one["columns"] == ["hormone"] and one["kind"] != "ranges"]
+    unknown, _ = problems_of(table.replace({"hormone": {"n": "n/k", "y": "n/k"}}), tmp_path)
+    assert "--missing hormone=n/k" in [one["option"] for one in unknown]
     assert {one["kind"] for one in own} == {"labels"}
     assert "hormone" not in command
+
+
+def test_numbers_with_the_same_unit_are_read_as_numbers_with_a_note(tmp_path):
+    ages = people()["age"]
+    mass = np.arange(ROWS) % 60 + 40.5
+    table = people().assign(
+        age=[f"{age}y" if i % 10 == 0 else str(age) for i, age in enumerate(ages)],
+        mass=[f"{one} kg" for one in mass],
+        wait=np.resize(["18 months", "2 years", "3"], ROWS),
+    )
+    problems, command = problems_of(table, tmp_path)
+    notes = {one["columns"][0]: one for one in problems if one["kind"] == "amounts"}
+    assert notes.keys() == {"age", "mass"}
+    assert "'40.5 kg' as 40.5" in notes["mass"]["text"]
+    assert "--missing" not in command
+    file = TableFile.open(tmp_path / "people.csv")
+    data = read_training_table(file, ColumnRoles("paid", ["age"]))
+    assert data.s["age"].tolist() == ages.tolist()
+    assert data.X["mass"].tolist() == mass.tolist()
+    assert data.schema.kinds["wait"] == "text"  # 18 months are not 18 years
+    later = pd.DataFrame({**data.X.head(2), "mass": ["50 kg", "61"]}).astype({"mass": str})
+    assert data.schema.select(["mass"])(later)["mass"].tolist() == [50, 61]
+    pounds = later.assign(mass=["50 lb", "61"])
+    with pytest.raises(ValueError, match="contained numbers in training"):
+        data.schema.select(["mass"])(pounds)
+    table.loc[:9, "age"] = "nk"
+    _, command = problems_of(table, tmp_path)
+    assert "--missing age=nk" in command
+    assert "y" not in command.split("age=nk")[1]
+
+
+def test_years_with_two_digits_beside_four_are_asked_about():
+    years = np.arange(ROWS) % 30 + 1968
+    short = np.where(np.arange(ROWS) % 7 == 0, years - 1900, years)
+    found = check(people().assign(seen=short), "paid", "age")
+    [problem] = [one for one in found if one.columns == ("seen",)]
+    assert (problem.kind, problem.rows) == ("short years", (short < 100).sum())
+    assert (problem.certainty, problem.option) == ("likely", "")
+    for clean in (years, years - 1900, np.where(np.arange(ROWS) % 7 == 0, 3, years)):
+        found = check(people().assign(seen=clean), "paid", "age")
+        assert "short years" not in [one.kind for one in found]
+    prices = np.where(np.arange(ROWS) % 3 == 0, np.arange(ROWS) % 30, years)
+    found = check(people().assign(price=prices), "paid", "age")
+    assert "short years" not in [one.kind for one in found]

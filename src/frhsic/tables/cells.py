@@ -36,9 +36,11 @@ from frhsic.tables.schema import (
     SHORT_DATE,
     ColumnType,
     Schema,
+    common_measure,
     converted_numbers,
     parse_numbers,
     plain_digits,
+    remove_measure,
 )
 from frhsic.tables.targets import NO, YES
 
@@ -163,10 +165,10 @@ def _range_problems(column: ColumnType) -> Iterator[Problem]:
 
 
 def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) -> Problem:
-    """Return a note about how amounts of money and similar text are parsed."""
+    """Return a note about how amounts of money and numbers with a unit are parsed."""
     bare = cells.str.strip()
     bare = bare[~bare.isin(NUMBER_MARKS)]
-    plain = bare[plain_digits(bare, decimal)[0] != bare]
+    plain = bare[plain_digits(remove_measure(bare, column.unit), decimal)[0] != bare]
     commas = plain.str.contains(r",[0-9]{1,2}(?![0-9])")
     shown = pd.concat([plain[commas].iloc[:1], plain[~commas].iloc[:1]])
     listed = " and ".join(
@@ -196,9 +198,9 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
     limits = wrong & bare.str.fullmatch(DETECTION_LIMIT)
     odd = wrong & ~limits & ~bare.map(reads_missing)
-    if set(bare[odd].map(fold_text)) <= YES | NO and numbers.dropna().isin([0, 1]).all():
-        wrong &= ~odd  # answers that are asked about as labels
-        odd &= False
+    answers = odd.any() and set(bare[odd].map(fold_text)) <= YES | NO
+    if answers and numbers.dropna().isin([0, 1]).all():
+        return  # they are asked about as labels
     if limits.any() and not wrong.all() and odd.mean() <= FEW_WORDS:
         yield _limits_problem(bare[limits])
         wrong &= ~limits
@@ -255,5 +257,6 @@ def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     bare = cells.dropna().str.strip()
     bare = bare[~bare.isin(NUMBER_MARKS)]
     values = pd.Series(bare.unique(), dtype=str)
-    numbers = parse_numbers(*plain_digits(values, decimal))
+    plain = remove_measure(values, common_measure(values))
+    numbers = parse_numbers(*plain_digits(plain, decimal))
     return bare.map(dict(zip(values, numbers))).astype(float)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from frhsic.formatting import format_count
 from frhsic.tables.columns import LARGEST_FEATURE, examples, fold_text, level_text, row_number
 from frhsic.tables.problems import Certainty, Problem, option_text
 
@@ -64,6 +65,10 @@ NEIGHBOURS = 11
 FAR_CODE = 3
 FAR_OUTLIER = 10
 LEAST_CODED_ROWS = 3
+# Years of people and events, and the largest share of years with two digits among them.
+YEARS = (1900, 2100)
+YEARS_BEGIN = (1900, 2000)
+MOST_SHORT_YEARS = 0.5
 # Codes that can't be a rank or a count, searched for among few numbers and among words.
 CLEAR_CODE = re.compile(r"-(9+|8+|7+)|99+|88+|77+")
 MOST_CODES = 3
@@ -111,6 +116,10 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     away than the whole range of the others. An outlier is ten times as far from the median as the
     next value.
     """
+    short = [*_short_year_problems(column)]
+    if short:
+        yield from short
+        return
     far = [*_far_problems(column)]
     yield from far
     yield from _heaped_problems(column, {value for problem in far for value in problem.values})
@@ -133,6 +142,34 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
                 option=missing_option(name, codes),
                 values=codes,
             )
+
+
+def _short_year_problems(column: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield years with two digits beside others with four, if all of them are in the same
+    decades.
+    """
+    present = column.dropna().astype(float)
+    short = present[(present >= 0) & (present < 100)]
+    long = present.drop(short.index)
+    if not 0 < len(short) <= MOST_SHORT_YEARS * len(present) or (present % 1 != 0).any():
+        return
+    if long.min() < YEARS[0] or long.max() > YEARS[1] or short.nunique() < LEAST_CODED_ROWS:
+        return
+    near = [
+        (short + century).between(long.min() - LEAST_VALUES, long.max() + LEAST_VALUES)
+        for century in YEARS_BEGIN
+    ]
+    if not np.any(near, axis=0).all():
+        return
+    name = str(column.name)
+    yield Problem(
+        "short years",
+        f"{name!r} contains years, of which {format_count(len(short), 'year')} have two digits"
+        f" ({', '.join(map(plain_number, short.unique()[:3]))}, first in row"
+        f" {row_number(short, 0):,}). Write all years with four digits, or don't use the column.",
+        (name,),
+        len(short),
+    )
 
 
 def missing_option(name: str, words: Sequence[str]) -> str:

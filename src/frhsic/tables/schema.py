@@ -48,6 +48,11 @@ _UNIT = (
     r"|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|TRY)\b|kr\.?)"
 )
 UNITS = rf"^([-+]?)\s*{_UNIT}\s*|\s*{_UNIT}$"
+# A number with a unit of time, mass or length, which must be the same in a whole column.
+MEASURED = (
+    r"(?i)^([-+]?[0-9]+(?:[.,][0-9]+)?)\s*(years?|yrs?|y\.?o|y|jahre?|months?|monate?|weeks?|wochen?"
+    r"|days?|tage?|hours?|hrs?|h|min|kg|mg|g|lbs?|cm|mm|km|ml)\.?$"
+)
 # Thousands separators that are never decimal signs.
 GROUP_SIGNS = r"(?<=[0-9])['\u2019\u00a0\u202f\u2009 ](?=[0-9]{3}(?![0-9]))"
 # Fewest distinct numbers such as 1,234, all with three digits after the comma, that show it is not
@@ -123,9 +128,9 @@ DOTTED_DATE = r"^([0-9]+)\.([0-9]+)\.([0-9]{4})$"
 class ColumnType:
     """One column: its kind, its levels if it has any, and the format of its values in text: dates
     in a strptime format, or, if that is empty, as 2024-05-31 or 31.05.2024; numbers, if `grouped`,
-    also as 1,234.5 (with decimal commas, 1.234,5) and with a unit, such as $1,234.5. `decimal` is
-    the decimal sign of a column if it differs from that of the file; :data:`BOTH_SIGNS` if the
-    column has points and commas.
+    also as 1,234.5 (with decimal commas, 1.234,5) and with a unit, such as $1,234.5 or, if `unit`
+    is "kg", 1,234.5 kg. `decimal` is the decimal sign of a column if it differs from that of the
+    file; :data:`BOTH_SIGNS` if the column has points and commas.
     """
 
     name: str
@@ -135,6 +140,7 @@ class ColumnType:
     ordered: bool = False
     grouped: bool = False
     decimal: str = ""
+    unit: str = ""
 
     def __post_init__(self) -> None:
         if self.date_format:
@@ -267,7 +273,7 @@ class ColumnType:
         """
         if self.kind == "number":
             if self.grouped:
-                cells = remove_units(cells)
+                cells = remove_units(remove_measure(cells, self.unit))
                 if decimal == BOTH_SIGNS:
                     cells = commas_to_points(cells)
                 else:
@@ -504,11 +510,12 @@ def _learn_from_text(
     if decimal is not None and len(cells):
         if cells.str.lower().isin(TRUTH).all():
             return ColumnType(name, "boolean")
-        digits, sign = plain_digits(cells, decimal)
+        unit = common_measure(cells)
+        digits, sign = plain_digits(remove_measure(cells, unit), decimal)
         if parse_numbers(digits, sign).notna().all() and not digits.str.contains(CODE).any():
             own = sign if sign != decimal else ""
             grouped = bool((digits != cells).any())
-            return ColumnType(name, "number", grouped=grouped, decimal=own)
+            return ColumnType(name, "number", grouped=grouped, decimal=own, unit=unit)
     if cells.str.fullmatch(DATE, case=False).mean() >= MOST_DATES:
         damaged = decimal is not None and len(converted_numbers(cells, decimal)) > 0
         return None if damaged else ColumnType(name, "date")
@@ -649,6 +656,29 @@ def remove_units(cells: pd.Series[Any]) -> pd.Series[Any]:
         r"(?<=[0-9])[kKM]$", lambda found: MAGNITUDES[found[0].lower()], regex=True
     )
     return bare.where(bare.str.fullmatch(r"[-+]?[0-9.,]*[0-9](e[36])?", na=False), cells)
+
+
+def common_measure(cells: pd.Series[Any]) -> str:
+    """Return the unit of time, mass or length of all numbers that have one; empty if they have
+    several.
+
+    Examples
+    --------
+    >>> common_measure(pd.Series(["89y", "41", "50 Y"]))
+    'y'
+    >>> common_measure(pd.Series(["18 months", "2 years"]))
+    ''
+    """
+    units = cells.str.extract(MEASURED)[1].dropna().str.casefold().unique()
+    return str(units[0]) if len(units) == 1 else ""
+
+
+def remove_measure(cells: pd.Series[Any], unit: str) -> pd.Series[Any]:
+    """Return text with this unit of time, mass or length removed after numbers."""
+    if not unit:
+        return cells
+    parts = cells.str.extract(MEASURED)
+    return cells.mask(parts[1].str.casefold() == unit, parts[0])
 
 
 def remove_grouping(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:

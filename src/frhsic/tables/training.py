@@ -173,8 +173,9 @@ def read_training_table(
     notes = [*file.notes, *rows.note("used"), *map(str, check.sorted_problems)]
     groups = None
     if roles.groups is not None:
-        keys = unit_keys(rows.frame[roles.groups])
-        groups = keys.fillna(rows.frame[roles.groups]).map(level_text).to_numpy(dtype=object)
+        cells = rows.frame[roles.groups].map(level_text)
+        first = cells.groupby(unit_keys(rows.frame[roles.groups])).transform("first")
+        groups = first.fillna(cells).to_numpy(dtype=object)
     return TrainingTable(
         X=table[examined.features].reset_index(drop=True),
         y=codes if classes is None else classes[codes.astype(np.int64)],
