@@ -50,8 +50,8 @@ _UNIT = (
 UNITS = rf"^([-+]?)\s*{_UNIT}\s*|\s*{_UNIT}$"
 # A number with a unit of time, mass or length, which must be the same in a whole column.
 MEASURED = (
-    r"(?i)^([-+]?[0-9]+(?:[.,][0-9]+)?)\s*(years?|yrs?|y\.?o|y|jahre?|months?|monate?|weeks?|wochen?"
-    r"|days?|tage?|hours?|hrs?|h|min|kg|mg|g|lbs?|cm|mm|km|ml)\.?$"
+    r"(?i)^([-+]?[0-9]+(?:[.,][0-9]+)?)\s*(years?|yrs?|y\.?o|y|jahre?|months?|monate?|weeks?"
+    r"|wochen?|days?|tage?|hours?|hrs?|h|min|kg|mg|g|lbs?|cm|mm|km|ml)\.?$"
 )
 # Thousands separators that are never decimal signs.
 GROUP_SIGNS = r"(?<=[0-9])['\u2019\u00a0\u202f\u2009 ](?=[0-9]{3}(?![0-9]))"
