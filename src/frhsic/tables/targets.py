@@ -32,7 +32,7 @@ NO = {"no", "n", "false", "f", "0", "0.0", "nein", "falsch", "non", "faux", "nã
 MOST_CLASSES = 20
 # Rows of the rarer class below which its scarcity is a problem of its own.
 FEW_IN_CLASS = 50
-# Fewest letters of a label that may be an abbreviation of another.
+# Fewest letters of a label that may mean the same as another.
 LEAST_LETTERS = 3
 # A target with at most this many distinct whole numbers may have been meant as classes.
 FEW_NUMBERS = 10
@@ -249,10 +249,10 @@ def label_problems(column: pd.Series[Any], *, only_short: bool = False) -> Itera
     --------
     >>> labels = pd.Series(["Approved", "Denied", "Appr."], name="loan")
     >>> [problem.text for problem in label_problems(labels)]
-    ["'Appr.' may be an abbreviation of 'Approved' in 'loan', but counts as a separate label. ..."]
+    ["'Appr.' may mean the same as 'Approved' in 'loan', but counts as a separate label. ..."]
     >>> labels = pd.Series(["Female", "Male", "F"], name="sex")
     >>> [problem.text for problem in label_problems(labels)]
-    ["'F' may be an abbreviation of 'Female' in 'sex', but counts as a separate label. ..."]
+    ["'F' may mean the same as 'Female' in 'sex', but counts as a separate label. ..."]
     """
     labels = column.dropna().astype(str).unique().tolist()
     if len(labels) > MOST_ENCODED_LEVELS:
@@ -264,7 +264,7 @@ def label_problems(column: pd.Series[Any], *, only_short: bool = False) -> Itera
             continue
         yield Problem(
             "labels",
-            f"{label!r} may be an abbreviation of {longer!r} in {name!r}, but counts as a separate"
+            f"{label!r} may mean the same as {longer!r} in {name!r}, but counts as a separate"
             " label. If it is, spell both the same way.",
             (name,),
             int((column.astype(str) == label).sum()),
