@@ -265,7 +265,7 @@ def label_problems(column: pd.Series[Any], *, only_short: bool = False) -> Itera
         yield Problem(
             "labels",
             f"{label!r} may mean the same as {longer!r} in {name!r}, but counts as a separate"
-            " label. If it is, spell both the same way.",
+            " label. If it does, spell both the same way.",
             (name,),
             int((column.astype(str) == label).sum()),
         )
