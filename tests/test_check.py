@@ -1122,3 +1122,17 @@ def test_years_with_two_digits_beside_four_are_asked_about():
     prices = np.where(np.arange(ROWS) % 3 == 0, np.arange(ROWS) % 30, years)
     found = check(people().assign(price=prices), "paid", "age")
     assert "short years" not in [one.kind for one in found]
+
+
+@pytest.mark.parametrize("sign", ["", "$"])
+def test_numbers_stored_as_text_in_a_typed_table_are_not_names(sign, tmp_path):
+    table = people()
+    table["wealth"] = [f"{sign}{number:,.2f}" for number in np.linspace(-50, 9_000, len(table))]
+    table.loc[table.index[::20], "wealth"] = "unknown"
+    path = tmp_path / "people.parquet"
+    table.to_parquet(path)
+    run = CliRunner().invoke(app, ["check", str(path), "-t", "paid", "-s", "age"])
+    text = " ".join(run.stdout.split())
+    assert "'wealth' contains numbers stored as text" in text
+    assert "like names" not in text
+    assert "--drop wealth" not in text

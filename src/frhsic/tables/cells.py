@@ -22,6 +22,7 @@ from frhsic.tables.codes import (
     reads_missing,
 )
 from frhsic.tables.columns import (
+    MOST_ENCODED_LEVELS,
     examples,
     fold_text,
     is_text,
@@ -82,7 +83,8 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
                 yield Problem("spelling", note, (name,), certainty="certain")
             dates = [*spreadsheet_problems(bare, decimal or ".")]
             yield from dates
-        nearly = [*_nearly_numbers(present, decimal)] if decimal is not None else []
+        read = _stored_as_text(present) if decimal is None else _nearly_numbers(present, decimal)
+        nearly = [*read]
         yield from nearly if nearly or dates else _range_problems(column)
         if column.kind == "text" and not nearly:
             for level, rows in bare.value_counts().items():
@@ -160,6 +162,22 @@ def _range_problems(column: ColumnType) -> Iterator[Problem]:
         f" codes or ranges ({quote_names(ranges[:3])}){mixed}. To use their order, write them as"
         " numbers.",
         (column.name,),
+        certainty="possible",
+    )
+
+
+def _stored_as_text(cells: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield a question about text of a table with typed columns, most of which is numbers."""
+    numbers = readable_numbers(cells, ".")
+    if numbers.nunique() <= MOST_ENCODED_LEVELS or numbers.count() < MOST_ALIKE * len(cells):
+        return
+    name = str(cells.name)
+    yield Problem(
+        "text in numbers",
+        f"{name!r} contains numbers stored as text, such as {cells[numbers.first_valid_index()]!r}."
+        " If they are amounts rather than codes, convert them to numbers in the file; otherwise"
+        " rare ones are merged.",
+        (name,),
         certainty="possible",
     )
 
