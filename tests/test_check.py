@@ -1136,3 +1136,19 @@ def test_numbers_stored_as_text_in_a_typed_table_are_not_names(sign, tmp_path):
     assert "'wealth' contains numbers stored as text" in text
     assert "like names" not in text
     assert "--drop wealth" not in text
+
+
+def test_people_with_several_rows_are_groups_though_most_have_one(tmp_path):
+    table = people()
+    keys = [f"{100_003 + 7 * i:08d}" for i in range(len(table))]
+    for place in range(0, len(table) - 1, 4):
+        keys[place] = keys[place + 1]
+        for name in set(table) - {"paid", "income"}:
+            table.loc[table.index[place], name] = table.loc[table.index[place + 1], name]
+    path = tmp_path / "people.csv"
+    table.assign(mrn=keys).to_csv(path, index=False)
+    run = CliRunner().invoke(app, ["check", str(path), "-t", "paid", "-s", "age"])
+    text = " ".join(run.stdout.split())
+    assert "'mrn' seems to identify" in text
+    assert "This is not needed" not in text
+    assert "--drop mrn" not in text

@@ -128,7 +128,7 @@ def test_what_is_said_goes_before_what_is_found_out(tmp_path):
     path.write_text("a;b\n1,5;2,5\n")
     assert read_frame(path)["a"].tolist() == [1.5]
     assert read_frame(path, decimal=".")["a"].tolist() == ["1,5"]
-    with pytest.raises(ValueError, match="Expected 1 columns, got 3"):
+    with pytest.raises(ValueError, match="row 2 has 3 fields and the header 1"):
         read_frame(path, separator=",")
 
 

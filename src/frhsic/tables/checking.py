@@ -520,7 +520,8 @@ class TableCheck:
                     if search is not joint_problems:
                         asked = asked.drop(columns=[*self._asked_leaks()], errors="ignore")
                     self.problems += search(asked, codes, count)
-        nearly = {p.columns[0] for p in self.problems if p.kind in UNREAD}
+        known_otherwise = (*UNREAD, "repeated identifier")
+        nearly = {p.columns[0] for p in self.problems if p.kind in known_otherwise}
         words = [name for name in kept if name not in {*(roles.features or ()), *nearly}]
         self.problems += many_levels_problems(self.table[self._not_dropped(words)])
         self._settle_dropped({*names} - {*self._not_dropped(names)})
@@ -545,8 +546,8 @@ class TableCheck:
         """Take columns that are likely to be dropped out of the options of other problems."""
         for i, problem in enumerate(self.problems):
             own = [name for name in problem.columns if name in dropped]
-            if not own or "--drop" in problem.option:
-                continue
+            if not own or "--drop" in problem.option or "--groups" in problem.option:
+                continue  # people have several rows, whatever the features
             if problem.kind == "unreadable":
                 self.problems[i] = replace(problem, option=option_text("drop", own[0]))
             elif problem.certainty == "likely" and problem.option:

@@ -98,7 +98,7 @@ class TextReader:
         table = _table_rows(found)
         titles = found[: table.start]
         header, *rows = found[table]
-        header_lines = _lines_of(lines, delimiter, len(titles) + 1)
+        header_lines = _count_lines(lines, delimiter, len(titles) + 1)
         if header_lines >= len(lines):
             raise ValueError("it has a header and no rows")
         sign = decimal or _decimal(rows, delimiter)
@@ -121,13 +121,13 @@ class TextReader:
             above = "1 line" if len(titles) == 1 else f"{len(titles)} lines"
             notes.append(
                 f"The table in {path.name} begins in line {header_lines - _height(header) + 1};"
-                f" {above} above it, {_shown(titles[0][0])}, {_was(titles)} left out."
+                f" {above} above it, {_quote_line(titles[0][0])}, {_was(titles)} left out."
             )
         if footer := reader.footer:
             last = "The last line" if len(footer) == 1 else f"The last {len(footer)} lines"
             notes.append(
-                f"{last} of {path.name}, {_shown(footer[0])}, {_was(footer)} left out: text without"
-                " a separator, such as a footer."
+                f"{last} of {path.name}, {_quote_line(footer[0])}, {_was(footer)} left out: text"
+                " without a separator, such as a footer."
             )
         if delimiter not in (usual, separator):
             notes.append(f"{path.name} was read with {SEPARATORS[delimiter]} between fields.")
@@ -207,7 +207,7 @@ class TextReader:
         first = rows[0]
         said = (
             f"row {first.number:,} has {format_count(first.actual_columns, 'field')} and the header"
-            f" {first.expected_columns}: {_shown(texts[0])}"
+            f" {first.expected_columns}: {_quote_line(texts[0])}"
         )
         if first.actual_columns > first.expected_columns:
             sign = SEPARATORS.get(self.separator, repr(self.separator))
@@ -333,7 +333,7 @@ def _is_words(text: str) -> bool:
     return '"' not in text and any(map(str.isalpha, text)) and len(text.split()) > 1
 
 
-def _lines_of(lines: list[str], separator: str, rows: int) -> int:
+def _count_lines(lines: list[str], separator: str, rows: int) -> int:
     """Return how many lines the first rows take, with the blank lines above them."""
     reader = csv.reader(lines, delimiter=separator)
     filled = (row for row in reader if "".join(row).strip())
@@ -347,7 +347,7 @@ def _height(row: list[str]) -> int:
     return 1 + sum(cell.count("\n") for cell in row)
 
 
-def _shown(line: str) -> str:
+def _quote_line(line: str) -> str:
     """Return the beginning of a line, quoted."""
     return repr(printable(line.strip(), SHOWN_CHARACTERS))
 
