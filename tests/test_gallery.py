@@ -23,6 +23,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "examples" / "gallery"
 @pytest.fixture
 def run():
     mpl.use("Agg")
+    plt.close("all")  # figures of earlier tests in this process
 
     def program(name: str, **smaller: int) -> dict[str, Any]:
         """Run a program, with smaller values of some of its names."""

@@ -454,6 +454,7 @@ def test_flat_curves_of_few_rows_are_not_called_a_gap():
         assert rejected <= 150 * 0.05 + 2 * np.sqrt(150 * 0.05 * 0.95)
 
 
+@pytest.mark.slow
 def test_no_stratum_is_called_the_worst_where_no_curve_moves():
     """Random laws of strata of 10 to 300 people, whose scores differ in mean and spread."""
     rng = np.random.default_rng(1)
