@@ -1,4 +1,4 @@
-"""The tables that no model was fitted to: described in full, and read with the shape that was
+"""The fresh tables of the second round: described in full, and read with the shape that was
 committed.
 """
 

@@ -475,8 +475,8 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
 
 
 def hidden_rates(report: Report) -> str:
-    """Return why rates of decisions are not shown: nearly all scores are on one side of a threshold
-    that nobody chose; empty if they are shown.
+    """Return why rates of decisions are not shown: nearly all scores are on one side of a default
+    threshold; empty if they are shown.
     """
     audit = report.audit
     subject = audit.subject

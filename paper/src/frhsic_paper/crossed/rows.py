@@ -50,7 +50,7 @@ FRESH = (
     "neuroticism",
     "food_spending",
 )
-"""Tables that no model was fitted to before the analysis was fixed, see ANALYSIS.md."""
+"""Tables of which no result was read before the analysis was fixed, see ANALYSIS.md."""
 
 NUMBERS = (
     "crime",
