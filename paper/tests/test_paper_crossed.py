@@ -13,13 +13,13 @@ from scipy.stats import multivariate_normal
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from frhsic_paper.baselines import CorrelationAdversary, PairwiseMMD, UnbiasedCorrelation
-from frhsic_paper.crossed.bases import (
-    BASES,
-    Encoded,
-    Fit,
-    Splines,
-    ridge_fit,
+from frhsic_paper.crossed.bands import (
+    balancing_weights,
+    linear_rule,
+    randomised_thresholds,
+    to_barycentre,
 )
+from frhsic_paper.crossed.bases import BASES, Encoded, Fit, Splines, ridge_fit
 from frhsic_paper.crossed.penalties import PENALTIES, chi_squared
 from frhsic_paper.crossed.reading import (
     CONSTANT,
@@ -30,7 +30,14 @@ from frhsic_paper.crossed.reading import (
     pool_points,
 )
 from frhsic_paper.crossed.rows import FRESH, SPLITS, Rows, divide_rows, tuning_rows
-from frhsic_paper.crossed.settings import setting_values
+from frhsic_paper.crossed.settings import (
+    CLOSED_FORM,
+    COSINES,
+    NONE,
+    REMOVER,
+    WITH_S,
+    setting_values,
+)
 from frhsic_paper.crossed.showing import (
     all_costs,
     compared,
@@ -39,21 +46,8 @@ from frhsic_paper.crossed.showing import (
     standing_table,
     standings,
 )
-from frhsic_paper.crossed.ways import (
-    CLOSED_FORM,
-    COSINES,
-    NONE,
-    REMOVER,
-    WITH_S,
-    Point,
-    Task,
-    balancing_weights,
-    erased_part,
-    linear_rule,
-    path,
-    randomised_thresholds,
-    to_barycentre,
-)
+from frhsic_paper.crossed.task import Point, Task
+from frhsic_paper.crossed.ways import erased_part, path
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import CORRECTED
 from frhsic_paper.results import Results

@@ -27,7 +27,8 @@ import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 
 from frhsic.parity import gdp, rank_gap
-from frhsic_paper.crossed.ways import NONE, RARE, Point, Quantity, decide
+from frhsic_paper.crossed.settings import NONE, Quantity
+from frhsic_paper.crossed.task import RARE, Point, decide
 from frhsic_paper.records import Record
 
 LEVELS = (0.75, 0.5, 0.25)

@@ -1,9 +1,13 @@
-"""Settings that are searched: each has a default and a range, and all ways get as many trials."""
+"""The ways to parity by name, with their settings: each has a default and a range that is searched,
+and all ways get as many trials.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
 
 TRIALS = 8
 """Trials of everything that has settings; the first has the defaults, the others are
@@ -53,3 +57,92 @@ def setting_values(settings: Sequence[Setting], trial: int) -> tuple[float, ...]
     return tuple(
         one.value_at_share(share) if trial else one.default for one, share in zip(settings, shares)
     )
+
+
+SHARES = np.linspace(0, 1, POINTS)
+"""Dials of the ways that have a natural range."""
+
+WEIGHTS = (0.0, 0.3, 2.0, 10.0, 50.0, 300.0)
+"""Weights of every trial of a penalty; the chosen trial gets `POINTS` weights of its own."""
+
+Quantity = Literal["scores", "ranks", "decisions"]
+"""What may be at parity, and is judged: for numbers, scores alone."""
+
+Trials = Mapping[int, Sequence[float]]
+"""The dials of each trial of a way."""
+
+MOST_BANDS = 20
+BANDS = (Setting("bands", 10.0, 2.0, MOST_BANDS, whole=True),)
+OF_HSIC = (Setting("unit of z", 1.0, 0.1, 3.0), Setting("unit of s", 1.0, 0.2, 3.0))
+RATE = Setting("learning rate of the adversary", 1e-3, 1e-4, 3e-2)
+
+PENALTY_SETTINGS: dict[str, tuple[Setting, ...]] = {
+    "frhsic": OF_HSIC,
+    "frem": (Setting("unit of z", 1.0, 0.3, 10.0), Setting("gamma", 0.5, 0.03, 1.0)),
+    "reg-gdp": (Setting("bandwidth of s", 0.2, 0.02, 0.8),),
+    "adv": (RATE,),
+    "mmd": BANDS,
+    "laftr": (RATE, Setting("bins", 4.0, 2.0, 12.0, whole=True)),
+    "dcor": (),
+    "adv-text": (RATE,),
+    "mmd-text": BANDS,
+    "dcor-text": (),
+    "hsic": OF_HSIC,
+    "hgr-kde": (Setting("width of the kernel", 1.0, 0.3, 3.0),),
+    "hgr-networks": (RATE,),
+    "gedi": (Setting("degree", 3.0, 1.0, 5.0, whole=True),),
+    "fairret": BANDS,
+}
+"""The paper's seven penalties, three of them as its text describes them, too, this library's own
+and four of other authors, with settings.
+"""
+
+NONE = "none"
+CONTRACTION = "contraction"
+CLOSED_FORM = "closed form"
+WITH_S = "closed form, with S"
+BAG = "contraction of nine models"
+LEACE = "LEACE"
+REWEIGHING = "Reweighing"
+LINEAR_POST = "LinearPost"
+FAIRGBM = "FairGBM"
+GRADIENT = "fairlearn ExponentiatedGradient"
+OPTIMIZER = "fairlearn ThresholdOptimizer"
+REMOVER = "fairlearn CorrelationRemover"
+ERROR_PARITY = "error-parity"
+BARYCENTRE = "Wasserstein barycentre"
+COSINES = "cosines"
+
+OWN_SETTINGS: dict[str, tuple[Setting, ...]] = {
+    **PENALTY_SETTINGS,
+    COSINES: (Setting("cosines", 8.0, 2.0, 16.0, whole=True),),
+    REWEIGHING: BANDS,
+    LINEAR_POST: BANDS,
+    FAIRGBM: (*BANDS, Setting("learning rate of the multipliers", 0.1, 0.003, 3.0)),
+    GRADIENT: BANDS,
+    OPTIMIZER: BANDS,
+    ERROR_PARITY: BANDS,
+    BARYCENTRE: BANDS,
+}
+"""Settings of the ways that have any."""
+
+USES_S = (WITH_S, OPTIMIZER, REMOVER, ERROR_PARITY, BARYCENTRE)
+"""Ways that need the attribute of the rows that they predict."""
+
+DECIDES = (LINEAR_POST, GRADIENT, OPTIMIZER, ERROR_PARITY)
+"""Ways that give decisions and no scores."""
+
+WEIGHTED = (*PENALTY_SETTINGS, COSINES)
+"""Ways whose dial is a weight, which is refined for the chosen trial."""
+
+SHARES_OF_GRADIENT = (0.0, 1 / 3, 2 / 3, 1.0)
+"""Dials of ExponentiatedGradient, which fits the base up to a hundred times for each."""
+
+ITERATIONS = 50
+"""Iterations of ExponentiatedGradient at most; each fits up to two models."""
+
+FAIRGBM_SLACK = 0.3
+"""Difference of error rates that FairGBM may leave at the mildest point of its path."""
+
+MODELS = 9
+"""Models of the bag: one of y and eight functions of S are what the closed form has."""

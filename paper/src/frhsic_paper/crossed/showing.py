@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from frhsic_paper.crossed.bases import BASES
 from frhsic_paper.crossed.reading import CONSTANT, YARDSTICKS, Cost, costs
 from frhsic_paper.crossed.rows import FRESH
-from frhsic_paper.crossed.ways import CLOSED_FORM, NONE, USES_S, WITH_S, Quantity
+from frhsic_paper.crossed.settings import CLOSED_FORM, NONE, USES_S, WITH_S, Quantity
 from frhsic_paper.plot import ACCENT, GRAY, WIDTH, Drawn, finish, name_rows, page_style
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.records import Record

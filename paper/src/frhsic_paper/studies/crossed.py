@@ -27,30 +27,29 @@ from frhsic_paper.crossed.rows import (
     load,
     tuning_rows,
 )
-from frhsic_paper.crossed.settings import POINTS, TRIALS, setting_values
-from frhsic_paper.crossed.showing import figures, sentences, tables
-from frhsic_paper.crossed.ways import (
+from frhsic_paper.crossed.settings import (
     DECIDES,
     FAIRGBM_SLACK,
-    FIXED,
     GRADIENT,
     ITERATIONS,
     LINEAR_POST,
     MODELS,
     NONE,
     OWN_SETTINGS,
+    POINTS,
     SHARES,
     SHARES_OF_GRADIENT,
+    TRIALS,
     WEIGHTED,
     WEIGHTS,
     WITH_S,
-    Point,
     Quantity,
-    Task,
     Trials,
-    base_ways,
-    path,
+    setting_values,
 )
+from frhsic_paper.crossed.showing import figures, sentences, tables
+from frhsic_paper.crossed.task import Point, Task
+from frhsic_paper.crossed.ways import FIXED, base_ways, path
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
