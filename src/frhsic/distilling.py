@@ -115,7 +115,7 @@ def distill(
     classifies = is_classifier(predictor)
     if classifies and len(np.unique(y)) > 2:
         raise ValueError(
-            f"y has {len(np.unique(y))} classes; distill needs two classes, or numbers."
+            f"y has {len(np.unique(y))} classes; distill needs two classes, or a numeric target."
         )
     if isinstance(estimator, Pipeline) and predictor.uses_sensitive:
         raise ValueError(

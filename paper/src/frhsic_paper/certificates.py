@@ -363,7 +363,10 @@ def _scores(scores: Any, rows: Tensor) -> Tensor:
     """Return one score for each of the rows."""
     values = _tensors.vector(scores, "scores").detach().to(rows)
     if values.shape[0] != rows.shape[0]:
-        raise ValueError(f"lengths differ: {values.shape[0]} scores came for {rows.shape[0]} rows.")
+        raise ValueError(
+            f"lengths differ: scores has {values.shape[0]} rows, the sample has {rows.shape[0]}."
+            " Pass one score for each row."
+        )
     return values
 
 

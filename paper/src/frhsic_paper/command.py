@@ -139,7 +139,7 @@ def reproduce(
                         run(study, one, options, phase)
                 except KeyboardInterrupt:
                     raise KeyboardInterrupt(
-                        "interrupted; the same command goes on from here."
+                        "interrupted; run the same command again to continue."
                     ) from None
                 done = (
                     f"{time.perf_counter() - at:.1f} s"

@@ -44,7 +44,10 @@ def load_published(name: str) -> Dataset:
     """Load a dataset as the printed numbers were made with it."""
     described = entry(name)
     if described.name not in READERS:
-        raise ValueError(f"the paper does not use {name}, so there is no published table of it.")
+        raise ValueError(
+            f"the paper does not use {name}, so there is no published table of it; choose"
+            " another dataset."
+        )
     obtained = obtain(described.files)
     content = READERS[described.name](CATALOGUE[described.name]["table"], obtained.data)
     return make_dataset(described, obtained, content)

@@ -69,7 +69,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Runs of one sweep on one dataset, with the unpenalised model as the baseline.
+    """Runs of one sweep on one dataset, with the model without penalty as the baseline.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Frontier:
     higher_is_better
         True for accuracy, False for an error such as MSE.
     baseline
-        Name of the unpenalised method among the runs.
+        Name of the method without penalty among the runs.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class Frontier:
 
     def __post_init__(self) -> None:
         if not self.runs:
-            raise ValueError("a frontier needs at least one run.")
+            raise ValueError("there are no runs; a frontier needs at least one.")
         for run in self.runs:
             if not (math.isfinite(run.performance) and math.isfinite(run.dependence)):
                 raise ValueError(f"{run} is not finite; leave out models that diverged.")

@@ -90,7 +90,9 @@ def select_studies(studies: Iterable[Study], names: Iterable[str]) -> list[Study
     chosen: dict[str, Study] = {}
     for name in names:
         if program := next((study.made_by for study in studies if study.name == name), ""):
-            raise ValueError(f"the records of {name!r} are made by another program: `{program}`.")
+            raise ValueError(
+                f"the records of {name!r} are written by another program; run `{program}`."
+            )
         if name != "all" and name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "."

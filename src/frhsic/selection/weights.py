@@ -473,8 +473,8 @@ def select_weight(
         if not math.isnan(chosen.gain):
             kept = f"the model keeps {percent(chosen.gain)} of the gain"
         warn(
-            f"weight {chosen.penalty_weight:g}: {kept} over a constant. Allow more dependence, or"
-            " use more rows or better features.",
+            f"weight {chosen.penalty_weight:g}: {kept} over a constant prediction. Allow"
+            " more dependence, or use more rows or better features.",
             LowGainWarning,
         )
     return Selection(

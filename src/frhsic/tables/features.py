@@ -225,7 +225,7 @@ def one_sided_problems(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator
         more = f" and {len(missing) - MOST_ASKED} more" if len(missing) > MOST_ASKED else ""
         yield Problem(
             "leak",
-            f"Rows without a value differ much from the others in how many have one of the targets:"
+            "Targets in rows with and without a value are distributed very differently:"
             f" {shown}{more}. A model would learn this from the missing values. If they are missing"
             " because of the target, leave these rows out or drop the columns.",
             tuple(missing),
@@ -303,15 +303,12 @@ def joint_problems(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Pro
     if leak is None:
         return
     names = leak.columns
-    subject = f"{names[0]!r} predicts"
-    late = "it is"
-    if len(names) > 1:
-        subject = f"{quote_names(names)} together predict"
-        late = "one of them is"
+    late = "it is" if len(names) == 1 else "one of them is"
     yield Problem(
         "leak",
-        f"{subject} the target of held-out rows almost perfectly, by a linear model ({leak.name}"
-        f" {leak.score:.4g}). If {late} known only after the target, drop it.",
+        f"A linear model of {quote_names(names)} predicts the target of held-out rows almost"
+        f" perfectly ({leak.name} {leak.score:.4g}). If {late} known only after the target, drop"
+        " it.",
         names,
         certainty="likely" if leak.score >= CERTAIN_TOGETHER else "possible",
         option=option_text("drop", names[0]),
@@ -384,7 +381,7 @@ def many_levels_problems(features: pd.DataFrame) -> Iterator[Problem]:
         verb = "has" if len(chosen) == 1 else "have"
         text = (
             f"{shown} {verb} more than {MOST_ENCODED_LEVELS} different texts; rare ones are merged."
-            " Drop names of people."
+            " Drop columns with names of people."
         )
         if chosen is names:
             text = (

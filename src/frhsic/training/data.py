@@ -151,7 +151,10 @@ class TrainingData:
         if more:
             weights = more[0].squeeze(1)
             if bool((weights < 0).any()) or not bool(weights.sum() > 0):
-                raise ValueError("sample_weight must be zero or more, and not zero everywhere.")
+                raise ValueError(
+                    "sample_weight is negative in some row, or 0 in all; pass nonnegative weights,"
+                    " of which some are positive."
+                )
             weights = weights / weights.mean()
         labelled = None
         if bool(missing.any()):

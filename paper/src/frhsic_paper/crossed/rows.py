@@ -97,7 +97,7 @@ class OtherTable(NamedTuple):
             with tarfile.open(fileobj=BytesIO(data)) as opened:
                 member = opened.extractfile(path)
                 if member is None:
-                    raise ValueError(f"{path} is no file of the archive")
+                    raise ValueError(f"{path} is not in the archive")
                 data = member.read()
         return data
 
