@@ -100,7 +100,7 @@ class Frontier:
 
     def __post_init__(self) -> None:
         if not self.runs:
-            raise ValueError("there are no runs; a frontier needs at least one.")
+            raise ValueError("a frontier needs at least one run.")
         for run in self.runs:
             if not (math.isfinite(run.performance) and math.isfinite(run.dependence)):
                 raise ValueError(f"{run} is not finite; leave out models that diverged.")

@@ -44,7 +44,7 @@ def parse_audit_limits(limit: LimitLike) -> tuple[Limit, ...]:
     for parsed in limits:
         if parsed.is_aim:
             raise ValueError(
-                f"the limit {parsed} is a share of an earlier gap, which this audit doesn't have."
+                f"the limit {parsed} is a target for a fit, which an audit alone cannot check."
                 " Pass a number such as 0.05, 'gdp <= 10% of base rate', or an earlier audit to"
                 " compare with (--against, or auditing.since() in Python)."
             )
