@@ -115,7 +115,10 @@ def test_one_row_is_refused(name):
 MAPS = draw_feature_maps(Linear(), Linear(), 1, 1)
 COLUMN, BOTH = torch.tensor(Z)[:, None], np.stack([Z, S], axis=1)
 OF_ONE_SCORE = (parity.gdp_curve, parity.correlation_ratio, parity.rank_gap)
-FLAT = "z or s is constant under its kernel: every permutation of s gives the same HSIC."
+FLAT = (
+    "z or s is constant under its kernel, so every permutation of s gives the same HSIC. Check the"
+    " columns, or pass another kernel or bandwidth."
+)
 ONE_CLASS = "scores has 2 columns; pass one class at a time."
 TWO_ROWS = "a gap in mean scores needs at least 2 rows; got 1."
 TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit each other

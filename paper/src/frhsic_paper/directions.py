@@ -1,4 +1,4 @@
-"""Directions of S along which a gap is bounded: leading eigenvectors of its centred Gram matrix."""
+"""Directions of S along which a gap is bounded: eigenvectors of its centered Gram matrix."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class SensitiveDirections:
 
 
 def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> SensitiveDirections:
-    r"""Return the leading eigenvectors of the centred Gram matrix of the rows of `s`, as many as
+    r"""Return the leading eigenvectors of the centered Gram matrix of the rows of `s`, as many as
     `rule` says.
 
     Equal rows share a coordinate, so the problem has the size of the distinct values. Up to 1,500

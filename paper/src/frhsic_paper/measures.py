@@ -67,7 +67,7 @@ def probe_r2(z_train: Tensor, s_train: Tensor, z_test: Tensor, s_test: Tensor) -
     model.
 
     :math:`R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2`; z (M, n, d), s (n,).
-    Coordinates are standardised by the training rows first.
+    Coordinates are standardized by the training rows first.
     """
     mean, spread = z_train.mean(1, keepdim=True), z_train.std(1, keepdim=True)
     spread = spread + 1e-8 * spread.mean(2, keepdim=True) + 1e-30

@@ -190,11 +190,10 @@ def difference(
     .. math:: \sqrt{(b - b_-)^2 + (a_+ - a)^2 - 2 z^2 c}
 
     below it, where c is the covariance of the two numbers and z the normal quantile; its upper end
-    likewise (Zou and Donner, 2008). On the same rows, the parts of both gaps that are hidden by
-    noise agree: from the part of :math:`a_+` beyond the standard error, that of :math:`b_+` times
-    the correlation is subtracted. The p-value is that of the z at which the interval reaches
-    0. The interval of the reduction 1 − b / a contains 1 − r if the interval of b − r a contains 0
-    (Donner and Zou, 2012).
+    likewise (Zou and Donner, 2008). On the same rows, noise hides the same part of both gaps, so
+    the part of :math:`a_+` beyond its standard error is reduced by the correlation times that of
+    :math:`b_+`. The p-value is that of the z at which the interval reaches 0. The interval of the
+    reduction 1 − b / a contains 1 − r if the interval of b − r a contains 0 (Donner and Zou, 2012).
 
     Parameters
     ----------

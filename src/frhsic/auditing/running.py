@@ -403,7 +403,7 @@ def require_enough_rows(
     range is too large to compute with.
     """
     if rows < LEAST_ROWS:
-        have = f"{rows} of {given} have values in all of {', '.join(columns)}"
+        have = f"{rows} of {given} rows have values in all of {', '.join(columns)}"
         raise ValueError(f"an audit needs at least {LEAST_ROWS} rows; {have}.")
     for name, (low, high) in ranges.items():
         if low == high:

@@ -89,7 +89,7 @@ class RawFile:
     check: Callable[[bytes], None] | None = None
 
     def verified(self, data: bytes, origin: str) -> Obtained:
-        """Return the bytes with their checksum and origin; a ValueError unless they are the
+        """Return the bytes with their checksum and origin; raise a ValueError unless they are the
         file's.
         """
         digest = hashlib.sha256(data).hexdigest()

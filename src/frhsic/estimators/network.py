@@ -398,8 +398,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         with.
 
         Rows in which an attribute is not known are NaN throughout. The first call learns names and
-        scales from the others: the range as in the paper, else ranks, which increasing maps don't
-        change.
+        scales from the others: the range as in the paper, or ranks, which don't change under
+        increasing maps.
         """
         # without a penalty the attributes are checked, but not used
         off = self.penalty_weight == 0 or isinstance(self._asked_penalty(), NoPenalty)

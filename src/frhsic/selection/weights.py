@@ -547,9 +547,10 @@ def _split_rows(
             held.X, held.y, held.sensitive_features, held.groups, seed
         )
     if isinstance(validation, str) or len(validation) not in (3, 4):
+        count = "text" if isinstance(validation, str) else f"a tuple of {len(validation)}"
         raise ValueError(
-            "validation is invalid; pass a share of the rows, or (X, y, sensitive_features) and any"
-            " groups."
+            f"validation is {count}; pass a share of the rows, or (X, y, sensitive_features) or (X,"
+            " y, sensitive_features, groups)."
         )
     if given.groups is not None and len(validation) == 3:
         raise ValueError(

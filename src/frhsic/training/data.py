@@ -179,7 +179,8 @@ class TrainingData:
         shapes = {(p.rows, p.labelled, *p.widths, p.held_out is None) for p in parts}
         if len(shapes) != 1:
             raise ValueError(
-                f"the splits differ in rows, columns or content: {sorted(map(str, shapes))}."
+                "the splits differ in their numbers of rows, rows with S, columns of x, s, y or"
+                f" weights, or in having held-out rows: {', '.join(sorted(map(str, shapes)))}."
             )
 
         def joined(name: str) -> Any:

@@ -619,7 +619,7 @@ class RidgeDecision(ClassifierMixin, BaseEstimator):
 
 
 def exponentiated_gradient(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield fairlearn's ExponentiatedGradient on bands of S: randomised decisions, no scores."""
+    """Yield fairlearn's ExponentiatedGradient on bands of S: randomized decisions, no scores."""
     each = (delayed(_gradient_on)(task, trials, split) for split in range(len(task.sets)))
     for points in Parallel(n_jobs=5, prefer="threads")(each):
         yield from points
