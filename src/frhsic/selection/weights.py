@@ -392,7 +392,7 @@ def select_weight(
         it takes `groups`. If `validation` contains rows, these are the groups of the training rows.
     scoring : str or callable, optional
         Name of a scikit-learn scorer, a scorer, or a function of (model, X, y) for which larger is
-        better. None is a proper score: minus log loss, or minus the mean squared error of a
+        better. None uses a proper score: minus log loss, or minus the mean squared error of a
         regressor.
     random_state
         Seed of the split and of the rows that the test uses; training uses the estimator's own.

@@ -1,4 +1,6 @@
-"""Settings that are searched: each has a default and a range, and all ways get as many trials."""
+"""Settings that are searched: each has a default and a range, and all ways get the same number of
+trials.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ POINTS = 8
 
 
 class Setting(NamedTuple):
-    """A default, and the range that a setting is drawn from, uniformly in the logarithm."""
+    """The default of a setting and its range, from which values are drawn log-uniformly."""
 
     name: str
     default: float

@@ -1,4 +1,6 @@
-"""Ways to parity on a base: paths of scores and decisions from no constraint to the strictest."""
+"""Ways to parity on a base model: paths of scores and decisions, from no constraint to the
+strictest.
+"""
 
 from __future__ import annotations
 
@@ -133,8 +135,8 @@ def decide(scores: np.ndarray, rate: float) -> np.ndarray:
 
 
 class Point(NamedTuple):
-    """One point of a path on the rows that a split does not train on: scores, or decisions; a
-    quantity if it is for that one alone.
+    """One point of a path, on the rows that a split does not train on: scores or decisions, and the
+    quantity that it is for if it is only for one.
     """
 
     way: str
@@ -147,8 +149,8 @@ class Point(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a way is run on: a table, a base with its settings for y and for functions of S, rows
-    that tune or test, and how many splits of them.
+    """What a way is run on: a table, a base with its settings for y and for functions of S, tuning
+    or test rows, and their number of splits.
     """
 
     table: Rows
@@ -202,8 +204,8 @@ class Task(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """Predictions of y or functions of S, (n, K): of training rows by a model without their part,
-    of the other rows by a model of all training rows.
+    """Predictions of y or functions of S, (n, K): for training rows, from a model fitted without
+    their part; for other rows, from a model fitted to all training rows.
     """
 
     train: np.ndarray
@@ -236,7 +238,7 @@ def regress_y(task: Task, table: Rows) -> list[Regressed]:
 
 
 def labelled_rows(task: Task, train: np.ndarray) -> LabelledRows:
-    """Return training rows as the library holds them."""
+    """Return training rows in the form that the library uses."""
     y = task.table.y[train]
     return LabelledRows(
         X=None,
@@ -256,7 +258,7 @@ def labelled_rows(task: Task, train: np.ndarray) -> LabelledRows:
 
 
 def plain(task: Task) -> Iterator[Point]:
-    """Yield the base without constraint, contracted, and under the closed form."""
+    """Yield the unconstrained base, the contracted base, and the closed form."""
     table = task.table
     etas = regress_y(task, table)
     rows = [labelled_rows(task, train) for train, _ in task.sets]
@@ -271,7 +273,7 @@ def plain(task: Task) -> Iterator[Point]:
 
 
 def contracted(way: str, split: int, f: np.ndarray, center: float) -> Iterator[Point]:
-    """Yield scores that are shrunk towards a mean."""
+    """Yield scores shrunk towards a mean."""
     for share in SHARES:
         yield Point(way, 0, share, split, center + (1 - share) * (f - center))
 
@@ -284,8 +286,8 @@ def solved(
     split: int,
     with_s: bool,
 ) -> Iterator[Point]:
-    """Yield the path of the closed form for each quantity, served by one model of y and one of each
-    function of S.
+    """Yield the path of the closed form for each quantity, with predictions from one model of y and
+    one of each function of S.
     """
     families: dict[Quantity, Family] = {"scores": NumberScores()}
     if not rows.numeric:
@@ -320,8 +322,8 @@ def gaps_of_training(
 
 
 def bag(task: Task) -> Iterator[Point]:
-    """Yield the contracted mean of as many models of y as the closed form has of y and S, each of
-    rows drawn with replacement.
+    """Yield the contracted mean of several models of y, as many as the closed form has for y and S,
+    each fitted to rows drawn with replacement.
     """
     fits = []
     for split, (train, others) in enumerate(task.sets):
@@ -335,7 +337,9 @@ def bag(task: Task) -> Iterator[Point]:
 
 
 def leace(task: Task) -> Iterator[Point]:
-    """Yield the base on columns from which LEACE erased all that is linear in functions of S."""
+    """Yield the base on columns from which LEACE has erased all linear information about functions
+    of S.
+    """
     encoded = encoded_columns(task.table)
 
     def erase(train: np.ndarray, share: float) -> np.ndarray:
@@ -413,8 +417,8 @@ def penalized(task: Task, method: str, trials: Trials) -> Iterator[Point]:
 
 
 def cosines(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield additive splines whose scores have small covariances with cosines of the rank of S, in
-    the spirit of Pérez-Suay and others (2017); the problem is convex.
+    """Yield additive splines whose scores have small covariances with cosines of the rank of S,
+    similar to Pérez-Suay and others (2017); the problem is convex.
     """
     table = task.table
     for split, (train, others) in enumerate(task.sets):
@@ -443,16 +447,14 @@ def cosines(task: Task, trials: Trials) -> Iterator[Point]:
 
 
 def bands_of(s: np.ndarray, number: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function that gives the band of values of s; the bands have about equal numbers of
-    rows.
-    """
+    """Return the function that maps values of s to bands with about equal numbers of rows."""
     edges = np.unique(np.quantile(s, np.arange(1, int(number)) / int(number)))
     return lambda values: np.searchsorted(edges, values)
 
 
 def bands_with_both(s: np.ndarray, y: np.ndarray, number: float) -> Callable[..., np.ndarray]:
-    """Return the bands of s, fewer of them if one would have rows of a single class, which
-    ThresholdOptimizer refuses.
+    """Return the bands of s; fewer bands if one would have rows of only one class, which raises an
+    error in ThresholdOptimizer.
 
     Examples
     --------
@@ -468,8 +470,8 @@ def bands_with_both(s: np.ndarray, y: np.ndarray, number: float) -> Callable[...
 
 
 def reweighing(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield the base with a share of the weights of Kamiran and Calders, which make y independent
-    of the band of S.
+    """Yield the base fitted with weights between 1 and those of Kamiran and Calders, which make y
+    independent of the band of S.
     """
     fits = []
     about = []
@@ -500,8 +502,8 @@ def balancing_weights(band: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def linear_post(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield LinearPost of Xian and Zhao (2024) on bands of S: the linear program of decisions from
-    the chance of y and that of each band, and its rule for new rows.
+    """Yield LinearPost of Xian and Zhao (2024) on bands of S: a linear program for decisions, given
+    the probabilities of y and of each band, and its rule for new rows.
     """
     table = task.table
     etas = regress_y(task, table)
@@ -557,7 +559,7 @@ def decided(way: str, trial: int, dial: float, split: int, chances: np.ndarray) 
 
 def fairgbm(task: Task, trials: Trials) -> Iterator[Point]:
     """Yield FairGBM (Cruz and others 2023) on bands of S, with the settings of the base. Its
-    constraints are equal rates of false positives and negatives; it has none for parity.
+    constraints are equal false positive and false negative rates; it has no constraint for parity.
     """
     import fairgbm as package
 
@@ -679,7 +681,7 @@ def with_attribute(task: Task) -> Iterator[Point]:
 
 
 class Known(ClassifierMixin, BaseEstimator):
-    """Scores that are computed already, in the form of a fitted classifier."""
+    """Known scores in the form of a fitted classifier."""
 
     classes_ = np.array([0, 1])
 
@@ -694,8 +696,8 @@ class Known(ClassifierMixin, BaseEstimator):
 
 
 def threshold_optimizer(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield fairlearn's ThresholdOptimizer on bands of S, by scores of training rows from models
-    that have not seen them; it gives decisions only.
+    """Yield fairlearn's ThresholdOptimizer on bands of S, from out-of-fold scores of training rows;
+    it returns only decisions.
     """
     from fairlearn.postprocessing import ThresholdOptimizer
 
@@ -751,8 +753,8 @@ def error_parity(task: Task, trials: Trials) -> Iterator[Point]:
 def randomised_thresholds(
     f: np.ndarray, gain: np.ndarray, band: np.ndarray, most: float
 ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Return for each band thresholds and their probabilities, such that rates of positive
-    decisions differ by at most some number and the gain of all rows is the largest.
+    """Return for each band thresholds and their probabilities that maximize the gain over all rows,
+    among those whose rates of positive decisions differ by at most some number.
     """
     rules = {}
     rates = []
@@ -782,8 +784,8 @@ def randomised_thresholds(
 
 
 def barycentre(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield scores moved to the Wasserstein barycentre of bands of S (Chzhen and others 2020): the
-    mean over bands of their quantiles at the rank that a score has in its own.
+    """Yield scores moved to the Wasserstein barycentre of bands of S (Chzhen and others 2020): each
+    becomes the mean of the quantiles of all bands at its rank in its own band.
     """
     table = task.table
     etas = regress_y(task, table.with_attribute())
@@ -802,7 +804,7 @@ def barycentre(task: Task, trials: Trials) -> Iterator[Point]:
 def to_barycentre(
     known: np.ndarray, band: np.ndarray, f: np.ndarray, new: np.ndarray
 ) -> np.ndarray:
-    """Return new scores at the barycentre of the known scores of bands.
+    """Return new scores moved to the barycentre of the bands, given known scores of each band.
 
     Examples
     --------
@@ -822,7 +824,9 @@ def to_barycentre(
 
 
 def correlation_remover(task: Task) -> Iterator[Point]:
-    """Yield the base on the columns of fairlearn's CorrelationRemover, which takes S as it is."""
+    """Yield the base on the columns of fairlearn's CorrelationRemover, which uses S itself instead
+    of bands.
+    """
     from fairlearn.preprocessing import CorrelationRemover
 
     columns = encoded_columns(task.table)
@@ -836,7 +840,7 @@ def correlation_remover(task: Task) -> Iterator[Point]:
 
 
 def base_ways(base: Base, binary: bool) -> list[str]:
-    """Return the units of a base: "plain" is all that needs the regressions alone."""
+    """Return the units of a base; "plain" contains all ways that need only the regressions."""
     found = [*FIXED, BARYCENTRE]
     if isinstance(base, Network):
         found += [name for name in PENALTIES if binary or name != "fairret"]
