@@ -285,6 +285,6 @@ def test_a_second_derivative_says_what_to_use():
     with pytest.raises(RuntimeError) as refused:
         torch.autograd.grad(value, z, create_graph=True)
     assert str(refused.value) == (
-        "exact HSIC by tiles is differentiable once. For second derivatives apply"
+        "exact HSIC by tiles is differentiable only once. For second derivatives, apply"
         " frhsic.dependence.grams.hsic_biased or hsic_unbiased to the Gram matrices."
     )

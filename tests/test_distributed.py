@@ -309,8 +309,8 @@ def test_faulty_partitions_give_the_right_result_or_a_clear_error():
         ({}, {"score": None}, "nothing to audit"),
         ({}, {"score": "points"}, "no column 'points'"),
         ({"age": 3.0}, {}, "age is constant"),
-        ({"age": np.nan}, {}, "0 of 3000 have a value in each of score, age"),
-        ({}, {"target": "paid", "positive": "maybe"}, "'maybe' is the paid of 0 of 3,000 rows"),
+        ({"age": np.nan}, {}, "0 of 3000 rows have values in all of score, age"),
+        ({}, {"target": "paid", "positive": "maybe"}, "0 of 3,000 rows have 'maybe' as paid"),
         ({}, {"sample_rows": 10}, "sample_rows=10"),
         ({}, {"sensitive": []}, "sensitive is empty; name at least one column"),
     ],
@@ -549,7 +549,7 @@ def test_bad_parts_are_named():
     with pytest.raises(ValueError, match="no parts"):
         distributed.hsic_of_parts([], *KERNELS)
     z, s = quadratic(10)
-    with pytest.raises(ValueError, match="z of part 1 contains 1 values that are NaN"):
+    with pytest.raises(ValueError, match="z of part 1 is NaN or infinite in 1 of"):
         distributed.hsic_of_parts(
             [(z, s), (np.full((1, 3), 1.0) * [[np.nan, 1, 1]], s[:1])], *KERNELS
         )

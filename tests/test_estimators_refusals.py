@@ -74,7 +74,7 @@ ROUTING = (
     " sklearn.set_config(enable_metadata_routing=True)."
 )
 WEIGHTS = "KNeighborsClassifier doesn't support sample_weight, which was passed to fit."
-SAME = "pass at least one weight, and sensitive_features: without them every weight is the same."
+SAME = "pass at least one weight, and sensitive_features, without which weights have no effect."
 REFUSED: list[tuple[str, Callable[[], Any]]] = [
     (
         "limit is 0.6, but a gap is between 0 and 0.5; write a share as '50%'.",
@@ -135,7 +135,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         ),
     ),
     (
-        "this model was fitted without sensitive_features, so it has only one trade-off.",
+        "this model was fitted without sensitive_features, so it has no trade-offs to choose from;"
+        " fit it with sensitive_features.",
         lambda: classifier(limit=None).fit(X, Y).at("50%"),
     ),
     (
@@ -156,9 +157,15 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: fitted(classifier(), s=np.full(N, 1.5)),
     ),
     (
-        "sensitive attribute 'sensitive' has no value in any complete row, so nothing can depend on"
-        " it. Leave it out.",
+        "sensitive attribute 'sensitive' is missing in every row. Fill it in, or leave it out.",
         lambda: fitted(classifier(), s=np.full(N, np.nan)),
+    ),
+    (
+        "no row has values of all sensitive_features, sensitive_1, sensitive_2. Fill them in, or"
+        " leave out those that are mostly missing.",
+        lambda: fitted(
+            network(), s=np.where(np.column_stack([k % 2, 1 - k % 2]), np.nan, AGE[:, None])
+        ),
     ),
     *(
         (
@@ -179,11 +186,13 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         for options in ({"aim": "rank"}, {"condition": "positive"})
     ),
     (
-        "'sensitive' does not vary among the positive rows.",
+        "'sensitive' is constant among positive rows, so there is no gap to limit. Leave it out,"
+        " or choose another condition.",
         lambda: fitted(classifier(condition="positive"), s=np.where(Y == 1, 30.0, AGE)),
     ),
     (
-        "'sensitive' does not vary among the negative rows.",
+        "'sensitive' is constant among negative rows, so there is no gap to limit. Leave it out,"
+        " or choose another condition.",
         lambda: fitted(classifier(condition="both"), s=np.where(Y == 0, 30.0, AGE)),
     ),
     *(
@@ -213,7 +222,7 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: fitted(classifier(), eval_set=[(X, Y)]),
     ),
     (
-        "y has 3 classes; distill needs two classes, or numbers.",
+        "y has 3 classes; distill needs two classes, or a numeric target.",
         lambda: distill(classifier(), None, X, k % 3, sensitive_features=AGE),
     ),
     (
@@ -235,7 +244,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         ),
     ),
     (
-        "sensitive_features are the same in every row; nothing can depend on them.",
+        "sensitive_features are the same in every row, so nothing can depend on them. Leave them"
+        " out.",
         lambda: ParityCoupling().fit(X, sensitive_features=np.ones(N)),
     ),
     (
@@ -318,7 +328,7 @@ def test_an_estimator_says_what_it_does_without_attributes_and_with_some_of_them
             True,
             ("age",),
             None,
-            ". Without constraint, the gap by age is not significant",
+            ". The unconstrained gap by age is not significant",
         ),
         (False, (), None, ". The limit 0.1 is not met: this is the closest trade-off"),
         (
@@ -346,7 +356,7 @@ def test_a_choice_says_where_the_gap_goes_and_whether_the_limit_is_kept(met, ind
     )
     assert str(free) == (
         "The gap by age stays at 0.25 (0 to 0.3); the gap by pay stays at 0.15 (0.1 to 0.25)."
-        " Without constraint, the gap by age is not significant."
+        " The unconstrained gap by age is not significant."
     )
     assert "0.25 (0 to 0.3)" in free._repr_html_()
 
@@ -363,7 +373,7 @@ def test_a_limit_without_attributes_is_refused(limit: Any):
 def test_numbers_that_cannot_be_computed_with_name_column_and_row():
     table = np.column_stack([X, X]).astype(np.float64)
     table[5, 1] = np.inf
-    with pytest.raises(ValueError, match=r"infinity \(inf\) in column 1, first in row 6"):
+    with pytest.raises(ValueError, match=r"infinity \(inf\), first at index \[5, 1\]"):
         fitted(classifier(), table)
     table[5, 1] = 1e300
     default = classifier(estimator=None, attribute_estimator=None, limit=None)
@@ -386,9 +396,12 @@ def test_arrays_of_pandas_are_taken_as_attributes():
         fitted(classifier(limit=None), s=pd.Categorical(levels))
 
 
-@pytest.mark.parametrize("scores", [[0.5, np.nan], [0.5, np.inf], [0.5, 1.5], [-0.5, 0.5]])
-def test_scores_that_are_no_probabilities_are_an_error(scores: list[float]):
-    with pytest.raises(ValueError, match="the model returns an invalid probability, first in row"):
+@pytest.mark.parametrize("scores", [[0.5, np.nan], [0.5, np.inf], [0.5, 1.5], [[0, 1], [-0.5, 1]]])
+def test_scores_that_are_not_probabilities_are_an_error_that_names_the_row(scores: list[Any]):
+    with pytest.raises(ValueError, match="not a probability, first in row 1 of X"):
         require_scores(np.array(scores), probabilities=True)
     if np.isfinite(scores).all():
+        require_scores(np.array(scores), probabilities=False)
+        return
+    with pytest.raises(ValueError, match="not a finite number, first in row 1 of X"):
         require_scores(np.array(scores), probabilities=False)

@@ -346,7 +346,7 @@ def test_a_function_is_passed_again(tmp_path: Path):
         load(tmp_path / "model")
     again = saved_and_loaded(model, tmp_path, estimator=probability)
     assert again.models_ == [[probability]]
-    with pytest.raises(ValueError, match="scores of its synthetic rows have changed"):
+    with pytest.raises(ValueError, match="scores on the synthetic rows stored with it"):
         load(tmp_path / "model", estimator=lambda rows: probability(rows) / 2)
 
 

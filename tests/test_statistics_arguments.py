@@ -115,7 +115,10 @@ def test_one_row_is_refused(name):
 MAPS = draw_feature_maps(Linear(), Linear(), 1, 1)
 COLUMN, BOTH = torch.tensor(Z)[:, None], np.stack([Z, S], axis=1)
 OF_ONE_SCORE = (parity.gdp_curve, parity.correlation_ratio, parity.rank_gap)
-FLAT = "z or s is constant under its kernel: every permutation of s gives the same HSIC."
+FLAT = (
+    "z or s is constant under its kernel, so every permutation of s gives the same HSIC. Check the"
+    " columns, or pass another kernel or bandwidth."
+)
 ONE_CLASS = "scores has 2 columns; pass one class at a time."
 TWO_ROWS = "a gap in mean scores needs at least 2 rows; got 1."
 TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit each other
@@ -199,7 +202,7 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         lambda: feature_test(MAPS, feature_moments(MAPS, COLUMN[:5], COLUMN[:5])),
     ),
     (
-        "resamples is 0; pass a whole number, at least 1.",
+        "resamples is 0; pass a whole number of at least 1.",
         lambda: independence.permutation_test(Z, S, resamples=0),
     ),
     (
@@ -217,7 +220,10 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         lambda: independence.normalized_hsic_interval(np.ones(40), S, Gaussian(1.0), Gaussian(1.0)),
     ),
     ("s has 2 columns; pass one column.", lambda: parity.gdp(Z, BOTH)),
-    ("sample_weight must not be negative.", lambda: parity.gdp(Z, S, sample_weight=k - 1)),
+    (
+        "sample_weight contains negative numbers; pass nonnegative weights.",
+        lambda: parity.gdp(Z, S, sample_weight=k - 1),
+    ),
     (
         "groups has shape (39,); pass one label for each of the 40 rows.",
         lambda: parity.gdp(Z, S, groups=k[1:]),
@@ -238,7 +244,7 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         "the share of variance that s explains needs at least 8 rows; got 7.",
         lambda: parity.correlation_ratio(Z[:7], S[:7]),
     ),
-    ("bins is 1; pass a whole number, at least 2.", lambda: parity.gdp_curve(Z, S, bins=1)),
+    ("bins is 1; pass a whole number of at least 2.", lambda: parity.gdp_curve(Z, S, bins=1)),
     *((ONE_CLASS, partial(one, BOTH, S)) for one in OF_ONE_SCORE),
     *((TWO_ROWS, partial(one, Z, S, where=k == 0)) for one in OF_ONE_SCORE),
     *((TWO_ROWS, partial(one, Z, S, sample_weight=k == 0)) for one in OF_ONE_SCORE),

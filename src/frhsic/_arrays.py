@@ -94,10 +94,9 @@ def paired_matrices(*arrays: tuple[Any, str]) -> tuple[np.ndarray, ...]:
 def require_same_lengths(lengths: Mapping[str, int]) -> None:
     """Raise unless all arrays, keyed by name, have the same number of rows."""
     if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        listed = ", ".join(f"{name} has {n} rows" for name, n in lengths.items())
         raise ValueError(
-            f"lengths differ: {listed} rows. Pass one row per observation in each, in the same"
-            " order."
+            f"lengths differ: {listed}. Pass one row per observation in each, in the same order."
         )
 
 
@@ -148,14 +147,14 @@ def require_rows(n: int, least: int, what: str) -> None:
 
 def require_integer(value: Any, name: str, least: int = 1, most: int | None = None) -> None:
     """Raise unless value is a whole number from `least` to `most`."""
-    allowed = f"at least {least}" if most is None else f"between {least} and {most}"
+    allowed = f"of at least {least}" if most is None else f"between {least} and {most}"
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} is {type(value).__name__}; pass a whole number, {allowed}.")
+        raise TypeError(f"{name} is {type(value).__name__}; pass a whole number {allowed}.")
     _require(
         value >= least and (most is None or value <= most),
         value,
         name,
-        f"a whole number, {allowed}",
+        f"a whole number {allowed}",
     )
 
 
@@ -211,9 +210,11 @@ def require_mask(values: AnyArray, n: int) -> None:
     """Raise unless a vector has n numbers that are 0 or 1."""
     if values.shape[0] != n:
         raise ValueError(f"lengths differ: where has {values.shape[0]} rows, the data have {n}.")
-    if not bool(((values == 0) | (values == 1)).all()):
+    valid = (values == 0) | (values == 1)
+    if not bool(valid.all()):
         raise ValueError(
-            "where must be boolean or 0/1; got other values. Pass a mask such as `y == 1`."
+            f"where contains {float(values[~valid][0]):g}; pass a mask of booleans or of 0 and 1,"
+            " such as `y == 1`."
         )
 
 
@@ -394,7 +395,8 @@ def needs_float64(low: np.ndarray, high: np.ndarray, name: str) -> bool:
     if narrowest < SMALLEST_SPREAD:
         raise ValueError(
             f"the numbers in a column of {name} differ by at most {narrowest:.3g}, and products of"
-            f" such differences underflow a float; the limit is {SMALLEST_SPREAD:g}. Rescale it."
+            f" such small differences underflow a float. Rescale {name} so that they differ by at"
+            f" least {SMALLEST_SPREAD:g}."
         )
     return largest > WIDENED or 0 < float(spread.max()) < 1 / WIDENED
 
@@ -414,8 +416,8 @@ def require_dense(x: Any, name: str) -> None:
         plain = str(x.layout) == "torch.strided" and x.device.type != "meta"
         if not plain or x.is_nested or x.is_quantized:
             raise TypeError(
-                f"{name} is a sparse, nested or quantized tensor, or is on the meta device; pass a "
-                "dense tensor."
+                f"{name} is not a dense tensor but sparse, nested, quantized or on the meta device;"
+                " pass a dense tensor."
             )
         if x.is_complex():
             raise _not_numeric(np.dtype(complex), name)
@@ -435,10 +437,11 @@ def require_finite(values: np.ndarray, name: str, allow_missing: bool) -> None:
     bad = np.isinf(values) if allow_missing else ~np.isfinite(values)
     if bad.any():
         row, column = np.argwhere(bad)[0]
+        index = f"[{row}, {column}]" if bad.shape[1] > 1 else f"[{row}]"
         kinds = "infinite" if allow_missing else "NaN or infinite"
         raise ValueError(
-            f"{name} contains {int(bad.sum())} values that are {kinds}; the first is in row {row},"
-            f" column {column}. Drop those rows or impute them."
+            f"{name} is {kinds} in {int(bad.any(axis=1).sum()):,} of {len(bad):,} rows, first at"
+            f" index {index}. Drop these rows, or replace the values."
         )
 
 

@@ -248,7 +248,7 @@ def _target(path: Path, kind: str) -> Path:
         ) from error
     if not stat.S_ISREG(mode):
         raise ValueError(
-            f"the {kind} is to be written to {str(path)!r}, which is a folder, device or pipe; "
+            f"the {kind} cannot be written to {str(path)!r}, which is a folder, device or pipe; "
             "pass a file name."
         )
     if not os.access(path, os.W_OK):

@@ -67,7 +67,7 @@ def distill(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> Distilled:
-    """Imitate a predictor with a parity limit by one plain model.
+    """Imitate a predictor with a parity limit with one plain model.
 
     The predictor is refitted on four fifths of the rows, and the plain model is fitted to its
     out-of-fold scores. A tenth of the rows determines when boosting stops and how much the limit
@@ -115,7 +115,7 @@ def distill(
     classifies = is_classifier(predictor)
     if classifies and len(np.unique(y)) > 2:
         raise ValueError(
-            f"y has {len(np.unique(y))} classes; distill needs two classes, or numbers."
+            f"y has {len(np.unique(y))} classes; distill needs two classes, or a numeric target."
         )
     if isinstance(estimator, Pipeline) and predictor.uses_sensitive:
         raise ValueError(

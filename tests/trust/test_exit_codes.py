@@ -59,7 +59,7 @@ BAD = [
     (["audit", "-s", "age"], "specify what to audit"),
     (["audit", *SCORE, "--model", "m"], "computes its own scores"),
     (["audit", *SCORE, "--favourable", "1"], "names a value of the target"),
-    (["audit", *SCORE, "--limit", "gdp=5"], "5 % is 0.05"),
+    (["audit", *SCORE, "--limit", "gdp=5"], "percentage, write 0.05"),
     (["audit", *SCORE, "--against", "deep.json"], "cannot be read as an audit"),
     (["audit", *SCORE, "-o", "none/report.html"], "the folder"),
     (["audit", *SCORE, "-o", "people.csv"], "would overwrite the table"),

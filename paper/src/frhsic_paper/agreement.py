@@ -1,4 +1,4 @@
-"""Agreement of our sweep under the published protocol with the published one, cell by cell."""
+"""How well our sweep under the published protocol agrees with the published sweep, cell by cell."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class Agreement:
 
 
 def agreement(records: Sequence[Record]) -> list[Agreement]:
-    r"""Return every cell that both sweeps have, on the nine shared weights.
+    r"""Return all cells that are in both sweeps, for the nine shared weights.
 
     The distance is :math:`|m_1 - m_2| / \max(\sqrt{s_1^2 + s_2^2}, \text{floor})` with standard
     deviations over the repeats of each; the floor is .002 for a performance and 1 % of the
-    published unpenalized GDP for a GDP. In standard errors there is none.
+    published unpenalized GDP for a GDP. Distances in standard errors have no floor.
     """
     ours: dict[Key, list[Record]] = {}
     for record in finite_records(records, "performance", PUBLISHED.gdp):
@@ -112,8 +112,8 @@ AREA_MARGIN = 0.05
 
 def compare_with_print(records: Sequence[Record]) -> tuple[Cases, Cases, Cases]:
     """Return in how many cells of the printed main table nAUP is within .05 of ours, in how many of
-    those with the same rows and weights, and in how many GDP is within two combined standard
-    deviations; a printed cell has that of the file's nearest row.
+    those that use the same rows and weights, and in how many GDP is within two combined standard
+    deviations; the deviation of a printed cell is that of the nearest row of the file.
     """
     areas, alike, gaps = [], [], []
     for dataset in swept_datasets(records):
@@ -167,8 +167,8 @@ SMALL = (
 
 
 def compare_small_tables(results: Results) -> list[Cases]:
-    """Return how many numbers of the printed Tables 2, 4 and 5, of one run each, are within two
-    standard deviations of ours over splits.
+    """Return how many numbers of the printed Tables 2, 4 and 5, each from one run, are within two
+    standard deviations (over splits) of ours.
     """
     heads: dict[Key, dict[int, list[float]]] = {}
     for r in results.records("transfer/heads", PUBLISHED.name):
@@ -201,7 +201,7 @@ def compare_small_tables(results: Results) -> list[Cases]:
 
 
 def agreement_table(cells: Sequence[Agreement]) -> Table:
-    """Cells that agree, of those that both sweeps have: methods by datasets."""
+    """Number of agreeing cells among those in both sweeps, methods by datasets."""
     datasets = [d for d in DATASET_NAMES if any(c.dataset == d for c in cells)]
     methods = [m for m in METHOD_NAMES if any(c.method == m for c in cells)]
     counted = [d for d in datasets if d not in LISTED]

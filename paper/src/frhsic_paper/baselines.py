@@ -1,4 +1,4 @@
-"""Baselines as the paper's text describes them, where its reference code has others."""
+"""Baselines as the paper's text describes them, where its reference code differs."""
 
 from __future__ import annotations
 
@@ -165,9 +165,9 @@ class CorrelationAdversary(_Adversarial):
     S)`, over one batch.
 
     Between 0 and 1. The largest value over all a is the correlation ratio of S given Z, which is
-    the maximal (HGR) correlation of Grari et al. (2022) with the identity in the place of their
-    second network. The adversary takes one Adam step up in each :meth:`adapt`. Several attributes:
-    the mean over them.
+    the maximal (HGR) correlation of Grari et al. (2022) with the identity instead of their second
+    network. The adversary takes one ascent step of Adam in each :meth:`adapt`. With several
+    attributes, the mean over them.
 
     Parameters
     ----------

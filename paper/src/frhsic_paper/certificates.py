@@ -1,8 +1,8 @@
-r"""What may be claimed, with what it assumes: bounds that HSIC gives on gaps, conditional laws and
+r"""Bounds with their assumptions: what HSIC guarantees about gaps, conditional distributions and
 the population.
 
 :func:`gdp_certificate` is the finite-sample theorem: HSIC bounds the gap of every head of a given
-norm. Write :math:`\delta` for the centred scores of a head :math:`f` and :math:`P_m` for the
+norm. Write :math:`\delta` for the centered scores of a head :math:`f` and :math:`P_m` for the
 projection on the m leading eigenvectors of :math:`\tilde L / n`. The gap is :math:`\|P_m \delta\|^2
 / n`: the part of the variance of the scores that S explains along those directions. Its root bounds
 the mean absolute gap. Then
@@ -14,7 +14,7 @@ the mean absolute gap. Then
 
 The last is the paper's Theorem "Finite-sample control", the second a step of its proof. The first,
 the *tight* form, is an equality for one head of that norm, which the certificate contains:
-:math:`u^\top \delta = \langle f, \sum_i u_i k(z_i, \cdot) \rangle` for every centred u, and the
+:math:`u^\top \delta = \langle f, \sum_i u_i k(z_i, \cdot) \rangle` for every centered u, and the
 supremum of :math:`\|P_m \delta\|` over the ball is the largest singular value of that map.
 
 A rule that does not look at the bound sets the number m; the smallest bound over all m would not be
@@ -348,7 +348,7 @@ def _projected_gram(
     r"""Return :math:`E^\top \tilde K E` and :math:`\operatorname{tr}(\tilde K)/n` in one pass over
     the tiles.
 
-    The columns of E are centred, so K less a constant gives the same.
+    The columns of E are centered, so subtracting a constant from K changes nothing.
     """
     e = along.vectors
     product = gram_times(kernel.shifted, z, torch.cat([e, torch.ones_like(e[:, :1])], dim=1))
@@ -363,7 +363,10 @@ def _scores(scores: Any, rows: Tensor) -> Tensor:
     """Return one score for each of the rows."""
     values = _tensors.vector(scores, "scores").detach().to(rows)
     if values.shape[0] != rows.shape[0]:
-        raise ValueError(f"lengths differ: {values.shape[0]} scores came for {rows.shape[0]} rows.")
+        raise ValueError(
+            f"lengths differ: scores has {values.shape[0]} rows, the sample has {rows.shape[0]}."
+            " Pass one score for each row."
+        )
     return values
 
 

@@ -27,7 +27,7 @@ FEWEST_SPLITS = 3
 
 
 class Cases(NamedTuple):
-    """In how many of the cases that a claim covers it is true."""
+    """Number of cases in which a claim is true, of those that it covers."""
 
     true: int
     of: int
@@ -40,9 +40,9 @@ class Cases(NamedTuple):
 class Outcome:
     """What the records of one protocol say of a claim.
 
-    `true` is whether the claim is true of them, in how many cases where it covers several, or None
-    where the records cannot tell. `text` gives the numbers, or says what those of `cases` are, one
-    line each.
+    `true` says whether the claim holds or, if it covers several cases, in how many of them; None if
+    the records are not sufficient. `text` gives the numbers, or says what the numbers in `cases`,
+    one line per case, are.
     """
 
     true: bool | Cases | None
@@ -84,11 +84,11 @@ Cased = Callable[[Sequence[Record], Protocol], Iterable[Case]]
 
 @dataclass(frozen=True)
 class Finding:
-    """Lines of numbers of both protocols, the verdict and the reason for it.
+    """The numbers of both protocols, the verdict and its reason.
 
     `label` is the verdict with what each protocol says, such as "holds in part (published 5 of 5,
-    corrected 1 of 5)". `on_decisions` is the finding by accuracy at equal GDP of the decisions, of
-    a claim that rests on accuracy against the GDP of the scores.
+    corrected 1 of 5)". `on_decisions` is a second finding, by accuracy at equal GDP of the
+    decisions, for a claim that relies on accuracy against the GDP of the scores.
     """
 
     published: tuple[str, ...]
@@ -219,8 +219,8 @@ def claim(
 
 
 def use_decision_gdp(results: Results) -> Results:
-    """Return the sweep with the GDP of decisions in the place of each protocol's, without
-    regressions, which make no decisions.
+    """Return the sweep with the GDP of decisions instead of each protocol's own, without
+    regressions, which have no decisions.
     """
     files = dict(results.files)
     for name, protocol in PROTOCOLS.items():
@@ -241,8 +241,8 @@ def judge_claims(claims: Iterable[Claim], results: Results) -> dict[str, Finding
 def protocol_rule(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], Rule]:
     """Turn a function of records and protocol into a rule that reads the records of one name.
 
-    Without records the outcome is that the study was not run. With fewer than `splits` repeats its
-    numbers stand without a judgement; 0 judges one run, too.
+    Without records, the outcome says that the study was not run. With fewer than `splits` repeats,
+    its numbers are given without a judgement; with `splits` 0, a single run is judged, too.
     """
 
     def decorate(judge: Judge) -> Rule:
@@ -282,8 +282,8 @@ def case_rule(name: str, words: str = "", splits: int = FEWEST_SPLITS) -> Callab
 def require_repeats(
     outcome: Outcome, records: Sequence[Record], splits: int = FEWEST_SPLITS
 ) -> Outcome:
-    """Return an outcome without its judgement where the records have too few repeats for one. What
-    rests on one run says so.
+    """Return an outcome without its judgement if the records have too few repeats for one. The text
+    says so if there is only one run.
 
     Examples
     --------

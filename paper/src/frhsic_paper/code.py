@@ -1,8 +1,8 @@
-"""The code that numbers come from, as text that their stamp is a hash of.
+"""The code that produced a record, as text; the record's stamp is a hash of it.
 
-It is the source of a function, of all functions, classes and constants of the two packages that it
-names, of what those name, and so on. Comments, docstrings and layout do not count, so that words
-can be changed without making records stale.
+It consists of the source of a function, of all functions, classes and constants of the two packages
+that it uses, of what these use, and so on. Comments, docstrings and layout are left out, so that
+changing them doesn't make records stale.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _counts(module: str) -> bool:
 
 
 def _parts(value: Any) -> list[Any]:
-    """Return what a value is made of, as far as it can hold code."""
+    """Return the parts of a value that can contain code."""
     if isinstance(value, partial):
         return [value.func, *value.args, *value.keywords.values()]
     if isinstance(value, MethodType):

@@ -66,7 +66,7 @@ def reproduce(
     """Reproduce studies of the paper under either protocol; records go to OUT, one Parquet file for
     each study.
 
-    Records are written as they come: a run that was cut off goes on where it stopped, and
+    Records are written as they are computed: an interrupted run continues where it stopped, and
     `reproduce all` runs what is missing. OUT/log/reproduce.log gets every line with the time, and
     the progress of long trainings. Only one run at a time can write to OUT.
     """
@@ -139,7 +139,7 @@ def reproduce(
                         run(study, one, options, phase)
                 except KeyboardInterrupt:
                     raise KeyboardInterrupt(
-                        "interrupted; the same command goes on from here."
+                        "interrupted; run the same command again to continue."
                     ) from None
                 done = (
                     f"{time.perf_counter() - at:.1f} s"
@@ -154,8 +154,8 @@ def reproduce(
 
 @contextlib.contextmanager
 def _workers_stopped() -> Iterator[None]:
-    """Stop the worker processes if the run ends early or is killed, so that they do not go on
-    training models that no one will read.
+    """Stop the worker processes if the run ends early or is killed, so that they don't keep
+    training models whose results are lost.
     """
     from joblib import parallel_config
     from joblib._parallel_backends import LokyBackend
@@ -175,7 +175,7 @@ def _workers_stopped() -> Iterator[None]:
 
 
 def _end_with(parent: int) -> None:
-    """End this process soon after its parent, in whatever way that ended."""
+    """End this process soon after its parent ends, however that happens."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -187,11 +187,10 @@ def _end_with(parent: int) -> None:
 
 @contextlib.contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Let no second process that asks for the same lock work in a folder; raise if one does
-    already.
+    """Lock a folder, so that only one process writes to it; raise if another one holds the lock.
 
-    The system releases the lock when the process ends, in whatever way. Where it has no such locks,
-    nothing is locked.
+    The operating system releases the lock when the process ends, however that happens. On systems
+    without such locks, nothing is locked.
     """
     try:
         import fcntl
@@ -213,8 +212,8 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what writes that were killed have left in a folder and below it. Call it under a
-    lock.
+    """Remove the temporary files that killed processes left in a folder and its subfolders. Call it
+    while holding the lock.
     """
     for path in folder.rglob(".*.part"):
         if re.fullmatch(r"\.[0-9a-f]{32}\.part", path.name):  # of frhsic._files

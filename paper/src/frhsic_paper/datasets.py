@@ -35,16 +35,19 @@ from frhsic_paper.protocol import Protocol
 def load_variant(name: str, protocol: Protocol) -> Dataset:
     """Load a dataset in the protocol's variant.
 
-    The hashes that records are known by hold this function's name.
+    The hashes that identify records contain this function's name.
     """
     return load_dataset(name) if protocol.variant == "corrected" else load_published(name)
 
 
 def load_published(name: str) -> Dataset:
-    """Load a dataset as the printed numbers were made with it."""
+    """Load a dataset as it was used for the printed numbers."""
     described = entry(name)
     if described.name not in READERS:
-        raise ValueError(f"the paper does not use {name}, so there is no published table of it.")
+        raise ValueError(
+            f"the paper does not use {name}, so there is no published table of it; choose"
+            " another dataset."
+        )
     obtained = obtain(described.files)
     content = READERS[described.name](CATALOGUE[described.name]["table"], obtained.data)
     return make_dataset(described, obtained, content)
@@ -53,7 +56,7 @@ def load_published(name: str) -> Dataset:
 def protect(data: Dataset, *names: str) -> Dataset:
     """Return the same rows with exactly these columns as the sensitive attributes.
 
-    They leave X; an attribute that was sensitive and is not named becomes a feature.
+    They are removed from X; a sensitive attribute that is not named becomes a feature.
 
     Examples
     --------
@@ -86,16 +89,14 @@ COMPAS_DAYS = ("days_b_screening_arrest", "c_days_from_compas")
 
 
 def _compas(facts: Facts, data: bytes) -> Content:
-    """Return COMPAS with two counts of days that the text does not list."""
+    """Return COMPAS with two counts of days that the paper's text does not list."""
     numeric = " ".join([facts["numeric"], *COMPAS_DAYS])
     dropped = [reason for reason in facts["dropped"] if COMPAS_DAYS[0] not in reason]
     return read_compas(facts | {"numeric": numeric, "dropped": dropped}, data)
 
 
 def _crime(facts: Facts, data: bytes) -> Content:
-    """Return Crime with the column beside the intended one as the attribute, imputed on all
-    rows.
-    """
+    """Return Crime with the column next to the intended attribute as s, imputed on all rows."""
     content = read_crime(facts | {"attribute": "householdsize"}, data)
     X = content.frame
     imputed = (

@@ -1,4 +1,4 @@
-"""Directions of S along which a gap is bounded: leading eigenvectors of its centred Gram matrix."""
+"""Directions of S along which a gap is bounded: eigenvectors of its centered Gram matrix."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class SensitiveDirections:
 
 
 def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> SensitiveDirections:
-    r"""Return the leading eigenvectors of the centred Gram matrix of the rows of `s`, as many as
+    r"""Return the leading eigenvectors of the centered Gram matrix of the rows of `s`, as many as
     `rule` says.
 
     Equal rows share a coordinate, so the problem has the size of the distinct values. Up to 1,500
@@ -146,7 +146,8 @@ def count_directions(
     largest = float(eigenvalues[0])
     if largest <= 0:
         raise ValueError(
-            f"the centred Gram matrix of {what} is zero: its kernel does not tell its values apart."
+            f"the centered Gram matrix of {what} is zero: its kernel does not distinguish the rows."
+            " Choose another kernel or bandwidth."
         )
     usable = int((eigenvalues > 1e-14 * eigenvalues.shape[0] * largest).sum())
     if isinstance(rule, bool) or not isinstance(rule, (int, NumericalRank, VarianceShare)):
@@ -156,14 +157,15 @@ def count_directions(
     if isinstance(rule, int):
         if not 1 <= rule <= usable:
             raise ValueError(
-                f"{rule} directions were asked for; {what} has 1 to {usable} above rounding error."
+                f"directions is {rule}; {what} has {usable} above rounding error. Pass a number"
+                f" from 1 to {usable}."
             )
         return rule
     if isinstance(rule, NumericalRank):
         if error > rule.tolerance * largest:
             raise ValueError(
-                f"the spectrum of {what} is known to {error:.2g}, coarser than the tolerance"
-                f" {rule.tolerance:g} of its largest eigenvalue {largest:.2g}. Pass"
+                f"eigenvalues of {what} have an error of {error:.2g}, larger than the tolerance,"
+                f" {rule.tolerance:g} of the largest eigenvalue, {largest:.2g}. Pass"
                 " VarianceShare(...), a larger tolerance or a number."
             )
         return int((eigenvalues > rule.tolerance * largest).sum())
@@ -171,6 +173,6 @@ def count_directions(
     if short == len(eigenvalues):
         raise ValueError(
             f"{short} directions explain less than {rule.share:g} of the variance of {what}; pass"
-            " less."
+            " a smaller share."
         )
     return min(short + 1, usable)

@@ -69,7 +69,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Runs of one sweep on one dataset, with the unpenalised model as the baseline.
+    """Runs of one sweep on one dataset, with the model without penalty as the baseline.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Frontier:
     higher_is_better
         True for accuracy, False for an error such as MSE.
     baseline
-        Name of the unpenalised method among the runs.
+        Name of the method without penalty among the runs.
 
     Examples
     --------

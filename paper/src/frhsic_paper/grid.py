@@ -67,7 +67,7 @@ BY = ("part", "dataset", "method")
 class Method:
     """A penalty under a name, and how it is trained.
 
-    `weights` replace those of the grid; `weight_decay` and `variance_floor` are arguments of
+    `weights` replaces those of the grid; `weight_decay` and `variance_floor` are arguments of
     training.
     """
 
@@ -79,7 +79,7 @@ class Method:
 
     @classmethod
     def as_estimators_do(cls, name: str, make: Callable[[], Penalty]) -> Method:
-        """Return a method that trains as an estimator with that penalty does."""
+        """Return a method trained like an estimator with that penalty."""
         penalty = make()
         decay, floor = penalty.default_weight_decay, min(penalty.default_variance_floor, OWN_FLOOR)
         return cls(name, make, weight_decay=decay, variance_floor=floor)
@@ -90,8 +90,8 @@ def methods_by_name(
 ) -> tuple[Method, ...]:
     """Return methods by the names of the estimators, trained as they are there.
 
-    The paper's text describes some baselines otherwise than the reference code has them: the
-    corrected protocol follows the text, the published one the code.
+    The paper's text describes some baselines differently from its reference code: the corrected
+    protocol follows the text, the published one the code.
 
     | | text | reference code, ``frhsic.penalties`` |
     |---|---|---|
@@ -160,18 +160,19 @@ def held_out(protocol: Protocol) -> Splits:
 
 @dataclass(frozen=True)
 class Grid:
-    """Models to train under one protocol, and how.
+    """The models to train under one protocol, and their training.
 
     Attributes
     ----------
     study, datasets, methods, weights, repeats
-        The study, and what is crossed; the unpenalized model of each dataset comes first.
+        The study, and the factors that are crossed; the model without penalty comes first for each
+        dataset.
     splits
         How the datasets are split.
     epochs
         Epochs of the training.
     encoder
-        Makes the encoder from the number of features; None takes the paper's.
+        Creates the encoder, given the number of features; None uses the paper's.
     z_dim
         Width of the representation.
     source
@@ -193,7 +194,7 @@ class Grid:
     part: str = "models"
 
     def restrict(self, options: Options) -> Grid:
-        """Return the grid that the options ask for."""
+        """Return the grid restricted by the options."""
         return replace(
             self,
             datasets=options.chosen_datasets(self.datasets),
@@ -202,8 +203,8 @@ class Grid:
         )
 
     def units(self, protocol: Protocol) -> dict[Unit, Wanted]:
-        """Return what is trained together, a dataset and a method, with the records that it
-        gives.
+        """Return the pairs of dataset and method that are trained together, each with its number of
+        records.
         """
         names = (BASELINE, *(method.name for method in self.methods))
         return {
@@ -266,8 +267,8 @@ Keep = Callable[[Trained, Options], None]
 
 
 class Reporter:
-    """Writes how far a training is to a log, at most every `SECONDS` seconds; also from another
-    process.
+    """Writes the progress of a training to a log, at most every `SECONDS` seconds; also from
+    another process.
     """
 
     SECONDS = 20.0
@@ -277,7 +278,7 @@ class Reporter:
         self.started = self.last = time.monotonic()
 
     def __call__(self, done: float) -> None:
-        """Write a line if one is due."""
+        """Write a line unless the last one is too recent."""
         now = time.monotonic()
         if now >= self.last + self.SECONDS:
             self.last, left = now, (now - self.started) * (1 - done) / done
@@ -290,8 +291,8 @@ def run(
     """Train the models that are not in the records yet, add them, and return all records of the
     grid.
 
-    With several workers, which pays on a CPU, fleets are trained in as many processes; records come
-    in the same order.
+    With several workers, which is faster on a CPU, fleets are trained in as many processes; the
+    order of records is the same.
     """
     grid, path = grid.restrict(options), options.file(grid.study, protocol)
     units = grid.units(protocol)

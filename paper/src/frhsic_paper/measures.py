@@ -1,6 +1,6 @@
 """Measures of every model of a fleet, all models at once.
 
-The same quantities under every convention side by side: a protocol picks the column that it reads.
+Each quantity is measured under every convention, in separate columns; a protocol selects its own.
 Among them are loss, Brier score, AUC, accuracy, spread, GDP of scores and decisions, standardized
 GDP and rank gap.
 """
@@ -67,7 +67,7 @@ def probe_r2(z_train: Tensor, s_train: Tensor, z_test: Tensor, s_test: Tensor) -
     model.
 
     :math:`R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2`; z (M, n, d), s (n,).
-    Coordinates are standardised by the training rows first.
+    Coordinates are standardized by the training rows first.
     """
     mean, spread = z_train.mean(1, keepdim=True), z_train.std(1, keepdim=True)
     spread = spread + 1e-8 * spread.mean(2, keepdim=True) + 1e-30
@@ -145,7 +145,7 @@ def _on_part(fleet: Fleet, part: Subset, task: str) -> dict[str, Tensor]:
 
 
 def _auc(scores: Tensor, y: Tensor) -> Tensor:
-    """Return the share of pairs of a positive and a negative row that the scores order rightly;
+    """Return the share of pairs of a positive and a negative row that the scores order correctly;
     ties count half.
     """
     negative = scores[y == 0].sort().values

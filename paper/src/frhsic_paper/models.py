@@ -161,8 +161,8 @@ def store_chosen(repeats: int) -> Keep:
 
 
 def chosen_on_validation(fleet: list[Record], sweep: Path, repeats: int) -> list[int]:
-    """Return the places of the chosen models in the records of a fleet, one for each of the first
-    repeats.
+    """Return the positions of the chosen models in the records of a fleet, one for each of the
+    first repeats.
 
     The unpenalized models are read from the file of the sweep, in which they come first.
     """
@@ -205,9 +205,7 @@ def _store_some(trained: Trained, options: Options, places: Iterable[int]) -> No
 
 
 def store(path: Path, dataset: str, method: str, states: Mapping[Key, State]) -> None:
-    """Put the models of one dataset and method into a file, in place of those that it had of
-    them.
-    """
+    """Put the models of one dataset and method into a file, replacing earlier ones of both."""
     tensors = load_file(path) if path.exists() else {}
     tensors = {
         name: value

@@ -1,4 +1,4 @@
-"""Options of a run: where records go, on which device, which datasets, how long."""
+"""Options of a run: folder of the records, device, datasets, and length of training."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ class Options:
     out
         Directory of the records; models are stored in its folder `models`.
     device
-        Device of trainings; "auto" takes a GPU where there is one.
+        Device to train on; "auto" uses a GPU if there is one.
     datasets
-        Restrict the real datasets to these; None takes all.
+        Restrict the real datasets to these; None uses all.
     epochs, repeats
-        Epochs of trainings in place of a study's own, and a limit on the repeats, for a quick look.
+        Number of epochs instead of the study's own, and a limit on the number of repeats, for a
+        quick look.
     workers
         Processes that measure.
     watch
         Called with a line of text when a unit is done.
     log
-        File that gets the same lines, and those of trainings that take long, each with the time;
-        None writes none.
+        File for the same lines and the progress of long trainings, each line with the time; None
+        writes no file.
     trainers
-        Processes that train the fleets of a study; a GPU trains one after another. None: as many as
-        measure.
+        Processes that train the fleets of a study; on a GPU, they are trained one after another.
+        None uses the number of `workers`.
     """
 
     out: Path
@@ -71,7 +72,7 @@ class Options:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} {text}\n")
 
     def chosen_datasets(self, datasets: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the datasets of a study that are asked for.
+        """Return the requested datasets of a study.
 
         Examples
         --------

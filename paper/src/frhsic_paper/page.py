@@ -175,7 +175,7 @@ def study_page(
 
 
 def _caveats(study: Study, some: Sequence[Source], late: Sequence[Due]) -> list[str]:
-    """Return what a reader must know of a study's records before trusting its numbers."""
+    """Return what a reader must know about a study's records before trusting its numbers."""
     said = []
     protocols = [name for name in PROTOCOLS if study.published or not PROTOCOLS[name].printed]
     absent = [name for name in protocols if name not in {source.protocol for source in some}]
@@ -196,7 +196,7 @@ def _caveats(study: Study, some: Sequence[Source], late: Sequence[Due]) -> list[
 
 
 def _overview(studies: Sequence[Study], findings: Mapping[str, Finding]) -> Table:
-    """The studies, the paper's tables and figures that they are for, and their verdicts."""
+    """The studies, the tables and figures of the paper that they reproduce, and verdicts."""
     rows: list[tuple[Cell, ...]] = []
     for study in studies:
         numbers = ", ".join(item.number for item in INDEX if item.study == study.name)
@@ -211,7 +211,7 @@ Made = Training | Measurement | Computation
 
 @dataclass(frozen=True)
 class Due:
-    """Records of one file and part that the command would make or make again."""
+    """Records of one file and part that the command would compute or recompute."""
 
     file: str
     part: str
@@ -222,8 +222,8 @@ class Due:
 
 
 def due_records(results: Results, studies: Iterable[Study]) -> list[Due]:
-    """Return what the command would run, on a CPU, where these records are: too few, or made by
-    other code or settings.
+    """Return the records that the command would compute on a CPU, because there are too few or they
+    were computed with other code or settings.
     """
     found = []
     for protocol, step in _steps(studies):
@@ -288,7 +288,8 @@ class Source:
 
     @classmethod
     def from_records(cls, study: str, protocol: str, records: Sequence[Record]) -> Source:
-        """Read a file's records. The models of one method, dataset and part are trained together.
+        """Summarize a file's records. The models of one method, dataset and part are trained
+        together.
 
         Examples
         --------

@@ -1,11 +1,11 @@
 """How figures look: one width, one style, one color and one marker for each method, intervals at
 every mean that has repeats.
 
-Every figure is 390 points wide, so that its letters keep their size in points on a phone, and has
-at most two panels side by side. Its ground is white, for pages that are dark.
+Every figure is 390 points wide, so that its font size is right on a phone, and has at most two
+panels side by side. Its background is white, also on dark pages.
 
-Colors are those of Okabe and Ito, with a brown and a gray beside them; markers tell the methods
-apart without color. What this library solves has the color of its reports.
+Colors are those of Okabe and Ito, with a brown and a gray beside them; markers distinguish the
+methods without color. This library's closed forms have the color of its reports.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ AT_THE_STAR = "Bars, at the star alone, are 95 % intervals over splits"
 
 
 def intervals(records: Sequence[Record], bars: str | None = "Bars are 95 % intervals") -> str:
-    """Return the end of a caption: whether bars are drawn; nothing where the records have no
+    """Return the end of a caption, which explains the error bars; nothing if the records have no
     repeats.
 
     Examples
@@ -293,8 +293,9 @@ def draw_frontier(
     intervals.
 
     Dominated weights are faint dots, contraction is a dashed line. Up is better in every panel: an
-    error is drawn upside down. A model that performs far worse than Unfair lies below the panel,
-    and a dominated one of large dependence right of it; an arrow at the edge marks where.
+    error is drawn upside down. A model that performs far worse than Unfair is below the panel, and
+    a dominated one with large dependence is to the right of it; an arrow at the edge marks its
+    position.
     """
     base, higher = frontier.method_points(frontier.baseline)[0], frontier.higher_is_better
     limit = base.performance * (1 - WINDOW if higher else 1 + 20 * WINDOW)

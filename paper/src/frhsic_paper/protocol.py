@@ -48,9 +48,10 @@ class Protocol:
     decimals
         Digits to which means are rounded before a matched point is chosen, or None.
     ddof
-        Of the standard deviations over repeats.
+        Degrees of freedom subtracted in standard deviations over repeats.
     printed
-        Whether the printed numbers were made this way; only the paper's own studies are run so.
+        Whether the printed numbers were computed this way; only the paper's own studies are run
+        under such a protocol.
     """
 
     name: ProtocolName

@@ -1,8 +1,7 @@
 """Steps of a study: train a grid, measure the stored models of a grid, or compute without any
 model.
 
-A step is called with a protocol and options. It runs what the records do not hold yet, and returns
-the records.
+A step is called with a protocol and options. It computes missing records and returns all records.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ Group = Callable[[Sequence[Model], Split, Protocol, Options], Iterable[list[Reco
 
 @dataclass(frozen=True)
 class OnTrained:
-    """Measure the models of a fleet while they are there, as most are not stored.
+    """Measure the models of a fleet while they are in memory, since most are not stored.
 
     Attributes
     ----------
@@ -88,7 +87,7 @@ class OnTrained:
 
 @dataclass(frozen=True)
 class Training:
-    """Train the models of a grid, and keep of each fleet what `keep` says."""
+    """Train the models of a grid, and store the models of each fleet that `keep` selects."""
 
     grid: Callable[[Protocol], Grid]
     keep: tuple[Keep, ...] = ()
@@ -148,8 +147,8 @@ class Measurement:
     of_model
         Records of one model, by the name of a protocol.
     chosen
-        How many repeats have a stored model of each method, the chosen one; None where every model
-        is stored.
+        Number of repeats with a stored model of each method, the chosen one; None if every model is
+        stored.
     """
 
     study: str

@@ -1,5 +1,5 @@
-"""The page on top: what held, how well the numbers agree, where everything is, and the fair
-comparison.
+"""The overview page: which claims hold, how well the numbers agree, links to everything, and the
+fair comparison.
 """
 
 from __future__ import annotations
@@ -229,8 +229,8 @@ def overall_verdict(verdicts: Sequence[Verdict]) -> str:
 
 
 def differing(findings: Mapping[str, Finding], claims: Mapping[str, tuple[Claim, str]]) -> str:
-    """Return how many claims are judged twice, and links to those whose second verdict is
-    another; `claims` go by name, with their study.
+    """Return how many claims are judged twice, and links to those whose second verdict differs;
+    `claims` are keyed by name, with their study.
     """
     twice = {name: (f, f.on_decisions) for name, f in findings.items() if f.on_decisions}
     other = [name for name, (first, second) in twice.items() if first.verdict != second.verdict]

@@ -1,7 +1,7 @@
 r"""The sweep over weights on the five datasets, which most studies read.
 
-Mutual information of Z and S is measured while the models are there, as most are not stored: on
-test rows, as published and with strict counts. Part "information" of the records of the study
+Mutual information of Z and S is measured on test rows, as published and with strict counts, while
+the models are in memory, since most are not stored. Part "information" of the records of the study
 "mutual-information", one for each model of the first five repeats:
 
 ``dataset``, ``method``, ``weight``, ``repeat``, ``performance``   as in the sweep

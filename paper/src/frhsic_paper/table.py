@@ -65,7 +65,7 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(
-                    f"the row {row} has {len(row)} cells; the table has {len(self.columns)}"
+                    f"the row {row} has {len(row)} cells, but the table has {len(self.columns)}"
                     " columns."
                 )
 

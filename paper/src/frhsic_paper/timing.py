@@ -1,5 +1,5 @@
-"""The plain training loop whose epochs are timed, and FREM as a loop over rows, as the published
-times were taken.
+"""The plain training loop whose epochs are timed, and FREM as a loop over rows, as in the published
+times.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ class LoopedEIPM(Penalty):
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{\max(w_i^\top K w_i - 2 w_i^\top K u + u^\top K u,\
         10^{-10})}
 
-    The same number as :class:`~frhsic.penalties.EIPM`; it is here because the published times were
-    taken of it.
+    The same value as :class:`~frhsic.penalties.EIPM`; the published times are those of this loop.
 
     Examples
     --------
@@ -60,7 +59,7 @@ class LoopedEIPM(Penalty):
 
 @dataclass(frozen=True)
 class Loop:
-    """One model and its optimiser, trained on batches of 256 rows in an order of its own.
+    """One model with its optimizer, trained on batches of 256 rows in its own order.
 
     Attributes
     ----------
@@ -121,8 +120,8 @@ class Loop:
 
 
 def plain_clock(device: torch.device) -> Callable[[], float]:
-    """Return a clock that does not wait for the device; of a CPU that of the process, which others
-    do not slow.
+    """Return a clock that does not wait for the device; on a CPU, the process time, which other
+    processes don't slow down.
     """
     return time.perf_counter if device.type == "cuda" else time.process_time
 

@@ -44,9 +44,9 @@ def parse_audit_limits(limit: LimitLike) -> tuple[Limit, ...]:
     for parsed in limits:
         if parsed.is_aim:
             raise ValueError(
-                f"the limit {parsed} is a target for a fit. An audit needs an earlier one to"
-                " compare with (--against, or auditing.since() in Python), a number such as 0.05,"
-                " or 'gdp <= 10% of base rate'."
+                f"the limit {parsed} is a target for a fit, which an audit alone cannot check."
+                " Pass a number such as 0.05, 'gdp <= 10% of base rate', or an earlier audit to"
+                " compare with (--against, or auditing.since() in Python)."
             )
     return limits
 
@@ -81,17 +81,21 @@ def _check_limit(
     base = "gap" if limit.is_aim else limit.base
     number = _limited_number(audit, limit, attribute)
     if number is None or number.interval is None:
+        needs = {
+            "favourable": " It needs more rows with the favourable outcome.",
+            "equal": " It needs control_features.",
+        }
         raise ValueError(
-            f"the limit on {limit.name} cannot be checked for {attribute}: it was not computed, or"
-            " too few rows have the outcome of eo; a limit on within needs control_features."
+            f"the limit on {limit.name} cannot be checked: the audit contains no {limit.name} with"
+            f" an interval for {attribute}.{needs.get(limit.among, '')}"
         )
     most = largest_value(limit.measure, audit.subject)
     if not base and limit.value >= most:
         low, high = audit.subject.span or (0.0, 1.0)
         raise ValueError(
             f"the limit {limit.name}={format_exact(limit.value)} has no effect: {limit.name} is at"
-            f" most {figure(most)} for scores from {figure(low)} to {figure(high)}. As a number,"
-            f" {format_exact(limit.value)} % is {format_exact(limit.value / 100)}."
+            f" most {figure(most)} for scores from {figure(low)} to {figure(high)}. If it is"
+            f" a percentage, write {format_exact(limit.value / 100)}."
         )
     reference = None
     reduction = None
@@ -186,11 +190,10 @@ def difference(
     .. math:: \sqrt{(b - b_-)^2 + (a_+ - a)^2 - 2 z^2 c}
 
     below it, where c is the covariance of the two numbers and z the normal quantile; its upper end
-    likewise (Zou and Donner, 2008). On the same rows, the parts of both gaps that are hidden by
-    noise agree: from the part of :math:`a_+` beyond the standard error, that of :math:`b_+` times
-    the correlation is subtracted. The p-value is that of the z at which the interval reaches
-    0. The interval of the reduction 1 − b / a contains 1 − r if the interval of b − r a contains 0
-    (Donner and Zou, 2012).
+    likewise (Zou and Donner, 2008). On the same rows, noise hides the same part of both gaps, so
+    the part of :math:`a_+` beyond its standard error is reduced by the correlation times that of
+    :math:`b_+`. The p-value is that of the z at which the interval reaches 0. The interval of the
+    reduction 1 − b / a contains 1 − r if the interval of b − r a contains 0 (Donner and Zou, 2012).
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ def _require_ranges(part: Any) -> None:
     if isinstance(part, dict):
         _require_ranges(list(part.values()))
     if isinstance(part, float) and not math.isfinite(part):
-        raise ValueError(f"the document contains the number {part}")
+        raise ValueError(f"the document contains a number that is not finite, {part}")
     if not dataclasses.is_dataclass(part):
         return
     fields = vars(part)

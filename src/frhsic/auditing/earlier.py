@@ -71,7 +71,10 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     shared = [a.name for a in audit.attributes if a.name in {b.name for b in earlier.attributes}]
     if not shared:
         names = ", ".join(a.name for a in earlier.attributes)
-        raise ValueError(f"the earlier audit covers {names}, none of which is audited now.")
+        raise ValueError(
+            f"the earlier audit covers {names}, none of which is audited now. Compare audits that"
+            " share an attribute."
+        )
     same = audit.subject.law == earlier.subject.law and all(
         audit[name].law == earlier[name].law for name in shared
     )

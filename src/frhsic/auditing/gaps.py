@@ -96,8 +96,8 @@ def gaps_from_sums(
     attributes: int = 1,
 ) -> Population:
     """Return the gaps, and their curves, from sums over rows; `names` are those of the strata,
-    `binary` says whether the target is 0/1, and the bands of errors of as many `attributes` share
-    one level.
+    `binary` says whether the target is 0/1, and `attributes` is the number of attributes whose
+    error bands share one level.
     """
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
@@ -143,8 +143,8 @@ def gaps_from_sums(
 def _error_curves(
     sums: ScoreSums, cells: Cells, confidence: float, chances: ScoreSums | None, attributes: int
 ) -> dict[str, Curve]:
-    """Return the mean errors of groups and, if there are many, of wide windows; one band covers
-    all of them, and as many of each other attribute.
+    """Return the mean errors of groups and, if there are many, of wide windows; one band covers all
+    of them, at a level shared with the other attributes.
     """
     wide = wide_cells(sums, cells)
     parts = {"calibration_gdp": cells}

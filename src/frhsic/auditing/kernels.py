@@ -32,7 +32,10 @@ def hsic_numbers(z: np.ndarray, s: np.ndarray, confidence: float) -> list[Number
     pair = law_pair_from_rows(rows_z, rows_s, kernel_z, kernel_s)
     test = gamma_test_from_pair(pair, 1 - confidence)
     if test.null_standard_deviation == 0:
-        raise ValueError("z or s is constant under its kernel.")
+        raise ValueError(
+            "the scores or the sensitive attribute are constant under their kernel, so HSIC cannot"
+            " be tested."
+        )
     details: dict[str, Setting] = {
         "test": test.method,
         "kernel on z": test.kernels[0],

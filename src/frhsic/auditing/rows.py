@@ -21,7 +21,7 @@ class Rows:
     `favoured` marks the rows with the favorable outcome; None if there is no such outcome.
     `weights` and `groups` are used by the gaps; other measures use :meth:`independent_rows`.
     `strata` has the stratum of each row, as a number that `controls` defines. `attributes` is the
-    number of attributes whose errors share one level.
+    number of attributes whose error bands share one level.
     """
 
     z: np.ndarray

@@ -403,7 +403,7 @@ def require_enough_rows(
     range is too large to compute with.
     """
     if rows < LEAST_ROWS:
-        have = f"{rows} of {given} have a value in each of {', '.join(columns)}"
+        have = f"{rows} of {given} rows have values in all of {', '.join(columns)}"
         raise ValueError(f"an audit needs at least {LEAST_ROWS} rows; {have}.")
     for name, (low, high) in ranges.items():
         if low == high:
@@ -579,5 +579,5 @@ def _matching_rows(column: pd.Series[Any], value: object, name: str, argument: s
     rows = np.asarray(is_positive(column, value, name) == 1)
     if not rows.any():
         shown = ", ".join(repr(level_text(item)) for item in column.unique()[:5])
-        raise ValueError(f"{argument}={value!r} is not a value of {name}: {shown}.")
+        raise ValueError(f"{argument}={value!r} is not a value of {name}; pass one of {shown}.")
     return rows

@@ -184,10 +184,10 @@ def _part(
     freedom: float,
 ) -> Change:
     """Return the difference of two gaps, tested with its standard error only, by Student's t: the
-    variances of the gaps, estimated one by one, and their covariance need not fit each other if a
-    few rows dominate, so the variance is at least that of the difference. Uncertain signs hide the
-    same part of both gaps if neither the curve nor the people changed, so only the interval takes
-    this into account. If the test rejects, the end nearer to 0 is that of the test.
+    variances of the two gaps and their covariance are estimated separately and may be inconsistent
+    if a few rows dominate, so the variance is at least that of the difference. Uncertain signs hide
+    the same part of both gaps if neither the curve nor the people changed, so only the interval
+    takes this into account. If the test rejects, the end nearer to 0 is that of the test.
     """
     old, new = numbers
     alone = sum((each.standard_error or 0.0) ** 2 for each in numbers)

@@ -18,7 +18,7 @@ import pandas as pd
 
 from frhsic.datasets.dataset import Dataset, Task, encode_columns, legacy_permutation
 from frhsic.datasets.sources import Obtained, RawFile, obtain, zip_member
-from frhsic.formatting import did_you_mean
+from frhsic.formatting import did_you_mean, format_count
 
 Facts = dict[str, Any]
 
@@ -139,7 +139,7 @@ def read_crime(facts: Facts, data: bytes) -> Content:
             f"{len(sparse)} columns with more than {MOST_MISSING:.0%} missing, from the survey of"
             f" police departments: {', '.join(sparse)}."
         ),
-        f"{missing} missing value is NaN.",
+        f"{format_count(missing, 'missing value')} stored as NaN.",
     ]
     return Content(
         frame=X,
@@ -207,9 +207,7 @@ def read_acs_income(facts: Facts, data: bytes) -> Content:
         f"{n - ACS_DRAWN} of {n} rows: {ACS_DRAWN} are drawn without replacement by seed"
         f" {ACS_SEED}.",
     ]
-    whole = (
-        f"of a {n / ACS_ROWS:.0%} sample of the state's {ACS_ROWS}: another draw than the paper's."
-    )
+    whole = f"of a {n / ACS_ROWS:.0%} sample of the state's {ACS_ROWS}: not the paper's draw."
     if n == ACS_ROWS:
         whole = "of all of them: these are the paper's rows."
     return Content(

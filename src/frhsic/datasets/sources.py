@@ -89,7 +89,7 @@ class RawFile:
     check: Callable[[bytes], None] | None = None
 
     def verified(self, data: bytes, origin: str) -> Obtained:
-        """Return the bytes with their checksum and origin; a ValueError unless they are the
+        """Return the bytes with their checksum and origin; raise a ValueError unless they are the
         file's.
         """
         digest = hashlib.sha256(data).hexdigest()
@@ -170,9 +170,10 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
     failures = "".join(f"  - {line}\n" for line in tried)
     sums = f" (sha256 of the file {first.sha256[0]})" if first.sha256 else ""
     raise DatasetUnavailableError(
-        f"{first.folder}/{first.name} could not be obtained. Tried:\n{failures}By hand: get it from"
-        f" {first.page}, put it at <folder>/{first.folder}/{first.archive or first.name}{sums}, and"
-        f" set {FOLDER_VARIABLE}=<folder>."
+        f"{first.folder}/{first.name} could not be obtained. Tried:\n{failures}To add it by hand,"
+        f" download it from {first.page}, save it as"
+        f" <folder>/{first.folder}/{first.archive or first.name}{sums}, and set"
+        f" {FOLDER_VARIABLE}=<folder>."
     )
 
 

@@ -170,7 +170,7 @@ class _TiledHSIC(torch.autograd.Function):
         if torch.is_grad_enabled():
             # create_graph=True: a second derivative would silently be wrong
             raise RuntimeError(
-                "exact HSIC by tiles is differentiable once. For second derivatives apply "
+                "exact HSIC by tiles is differentiable only once. For second derivatives, apply "
                 "frhsic.dependence.grams.hsic_biased or hsic_unbiased to the Gram matrices."
             )
         z, s, joint, a, b = ctx.saved_tensors

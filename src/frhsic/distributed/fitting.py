@@ -140,10 +140,13 @@ def fit(
         classifies=is_classifier(model),
     )
     if taken := [name for name in controls if name in roles]:
-        raise ValueError(f"{taken[0]!r} is in control_features but also has another role.")
+        raise ValueError(
+            f"{taken[0]!r} is named in control_features and in another argument; name it once."
+        )
     if not columns.features:
         raise ValueError(
-            "frame has no columns other than the named ones, so there are no features."
+            "every column of frame is named in an argument, so no features are left; pass a frame"
+            " that also has feature columns."
         )
     client = _client(client)
     with client.as_current(), limit_threads(model.n_jobs):

@@ -135,7 +135,8 @@ def keyed_table(
         numbers = np.arange(first_row, first_row + len(part), dtype=np.uint64)
     elif part[key].isna().any():
         raise ValueError(
-            f"partition {number}: column {key!r} has missing values, which can't be put in a fold"
+            f"partition {number}: column {key!r} has missing values, so these rows can't be"
+            " assigned to folds; fill it in, or drop them"
         )
     else:
         numbers = column_hashes(part[key])

@@ -468,8 +468,8 @@ def _check_rows(first: AuditSketch, block: Rows, given: int, roles: Roles) -> No
     if named is not None and (block.favoured is None or not block.favoured.any()):
         count = 0 if first.favoured is None else first.favoured.rows
         raise ValueError(
-            f"{named!r} is the {roles.target} of {count:,} of {first.everyone.rows:,} rows, but of"
-            " no row in the sample; check its spelling, or raise sample_rows."
+            f"{count:,} of {first.everyone.rows:,} rows have {named!r} as {roles.target}, but no"
+            " row of the sample does; check its spelling, or raise sample_rows."
         )
 
 

@@ -111,7 +111,10 @@ class Constraint:
         rows = np.flatnonzero(kept & ~np.isnan(s))
         name = sample.names[attribute]
         if len(np.unique(s[rows])) < 2:
-            raise ValueError(f"{name!r} does not vary among the {among} rows.")
+            raise ValueError(
+                f"{name!r} is constant among {among} rows, so there is no gap to limit. Leave it"
+                " out, or choose another condition."
+            )
         if sample.strata is not None:
             pairs = np.unique(np.column_stack([sample.strata[rows], s[rows]]), axis=0)
             if len(np.unique(pairs[:, 0])) == len(pairs):

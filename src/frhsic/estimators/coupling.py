@@ -435,7 +435,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         s = _filled(values)
         if (s == s[0]).all():
             raise ValueError(
-                "sensitive_features are the same in every row; nothing can depend on them."
+                "sensitive_features are the same in every row, so nothing can depend on them."
+                " Leave them out."
             )
         self._table = frame
         self._schema = Schema.learn(frame)
@@ -523,9 +524,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Z = frame.iloc[self._coupled(codes, s, m, identity)[0]]
         else:
             raise ValueError(
-                f"X has {len(frame)} rows, some of them new: too few to exchange among themselves."
-                f" Pass at least {EXCHANGE.fewest} at once, or use"
-                " ParityEncoder(uses_sensitive=True)."
+                f"X has {len(frame)} rows, some of which were not in fit. ParityCoupling exchanges"
+                f" new rows with each other and needs at least {EXCHANGE.fewest} at once; pass more"
+                " rows, or use ParityEncoder(uses_sensitive=True)."
             )
         return Z.set_axis(frame.index) if is_frame(table) else Z.to_numpy()
 

@@ -191,7 +191,7 @@ def solve_dual(
     gains
         Gain of a positive decision at each row, :math:`\eta - \tau`, (n,).
     means
-        The columns m of all limits, side by side, (n, K), centred so that constants have no gap.
+        The columns m of all limits, side by side, (n, K), centered so that constants have no gap.
     weights
         Weights of the rows, with sum 1, (n,).
     curves

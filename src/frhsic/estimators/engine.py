@@ -264,10 +264,10 @@ def fit_parts(rows: EngineRows, responses: Sequence[Response]) -> FittedParts:
 def _fit_additive(
     rows: EngineRows, place: int, response: Response
 ) -> tuple[list[TargetColumn], AdditivePart, np.ndarray]:
-    """Return the columns that are modeled, their additive part, and the combinations of the
-    numbers of the response that they are, (K, R). The ridge of a logistic regression is the ridge
-    of least squares for the indicators of its classes, times their variance, since this is the
-    curvature of the logistic loss.
+    """Return the modeled columns, their additive part, and the combinations of the response's
+    numbers that the columns are, (K, R). The ridge of a logistic regression is the ridge of least
+    squares for the indicators of its classes, times their variance, since this is the curvature of
+    the logistic loss.
     """
     basis = rows.design.basis
     target = FitTarget.of(place, response)

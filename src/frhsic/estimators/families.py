@@ -52,7 +52,7 @@ CLIP = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of scores while solving: numbers are centred and scaled, decisions centred at their
+    """Units of scores while solving: numbers are centered and scaled, decisions centered at their
     threshold.
 
     `ranks` are the quantiles of η between which a rank is interpolated.

@@ -89,7 +89,8 @@ class ParityModel(BaseEstimator):
         check_is_fitted(self)
         if self.frontier_ is None:
             raise ValueError(
-                "this model was fitted without sensitive_features, so it has only one trade-off."
+                "this model was fitted without sensitive_features, so it has no trade-offs to"
+                " choose from; fit it with sensitive_features."
             )
         moved = copy.copy(self)
         moved.limit = limit

@@ -111,6 +111,7 @@ class HashedFolds:
         if len(hashes) < n_folds:
             raise ValueError(
                 f"X has {len(hashes)} distinct rows, which cannot be split into {n_folds} folds."
+                " Pass fewer folds as cv, or more rows."
             )
         mass = np.bincount(cell, weights)
         heavy = np.flatnonzero(mass >= FREQUENT * mass.sum())

@@ -458,11 +458,9 @@ class Choice:
             parts.append(f"the gap by {name}{among} {moved}")
         text = "; ".join(parts) or "no gap is limited"
         if self.resolution is not None:
-            text += f", for heads that follow windows of {self.resolution:.0%} of the rows"
+            text += f", at a resolution of {self.resolution:.0%} of the rows"
         if self.indistinct:
-            text += (
-                f". Without constraint, the gap by {', '.join(self.indistinct)} is not significant"
-            )
+            text += f". The unconstrained gap by {', '.join(self.indistinct)} is not significant"
         if self.rows_needed is not None:
             text += (
                 f". The limit {self.limit!r} is probably met, but not certainly;"

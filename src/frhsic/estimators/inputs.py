@@ -246,8 +246,7 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
     if values.dtype.kind == "f" and np.isinf(values).any():
         row, column = np.argwhere(np.isinf(values))[0]
         raise ValueError(
-            f"X has infinity (inf) in column {column}, first in row {row + 1}; replace it or drop"
-            " the row."
+            f"X has infinity (inf), first at index [{row}, {column}]; replace it or drop the row."
         )
     return values
 
@@ -269,14 +268,15 @@ def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:
     """Return predictions of a model; raise if they are not finite, or if they should be
     probabilities and are not.
     """
-    sound = np.isfinite(scores).all()
-    if probabilities and sound:
-        sound = scores.min(initial=0.0) >= -1e-9 and scores.max(initial=0.0) <= 1 + 1e-9
-    if not sound:
-        row = int(np.argmax(~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1)))
+    sound = np.isfinite(scores)
+    if probabilities:
+        sound &= (scores >= -1e-9) & (scores <= 1 + 1e-9)
+    if not sound.all():
+        kind = "probability" if probabilities else "finite number"
+        row = int(np.argwhere(~sound)[0][0])
         raise ValueError(
-            f"the model returns {'an invalid probability' if probabilities else 'NaN or infinity'},"
-            f" first in row {row + 1}. If X is correct, the model is damaged: fit it again."
+            f"the model returns {scores[~sound][0]:g}, which is not a {kind}, first in row {row}"
+            " of X (counting from 0). If this row is correct, the model is damaged: fit it again."
         )
     return scores
 
@@ -327,14 +327,20 @@ def require_variation(s: np.ndarray, names: list[str]) -> None:
     """Raise if an attribute is missing in every row, or has only one value."""
     for name, column in zip(names, s.T):
         values = np.unique(column[~np.isnan(column)])
-        if len(values) < 2:
-            state = (
-                f"is {values[0]:g} in every row"
-                if len(values)
-                else "has no value in any complete row"
-            )
+        if not len(s):
             raise ValueError(
-                f"sensitive attribute {name!r} {state}, so nothing can depend on it. Leave it out."
+                f"no row has values of all sensitive_features, {', '.join(names)}. Fill them in, or"
+                " leave out those that are mostly missing."
+            )
+        if not len(values):
+            raise ValueError(
+                f"sensitive attribute {name!r} is missing in every row. Fill it in, or leave it"
+                " out."
+            )
+        if len(values) == 1:
+            raise ValueError(
+                f"sensitive attribute {name!r} is {values[0]:g} in every row, so nothing can depend"
+                " on it. Leave it out."
             )
 
 

@@ -398,8 +398,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         with.
 
         Rows in which an attribute is not known are NaN throughout. The first call learns names and
-        scales from the others: the range as in the paper, else ranks, which increasing maps don't
-        change.
+        scales from the others: the range as in the paper, or ranks, which don't change under
+        increasing maps.
         """
         # without a penalty the attributes are checked, but not used
         off = self.penalty_weight == 0 or isinstance(self._asked_penalty(), NoPenalty)
@@ -421,8 +421,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return None
         warn_of_unlabelled(
             known,
-            "they are used for the task loss but not for the penalty. Choose its weight on held-out"
-            " rows, or raise the batch size",
+            "they are used for the task loss but not for the penalty, which sees fewer rows of each"
+            " batch. Choose penalty_weight on held-out rows, or raise batch_size",
         )
         return scaled
 
@@ -760,8 +760,8 @@ def fit_path(
     path = [float(weight) for weight in penalty_weights]
     if not path or sensitive_features is None:
         raise ValueError(
-            "pass at least one weight, and sensitive_features: without them every weight is the"
-            " same."
+            "pass at least one weight, and sensitive_features, without which weights have no"
+            " effect."
         )
     lead = clone(estimator).set_params(penalty_weight=max(path))
     given = FitArguments(X, y, sensitive_features, sample_weight, groups)

@@ -14,7 +14,7 @@ masses q, F is convex in P, and
     G = \varepsilon\, E \log \sum_l q_l e^{-a_l(X) / \varepsilon}, \quad
     a_l(x) = d(x, c_l) + \lambda_l \cdot m(x) - \tau \|\lambda_l\|^2 / 2,
 
-with :math:`P(l | x) \propto q_l e^{-a_l(x) / \varepsilon}`. Smooth and convex, G has L × K
+with :math:`P(l | x) \propto q_l e^{-a_l(x) / \varepsilon}`. G is a smooth, convex function of L × K
 arguments. The steps q = p and center = mean also lower F, and so does a smaller
 :math:`\varepsilon`, for which P becomes deterministic.
 """

@@ -40,7 +40,7 @@ class Solution:
     Attributes
     ----------
     family
-        How scores are made.
+        How scores are computed.
     constraints
         The gaps that are limited.
     parameters
@@ -170,7 +170,7 @@ class Solution:
         return np.asarray(same & self.family.decides)
 
     def interpolated(self) -> Self:
-        """Return the trade-offs with interpolated ones between neighbours."""
+        """Return the trade-offs with interpolated ones between neighbors."""
         last = len(self.parameters) - 1
         line = make_interp_spline(np.arange(last + 1), self.parameters, k=1)
         return replace(self, parameters=line(np.linspace(0, last, BETWEEN * last + 1)))

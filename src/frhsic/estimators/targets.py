@@ -37,7 +37,9 @@ class KeptTarget:
 
     @classmethod
     def from_column(cls, name: str, values: np.ndarray, weights: np.ndarray | None) -> KeptTarget:
-        """Learn the kind of a column; whole numbers with more than 20 values are numbers."""
+        """Learn the kind of a column; whole numbers with more than 20 distinct values are treated
+        as numbers.
+        """
         kind = type_of_target(values, input_name="y", raise_unknown=True)
         if kind == "multiclass" and values.dtype.kind in "iuf":
             kind = "continuous" if len(np.unique(values)) > MOST_CLASSES else kind

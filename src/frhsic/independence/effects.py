@@ -151,7 +151,8 @@ def _require_variation(pair: Pair) -> None:
     _, variance = pair.permutation_mean_variance()
     if variance <= 0:
         raise ValueError(
-            "z or s is constant under its kernel: every permutation of s gives the same HSIC."
+            "z or s is constant under its kernel, so every permutation of s gives the same HSIC."
+            " Check the columns, or pass another kernel or bandwidth."
         )
 
 

@@ -129,7 +129,7 @@ def gram_pair(
 def _gram_pair(
     z: Tensor, s: Tensor, kernel_z: Kernel | None, kernel_s: Kernel | None, *, third: bool
 ) -> GramPair:
-    """Return the sums of one pass; `third` if those of degree three will be needed."""
+    """Return the sums of one pass; with `third`, sums of degree three can be computed from them."""
     k, rule_z = _gram_and_rule(z, kernel_z, "z")
     l, rule_s = _gram_and_rule(s, kernel_s, "s")
     sums = pair_sums(k, l, signs=random_signs(k) if third else None)

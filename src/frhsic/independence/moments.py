@@ -116,7 +116,7 @@ def _index_patterns() -> tuple[tuple[int, tuple[int, ...], int], ...]:
     specified by a partition is a signed sum of unrestricted sums over all coarser partitions. Each
     of those is zero if an index occurs once (the rows sum to zero), or else one of the eight
     invariants: indices are the vertices of a graph whose edges are the three entries, a diagonal
-    entry is a loop, and no two invariants have as many loops and vertices.
+    entry is a loop, and no two invariants have the same numbers of loops and vertices.
     """
     partitions = list(_partitions(6))
     patterns: Counter[tuple[int, tuple[int, ...]]] = Counter()

@@ -114,8 +114,8 @@ def gdp_curve(
     scores
         One column. Call it once for each class if there are several.
     bins
-        Largest number of bins, of about equal counts. None is one for each hundred rows, from 5 to
-        40. If s has no more values than that, each value with five or more rows is a bin.
+        Largest number of bins, of about equal counts. None uses one for each hundred rows, from 5
+        to 40. If s has no more values than that, each value with five or more rows is a bin.
     s, where, sample_weight, groups, confidence
         As in :func:`gdp`.
 
@@ -246,7 +246,7 @@ def _excess(sums: Array, expected: Array) -> Array:
 
 
 def wide_cells(sums: ScoreSums, cells: Cells) -> Cells | None:
-    """Return cells whose bins are unions of neighbouring bins with about equal numbers of rows;
+    """Return cells whose bins are unions of neighboring bins with about equal numbers of rows;
     None if there are no more bins than that.
     """
     if len(cells.bins) <= WIDE_WINDOWS:
@@ -308,7 +308,7 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
 
 def nearby_spread(count: Array, variance: Array, borrowed: float) -> Array:
     """Return the variance of one row that the rows near each bin show: the geometric mean of that
-    of neighbouring bins and, with the weight of borrowed rows, of all bins, along the trend of the
+    of neighboring bins and, with the weight of borrowed rows, of all bins, along the trend of the
     spread.
     """
     total = float(count.sum())

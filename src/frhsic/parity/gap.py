@@ -16,7 +16,7 @@ Steps from rows to a gap, with the shapes of intermediate results:
 :func:`largest_gaps`                 `ParityResult`              the largest over the columns
 ===================================  ==========================  ================================
 
-A node is a value of s, or several neighbouring ones if there are many. :class:`.ranks.RankGap` has
+A node is a value of s, or several neighboring ones if there are many. :class:`.ranks.RankGap` has
 a column of decisions for each distinct decile, nine at most, and represents their mean over the
 deciles. ``docs/intervals.md`` derives each step.
 """

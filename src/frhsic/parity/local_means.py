@@ -1,6 +1,6 @@
 r"""Local means of scores along s, averaged over a fixed share of the people, and their noise.
 
-Everything is computed from sums over the *nodes* (a value of s, or several neighbouring ones if
+Everything is computed from sums over the *nodes* (a value of s, or several neighboring ones if
 there are many), as a matrix or a vector over them:
 
 1. counts of rows → `Windows`: the people who are averaged with those at each node;

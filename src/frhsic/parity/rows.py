@@ -75,7 +75,7 @@ def check_rows(
     values, *weighted = (_arrays.only_column(x, name) for x, (_, name) in zip(columns, given[1:]))
     weights = weighted[0] if weighted else None
     if weights is not None and weights.min() < 0:
-        raise ValueError("sample_weight must not be negative.")
+        raise ValueError("sample_weight contains negative numbers; pass nonnegative weights.")
     labels = None if clusters is None else np.asarray(clusters)
     if labels is not None and labels.shape != values.shape:
         raise ValueError(

@@ -1,6 +1,6 @@
 r"""Sums of scores over cells along s; sums over parts of the data add up.
 
-The cells are fine enough for the nodes of GDP (a value of s, or several neighbouring ones if there
+The cells are fine enough for the nodes of GDP (a value of s, or several neighboring ones if there
 are many) and for the bins of its curve. The sums are those of :math:`w^p (f - c)^j` over the rows
 of each cell; with clusters, also the sums over the rows that a cluster has in a cell. With strata,
 the cells of the first stratum come first, then those of the next: the same ranges of s, so that all
@@ -435,7 +435,7 @@ class ScoreSums:
 
 @dataclass(frozen=True, eq=False)
 class CenteredSums:
-    """Sums of centred scores over ranges of s, such as cells, nodes or bins.
+    """Sums of centered scores over ranges of s, such as cells, nodes or bins.
 
     Attributes
     ----------
@@ -447,7 +447,7 @@ class CenteredSums:
         Sums of w f^j, j from 0 to 2, of shape (ranges, clusters), one column below the other; None
         if rows are independent.
     ends
-        Smallest and largest possible centred score, (…); one of them is 0 if all scores are equal.
+        Smallest and largest possible centered score, (…); one of them is 0 if all scores are equal.
     decisions
         Whether scores have two values, such as 0 and 1, (…).
     blocks

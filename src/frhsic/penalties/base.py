@@ -265,8 +265,8 @@ class Penalty(nn.Module, ABC):
         _require_tensor(z, "z")
         if z.ndim != 2 or not z.is_floating_point():
             raise ValueError(
-                f"z is {z.dtype} of shape {tuple(z.shape)}; pass the output of an encoder, floats"
-                " (m, d)."
+                f"z is {z.dtype} of shape {tuple(z.shape)}; pass the output of an encoder: floats"
+                " of shape (m, d)."
             )
         m = z.shape[0]
         s = columns(s, "s", m).to(z)

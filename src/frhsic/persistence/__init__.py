@@ -186,8 +186,8 @@ def load(
                 found = difference(model, reader.value(header["proof"]))
                 if not found <= LARGEST_DIFFERENCE:
                     raise ValueError(
-                        "the scores of its synthetic rows have changed since it was saved, by up"
-                        f" to {found:.2g} relative to the largest score"
+                        "its scores on the synthetic rows stored with it have changed since it was"
+                        f" saved, by up to {found:.2g} of the largest score"
                     )
                 return model
     except Exception as error:

@@ -392,7 +392,7 @@ def select_weight(
         it takes `groups`. If `validation` contains rows, these are the groups of the training rows.
     scoring : str or callable, optional
         Name of a scikit-learn scorer, a scorer, or a function of (model, X, y) for which larger is
-        better. None is a proper score: minus log loss, or minus the mean squared error of a
+        better. None uses a proper score: minus log loss, or minus the mean squared error of a
         regressor.
     random_state
         Seed of the split and of the rows that the test uses; training uses the estimator's own.
@@ -473,8 +473,8 @@ def select_weight(
         if not math.isnan(chosen.gain):
             kept = f"the model keeps {percent(chosen.gain)} of the gain"
         warn(
-            f"weight {chosen.penalty_weight:g}: {kept} over a constant. Allow more dependence, or"
-            " use more rows or better features.",
+            f"weight {chosen.penalty_weight:g}: {kept} over a constant prediction. Allow"
+            " more dependence, or use more rows or better features.",
             LowGainWarning,
         )
     return Selection(
@@ -547,9 +547,10 @@ def _split_rows(
             held.X, held.y, held.sensitive_features, held.groups, seed
         )
     if isinstance(validation, str) or len(validation) not in (3, 4):
+        count = "text" if isinstance(validation, str) else f"a tuple of {len(validation)}"
         raise ValueError(
-            "validation is invalid; pass a share of the rows, or (X, y, sensitive_features) and any"
-            " groups."
+            f"validation is {count}; pass a share of the rows, or (X, y, sensitive_features) or (X,"
+            " y, sensitive_features, groups)."
         )
     if given.groups is not None and len(validation) == 3:
         raise ValueError(

@@ -137,7 +137,7 @@ def spreadsheet_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Proble
         "spreadsheet dates",
         f"{quote_names(shown[:3])} in {name!r}, first in row {row_number(dates, 0):,}, may"
         f" be ranges such as {min(numbers)}-{max(numbers)} that a spreadsheet converted to dates."
-        " Correct the file, or treat them as missing; otherwise they don't count as these ranges.",
+        " Correct the file, or treat them as missing; otherwise they count as separate values.",
         (name,),
         len(dates),
         "possible",

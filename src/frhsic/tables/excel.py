@@ -119,9 +119,9 @@ def _find_table(sheets: Sequence[Any], named: Sequence[str]) -> tuple[Any, int]:
     lacking = [name for name in named if name not in found]
     if lacking and len(sheets) > 1:
         raise ValueError(
-            f"none of its sheets, {quote_names([sheet.title for sheet in sheets])}, has all columns"
-            f" that are named; {best[0].title!r} lacks"
-            f" {quote_names(lacking)}.{did_you_mean(lacking[0], header)}"
+            f"none of its sheets, {quote_names([sheet.title for sheet in sheets])}, has all named"
+            f" columns; {best[0].title!r} lacks {quote_names(lacking)}."
+            f"{did_you_mean(lacking[0], header)}"
         )
     return best
 

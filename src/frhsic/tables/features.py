@@ -80,7 +80,7 @@ def feature_problems(
     - A column repeats a sensitive attribute if it has its name, if their rank correlation is at
       least 0.99 in absolute value, or if its values are bands of the attribute; two columns repeat
       it if it follows from them, as an age follows from two years.
-    - Columns give the target away, by the rules of :func:`~frhsic.tables.leaks.leaks`.
+    - Columns reveal the target, by the rules of :func:`~frhsic.tables.leaks.leaks`.
     - At least 1 % of the rows, and at least ten, repeat an earlier row in all columns except
       identifiers, and hardly any row repeats one in all columns except the target: this suggests
       people who occur twice, rather than coarse columns.
@@ -102,7 +102,8 @@ def feature_problems(
     rows = examined_rows(X)
     columns = {str(name): feature(X[name].iloc[rows], str(name)) for name in X}
     if empty := [str(name) for name in X if X[name].isna().all()]:
-        text = f"{quote_names(empty)} has no value in any row; drop it."
+        verb, them = ("has", "it") if len(empty) == 1 else ("have", "them")
+        text = f"{quote_names(empty)} {verb} no value in any row; drop {them}."
         yield Problem("empty", text, tuple(empty))
     different = ~repeated_rows(X) if X.shape[1] >= LEAST_COLUMNS else np.ones(len(X), dtype=bool)
     for name in identifiers(X):
@@ -200,7 +201,7 @@ def strong_features(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Pr
 
 def one_sided_problems(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Problem]:
     """Yield a question about each column with a value that nearly determines the class, and one
-    about all columns whose missing values tell much about it.
+    about all columns whose missing values predict it well.
     """
     missing: dict[str, str] = {}
     for name in map(str, X):
@@ -225,7 +226,7 @@ def one_sided_problems(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator
         more = f" and {len(missing) - MOST_ASKED} more" if len(missing) > MOST_ASKED else ""
         yield Problem(
             "leak",
-            f"Rows without a value differ much from the others in how many have one of the targets:"
+            "Targets in rows with and without a value are distributed very differently:"
             f" {shown}{more}. A model would learn this from the missing values. If they are missing"
             " because of the target, leave these rows out or drop the columns.",
             tuple(missing),
@@ -303,15 +304,12 @@ def joint_problems(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Pro
     if leak is None:
         return
     names = leak.columns
-    subject = f"{names[0]!r} predicts"
-    late = "it is"
-    if len(names) > 1:
-        subject = f"{quote_names(names)} together predict"
-        late = "one of them is"
+    late = "it is" if len(names) == 1 else "one of them is"
     yield Problem(
         "leak",
-        f"{subject} the target of held-out rows almost perfectly, by a linear model ({leak.name}"
-        f" {leak.score:.4g}). If {late} known only after the target, drop it.",
+        f"A linear model of {quote_names(names)} predicts the target of held-out rows almost"
+        f" perfectly ({leak.name} {leak.score:.4g}). If {late} known only after the target, drop"
+        " it.",
         names,
         certainty="likely" if leak.score >= CERTAIN_TOGETHER else "possible",
         option=option_text("drop", names[0]),
@@ -384,7 +382,7 @@ def many_levels_problems(features: pd.DataFrame) -> Iterator[Problem]:
         verb = "has" if len(chosen) == 1 else "have"
         text = (
             f"{shown} {verb} more than {MOST_ENCODED_LEVELS} different texts; rare ones are merged."
-            " Drop names of people."
+            " Drop columns with names of people."
         )
         if chosen is names:
             text = (

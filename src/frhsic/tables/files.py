@@ -462,7 +462,9 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise MemoryError(f"{path.name} does not fit into memory.") from error
+        raise MemoryError(
+            f"{path.name} does not fit into memory. Pass fewer rows, or use a larger machine."
+        ) from error
     except Exception as error:  # decompressors, zipfile and pyarrow each have their own exceptions
         if isinstance(error, OSError) and error.errno is not None:  # from the system
             raise

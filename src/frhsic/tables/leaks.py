@@ -123,7 +123,7 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
     if pair is not None:
         *names, phrase = pair
         listed = " and ".join(repr(name) for name in columns if name in names)
-        yield Leak(tuple(names), f"{listed} together give the target away: {phrase}")
+        yield Leak(tuple(names), f"{listed} together reveal the target: {phrase}")
 
 
 def rank_correlation(values: np.ndarray, other: np.ndarray, least_rows: int) -> float:

@@ -104,7 +104,8 @@ class TextReader:
         sign = decimal or _decimal(rows, delimiter)
         if delimiter == sign:
             raise ValueError(
-                f"{sign!r} cannot be both the separator and the decimal sign; pass the separator"
+                f"{sign!r} cannot be both the separator and the decimal sign; pass another"
+                " separator"
             )
         reader = cls(
             path=path,
@@ -253,8 +254,8 @@ def _check_text(path: Path, encoding: str, budget: Budget) -> tuple[str, ...]:
         while text := file.read(2**20):
             if "\0" in text:
                 raise ValueError(
-                    "it contains a NUL character, so it is damaged or in another encoding, which"
-                    " --encoding can specify"
+                    "it contains a NUL character, so it is damaged or in another encoding; if so,"
+                    " pass the encoding with --encoding, such as utf-16"
                 )
             line = 0 if "\n" in text or "\r" in text else line + len(text)
             if line > PARSED_BYTES:

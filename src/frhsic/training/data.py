@@ -151,7 +151,10 @@ class TrainingData:
         if more:
             weights = more[0].squeeze(1)
             if bool((weights < 0).any()) or not bool(weights.sum() > 0):
-                raise ValueError("sample_weight must be zero or more, and not zero everywhere.")
+                raise ValueError(
+                    "sample_weight is negative in some row, or 0 in all; pass nonnegative weights,"
+                    " of which some are positive."
+                )
             weights = weights / weights.mean()
         labelled = None
         if bool(missing.any()):
@@ -176,7 +179,8 @@ class TrainingData:
         shapes = {(p.rows, p.labelled, *p.widths, p.held_out is None) for p in parts}
         if len(shapes) != 1:
             raise ValueError(
-                f"the splits differ in rows, columns or content: {sorted(map(str, shapes))}."
+                "the splits differ in their numbers of rows, rows with S, columns of x, s, y or"
+                f" weights, or in having held-out rows: {', '.join(sorted(map(str, shapes)))}."
             )
 
         def joined(name: str) -> Any:

@@ -247,7 +247,7 @@ class Fleet:
         """Return one of the outputs of all models: representations (0) or scores (1)."""
         most = max(m.split for m in self.members)
         if not isinstance(x, Tensor) or x.ndim not in (2, 3) or (x.ndim == 3 and len(x) <= most):
-            shape = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
+            shape = f"of shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
             raise ValueError(
                 f"x is {shape}; pass a tensor (n, d), or (D, n, d) with the rows of {most + 1}"
                 " splits."

@@ -42,16 +42,14 @@ from frhsic_paper.crossed.task import (
 
 
 def bands_of(s: np.ndarray, number: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function that gives the band of values of s; the bands have about equal numbers of
-    rows.
-    """
+    """Return the function that maps values of s to bands with about equal numbers of rows."""
     edges = np.unique(np.quantile(s, np.arange(1, int(number)) / int(number)))
     return lambda values: np.searchsorted(edges, values)
 
 
 def bands_with_both(s: np.ndarray, y: np.ndarray, number: float) -> Callable[..., np.ndarray]:
-    """Return the bands of s, fewer of them if one would have rows of a single class, which
-    ThresholdOptimizer refuses.
+    """Return the bands of s; fewer bands if one would have rows of only one class, which raises an
+    error in ThresholdOptimizer.
 
     Examples
     --------
@@ -67,8 +65,8 @@ def bands_with_both(s: np.ndarray, y: np.ndarray, number: float) -> Callable[...
 
 
 def reweighing(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield the base with a share of the weights of Kamiran and Calders, which make y independent
-    of the band of S.
+    """Yield the base fitted with weights between 1 and those of Kamiran and Calders, which make y
+    independent of the band of S.
     """
     fits = []
     about = []
@@ -99,8 +97,8 @@ def balancing_weights(band: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def linear_post(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield LinearPost of Xian and Zhao (2024) on bands of S: the linear program of decisions from
-    the chance of y and that of each band, and its rule for new rows.
+    """Yield LinearPost of Xian and Zhao (2024) on bands of S: a linear program for decisions, given
+    the probabilities of y and of each band, and its rule for new rows.
     """
     table = task.table
     etas = regress_y(task, table)
@@ -146,7 +144,7 @@ def linear_rule(gain: np.ndarray, columns: np.ndarray, most: float) -> np.ndarra
 
 def fairgbm(task: Task, trials: Trials) -> Iterator[Point]:
     """Yield FairGBM (Cruz and others 2023) on bands of S, with the settings of the base. Its
-    constraints are equal rates of false positives and negatives; it has none for parity.
+    constraints are equal false positive and false negative rates; it has no constraint for parity.
     """
     import fairgbm as package
 
@@ -208,7 +206,7 @@ class RidgeDecision(ClassifierMixin, BaseEstimator):
 
 
 def exponentiated_gradient(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield fairlearn's ExponentiatedGradient on bands of S: randomised decisions, no scores."""
+    """Yield fairlearn's ExponentiatedGradient on bands of S: randomized decisions, no scores."""
     each = (delayed(_gradient_on)(task, trials, split) for split in range(len(task.sets)))
     for points in Parallel(n_jobs=5, prefer="threads")(each):
         yield from points
@@ -254,7 +252,7 @@ def _gradient_on(task: Task, trials: Trials, split: int) -> list[Point]:
 
 
 class Known(ClassifierMixin, BaseEstimator):
-    """Scores that are computed already, in the form of a fitted classifier."""
+    """Known scores in the form of a fitted classifier."""
 
     classes_ = np.array([0, 1])
 
@@ -269,8 +267,8 @@ class Known(ClassifierMixin, BaseEstimator):
 
 
 def threshold_optimizer(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield fairlearn's ThresholdOptimizer on bands of S, by scores of training rows from models
-    that have not seen them; it gives decisions only.
+    """Yield fairlearn's ThresholdOptimizer on bands of S, from out-of-fold scores of training rows;
+    it returns only decisions.
     """
     from fairlearn.postprocessing import ThresholdOptimizer
 
@@ -326,8 +324,8 @@ def error_parity(task: Task, trials: Trials) -> Iterator[Point]:
 def randomised_thresholds(
     f: np.ndarray, gain: np.ndarray, band: np.ndarray, most: float
 ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Return for each band thresholds and their probabilities, such that rates of positive
-    decisions differ by at most some number and the gain of all rows is the largest.
+    """Return for each band thresholds and their probabilities that maximize the gain over all rows,
+    among those whose rates of positive decisions differ by at most some number.
     """
     rules = {}
     rates = []
@@ -357,8 +355,8 @@ def randomised_thresholds(
 
 
 def barycentre(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield scores moved to the Wasserstein barycentre of bands of S (Chzhen and others 2020): the
-    mean over bands of their quantiles at the rank that a score has in its own.
+    """Yield scores moved to the Wasserstein barycentre of bands of S (Chzhen and others 2020): each
+    becomes the mean of the quantiles of all bands at its rank in its own band.
     """
     table = task.table
     etas = regress_y(task, table.with_attribute())
@@ -377,7 +375,7 @@ def barycentre(task: Task, trials: Trials) -> Iterator[Point]:
 def to_barycentre(
     known: np.ndarray, band: np.ndarray, f: np.ndarray, new: np.ndarray
 ) -> np.ndarray:
-    """Return new scores at the barycentre of the known scores of bands.
+    """Return new scores moved to the barycentre of the bands, given known scores of each band.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Four bases: one kind of model each, for y, for functions of S, and under each way to parity."""
+"""Four base models. Each is one kind of model that predicts y and functions of S, and is used by
+every way to parity.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ Values = tuple[float, ...]
 
 
 class Fit(NamedTuple):
-    """A regression: rows that train, rows that are predicted, the target of every row of the table,
-    whether it is 0/1, and weights of the training rows.
+    """A regression: its training rows, the rows to predict, the target of every row of the table,
+    whether it is 0/1, and the weights of the training rows.
     """
 
     train: np.ndarray
@@ -40,7 +42,7 @@ class Fit(NamedTuple):
 
 
 class Base(ABC):
-    """A kind of model. `settings` are searched, for y and for the functions of S apart."""
+    """A kind of model. Its `settings` are searched separately for y and for the functions of S."""
 
     settings: ClassVar[tuple[Setting, ...]] = ()
 
@@ -52,7 +54,7 @@ class Base(ABC):
 
 
 class Trees(Base):
-    """LightGBM, on one thread; it knows which columns are nominal."""
+    """LightGBM on one thread, with nominal columns as categories."""
 
     settings = (
         Setting("learning rate", 0.1, 0.03, 0.3),
@@ -87,7 +89,9 @@ class Trees(Base):
 
 
 class Splines(Base):
-    """Additive cubic splines of the ranks of numbers, 0/1 columns of categories, and a ridge."""
+    """Additive cubic splines of the ranks of numeric columns and 0/1 columns of categories, with a
+    ridge penalty.
+    """
 
     settings = (
         Setting("knots", 6.0, 3.0, 12.0, whole=True),
@@ -153,7 +157,7 @@ def ridge_fit(
 ) -> np.ndarray:
     r"""Return the coefficients β with the least mean log loss or half squared error of the scores
     :math:`f = X\beta`, plus :math:`\frac{r}{2} |\beta|^2 + \frac12 |C \beta|^2`, by Newton's
-    method; the first column has no ridge.
+    method; the first column is not penalized.
 
     Examples
     --------
@@ -190,16 +194,16 @@ def ridge_fit(
 
 
 class Network(Base):
-    """A network of the training engine; its columns are scaled, and categories are 0/1 columns."""
+    """A network; numbers are scaled, and categories become 0/1 columns."""
 
     scaling: ClassVar[Scaling] = "range"
 
     def recipe(self, task: Any, penalty: Any, values: Values, epochs: int | None) -> Recipe:
-        """Return how it is trained: the paper's terms."""
+        """Return the training recipe, by default the paper's."""
         return Recipe(task, penalty, epochs=epochs or 200, weight_decay=0.0, variance_floor=0.0)
 
     def held_out(self, rows: int, method: str | None) -> int:
-        """Return how many of the training rows stop the training."""
+        """Return how many of the training rows are held out for early stopping."""
         return 0
 
     def outputs(
@@ -236,8 +240,8 @@ class Network(Base):
         device: str,
         epochs: int | None = None,
     ) -> list[np.ndarray]:
-        """Train a penalty and return the predictions of each run: the number of its regression, its
-        trial, weight and settings of the penalty.
+        """Train with a penalty and return the predictions of each run, given the number of its
+        regression, its trial, its weight and the settings of the penalty.
         """
         encoded = Encoded(table, self.scaling)
         found: list[Any] = [None] * len(runs)
@@ -262,11 +266,15 @@ class Network(Base):
 
 
 class PaperNetwork(Network):
-    """The paper's network and terms: 50 (SELU) → 50 → 1, 200 epochs of Adam at a rate of .001."""
+    """The paper's network and training: 50 (SELU) → 50 → 1, 200 epochs of Adam with learning rate
+    .001.
+    """
 
 
 class TunedNetwork(Network):
-    """A network whose width, rate and decay are searched, stopped early by a tenth of the rows."""
+    """A network with searched width, learning rate and weight decay, and early stopping on a tenth
+    of the rows.
+    """
 
     scaling = "quantile"
     settings = (
@@ -289,12 +297,14 @@ class TunedNetwork(Network):
         )
 
     def held_out(self, rows: int, method: str | None) -> int:
-        """Return a tenth; adversaries learn during training, and look harmless at first."""
+        """Return a tenth of the rows; none for adversaries, which learn during training and are
+        weak at first.
+        """
         return 0 if method in ("adv", "adv-text", "laftr", "hgr-networks") else rows // 10
 
 
 class Encoded:
-    """The matrices of a table, scaled by the rows that train."""
+    """The matrices of a table, scaled by the training rows."""
 
     def __init__(self, table: Rows, scaling: Scaling) -> None:
         self.table = table
@@ -314,7 +324,7 @@ class Encoded:
         return self.known[key]
 
     def __call__(self, train: np.ndarray, rows: np.ndarray) -> Tensor:
-        """Return rows in the scale of training rows."""
+        """Return rows scaled like the training rows."""
         return torch.as_tensor(self._encodings(train)[0](self.codes[rows]), dtype=torch.float32)
 
     def width(self, train: np.ndarray) -> int:
@@ -354,16 +364,14 @@ def units_of(fit: Fit) -> tuple[float, float]:
 
 
 def in_units(f: np.ndarray, fit: Fit) -> np.ndarray:
-    """Return raw outputs as probabilities, or in the unit of the target, for the rows that are
-    predicted.
-    """
+    """Return raw outputs for the rows to predict as probabilities, or in the unit of the target."""
     f = f[: len(fit.others)]
     center, spread = units_of(fit)
     return expit(f) if fit.binary else center + spread * f
 
 
 def fleet_scores(fleet: Any, x: Sequence[Tensor]) -> np.ndarray:
-    """Return raw outputs, (M, n), for rows of each split; fewer rows than n are filled up."""
+    """Return raw outputs, (M, n), for rows of each split; splits with fewer rows are padded."""
     most = max(map(len, x))
     filled = [torch.cat([rows, rows[-1:].expand(most - len(rows), -1)]) for rows in x]
     raw: np.ndarray = (
@@ -387,7 +395,7 @@ def grouped(keys: Any) -> list[list[int]]:
 
 
 def categorical(table: Rows) -> pd.DataFrame:
-    """Return the columns, the nominal ones as categories of which -1 is one."""
+    """Return the columns, with nominal ones as categories that include -1."""
     kinds = {name: pd.CategoricalDtype(np.unique(table.X[name]).tolist()) for name in table.nominal}
     return table.X.astype(kinds)
 

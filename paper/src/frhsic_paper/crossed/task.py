@@ -29,8 +29,8 @@ def decide(scores: np.ndarray, rate: float) -> np.ndarray:
 
 
 class Point(NamedTuple):
-    """One point of a path on the rows that a split does not train on: scores, or decisions; a
-    quantity if it is for that one alone.
+    """One point of a path, on the rows that a split does not train on: scores or decisions, and the
+    quantity that it is for if it is only for one.
     """
 
     way: str
@@ -48,8 +48,8 @@ def decided(way: str, trial: int, dial: float, split: int, chances: np.ndarray) 
 
 
 class Task(NamedTuple):
-    """What a way is run on: a table, a base with its settings for y and for functions of S, rows
-    that tune or test, and how many splits of them.
+    """What a way is run on: a table, a base with its settings for y and for functions of S, tuning
+    or test rows, and their number of splits.
     """
 
     table: Rows
@@ -100,8 +100,8 @@ class Task(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """Predictions of y or functions of S, (n, K): of training rows by a model without their part,
-    of the other rows by a model of all training rows.
+    """Predictions of y or functions of S, (n, K): for training rows, from a model fitted without
+    their part; for other rows, from a model fitted to all training rows.
     """
 
     train: np.ndarray

@@ -63,7 +63,7 @@ from frhsic_paper.crossed.task import Point, Regressed, Task, regress, regress_y
 
 
 def labelled_rows(task: Task, train: np.ndarray) -> LabelledRows:
-    """Return training rows as the library holds them."""
+    """Return training rows in the form that the library uses."""
     y = task.table.y[train]
     return LabelledRows(
         X=None,
@@ -83,7 +83,7 @@ def labelled_rows(task: Task, train: np.ndarray) -> LabelledRows:
 
 
 def plain(task: Task) -> Iterator[Point]:
-    """Yield the base without constraint, contracted, and under the closed form."""
+    """Yield the unconstrained base, the contracted base, and the closed form."""
     table = task.table
     etas = regress_y(task, table)
     rows = [labelled_rows(task, train) for train, _ in task.sets]
@@ -98,7 +98,7 @@ def plain(task: Task) -> Iterator[Point]:
 
 
 def contracted(way: str, split: int, f: np.ndarray, center: float) -> Iterator[Point]:
-    """Yield scores that are shrunk towards a mean."""
+    """Yield scores shrunk towards a mean."""
     for share in SHARES:
         yield Point(way, 0, share, split, center + (1 - share) * (f - center))
 
@@ -111,8 +111,8 @@ def solved(
     split: int,
     with_s: bool,
 ) -> Iterator[Point]:
-    """Yield the path of the closed form for each quantity, served by one model of y and one of each
-    function of S.
+    """Yield the path of the closed form for each quantity, with predictions from one model of y and
+    one of each function of S.
     """
     families: dict[Quantity, Family] = {"scores": NumberScores()}
     if not rows.numeric:
@@ -147,8 +147,8 @@ def gaps_of_training(
 
 
 def bag(task: Task) -> Iterator[Point]:
-    """Yield the contracted mean of as many models of y as the closed form has of y and S, each of
-    rows drawn with replacement.
+    """Yield the contracted mean of several models of y, as many as the closed form has for y and S,
+    each fitted to rows drawn with replacement.
     """
     fits = []
     for split, (train, others) in enumerate(task.sets):
@@ -162,7 +162,9 @@ def bag(task: Task) -> Iterator[Point]:
 
 
 def leace(task: Task) -> Iterator[Point]:
-    """Yield the base on columns from which LEACE erased all that is linear in functions of S."""
+    """Yield the base on columns from which LEACE has erased all linear information about functions
+    of S.
+    """
     encoded = encoded_columns(task.table)
 
     def erase(train: np.ndarray, share: float) -> np.ndarray:
@@ -240,8 +242,8 @@ def penalized(task: Task, method: str, trials: Trials) -> Iterator[Point]:
 
 
 def cosines(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield additive splines whose scores have small covariances with cosines of the rank of S, in
-    the spirit of Pérez-Suay and others (2017); the problem is convex.
+    """Yield additive splines whose scores have small covariances with cosines of the rank of S,
+    similar to Pérez-Suay and others (2017); the problem is convex.
     """
     table = task.table
     for split, (train, others) in enumerate(task.sets):
@@ -281,7 +283,9 @@ def with_attribute(task: Task) -> Iterator[Point]:
 
 
 def correlation_remover(task: Task) -> Iterator[Point]:
-    """Yield the base on the columns of fairlearn's CorrelationRemover, which takes S as it is."""
+    """Yield the base on the columns of fairlearn's CorrelationRemover, which uses S itself instead
+    of bands.
+    """
     from fairlearn.preprocessing import CorrelationRemover
 
     columns = encoded_columns(task.table)
@@ -295,7 +299,7 @@ def correlation_remover(task: Task) -> Iterator[Point]:
 
 
 def base_ways(base: Base, binary: bool) -> list[str]:
-    """Return the units of a base: "plain" is all that needs the regressions alone."""
+    """Return the units of a base; "plain" contains all ways that need only the regressions."""
     found = [*FIXED, BARYCENTRE]
     if isinstance(base, Network):
         found += [name for name in PENALTY_SETTINGS if binary or name != "fairret"]

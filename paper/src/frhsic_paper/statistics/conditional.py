@@ -201,7 +201,7 @@ def binned_mmd(
     else:
         inner = _tensors.vector(edges, "edges").to(device=z.device, dtype=z.dtype)
         if bool((inner.diff() < 0).any()):
-            raise ValueError("edges are not in rising order; sort them.")
+            raise ValueError("edges are not in increasing order; sort them.")
     member = bin_membership(values, inner)
     if int((member.sum(0) >= 2).sum()) < 2:
         raise ValueError(

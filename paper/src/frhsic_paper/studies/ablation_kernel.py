@@ -91,7 +91,7 @@ def kernel_table(records: Sequence[Record], protocol: Protocol) -> Table:
     rows = [
         [
             (
-                "unpenalised"
+                "without penalty"
                 if method in (BASELINE, CONTRACTED)
                 else method.replace(" ", " on Z, ") + " on S"
             ),
@@ -122,7 +122,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
             groups = [list(values_by_repeat(records, column, m, weight).values()) for m in methods]
             offset = 0.15 * (2 * index - 1)
             dots_in_rows(ax, [[], *groups], offset, **variant(index), label=f"λ = {weight:g}")
-        names = ["unpenalised", *(method.replace(" ", ", ") for method in methods)]
+        names = ["without penalty", *(method.replace(" ", ", ") for method in methods)]
         name_rows(ax, names if ax is axes[0] else [""] * len(names))
         ax.set_xlabel(directed_label(label, higher=label == "accuracy"))
     finish(figure, axes)

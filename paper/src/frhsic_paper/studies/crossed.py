@@ -1,4 +1,6 @@
-"""The fair comparison: every way to parity on every base, what parity costs apart from the base."""
+"""The fair comparison: every way to parity on every base model, to separate the cost of parity from
+the quality of the base.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,7 @@ def bases(protocol: Protocol, options: Options) -> dict[Unit, int]:
 
 
 def tuned(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables, bases and the ways with settings or weights of their own."""
+    """Return tables, bases and the ways that have their own settings or weights."""
     return {
         (name, base, way): 1
         for name, base, way in final_units(protocol, options)
@@ -111,8 +113,8 @@ def _searched_on(base: str, way: str) -> str:
 
 
 def final_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables, bases and ways; what takes longest comes first. Then tables follow each other,
-    so that units of networks, for the GPU, and others take turns.
+    """Return tables, bases and ways, the slowest ones first. The others are ordered by table, so
+    that units of networks, on the GPU, alternate with those on the CPU.
     """
     units = [
         (name, base, way)
@@ -166,12 +168,12 @@ def test(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Itera
 
 
 def shares_of(way: str) -> tuple[float, ...]:
-    """Return the dials of a way that has a natural range."""
+    """Return the shares for a way that has a natural range."""
     return SHARES_OF_GRADIENT if way == GRADIENT else tuple(SHARES)
 
 
 def quantities(name: str) -> tuple[Quantity, ...]:
-    """Return what is judged on a table."""
+    """Return the quantities that are compared on a table."""
     return ("scores",) if name in NUMBERS else get_args(Quantity)
 
 
@@ -180,8 +182,8 @@ def _read(options: Options, protocol: Protocol, part: str) -> list[Record]:
 
 
 def _run(function: Any, work: Sequence[Any], options: Options) -> Iterator[list[Record]]:
-    """Yield the records of units as they are done: on a GPU, many small fleets train side by
-    side.
+    """Yield the records of units as they finish; on a GPU, many small fleets are trained in
+    parallel.
     """
     quiet = replace(options, watch=None)  # what watches stays in this process
     tasks = (delayed(function)(*one, quiet) for one in work)
@@ -230,8 +232,8 @@ def _paths(
     chosen: Chosen | None,
     options: Options,
 ) -> list[Record]:
-    """Return the records of a way on one table and base: on the test folds where trials were
-    chosen, else on validation rows, with the base itself and the constant.
+    """Return the records of a way on one table and base, with those of the base itself and of the
+    constant: on the test folds if trials were chosen, else on validation rows.
     """
     table = load(name)
     own = BASES[base]
@@ -281,12 +283,12 @@ def chosen_trial(trials: Sequence[Record], way: str) -> tuple[int, tuple[float, 
 
 
 def refined(weights: Sequence[float], gaps: Sequence[float], base: float) -> tuple[float, ...]:
-    """Return 0 and weights between the one that does nothing yet and the one that does all that is
-    asked.
+    """Return 0 and weights from one that has hardly any effect to one that reaches the smallest gap
+    needed.
 
     From the last weight whose GDP is above 90 % of the base's to the first below 15 %, equal steps
-    in the logarithm. Where a path has no such weight, a third of its least or three times its
-    largest weight is taken.
+    in the logarithm. If a path has no such weight, a third of its smallest or three times its
+    largest weight is used.
 
     Examples
     --------

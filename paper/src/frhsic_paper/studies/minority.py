@@ -55,7 +55,7 @@ GAPS = {"gdp_probability": "the law of S", "gdp_probability_uniform": "a uniform
 
 
 def even_weights(s: Tensor, known: Tensor, width: float = WIDTH) -> Tensor:
-    r"""Weights of rows that make S uniform, :math:`w_i \propto 1 / \hat p(s_i)`, of sum 1, with a
+    r"""Weights of rows that make S uniform, :math:`w_i \propto 1 / \hat p(s_i)`, with sum 1 and a
     Gaussian kernel density of known values.
 
     Examples
@@ -70,14 +70,14 @@ def even_weights(s: Tensor, known: Tensor, width: float = WIDTH) -> Tensor:
 
 
 class EvenHSIC(HSIC):
-    r"""The paper's penalty with :math:`P_Z \otimes \mathrm{Unif}(S)` in the place of
-    :math:`P_Z \otimes P_S`,
+    r"""The paper's penalty with :math:`P_Z \otimes \mathrm{Unif}(S)` instead of :math:`P_Z \otimes
+    P_S`,
 
     .. math:: \Bigl\| \sum_i w_i\, (\varphi(z_i) - \bar\varphi) \otimes \psi(s_i) \Bigr\|^2
         = w^\top (\tilde K \circ L)\, w,
 
-    with :func:`even_weights`. Zero in the population exactly when Z and S are independent; HSIC
-    where all weights are alike.
+    with :func:`even_weights`. Zero in the population exactly when Z and S are independent; equal to
+    HSIC if all weights are equal.
     """
 
     known: Tensor | None
@@ -115,7 +115,9 @@ def coordinates(fleet: Fleet, split: Split, task: str) -> Iterator[list[Record]]
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return the paper's method, and under the corrected protocol its other reference, too."""
+    """Return the paper's method and, under the corrected protocol, the one with the other
+    reference.
+    """
     methods = methods_by_name("frhsic", protocol=protocol)
     if not protocol.printed:
         methods += (Method(EVEN, EvenHSIC),)
@@ -148,7 +150,7 @@ def coordinate_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 
 def _is_own(record: Record) -> bool:
-    """Return whether a record is of the paper's method, or without a penalty."""
+    """Return whether a record belongs to the paper's method or to the model without penalty."""
     return record["method"] in (BASELINE, "frhsic")
 
 

@@ -155,7 +155,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         }
         for ax, column in zip(axes, (protocol.gdp, "performance")):
             curve(ax, places, groups[column], **look)
-            ax.set(xscale="log", xlabel="penalty weight λ (leftmost: unpenalised)")
+            ax.set(xscale="log", xlabel="penalty weight λ (leftmost: no penalty)")
         curve(
             axes[2],
             [fmean(v) for v in groups["hsic_unit"]],

@@ -225,16 +225,17 @@ STUDY = Study(
         Seven penalties of the paper and this library's own, nine weights each. Published: five
         splits, GDP of raw outputs on a uniform grid, the matched point chosen on rounded test
         means. Corrected: twenty splits, corrected data, GDP of probabilities averaged over the
-        population, and in each split the weight chosen on validation rows. nAUP is normalised over
+        population, and in each split the weight chosen on validation rows. nAUP is normalized over
         the paper's six methods.
 
         The row and the dashed line “contracted, no penalty” train nothing: p → 1/2 + t(p − 1/2)
-        keeps every decision of the unpenalised model and multiplies GDP by t. So accuracy against
-        the GDP of scores, the yardstick of the paper's tables and figures, is no trade-off: anyone
-        can lower the GDP by dividing the scores. Squared error against GDP is one, because
-        contraction costs error (Crime). Claims that rest on it are therefore judged twice: as the
-        paper has it, and by accuracy at equal GDP of the decisions, which contraction cannot lower;
-        Crime, a regression without decisions, is no case of the second verdict.
+        keeps every decision of the model without penalty and multiplies GDP by t. So accuracy
+        against the GDP of scores, the yardstick of the paper's tables and figures, is not a
+        trade-off: anyone can lower the GDP by dividing the scores. Squared error against GDP is
+        one, because contraction increases the error (Crime). Claims that rest on accuracy are
+        therefore judged twice: as in the paper, and by accuracy at equal GDP of the decisions,
+        which contraction cannot lower. Crime, a regression without decisions, does not count in
+        the second verdict.
     """,
     train=SWEEP,
     tables=tables,

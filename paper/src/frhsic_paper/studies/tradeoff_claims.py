@@ -231,7 +231,7 @@ def _why_reg_gdp_collapses(results: Results) -> str:
         f"by {others}" if others else "by no other method either, so it is not peculiar to Reg-GDP"
     )
     return f"""
-        Near zero is read as 5 % of the unpenalised GDP, the lowest point of Reg-GDP is shown.
+        Near zero means 5 % of the GDP without penalty, the lowest point shown for Reg-GDP.
         Inside the 1 % band it is reached {who}.
     """
 
@@ -571,8 +571,8 @@ def _mean_and_std(results: Results, protocol: Protocol) -> Outcome:
 )
 def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
     """The published GDP of 0.029 is that of household size, the column before racial composition in
-    the file; with racial composition the unpenalised model's GDP is several times larger, in the
-    same convention.
+    the file. With racial composition, the GDP without penalty is several times larger, by the same
+    definition.
     """
     means = {}
     for name in PROTOCOLS:

@@ -125,8 +125,9 @@ class MLPEncoders:
             or len(self.bias_bounds) not in (0, layers)
         ):
             raise ValueError(
-                f"widths {self.widths} make {layers} layers; {len(self.weight_bounds)} bounds of"
-                f" weights and {len(self.bias_bounds)} of biases were given. Pass one for each"
+                f"widths {self.widths} define {layers} layers, but there are"
+                f" {len(self.weight_bounds)} weight_bounds and {len(self.bias_bounds)} bias_bounds."
+                " Pass one of each for each"
                 " layer."
             )
         if self.activation not in ACTIVATIONS:

@@ -130,14 +130,14 @@ class FiniteLaw:
         values, group, counts = torch.unique(s, dim=0, return_inverse=True, return_counts=True)
         if 2 * int((counts == 1).sum()) > s.shape[0]:
             raise ValueError(
-                f"s has {values.shape[0]} distinct values in {s.shape[0]} rows; its conditional"
-                " laws are single rows. Round or bin s, or use gdp_certificate and"
-                " localized_contrast, which need no conditional law."
+                f"s has {values.shape[0]} distinct values in {s.shape[0]} rows; most of its"
+                " conditional distributions are single rows. Round or bin s, or use gdp_certificate"
+                " and localized_contrast, which need none."
             )
         if values.shape[0] * s.shape[0] > CONTRAST_ENTRIES:
             raise ValueError(
-                f"{values.shape[0]} distinct values of s in {s.shape[0]} rows are too many"
-                " conditional laws to hold. Round or bin s, or take fewer rows."
+                f"{values.shape[0]} distinct values of s in {s.shape[0]} rows have too many"
+                " conditional distributions to store. Round or bin s, or pass fewer rows."
             )
         weights = counts.to(torch.float64) / z.shape[0]
         return cls.from_rows(z, group, weights, kernel_s(values, values), kernel_z)
@@ -217,5 +217,5 @@ def probability_table(table: Any) -> Tensor:
             "pass probabilities that sum to 1."
         )
     if float(p.sum(0).min()) <= 0:
-        raise ValueError("a column of table has no mass: drop values of s that do not occur.")
+        raise ValueError("a column of table sums to 0; drop the values of s that do not occur.")
     return p

@@ -295,8 +295,8 @@ def gram_products(
     """Factor times the product of K with a thin matrix b in halves, or times the gradient of Σ G ∘
     K.
 
-    For the gradient, b holds the rows, and of the product of G ∘ slopes of K with them each row's
-    own share is subtracted. G = L + shift_i + shift_j.
+    For the gradient, b contains the rows; from the product of G ∘ slopes of K with b, each row
+    times its row sum is subtracted. G = L + shift_i + shift_j.
     """
     r = tl.program_id(0) * BI + tl.arange(0, BI)
     group = tl.program_id(1) * GROUP + tl.arange(0, GROUP)
