@@ -1152,3 +1152,32 @@ def test_people_with_several_rows_are_groups_though_most_have_one(tmp_path):
     assert "'mrn' seems to identify" in text
     assert "This is not needed" not in text
     assert "--drop mrn" not in text
+
+
+def with_headers(path) -> None:
+    """Write the header of a text file again as its rows 101 and 303."""
+    lines = path.read_text().splitlines()
+    for line in (101, 303):
+        lines.insert(line, lines[0])
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_a_header_inside_the_file_is_named_and_left_out(index, tmp_path):
+    path = tmp_path / "people.csv"
+    people().assign(score=np.linspace(0, 1, ROWS)).to_csv(path, index=index)
+    where = ["-s", "age", "--json"]
+    unharmed = CliRunner().invoke(app, ["audit", str(path), "--score", "score", *where])
+    with_headers(path)
+    text = "Rows 101, 303 repeat the names of the columns and are left out."
+    checked = CliRunner().invoke(app, ["check", str(path), "-t", "paid", *where])
+    problems = {problem["kind"]: problem for problem in json.loads(checked.stdout)["problems"]}
+    assert problems.keys() <= {"repeated header", "target", "identifier"}
+    assert problems["repeated header"]["text"] == text
+    assert problems["repeated header"]["rows"] == 2
+    data = read_training_table(TableFile.open(path), ColumnRoles("paid", ["age"]))
+    assert (len(data.y), data.given, data.dropped, data.removed) == (ROWS, ROWS + 2, 2, 2)
+    audited = CliRunner().invoke(app, ["audit", str(path), "--score", "score", *where])
+    result, harmless = (json.loads(each.stdout) for each in (audited, unharmed))
+    assert result["attributes"] == harmless["attributes"]
+    assert text in result["context"]["remarks"]

@@ -414,3 +414,15 @@ def test_a_label_that_hardly_a_row_gets_is_told_with_the_threshold(tmp_path):
     assert 10 * given < expected
     assert f"{given} of 600 rows are labeled 'yes', although the scores add up to" in said.stderr
     assert f"{expected:,.0f}: the threshold of the model is 0.5" in said.stderr
+
+
+def test_a_header_inside_the_file_gets_no_score(place, tmp_path):
+    lines = (place / "new.csv").read_text().splitlines()
+    path = tmp_path / "new.csv"
+    path.write_text("\n".join([*lines[:50], lines[0], *lines[50:]]))
+    out = tmp_path / "scores.csv"
+    said = done(["predict", str(place / "model"), str(path), "-o", str(out)]).stderr
+    assert "Row 50 repeats the names of the columns and is left out." in said
+    pd.testing.assert_frame_equal(
+        pd.read_csv(out), predicted(place / "model", place / "new.csv", tmp_path / "whole.csv")
+    )

@@ -348,7 +348,7 @@ def _read_table(
     from frhsic.tables.checking import TableCheck
     from frhsic.tables.codes import number_problems
     from frhsic.tables.columns import NAMED_ID, numbers, require_moderate
-    from frhsic.tables.files import read_rows, totals_sentence
+    from frhsic.tables.files import read_rows
     from frhsic.tables.identifiers import hides_people, repeated_problem
     from frhsic.tables.problems import require_none
 
@@ -404,11 +404,10 @@ def _read_table(
             repeated_problem(repeated, len(rows.frame), harm=harm, grouped=grouped)
         )
     notes = [*file.notes, *rows.note("audited"), *rows.repeated_note]
-    if rows.totals:
-        notes.append(totals_sentence(rows.totals))
+    notes += map(str, rows.left_out.problems)
     notes += map(str, check.sorted_problems)
     columns = columns.assign(**attributes)
-    lacking = rows.dropped - len(rows.totals) - rows.repeated
+    lacking = rows.dropped - len(rows.left_out) - rows.repeated
     return _Table(rows.frame, columns, parts, positive, notes, rows.given, lacking)
 
 

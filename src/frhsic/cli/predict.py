@@ -271,18 +271,18 @@ class Served:
         """Write the scores of the rows of a file, and print their number if requested; return notes
         for the user.
         """
-        from frhsic.tables.files import drop_totals, totals_sentence
+        from frhsic.tables.files import LeftOut
         from frhsic.tables.text import with_points
 
         named = _terminal.split_names(keep, file.names)
         kept = list(dict.fromkeys(file.find(name) for name in named))
         rows = 0
-        totals: list[int] = []
+        left_out = LeftOut()
         read = list(dict.fromkeys([*self.columns, *kept, *file.label_columns]))
         with open_whole(out, [file.path, self.path]) as stream:
             total = file.row_count() if counted and _progress.has_listener() else None
             for piece in file.pieces(read):
-                frame = drop_totals(piece, totals)
+                frame = left_out.drop(piece)
                 if frame.empty:
                     continue
                 with file.name_in_errors(), self.name_in_errors():
@@ -306,8 +306,7 @@ class Served:
                 raise ValueError(f"{file.path.name} has a header and no rows.")
             with file.name_in_errors():
                 unseen = self.unseen_notes(rows)
-        totals_notes = [totals_sentence(totals)] if totals else []
-        return [*file.notes, *totals_notes, *unseen, *self.rare_notes(rows)]
+        return [*file.notes, *map(str, left_out.problems), *unseen, *self.rare_notes(rows)]
 
     def count_labels(self, outputs: pd.DataFrame) -> None:
         """Count the rows that are predicted to be of the second of two classes, and those expected

@@ -587,7 +587,7 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
     named = [data.target_name, *(name for name, column in required.items() if column is not None)]
     reasons = {
         f"without {' or '.join(named)}": data.dropped - data.removed - data.repeated,
-        "totals": data.removed,
+        "totals or headers": data.removed,
         "repeated": data.repeated,
         "not drawn": given - data.dropped - len(data.y),
         f"held out, but without {' or '.join(map(str, data.s))}": lacking,

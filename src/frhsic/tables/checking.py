@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,13 +23,11 @@ from frhsic.tables.cells import (
 )
 from frhsic.tables.codes import (
     clipped_problems,
-    is_code,
     missing_option,
     number_problems,
     reads_missing,
 )
 from frhsic.tables.columns import (
-    MARKS,
     MOST_ENCODED_LEVELS,
     check_distinct,
     examples,
@@ -66,7 +64,6 @@ from frhsic.tables.identifiers import (
 )
 from frhsic.tables.leaks import LEAST_IN_CLASS
 from frhsic.tables.problems import (
-    FIRST_DECIDED,
     LEAST_SUSPECTED_ROWS,
     UNREAD,
     Problem,
@@ -79,6 +76,16 @@ from frhsic.tables.schema import (
     Schema,
     converted_numbers,
     date_formats,
+)
+from frhsic.tables.settling import (
+    Answers,
+    is_unclear,
+    not_dropped,
+    settled_answers,
+    settled_attributes,
+    settled_features,
+    sort_problems,
+    without_dropped,
 )
 from frhsic.tables.targets import (
     class_problems,
@@ -164,14 +171,6 @@ class ColumnRoles:
         return features
 
 
-class Answers(NamedTuple):
-    """Rows that have a target, with its codes and classes in these rows."""
-
-    known: np.ndarray
-    codes: np.ndarray
-    classes: np.ndarray | None
-
-
 @dataclass(eq=False)
 class TableCheck:
     """The columns of a table with their types, and the problems found while reading them.
@@ -236,18 +235,8 @@ class TableCheck:
 
     @property
     def sorted_problems(self) -> list[Problem]:
-        """The problems, errors first and those that were handled last; those that are only possible
-        in the order in which they are decided.
-        """
-        order = ("error", "likely", "possible", "certain")
-        kinds = [problem.kind for problem in self.problems if problem.kind not in FIRST_DECIDED]
-        ranks = [*FIRST_DECIDED, *kinds]
-
-        def rank(problem: Problem) -> tuple[int, int]:
-            decided = ranks.index(problem.kind) if problem.certainty == "possible" else 0
-            return order.index(problem.certainty), decided
-
-        return sorted(self.problems, key=rank)
+        """The problems, errors first and those that were handled last."""
+        return sort_problems(self.problems)
 
     def find_attributes(self, names: Sequence[str]) -> pd.DataFrame:
         """Return sensitive attributes as numbers, without those that cannot be used."""
@@ -328,7 +317,7 @@ class TableCheck:
             rest = mask_codes(column, problem.values).dropna()
             if problem.kind == "ranges" or rest.nunique() < 2:
                 continue
-            if problem.values and positive is None and rest.nunique() == 2 and _is_unclear(rest):
+            if problem.values and positive is None and rest.nunique() == 2 and is_unclear(rest):
                 option = option_text("positive", rest.value_counts().index[-1])
                 text = f"{problem.text} Specify which of the two remaining labels counts as 1."
                 problem = replace(problem, text=text, option=f"{problem.option} {option}")
@@ -345,28 +334,10 @@ class TableCheck:
                 self.problems += other_label_problems(merge_labels(column[present])[0], codes)
             if classes is None:
                 self.problems += [*number_problems(column), *number_target_problems(column)]
-            answers = self.find_answers(name, positive)
+            answers = settled_answers(column, self.problems, positive)
             if answers is not None and answers.classes is not None:
                 self.problems += class_problems(answers.codes, answers.classes, name)
             return codes, classes
-        return None
-
-    def find_answers(self, name: str, positive: object = None) -> Answers | None:
-        """Return which rows have a target, and the codes and classes of these rows, as if the
-        options for missing codes and for the label that counts as 1 had been passed.
-        """
-        if name not in self.table:
-            return None
-        column = self.table[name]
-        for problem in self.problems:
-            if problem.values and problem.columns == (name,):
-                column = mask_codes(column, problem.values)
-        present = column.notna()
-        if positive is None and is_text(column) and _is_unclear(column[present]):
-            positive = rarest_label(column[present])
-        with contextlib.suppress(ValueError, TypeError):
-            codes, classes, _ = read_target(column[present], positive)
-            return Answers(present.to_numpy(), codes, classes)
         return None
 
     def find_features(
@@ -465,13 +436,11 @@ class TableCheck:
     def examine(self, roles: ColumnRoles, names: Sequence[str]) -> Examined:
         """Read attributes, target and features, and look for problems in all of them."""
         s = self.find_attributes(roles.sensitive)
-        clean = s.copy()
-        for problem in self.problems:  # codes read as numbers would hide repeated rows
-            if problem.values:
-                name = problem.columns[0]
-                clean[name] = mask_codes(clean[name], problem.values)
+        clean = settled_attributes(s, self.problems)  # codes would hide repeated rows
         outcome = self.find_target(roles.target, roles.positive) if roles.target else None
-        answers = self.find_answers(roles.target, roles.positive) if roles.target else None
+        answers = None
+        if roles.target is not None and roles.target in self.table:
+            answers = settled_answers(self.table[roles.target], self.problems, roles.positive)
         kept = self.find_features(names, roles.features or (), roles.groups, answers)
         if roles.groups in self.cells:
             self.problems += group_problems(self.cells[roles.groups])
@@ -484,7 +453,8 @@ class TableCheck:
         people = {p.columns[0] for p in self.problems if p.kind == "repeated identifier"}
         lost = [name for name in names if name not in self.table]  # cells that cannot be read
         if rest := [name for name in (*kept, *lost) if name not in people]:
-            table = self._without_codes(rest)
+            cells = {name: self.table.get(name, self.cells[name]) for name in rest}
+            table = settled_features(pd.DataFrame(cells), self.problems)
             known = np.ones(len(self.table), dtype=bool)
             codes = None
             count = 0
@@ -501,7 +471,7 @@ class TableCheck:
                 codes = codes[present]
             if codes is not None:
                 self.problems += late_problems(table, str(roles.target))
-            known_late = {*rest} - {*self._not_dropped(rest)}
+            known_late = {*rest} - {*not_dropped(rest, self.problems)}
             kinds = {problem.kind for problem in self.problems}
             for problem in feature_problems(table.iloc[known], codes, count, clean.iloc[known]):
                 if problem.kind == "repeated rows":
@@ -516,65 +486,20 @@ class TableCheck:
                 if count:
                     searches.insert(0, one_sided_problems)
                 for search in searches:
-                    asked = table[self._not_dropped(rest)].iloc[known]
+                    asked = table[not_dropped(rest, self.problems)].iloc[known]
                     if search is not joint_problems:
-                        asked = asked.drop(columns=[*self._asked_leaks()], errors="ignore")
+                        leaks = [problem for problem in self.problems if problem.kind == "leak"]
+                        named = [name for problem in leaks for name in problem.columns]
+                        asked = asked.drop(columns=named, errors="ignore")
                     self.problems += search(asked, codes, count)
         known_otherwise = (*UNREAD, "repeated identifier")
         nearly = {p.columns[0] for p in self.problems if p.kind in known_otherwise}
         words = [name for name in kept if name not in {*(roles.features or ()), *nearly}]
-        self.problems += many_levels_problems(self.table[self._not_dropped(words)])
-        self._settle_dropped({*names} - {*self._not_dropped(names)})
+        self.problems += many_levels_problems(self.table[not_dropped(words, self.problems)])
+        dropped = {*names} - {*not_dropped(names, self.problems)}
+        self.problems = without_dropped(self.problems, dropped)
         target_codes, target_classes = outcome or (None, None)
         return Examined(s, target_codes, target_classes, kept)
-
-    def _without_codes(self, names: Sequence[str]) -> pd.DataFrame:
-        """Return columns, as text if they cannot be read, with missing values in place of codes."""
-        table = {name: self.table.get(name, self.cells[name]) for name in names}
-        for problem in self.problems:
-            if problem.kind == "missing code" and problem.certainty == "likely":
-                for name in table.keys() & {*problem.columns}:
-                    table[name] = mask_codes(table[name], problem.values)
-        for name, column in table.items():
-            if is_text(column):
-                levels = column.dropna().unique()
-                codes = [text for text in levels if is_code(text) or text.strip() in MARKS]
-                table[name] = column.mask(column.isin(codes))
-        return pd.DataFrame(table, self.table.index)
-
-    def _settle_dropped(self, dropped: set[str]) -> None:
-        """Take columns that are likely to be dropped out of the options of other problems."""
-        for i, problem in enumerate(self.problems):
-            own = [name for name in problem.columns if name in dropped]
-            if not own or "--drop" in problem.option or "--groups" in problem.option:
-                continue  # people have several rows, whatever the features
-            if problem.kind == "unreadable":
-                self.problems[i] = replace(problem, option=option_text("drop", own[0]))
-            elif problem.certainty == "likely" and problem.option:
-                rest = [name for name in problem.columns if name not in own]
-                options = [missing_option(name, problem.values) for name in rest]
-                self.problems[i] = replace(
-                    problem,
-                    text=f"{problem.text} This is not needed if {quote_names(own)} is dropped.",
-                    certainty="likely" if rest else "possible",
-                    option=" ".join(options) if rest else problem.option,
-                )
-
-    def _not_dropped(self, names: Sequence[str]) -> list[str]:
-        """Return the columns that no likely problem suggests to drop."""
-        dropped = {
-            name
-            for problem in self.problems
-            for name in problem.columns
-            if problem.certainty == "likely" and option_text("drop", name) in problem.option
-        }
-        return [name for name in names if name not in dropped]
-
-    def _asked_leaks(self) -> set[str]:
-        """Return the columns that are already asked about, since they may be leaks."""
-        return {
-            name for problem in self.problems if problem.kind == "leak" for name in problem.columns
-        }
 
     def _repeated_but_identifiers(self) -> Iterator[Problem]:
         """Yield the rows that repeat an earlier one of the file in all but the identifiers."""
@@ -680,15 +605,6 @@ def check(
     found = TableCheck.from_cells(used, missing=codes)
     found.examine(roles, names)
     return tuple(found.sorted_problems)
-
-
-def _is_unclear(labels: pd.Series[Any]) -> bool:
-    """Return whether a target can be read only if the label that counts as 1 is known."""
-    try:
-        read_target(labels)
-    except ValueError:
-        return True
-    return False
 
 
 def _unreadable(cells: pd.Series[Any], error: Exception, date_format: str) -> Problem:

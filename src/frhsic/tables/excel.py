@@ -14,7 +14,7 @@ from typing import Any
 from frhsic._files import TABLE_TIMES, Budget
 from frhsic.formatting import did_you_mean, printable
 from frhsic.tables.columns import level_text, quote_names
-from frhsic.tables.text import SHOWN_CHARACTERS
+from frhsic.tables.text import SHOWN_CHARACTERS, UNNAMED
 
 # Rows at the top of a sheet in which its header is looked for.
 HEADER_ROWS = 50
@@ -74,7 +74,7 @@ class ExcelReader:
                 f"{above_it} above the header of the sheet {sheet.title!r}, {first!r},"
                 f" {'was' if above == 1 else 'were'} left out."
             )
-        names = tuple((name or "").strip() or f"Unnamed: {i}" for i, name in enumerate(header))
+        names = tuple((name or "").strip() or f"{UNNAMED}{i}" for i, name in enumerate(header))
         return cls(names, rest, tuple(notes))
 
     def row_count(self) -> int:

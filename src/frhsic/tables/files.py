@@ -28,7 +28,8 @@ from frhsic.tables.columns import (
 )
 from frhsic.tables.excel import ExcelReader
 from frhsic.tables.parquet import PIECE_BYTES, ParquetReader
-from frhsic.tables.text import COMPRESSED, TextReader
+from frhsic.tables.problems import Problem
+from frhsic.tables.text import COMPRESSED, UNNAMED, TextReader
 
 # Most cells and rows of a piece. However short its text is, a model computes hundreds of numbers
 # per row: one for each fold and function of the attributes.
@@ -219,11 +220,65 @@ class TableFile:
                     yield piece
 
 
+@dataclass(eq=False)
+class LeftOut:
+    """Positions of lines of a file that are no rows: totals of the rows, and repeated headers."""
+
+    totals: list[int] = field(default_factory=list)
+    headers: list[int] = field(default_factory=list)
+
+    def drop(self, piece: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of a piece, and append the positions of lines that are none: in a header,
+        each cell is the name of its column; in a line of totals, one cell has a label such as
+        "Total", and another is empty.
+        """
+        labels = pd.Series(False, index=piece.index)
+        header = pd.Series(piece.shape[1] > 1, index=piece.index)
+        for name in piece:
+            if not is_text(piece[name]):
+                header[:] = False
+                continue
+            values = piece[name].dropna().unique()
+            labels |= piece[name].isin([value for value in values if _is_total(value)])
+            if header.any():
+                names = [value for value in values if value.strip() == name]
+                unnamed = str(name).startswith(UNNAMED)
+                header &= is_missing(piece[name]) if unnamed else piece[name].isin(names)
+        labelled = piece[labels & ~header]
+        totals = labelled.index[labelled.apply(is_missing).any(axis=1).astype(bool)]
+        headers = piece.index[header]
+        self.totals += totals.tolist()
+        self.headers += headers.tolist()
+        return piece.drop(index=totals.union(headers)) if len(totals) + len(headers) else piece
+
+    def __len__(self) -> int:
+        return len(self.totals) + len(self.headers)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """A note about the lines of each kind."""
+        kinds = {
+            "totals": (self.totals, "contain", "totals of the others"),
+            "repeated header": (self.headers, "repeat", "the names of the columns"),
+        }
+        problems = []
+        for kind, (places, verb, what) in kinds.items():
+            if not places:
+                continue
+            shown = ", ".join(f"{place + 1:,}" for place in places[:5])
+            text = f"Row {shown} {verb}s {what} and is left out."
+            if len(places) > 1:
+                more = ", ..." if len(places) > 5 else ""
+                text = f"Rows {shown}{more} {verb} {what} and are left out."
+            problems.append(Problem(kind, text, (), len(places), "certain"))
+        return problems
+
+
 @dataclass(frozen=True, eq=False)
 class FileRows:
     """Rows of a file, indexed by their position in it.
 
-    `dropped` of its `given` rows lack a required value, are `totals`, or are `repeated`. `frame`
+    `dropped` of its `given` rows lack a required value, are `left_out`, or are `repeated`. `frame`
     contains the other rows or, if `is_sample`, a uniform sample of them, and `others` contains
     hashes of the columns that were not kept, except identifiers.
     """
@@ -231,7 +286,7 @@ class FileRows:
     frame: pd.DataFrame
     given: int
     dropped: int
-    totals: tuple[int, ...] = ()
+    left_out: LeftOut = field(default_factory=LeftOut)
     repeated: int = 0
     others: np.ndarray | None = None
 
@@ -333,14 +388,14 @@ def read_rows(
     keep = max(1000, min(KEPT_ROWS, KEPT_BYTES // (8 * len(columns))))
     rng = np.random.default_rng(seed)
     parts: list[pd.DataFrame] = []
-    totals: list[int] = []
+    left_out = LeftOut()
     given = 0
     complete = 0
     present = pd.Series(0, index=required)
     total = file.row_count() if _progress.has_listener() else None
     for whole_piece in file.pieces(list(dict.fromkeys([*looked_at, *others]))):
         given += len(whole_piece)
-        piece = drop_totals(whole_piece[looked_at], totals)[columns]
+        piece = left_out.drop(whole_piece[looked_at])[columns]
         if others:
             piece = piece.copy()
             piece[OTHERS] = _hash_rows(whole_piece.loc[piece.index, others])
@@ -368,7 +423,7 @@ def read_rows(
         )
     frame = _sample_rows(parts, keep).sort_index().drop(columns=KEY)
     hashes = frame.pop(OTHERS).to_numpy() if others else None
-    return FileRows(frame, given, given - complete, tuple(totals), others=hashes)
+    return FileRows(frame, given, given - complete, left_out, others=hashes)
 
 
 def _hash_rows(piece: pd.DataFrame) -> np.ndarray:
@@ -387,24 +442,6 @@ def _hash_rows(piece: pd.DataFrame) -> np.ndarray:
     return pd.util.hash_pandas_object(text, index=False).to_numpy()
 
 
-def drop_totals(piece: pd.DataFrame, totals: list[int]) -> pd.DataFrame:
-    """Return the rows that are not totals of the others, and append the positions of those that
-    are: one cell has a label such as "Total", and another is empty.
-    """
-    labels = pd.Series(False, index=piece.index)
-    for name in piece:
-        if is_text(piece[name]):
-            values = piece[name].dropna().unique()
-            labels |= piece[name].isin([value for value in values if _is_total(value)])
-    labelled = piece[labels]
-    if labelled.empty:
-        return piece
-    empty = piece.loc[labelled.index].apply(is_missing).any(axis=1)
-    rows = labelled.index[empty]
-    totals += rows.tolist()
-    return piece.drop(index=rows)
-
-
 def _is_total(label: str) -> bool:
     """Return whether a text is the label of a row of totals, possibly followed by a colon or the
     number of rows, such as "Total (200 rows)".
@@ -412,15 +449,6 @@ def _is_total(label: str) -> bool:
     if not label.lstrip()[:1].isalpha():  # most cells are numbers
         return False
     return TOTALS.fullmatch(re.split(r"[:(0-9]", label)[0].strip().casefold()) is not None
-
-
-def totals_sentence(totals: Sequence[int]) -> str:
-    """Return a sentence about the rows with totals."""
-    numbers = ", ".join(f"{row + 1:,}" for row in totals[:5])
-    more = ", ..." if len(totals) > 5 else ""
-    if len(totals) == 1:
-        return f"Row {numbers} contains totals of the others and is left out."
-    return f"Rows {numbers}{more} contain totals of the others and are left out."
 
 
 def _sample_rows(parts: list[pd.DataFrame], keep: int) -> pd.DataFrame:

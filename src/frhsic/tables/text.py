@@ -27,6 +27,8 @@ FOOTER_LINES = 10
 FOOTER_CHARACTERS = 2**16
 # Fewest columns of a table that is found below a title.
 TITLED_COLUMNS = 3
+# Beginning of the names of columns without one.
+UNNAMED = "Unnamed: "
 # Most characters of a line in a message.
 SHOWN_CHARACTERS = 60
 
@@ -109,7 +111,7 @@ class TextReader:
             )
         reader = cls(
             path=path,
-            names=tuple(name.strip() or f"Unnamed: {i}" for i, name in enumerate(header)),
+            names=tuple(name.strip() or f"{UNNAMED}{i}" for i, name in enumerate(header)),
             separator=delimiter,
             decimal=sign,
             encoding=found_encoding,

@@ -13,9 +13,9 @@ import pandas as pd
 from frhsic.splits import held_out_rows
 from frhsic.tables.checking import ColumnRoles, Examined, TableCheck, check_varies
 from frhsic.tables.columns import distinct_values, level_text
-from frhsic.tables.files import FileRows, TableFile, read_rows, totals_sentence
+from frhsic.tables.files import FileRows, TableFile, read_rows
 from frhsic.tables.identifiers import lost_classes, unit_keys
-from frhsic.tables.problems import Problem, require_none
+from frhsic.tables.problems import require_none
 from frhsic.tables.schema import Schema
 from frhsic.tables.targets import MOST_CLASSES, is_positive, merge_labels
 
@@ -47,7 +47,8 @@ class TrainingTable:
     dropped
         Number of rows of the table that lack the target or the column to split by, or were removed.
     removed, repeated
-        Numbers of dropped rows that contain totals, and that repeat an earlier row.
+        Numbers of dropped lines that contain totals or repeat the header, and of dropped rows that
+        repeat an earlier one.
     notes
         Notes for the user.
     given
@@ -130,9 +131,7 @@ def check_file(
         missing=file.missing,
         repeats=rows.repeats,
     )
-    if rows.totals:
-        text = totals_sentence(rows.totals)
-        check.problems.append(Problem("totals", text, (), len(rows.totals), "certain"))
+    check.problems += rows.left_out.problems
     examined = check.examine(roles, names)
     if roles.groups is not None and roles.target is not None:
         columns = [roles.target, roles.groups]
@@ -184,7 +183,7 @@ def read_training_table(
         name=file.path.name,
         target_name=roles.target,
         dropped=rows.dropped,
-        removed=len(rows.totals),
+        removed=len(rows.left_out),
         repeated=rows.repeated,
         notes=tuple(notes),
         given=rows.given,
