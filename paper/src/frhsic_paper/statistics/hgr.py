@@ -92,7 +92,8 @@ def kernel_hgr(
     own = b.mT @ b
     whitened = _whitened(centered_gram(k.shifted(z, z)) / n, ridge_z, b)
     form = own - ridge_z * whitened.mT @ whitened
-    square = torch.linalg.eigvalsh(_whitened(own, ridge_s, _whitened(own, ridge_s, form).mT))[-1]
+    inner = _whitened(own, ridge_s, _whitened(own, ridge_s, form).mT)
+    square: Tensor = torch.linalg.eigvalsh(inner)[-1]
     return square.clamp(0, 1).sqrt().to(dtype)
 
 
