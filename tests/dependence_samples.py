@@ -129,17 +129,6 @@ def bins_by_definition(s, edges):
     return [rows for rows in bins if len(rows) >= 2]
 
 
-def binned_by_definition(z, s, kernel, edges):
-    """Mean over pairs of bins of their squared MMD, one pair of rows at a time."""
-    k, bins = kernel(z, z), bins_by_definition(s, edges)
-
-    def mean(a, b):
-        return sum(k[i, j].item() for i in a for j in b) / (len(a) * len(b))
-
-    pairs = [(a, b) for x, a in enumerate(bins) for b in bins[x + 1 :]]
-    return sum(mean(a, a) - 2 * mean(a, b) + mean(b, b) for a, b in pairs) / len(pairs)
-
-
 def batch(
     m: int = 8, d: int = 3, q: int = 1, dtype: Any = None, seed: int = 0
 ) -> tuple[Tensor, ...]:

@@ -25,6 +25,7 @@ from frhsic.dependence.grams import centered_gram
 from frhsic.independence import permutation_test
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.penalties import EIPM, NoPenalty
+from frhsic.penalties.rivals import gdp_value
 from frhsic.training import MLP
 from frhsic_paper import measures, records
 from frhsic_paper.grid import Grid, Splits, methods_by_name, run
@@ -33,12 +34,13 @@ from frhsic_paper.options import Options
 from frhsic_paper.printed import published_numbers
 from frhsic_paper.protocol import CORRECTED, PUBLISHED
 from frhsic_paper.splits import split_dataset
-from frhsic_paper.statistics import eipm, smoothed_gdp
+from frhsic_paper.statistics import eipm
 from frhsic_paper.statistics.published import (
     gamma_test_two_moments,
     published_gamma_test,
     published_mutual_information,
 )
+from frhsic_paper.statistics.smoothed import evaluation_points
 from frhsic_paper.studies import bandwidth_scaling, convergence, high_dimensional, runtime
 from frhsic_paper.studies.bound import RULES, corrected_sides, published_sides
 from frhsic_paper.studies.transfer import published_heads
@@ -427,10 +429,10 @@ def test_published_heads_are_measured_on_logits_and_on_hard_labels(tmp_path):
     labels = (
         RandomForestClassifier(100, random_state=42).fit(z, split.train.y.numpy()).predict(z_test)
     )
-    expected = smoothed_gdp(
-        labels, split.test.s, bandwidth=0.1, weighting="uniform", bootstrap=0, permutations=0
-    )
-    assert by_name["forest"]["gdp"] == approx(float(expected), rel=1e-6)
+    s = split.test.s.double()
+    labels = torch.from_numpy(labels).double()
+    expected = gdp_value(labels, s, 0.1, *evaluation_points(s, 0.1, "uniform"))
+    assert by_name["forest"]["gdp"] == approx(expected.item(), rel=1e-6)
 
 
 # --- the statistics of the printed numbers are their formulas, and have the faults that the

@@ -1,4 +1,4 @@
-"""EIPM, MMD between bins and kernel HGR: definitions, population values, identities and limits."""
+"""EIPM and kernel HGR: definitions, population values, identities and limits."""
 
 import math
 
@@ -9,25 +9,22 @@ from numpy.polynomial.hermite_e import hermegauss
 from pytest import approx
 
 from dependence_samples import (
-    binned_by_definition,
     eipm_by_definition,
     gaussian_pair,
     mean_over,
 )
 from frhsic.kernels import Gaussian, Laplacian, Linear
-from frhsic_paper.statistics import binned_mmd, eipm, kernel_hgr
+from frhsic_paper.statistics import eipm, kernel_hgr
 from frhsic_paper.statistics.conditional import smoothing_bandwidth
 
 ONE = Gaussian(1.0)
 KERNELS = [Gaussian(0.8), Laplacian(1.5), Linear(), Linear() + Gaussian(0.5)]
-S = torch.tensor([0.3, 0.1, 2.0, 1.0, 1.5, 4.0, 1.0, 3.2], dtype=torch.float64)
-EDGES = [1.0, 2.0, 3.9]  # one value of S on an edge, one bin of a single row
 
 
 # --- definitions
 
 
-def hgr_by_definition(z, s, kernel_z, kernel_s, ridge_z, ridge_s, tolerance):
+def hgr_by_definition(z, s, kernel_z, kernel_s, ridge_z, ridge_s):
     """The largest singular value of whitened features, with features from the eigenvectors of the
     Gram matrices.
     """
@@ -44,20 +41,11 @@ def hgr_by_definition(z, s, kernel_z, kernel_s, ridge_z, ridge_s, tolerance):
     return torch.linalg.matrix_norm(cross, ord=2).item()
 
 
-RIDGES = {"ridge_z": 0.05, "ridge_s": 0.002, "tolerance": 1e-9}
-
-
-def binned(z, _, kernel):
-    return binned_mmd(z, S.to(z.dtype), kernel, edges=EDGES)
-
-
-def binned_definition(z, _, kernel):
-    return binned_by_definition(z, S.tolist(), kernel, EDGES)
+RIDGES = {"ridge_z": 0.05, "ridge_s": 0.002}
 
 
 DEFINITIONS = [
     *((eipm, eipm_by_definition, {"kernel_z": k, "bandwidth": 0.7}) for k in KERNELS),
-    *((binned, binned_definition, {"kernel": k}) for k in KERNELS[:3]),
     *(
         (kernel_hgr, hgr_by_definition, {"kernel_z": k, "kernel_s": l, **RIDGES})
         for k in KERNELS[:3]
@@ -77,17 +65,12 @@ def test_a_statistic_is_its_definition(statistic, definition, options, columns, 
     assert value.item() == approx(definition(z.double(), (s + z / 2).double(), **options), rel=rel)
 
 
-@pytest.mark.parametrize(("statistic", "options"), [(eipm, {}), (binned_mmd, {"bins": 3})])
-def test_gradients_in_z_are_those_of_finite_differences_across_tiles(
-    statistic, options, monkeypatch
-):
+def test_gradients_in_z_are_those_of_finite_differences_across_tiles(monkeypatch):
     monkeypatch.setattr("frhsic.dependence.tiles.CPU_TILE", 4)
     z, s = gaussian_pair(9, 0.5, 5, columns=2)
-    without = statistic(z, s, ONE, **options).item()
-    assert torch.autograd.gradcheck(
-        lambda z: statistic(z, s, ONE, **options), (z.requires_grad_(),)
-    )
-    assert statistic(z, s, ONE, **options).item() == approx(without, rel=1e-10)
+    without = eipm(z, s, ONE).item()
+    assert torch.autograd.gradcheck(lambda z: eipm(z, s, ONE), (z.requires_grad_(),))
+    assert eipm(z, s, ONE).item() == approx(without, rel=1e-10)
 
 
 # --- population values
@@ -163,20 +146,6 @@ def test_eipm_with_a_shrinking_bandwidth_tends_to_the_conditional_mmd():
     assert abs(mean - 0.1995) < 0.02
 
 
-def test_bins_of_a_shifted_group_have_the_population_value():
-    """Z ~ N(group, 1): MMD² = 2/√3 (1 - e^{-1/6}) at bandwidth 1, and V-statistics add (1 - E k)/n
-    per bin.
-    """
-    group = torch.arange(400)[:, None] % 2
-    mean, error = mean_over(
-        30,
-        lambda seed: binned_mmd(group + gaussian_pair(400, 0.0, seed)[0], group, ONE, edges=[0.5]),
-    )
-    assert mean == approx(
-        2 / 3**0.5 * (1 - np.exp(-1 / 6)) + 2 * (1 - 3**-0.5) / 200, abs=4 * error
-    )
-
-
 def test_hgr_of_gaussians_has_the_regularised_population_value():
     truth, options = hgr_population(0.5, 0.02), {"ridge_z": 0.02, "ridge_s": 0.02}
     mean, error = mean_over(
@@ -204,38 +173,9 @@ def test_anchors_are_drawn_by_the_random_state_and_all_of_them_are_all():
     assert eipm(z, s, anchors=80, random_state=0).item() == approx(eipm(z, s).item(), rel=1e-12)
 
 
-def test_an_offset_does_not_matter_to_bins(dtype):
-    z, s = (x.to(dtype) for x in gaussian_pair(100, 0.5, 2, columns=2))
-    rel = 2e-3 if dtype == torch.float32 else 1e-9  # 1e3 + z keeps 1e-4 of z in float32
-    assert binned_mmd(z + 1e3, s, ONE).item() == approx(binned_mmd(z, s, ONE).item(), rel=rel)
-
-
-def test_bins_that_are_empty_count_as_nothing():
-    z, _ = gaussian_pair(60, 0.0, 3)
-    s = torch.tensor([0.0] * 50 + [1.0] * 10)
-    assert binned_mmd(z, s, ONE, bins=10).item() == approx(
-        binned_mmd(z, s, ONE, edges=[0.5]).item(), rel=1e-12
-    )
-
-
 def test_hgr_of_linear_kernels_of_several_columns_is_the_first_canonical_correlation():
     z, s = gaussian_pair(300, 0.6, 2, columns=3)
     design = torch.cat([torch.ones(300, 1), z], 1)
     fitted = design @ torch.linalg.lstsq(design, s).solution
     value = kernel_hgr(z, s, Linear(), Linear(), ridge_z=1e-9, ridge_s=1e-9)
     assert value.item() ** 2 == approx((fitted.var() / s.var()).item(), abs=1e-6)
-
-
-@pytest.mark.parametrize("kernel_s", KERNELS, ids=repr)
-def test_conjugate_gradients_on_tiles_agree_with_the_factored_matrix(kernel_s, monkeypatch):
-    z, s = gaussian_pair(300, 0.5, 5, columns=3)
-    options = {"ridge_z": 0.01, "ridge_s": 0.005, "tolerance": 1e-7}
-    exact = kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options).item()
-    monkeypatch.setattr("frhsic_paper.statistics.hgr.DENSE_ROWS", 10)
-    monkeypatch.setattr("frhsic_paper.statistics.hgr.PRECONDITIONER_RANK", 20)
-    assert kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options).item() ** 2 == approx(
-        exact**2, abs=1e-7
-    )
-    monkeypatch.setattr("frhsic_paper.statistics.hgr.MAX_ITERATIONS", 2)
-    with pytest.raises(ValueError, match="conjugate gradients"):
-        kernel_hgr(z, s, Gaussian(1.5), kernel_s, **options)

@@ -8,15 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from frhsic_paper.claim import Cases
-from frhsic_paper.frontiers import finite_records, matched_points, swept_datasets
+from frhsic_paper.frontiers import (
+    column_values,
+    finite_records,
+    head_deviations,
+    matched_points,
+    swept_datasets,
+)
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, printed_records, printed_sweeps
 from frhsic_paper.protocol import BASELINE, PAPER_WEIGHTS, PUBLISHED
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, grouped, matching, record_unit
 from frhsic_paper.results import Results
 from frhsic_paper.table import Cell, Column, Listed, Table
 
-Key = tuple[str, str, float]
-"""Dataset, method and weight."""
+KEY = ("dataset", "method", "weight")
+"""Columns that name a cell."""
 
 PERFORMANCE_FLOOR = 0.002
 """Least standard deviation of a performance: published ones are rounded to four digits."""
@@ -64,12 +70,8 @@ def agreement(records: Sequence[Record]) -> list[Agreement]:
     deviations over the repeats of each; the floor is .002 for a performance and 1 % of the
     published unpenalized GDP for a GDP. Distances in standard errors have no floor.
     """
-    ours: dict[Key, list[Record]] = {}
-    for record in finite_records(records, "performance", PUBLISHED.gdp):
-        ours.setdefault((record["dataset"], record["method"], float(record["weight"])), []).append(
-            record
-        )
-    theirs = {(r["dataset"], r["method"], float(r["weight"])): r for r in printed_sweeps()}
+    ours = grouped(finite_records(records, "performance", PUBLISHED.gdp), *KEY)
+    theirs = {record_unit(r, KEY): r for r in printed_sweeps()}
     cells: list[Agreement] = []
     for key, row in theirs.items():
         dataset, method, weight = key
@@ -80,7 +82,8 @@ def agreement(records: Sequence[Record]) -> list[Agreement]:
             ("performance", "perf_std", PERFORMANCE_FLOOR),
             ("gdp", "gdp_std", gdp_floor),
         ):
-            values = _values(ours[key], quantity)
+            column = PUBLISHED.gdp if quantity == "gdp" else quantity
+            values = np.array(column_values(ours[key], column))
             mean, published = float(values.mean()), row[quantity]
             spread, apart = float(np.hypot(values.std(), row[deviation])), abs(mean - published)
             distance, errors = (
@@ -91,11 +94,6 @@ def agreement(records: Sequence[Record]) -> list[Agreement]:
                 Agreement(dataset, method, weight, quantity, mean, published, distance, errors)
             )
     return cells
-
-
-def _values(records: Sequence[Record], quantity: str) -> np.ndarray:
-    column = PUBLISHED.gdp if quantity == "gdp" else quantity
-    return np.array([r[column] for r in records])
 
 
 def counts(cells: Sequence[Agreement]) -> tuple[int, int, int]:
@@ -118,7 +116,7 @@ def compare_with_print(records: Sequence[Record]) -> tuple[Cases, Cases, Cases]:
     areas, alike, gaps = [], [], []
     for dataset in swept_datasets(records):
         ours = {p.method: p for p in matched_points(records, dataset, PUBLISHED)}
-        for row in (r for r in printed_records("matched_performance") if r["dataset"] == dataset):
+        for row in matching(printed_records("matched_performance"), dataset=dataset):
             point = ours.get(row["method"])
             if point is None:
                 continue
@@ -129,19 +127,12 @@ def compare_with_print(records: Sequence[Record]) -> tuple[Cases, Cases, Cases]:
             if point.gdp is not None and row["gdp"] is not None:
                 spread = np.hypot(point.gdp.deviation or 0.0, _printed_deviation(row))
                 gaps.append(bool(abs(point.gdp.mean - row["gdp"]) <= 2 * spread))
-    areas_agree, alike_agree, gaps_agree = (
-        Cases(sum(some), len(some)) for some in (areas, alike, gaps)
-    )
-    return areas_agree, alike_agree, gaps_agree
+    return Cases.counted(areas), Cases.counted(alike), Cases.counted(gaps)
 
 
 def _printed_deviation(row: Record) -> float:
     """Return the deviation of GDP in the file's row nearest to a printed cell."""
-    own = [
-        r
-        for r in printed_sweeps()
-        if (r["dataset"], r["method"]) == (row["dataset"], row["method"])
-    ]
+    own = matching(printed_sweeps(), dataset=row["dataset"], method=row["method"])
     columns = ("performance", "gdp")
     nearest = min(own, key=lambda r: sum(abs(r[c] - row[c]) for c in columns))
     return float(nearest["gdp_std"])
@@ -170,13 +161,10 @@ def compare_small_tables(results: Results) -> list[Cases]:
     """Return how many numbers of the printed Tables 2, 4 and 5, each from one run, are within two
     standard deviations (over splits) of ours.
     """
-    heads: dict[Key, dict[int, list[float]]] = {}
-    for r in results.records("transfer/heads", PUBLISHED.name):
-        own = heads.setdefault((r["dataset"], r["method"], float(r["weight"])), {})
-        own.setdefault(r["repeat"], []).append(r["gdp"])
+    heads = results.records("transfer/heads", PUBLISHED.name)
     tables = [
         [
-            ([np.std(gaps) for gaps in heads.get((dataset, row["method"], at), {}).values()], value)
+            (list(head_deviations(heads, dataset, row["method"], at).values()), value)
             for row in printed_records("transfer_cross_head_std")
             for dataset, weight in (("adult", 10.0), ("crime", 100.0))
             if (value := row[f"{dataset}_lambda{weight:g}"]) is not None
@@ -184,20 +172,18 @@ def compare_small_tables(results: Results) -> list[Cases]:
         ]
     ]
     for study, table, columns in SMALL:
-        models: dict[Key, list[Record]] = {}
-        for r in results.records(f"{study}/models", PUBLISHED.name):
-            models.setdefault((r["dataset"], r["method"], float(r["weight"])), []).append(r)
+        models = grouped(results.records(f"{study}/models", PUBLISHED.name), *KEY)
         cells = []
         for row in printed_records(table):
             method = row.get("variant") or row["method"]
-            found = models.get((row.get("dataset", "adult"), method, float(row["weight"])), [])
+            found = models.get((row.get("dataset", "adult"), method, row["weight"]), [])
             cells += [([r[ours] for r in found], row[theirs]) for theirs, ours in columns.items()]
         tables.append(cells)
     near = [
         [abs(np.mean(own) - value) <= 2 * np.std(own, ddof=1) for own, value in cells if own]
         for cells in tables
     ]
-    return [Cases(sum(map(bool, some)), len(some)) for some in near]
+    return list(map(Cases.counted, near))
 
 
 def agreement_table(cells: Sequence[Agreement]) -> Table:

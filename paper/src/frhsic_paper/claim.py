@@ -32,6 +32,11 @@ class Cases(NamedTuple):
     true: int
     of: int
 
+    @classmethod
+    def counted(cls, cases: Sequence[bool]) -> Cases:
+        """Return in how many of some cases it is true."""
+        return cls(sum(map(bool, cases)), len(cases))
+
     def __str__(self) -> str:
         return f"{self.true} of {self.of}"
 
@@ -309,7 +314,7 @@ def outcome_from_cases(true: Sequence[bool], text: str, cases: Iterable[str] = (
     """
     if not true:
         return NOT_RUN
-    share = true[0] if len(true) == 1 else Cases(sum(true), len(true))
+    share = true[0] if len(true) == 1 else Cases.counted(true)
     return Outcome(share, text, tuple(cases))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from frhsic_paper.frontier import Frontier, Point, Run
 from frhsic_paper.models import best_in_band
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, PRINTED_SIX, dataset_name, method_name
 from frhsic_paper.protocol import BAND, BASELINE, CONTRACTED, Protocol
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, grouped, matching
 from frhsic_paper.results import Results
 from frhsic_paper.table import (
     Cell,
@@ -43,6 +43,9 @@ NEARLY_CONSTANT = 0.05
 
 SCALED = ("gdp_logit", "gdp_probability", "eo_gdp_")
 """Beginnings of the columns that contraction multiplies."""
+
+PAPER_HEADS = ("linear", "mlp", "forest", "svm")
+"""Heads of the paper's study of transfer."""
 
 BUDGETS = 201
 """Number of equispaced dependence budgets on which the envelope is integrated."""
@@ -82,10 +85,10 @@ def naup(full: Frontier, scale: Scale | None = None) -> dict[str, float]:
 
     :math:`U(g)` is the best normalised performance among the method's points whose dependence is at
     most :math:`g` times the baseline's, and 0 where there is none; the trapezoid rule on 201
-    equispaced budgets. The value depends on the scale, by default the sweep's own, which depends on
-    the methods compared.
+    equispaced budgets. The value depends on the scale, by default the paper's, which depends on the
+    methods compared.
     """
-    scale = Scale.from_frontier(full) if scale is None else scale
+    scale = paper_scale(full) if scale is None else scale
     return {
         m: _area(full, full.method_points(m), scale) for m in full.methods if m != full.baseline
     }
@@ -93,7 +96,7 @@ def naup(full: Frontier, scale: Scale | None = None) -> dict[str, float]:
 
 def naup_by_repeat(full: Frontier, scale: Scale | None = None) -> dict[str, np.ndarray]:
     """Area of each repeat's own envelope on one shared scale, for each method, for paired tests."""
-    scale = Scale.from_frontier(full) if scale is None else scale
+    scale = paper_scale(full) if scale is None else scale
     parts = [
         replace(full, runs=tuple(run for run in full.runs if run.repeat == repeat))
         for repeat in sorted({run.repeat for run in full.runs})
@@ -145,7 +148,7 @@ def record_datasets(records: Iterable[Record]) -> tuple[str, ...]:
 
 def swept_datasets(records: Iterable[Record]) -> tuple[str, ...]:
     """Return the datasets for which the records hold the unpenalized model."""
-    return record_datasets(r for r in records if r["method"] == BASELINE)
+    return record_datasets(matching(records, method=BASELINE))
 
 
 def record_methods(records: Iterable[Record]) -> tuple[str, ...]:
@@ -161,13 +164,8 @@ def record_weights(records: Iterable[Record], **where: object) -> list[float]:
     """Return the weights of the penalized models of some records, sorted, of those with the given
     values.
     """
-    return sorted(
-        {
-            float(r["weight"])
-            for r in records
-            if r["method"] != BASELINE and all(r[k] == v for k, v in where.items())
-        }
-    )
+    own = matching(records, **where)
+    return sorted({float(r["weight"]) for r in own if r["method"] != BASELINE})
 
 
 def finite_records(records: Iterable[Record], *columns: str) -> list[Record]:
@@ -190,26 +188,29 @@ def shared_repeats(records: Sequence[Record]) -> list[Record]:
     return [r for r in records if r["repeat"] in common[r["dataset"]]]
 
 
-def mean_over_repeats(
-    records: Sequence[Record],
-    column: str,
-    *,
-    dataset: str,
-    method: str,
-    weight: float | None = None,
-) -> Spread | None:
-    """Return the mean over repeats of one column, with the standard deviation; None without
-    records.
+def column_values(records: Iterable[Record], column: str) -> list[float]:
+    """Return the numbers of one column, of models that did not diverge."""
+    return [float(r[column]) for r in finite_records(records, column)]
+
+
+def mean_over_repeats(records: Iterable[Record], column: str, **where: object) -> Spread | None:
+    """Return the mean over repeats of one column, of the records with the given values, and the
+    standard deviation; None without records.
     """
-    return mean_and_deviation(
-        [
-            float(r[column])
-            for r in finite_records(records, column)
-            if r["dataset"] == dataset
-            and r["method"] == method
-            and (weight is None or float(r["weight"]) == weight)
-        ]
-    )
+    return mean_and_deviation(column_values(matching(records, **where), column))
+
+
+def head_deviations(
+    records: Iterable[Record], dataset: str, method: str, weight: float
+) -> dict[int, float]:
+    """Return the standard deviation (ddof 0) of GDP over the paper's four heads in each repeat."""
+    own = matching(finite_records(records, "gdp"), dataset=dataset, method=method, weight=weight)
+    heads = grouped((r for r in own if r["head"] in PAPER_HEADS), "repeat")
+    return {
+        repeat: float(np.std(column_values(some, "gdp")))
+        for (repeat,), some in heads.items()
+        if len(some) == len(PAPER_HEADS)
+    }
 
 
 def is_error(dataset: str, records: Iterable[Record] = ()) -> bool:
@@ -217,7 +218,7 @@ def is_error(dataset: str, records: Iterable[Record] = ()) -> bool:
 
     The records say so where they hold a task; otherwise the list of datasets does.
     """
-    tasks = {r["task"] for r in records if r["dataset"] == dataset and r.get("task")}
+    tasks = {r["task"] for r in matching(records, dataset=dataset) if r.get("task")}
     if not tasks and dataset in ENTRIES:
         tasks = {ENTRIES[dataset].task}
     return tasks == {"regression"}
@@ -227,7 +228,7 @@ def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
     """Return the frontier of one dataset under one convention of GDP, without models that
     diverged.
     """
-    usable = [r for r in finite_records(records, "performance", gdp) if r["dataset"] == dataset]
+    usable = finite_records(matching(records, dataset=dataset), "performance", gdp)
     kinds = {"method": str, "weight": float, "repeat": int, "performance": float, gdp: float}
     runs = tuple(Run(*(kind(r[key]) for key, kind in kinds.items())) for r in usable)
     return Frontier(runs, higher_is_better=not is_error(dataset, usable))
@@ -270,15 +271,10 @@ def chosen_models(
     inside, the best performance.
     """
     performance, dependence = "validation_performance", f"validation_{gdp}"
-    usable = [
-        r for r in finite_records(records, performance, dependence, gdp) if r["dataset"] == dataset
-    ]
-    base = {r["repeat"]: r[performance] for r in usable if r["method"] == BASELINE}
+    usable = finite_records(matching(records, dataset=dataset), performance, dependence, gdp)
+    base = {r["repeat"]: r[performance] for r in matching(usable, method=BASELINE)}
     higher = not is_error(dataset, usable)
-    groups: dict[tuple[str, int], list[Record]] = {}
-    for record in usable:
-        if record["repeat"] in base:
-            groups.setdefault((record["method"], record["repeat"]), []).append(record)
+    groups = grouped((r for r in usable if r["repeat"] in base), "method", "repeat")
     choices: dict[str, list[tuple[Record, bool]]] = {}
     for (method, repeat), group in sorted(groups.items()):
         place, inside = best_in_band(
@@ -302,10 +298,13 @@ def matched_points(records: Sequence[Record], dataset: str, protocol: Protocol) 
     """
     full = frontier(records, dataset, protocol.gdp)
     means = rounded_frontier(full, protocol.decimals)
-    areas = naup(means, paper_scale(means))
-    names = (BASELINE, *record_methods(r for r in records if r["dataset"] == dataset))
+    areas = naup(means)
+    names = (BASELINE, *record_methods(matching(records, dataset=dataset)))
     if protocol.validation == 0:
-        return [_on_test_means(full, means, dataset, name, protocol, areas) for name in names]
+        points = means.matched_points(BAND)
+        return [
+            _on_test_means(full, points.get(name), dataset, name, protocol, areas) for name in names
+        ]
     choices = chosen_models(records, dataset, protocol.gdp)
     return [
         _on_validation(choices[name], dataset, name, protocol, areas)
@@ -375,7 +374,7 @@ def with_contraction(records: Sequence[Record]) -> list[Record]:
         if key not in constants or r["score_sd"] < constants[key]["score_sd"]:
             constants[key] = r
     contracted = []
-    for r in (r for r in records if r["method"] == BASELINE):
+    for r in matching(records, method=BASELINE):
         error, flat = is_error(r["dataset"], [r]), constants.get((r["dataset"], r["repeat"]), r)
         if error and flat.get("score_sd", np.inf) > NEARLY_CONSTANT * r.get("score_sd", 0.0):
             continue  # no model of this split tells the error of the mean
@@ -407,17 +406,12 @@ def _ordered(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
 
 def _on_test_means(
     full: Frontier,
-    means: Frontier,
+    point: Point | None,
     dataset: str,
     method: str,
     protocol: Protocol,
     areas: dict[str, float],
 ) -> Matched:
-    if method not in means.methods:
-        return Matched(dataset, method, None, None, None, None, 0.0)
-    point = (
-        means.method_points(method)[0] if method == BASELINE else means.matched_points(BAND)[method]
-    )
     if point is None:
         return Matched(dataset, method, None, None, None, areas.get(method), 0.0)
     runs = [run for run in full.runs if run.method == method and run.weight == point.weight]
@@ -458,27 +452,38 @@ def _deviation(values: Sequence[float], ddof: int) -> float | None:
     return float(np.std(values, ddof=ddof)) if len(values) > max(ddof, 1) else None
 
 
+def column_means(records: Sequence[Record], columns: Iterable[str]) -> list[Spread | None]:
+    """Return means and standard deviations of some columns."""
+    return [mean_over_repeats(records, column) for column in columns]
+
+
+def means_table(records: Sequence[Record], columns: Mapping[str, str]) -> Table:
+    """Return performance and other columns, by their headings, of the models of each method."""
+    rows: list[list[Cell]] = []
+    for dataset in record_datasets(records):
+        models = grouped(matching(records, dataset=dataset), "method")
+        for number, method in enumerate(_ordered((name for (name,) in models), METHOD_NAMES)):
+            performance, *others = column_means(models[method,], ("performance", *columns.values()))
+            name = printed_name(dataset) if number == 0 else ""
+            performance = printed_performance(performance, dataset)
+            rows.append([name, method_name(method), performance, *others])
+    return Table.from_rows(["dataset", "method", "performance", *columns], rows)
+
+
 def probe_table(records: Sequence[Record], gdp: str) -> Table:
     """R² of probes for S on the chosen models of every split."""
-    rows: list[tuple[Cell, ...]] = []
-    columns = ("performance", gdp, "probe_r2_linear", "probe_r2_cosines")
-    for dataset in swept_datasets(records):
-        choices = chosen_models(records, dataset, gdp)
-        for number, method in enumerate(
-            m for m in (BASELINE, *record_methods(records)) if m in choices
-        ):
-            models = [r for r, _ in choices[method]]
-            cells = [
-                mean_and_deviation([r[c] for r in models if r.get(c) is not None]) for c in columns
-            ]
-            name = printed_name(dataset) if number == 0 else ""
-            rows.append(
-                (name, method_name(method), printed_performance(cells[0], dataset), *cells[1:])
-            )
-    return Table.from_rows(
-        ["dataset", "method", "performance", "GDP", "R², linear probe", "R², probe on cosines"],
-        rows,
-    )
+    chosen = [
+        record
+        for dataset in swept_datasets(records)
+        for choices in chosen_models(records, dataset, gdp).values()
+        for record, _ in choices
+    ]
+    columns = {
+        "GDP": gdp,
+        "R², linear probe": "probe_r2_linear",
+        "R², probe on cosines": "probe_r2_cosines",
+    }
+    return means_table(chosen, columns)
 
 
 def variants_table(records: Sequence[Record], gdp: str) -> Table:
@@ -511,6 +516,5 @@ def tables_of_variants(name: str) -> Callable[[Results], list[Listed]]:
 
 def _areas_by_repeat(records: Sequence[Record], dataset: str, gdp: str) -> dict[str, np.ndarray]:
     """Return the areas of each method over the repeats that all methods have."""
-    usable = [r for r in finite_records(records, "performance", gdp) if r["dataset"] == dataset]
-    full = frontier(shared_repeats(usable), dataset, gdp)
-    return naup_by_repeat(full, paper_scale(full))
+    usable = shared_repeats(finite_records(records, "performance", gdp))
+    return naup_by_repeat(frontier(usable, dataset, gdp))

@@ -11,7 +11,7 @@ methods without color. This library's closed forms have the color of its reports
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -382,6 +382,21 @@ def draw_frontier(
     ax.set_title(title)
     ax.set_xlabel(directed_label(dependence, higher=False))
     ax.set_ylabel(directed_label("accuracy" if higher else "mean squared error", higher=higher))
+
+
+@page_style()
+def draw_frontiers(
+    frontiers: Mapping[str, Frontier],
+    methods: tuple[str, ...],
+    dependence: str,
+    height: float = 2.4,
+) -> Figure:
+    """Draw frontiers by their titles."""
+    figure, axes = panels(len(frontiers), height)
+    for ax, (title, full) in zip(axes, frontiers.items()):
+        draw_frontier(ax, full, methods, title=title, dependence=dependence)
+    finish(figure, axes)
+    return figure
 
 
 def _bars(point: Point) -> tuple[float, float]:

@@ -133,13 +133,11 @@ def missing_units(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) 
     A unit is run as a whole, because its numbers are the same to the last bit only then. More
     records than wanted are enough: a unit of more repeats holds those of fewer.
     """
-    hashes: dict[Unit, list[str | None]] = {}
-    for record in read(path):
-        hashes.setdefault(record_unit(record, by), []).append(record.get("depends_on"))
+    stored = grouped(read(path), *by)
 
     def done(unit: Unit) -> bool:
-        stored, (count, depends_on) = hashes.get(unit, []), wanted[unit]
-        return len(stored) >= count and set(stored) <= {depends_on}
+        own, (count, depends_on) = stored.get(unit, []), wanted[unit]
+        return len(own) >= count and all(r.get("depends_on") == depends_on for r in own)
 
     return [unit for unit in wanted if not done(unit)]
 
@@ -149,6 +147,31 @@ def content(record: Mapping[str, Any]) -> Record:
     it.
     """
     return {name: value for name, value in record.items() if name not in RUN}
+
+
+def matching(records: Iterable[Record], **values: object) -> list[Record]:
+    """Return the records that have these values.
+
+    Examples
+    --------
+    >>> matching([{"n": 1, "repeat": 0}, {"n": 2, "repeat": 0}], n=2)
+    [{'n': 2, 'repeat': 0}]
+    """
+    return [r for r in records if all(r.get(name) == value for name, value in values.items())]
+
+
+def grouped(records: Iterable[Record], *by: str) -> dict[Unit, list[Record]]:
+    """Return the records by their values in some columns.
+
+    Examples
+    --------
+    >>> grouped([{"n": 1, "repeat": 0}, {"n": 2, "repeat": 0}], "repeat")
+    {(0,): [{'n': 1, 'repeat': 0}, {'n': 2, 'repeat': 0}]}
+    """
+    groups: dict[Unit, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record_unit(record, by), []).append(record)
+    return groups
 
 
 def record_unit(record: Mapping[str, Any], by: Sequence[str]) -> Unit:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import torch
-from scipy import integrate, optimize, special
+from scipy import integrate, special
 from torch import Tensor
 
 from frhsic._arrays import RandomState, numpy_generator, require_positive, require_rows
@@ -29,43 +29,6 @@ class GaussianPair:
     z: Tensor
     s: Tensor
     correlation: float
-
-    @property
-    def mutual_information(self) -> float:
-        r"""Return :math:`-\tfrac12 \log(1 - \rho^2)`, in nats; zero exactly under independence.
-
-        Examples
-        --------
-        >>> round(gaussian_pair(2, correlation=0.6, random_state=0).mutual_information, 6)
-        0.223144
-        """
-        return -0.5 * math.log1p(-(self.correlation**2))
-
-    @property
-    def mean_gap(self) -> float:
-        r"""Return :math:`E|E[Z \mid S] - E Z| = |\rho| \sqrt{2/\pi}`, the GDP of z."""
-        return abs(self.correlation) * math.sqrt(2 / math.pi)
-
-    @property
-    def distance_correlation(self) -> float:
-        r"""Return the distance correlation (not squared) of the pair.
-
-        .. math:: R^2 = \frac{\rho \arcsin \rho + \sqrt{1 - \rho^2} - \rho \arcsin(\rho/2)
-                  - \sqrt{4 - \rho^2} + 1}{1 + \pi/3 - \sqrt 3}
-
-        References
-        ----------
-        Székely, Rizzo and Bakirov (2007), Theorem 7.
-        """
-        r = self.correlation
-        top = (
-            r * math.asin(r)
-            + math.sqrt(1 - r * r)
-            - r * math.asin(r / 2)
-            - math.sqrt(4 - r * r)
-            + 1
-        )
-        return math.sqrt(max(top, 0.0) / (1 + math.pi / 3 - math.sqrt(3)))
 
     def hsic(self, bandwidth_z: float = 1.0, bandwidth_s: float = 1.0) -> float:
         r"""Return HSIC of the population under Gaussian kernels; zero exactly at :math:`\rho = 0`.
@@ -147,47 +110,13 @@ def gaussian_pair(
 
 @dataclass(frozen=True, eq=False)
 class SyntheticTask:
-    """A sample of the paper's synthetic task, and what the best predictor can do on it."""
+    """A sample of the paper's synthetic task."""
 
     x: Tensor
     y: Tensor
     s: Tensor
 
     NOISE = 0.3
-
-    @classmethod
-    def score(cls, s: float) -> float:
-        r"""Return :math:`P(Y = 1 \mid S = s) = E\, \mathrm{sigmoid}(s + 0.3\, \varepsilon)`."""
-        return normal_mean(lambda e: float(special.expit(s + cls.NOISE * e)))
-
-    @property
-    def positive_rate(self) -> float:
-        """Return P(Y = 1), the accuracy of the constant predictor.
-
-        Examples
-        --------
-        >>> round(synthetic_task(2, random_state=0).positive_rate, 3)
-        0.618
-        """
-        return float(integrate.quad(self.score, 0, 1)[0])
-
-    @property
-    def bayes_accuracy(self) -> float:
-        """Return E max(p, 1 - p) with p = sigmoid(x1), the best accuracy there is."""
-
-        def best(s: float) -> float:
-            return normal_mean(lambda e: 0.5 + abs(float(special.expit(s + self.NOISE * e)) - 0.5))
-
-        return float(integrate.quad(best, 0, 1)[0])
-
-    @property
-    def mean_gap(self) -> float:
-        """Return the GDP of the best score, E|E[p | S] - E p|, under P_S."""
-        rate = self.positive_rate
-        crossing = float(
-            optimize.brentq(lambda s: self.score(s) - rate, 0, 1)
-        )  # the score rises with s
-        return 2 * float(integrate.quad(lambda s: self.score(s) - rate, crossing, 1)[0])
 
     def dataset(self) -> Dataset:
         """Return the sample as a :class:`~frhsic.datasets.Dataset`, to be split and trained on."""

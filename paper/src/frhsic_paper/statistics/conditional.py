@@ -1,15 +1,11 @@
-r"""Distances of the law of Z given S from the law of Z: smoothed over s (EIPM), and between bins of
-s.
+r"""EIPM, the mean distance of the law of Z given S from the law of Z, smoothed over s.
 
 The conditional law at an observed value is estimated by the other rows, weighted by a Gaussian in
 s. At a fixed bandwidth of that Gaussian the statistic converges to a smoothed functional; at one
 that shrinks with n it converges to the unsmoothed one, at the rate :math:`n^{-2/5}`.
 
-Bins treat s as categorical. The statistic is the kernel MMD between pairs of bins. It ignores
-dependence within a bin.
-
-The formulae are those of the penalties :class:`frhsic.penalties.EIPM` and
-:class:`frhsic.penalties.BinnedMMD`; here they are computed on whole samples, in O(n) memory.
+The formula is that of the penalty :class:`frhsic.penalties.EIPM`; here it is computed on whole
+samples, in O(n) memory.
 """
 
 from __future__ import annotations
@@ -23,14 +19,8 @@ from frhsic import _arrays, _tensors
 from frhsic.dependence.grams import safe_sqrt
 from frhsic.dependence.inputs import kernel_or_median, paired_rows, recenter
 from frhsic.kernels import Kernel
-from frhsic.penalties.bins import bin_membership, one_attribute, quantile_edges
 from frhsic.penalties.rivals import leave_one_out_weights
-from frhsic_paper.baselines import pairwise_mmd_from_bins
 from frhsic_paper.products import TILE_ENTRIES, gram_times
-
-# Kernel values that `eipm` computes at most unless anchors are given, and for how many its message
-# advises anchors.
-MOST_ENTRIES, ADVISED_ENTRIES = 10**12, 10**11
 
 
 def smoothing_bandwidth(s: Any) -> Tensor:
@@ -87,8 +77,8 @@ def eipm(
         The γ of the weights, in units of s. None is :func:`smoothing_bandwidth`, which shrinks with
         n. At a fixed bandwidth the statistic converges to a smoothed, smaller functional.
     anchors
-        Number of rows to average over, drawn without replacement; None takes all, of up to 10,000
-        rows. The cost is O(anchors · n²).
+        Number of rows to average over, drawn without replacement; None takes all. The cost
+        is O(anchors · n²).
     random_state
         Seed of the draw of the anchors.
     where
@@ -123,12 +113,6 @@ def eipm(
     n = z.shape[0]
     z = recenter(z, kernel)
     rows = torch.arange(n, device=z.device)
-    if anchors is None and n**3 > MOST_ENTRIES:
-        raise ValueError(
-            f"EIPM of {n:,} rows with each of them as an anchor needs {n**3:.2g} kernel values,"
-            f" hours of work. Pass anchors={max(1, min(n, ADVISED_ENTRIES // n**2))} or so to"
-            " average over some of them, or fewer rows."
-        )
     if anchors is not None:
         _arrays.require_integer(anchors, "anchors", 1, n)
         generator = _tensors.generator(random_state)
@@ -138,77 +122,3 @@ def eipm(
         away = leave_one_out_weights(s, width, part).mT - 1 / n  # (n, anchors of this part)
         squares.append((gram_times(kernel.shifted, z, away) * away).sum(0))
     return safe_sqrt(torch.cat(squares).clamp_min(0)).mean()
-
-
-def binned_mmd(
-    z: Any,
-    s: Any,
-    kernel_z: Kernel | None = None,
-    *,
-    bins: int = 10,
-    edges: Any = None,
-    where: Any = None,
-    device: torch.device | str | None = None,
-) -> Tensor:
-    r"""Mean squared MMD between pairs of bins of s, :math:`\binom{B}{2}^{-1} \sum_{a<b}
-    \mathrm{MMD}^2(a, b)`.
-
-    Zero in the population exactly when the law of Z is the same in every bin, if the kernel is
-    characteristic; Z may still depend on S within bins. On a sample it is positive even then. Use
-    it to compare with methods for groups; for a continuous attribute prefer
-    :func:`frhsic.dependence.hsic`, which needs no bins.
-
-    Parameters
-    ----------
-    z
-        One row per observation.
-    s
-        One sensitive attribute.
-    kernel_z
-        Kernel on z; None is the Gaussian at the median distance.
-    bins
-        Number of bins, with equally many rows each. Ignored if edges are passed.
-    edges
-        Inner edges in rising order, such as :func:`frhsic_paper.baselines.equal_width_edges` of the
-        training values. The paper's appendix has ten bins of equal width, its main text four
-        quantile bins.
-    where
-        Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
-    device
-        Where to compute; that of the inputs if not given.
-
-    Returns
-    -------
-    Tensor
-        0-d, in O(n · bins) memory, and differentiable in z, in O(n²). Bins with fewer than two rows
-        are left out.
-
-    References
-    ----------
-    The paper, appendix on baselines, "MMD-binned". The published numbers are mean differences on
-    ten quantile bins, :func:`frhsic.penalties.rivals.mean_difference_from_bins`.
-
-    Examples
-    --------
-    >>> from frhsic.kernels import Linear
-    >>> binned_mmd([0.0, 0.0, 2.0, 2.0], [1.0, 2.0, 3.0, 4.0], Linear(), bins=2)
-    tensor(4., dtype=torch.float64)
-    """
-    z, s = paired_rows(z, s, where=where, device=device, least=2, what="a statistic of bins")
-    values = one_attribute(s)
-    if edges is None:
-        inner = quantile_edges(values, bins)
-    else:
-        inner = _tensors.vector(edges, "edges").to(device=z.device, dtype=z.dtype)
-        if bool((inner.diff() < 0).any()):
-            raise ValueError("edges are not in increasing order; sort them.")
-    member = bin_membership(values, inner)
-    if int((member.sum(0) >= 2).sum()) < 2:
-        raise ValueError(
-            "fewer than two bins hold two rows or more. Pass fewer bins, or edges that divide s."
-        )
-    kernel = kernel_or_median(kernel_z, z, "z")
-    # a constant in the kernel drops out of every pair; without it nearly constant kernels keep
-    # their digits
-    sums = member.mT @ gram_times(kernel.shifted, recenter(z, kernel), member)
-    return pairwise_mmd_from_bins(sums, member.sum(0))

@@ -10,29 +10,33 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, require_repeats
-from frhsic_paper.frontiers import record_weights
+from frhsic_paper.claim import (
+    NOT_RUN,
+    Outcome,
+    claim,
+    outcome_from_cases,
+    protocol_rule,
+)
+from frhsic_paper.frontiers import column_values, record_weights
 from frhsic_paper.grid import Grid, methods_by_name
 from frhsic_paper.plot import (
-    Drawn,
     curve,
     directed_label,
     finish,
-    intervals,
     page_style,
     panels,
+    protocol_figures,
     variant,
 )
 from frhsic_paper.printed import printed_records
-from frhsic_paper.protocol import CONTRACTED, PROTOCOLS, Protocol
-from frhsic_paper.records import Record
-from frhsic_paper.results import Results
+from frhsic_paper.protocol import CONTRACTED, Protocol
+from frhsic_paper.records import Record, matching
 from frhsic_paper.steps import Training
 from frhsic_paper.studies import ablation_kernel
-from frhsic_paper.studies.ablation_kernel import PRINTED_WEIGHT, accuracy_and_gdp
+from frhsic_paper.studies.ablation_kernel import ACCURACY_AND_GDP, PRINTED_WEIGHT, accuracy_and_gdp
 from frhsic_paper.studies.synthetic import ByRepeat, is_clearly_below, one_seed_or, values_by_repeat
 from frhsic_paper.study import Study
-from frhsic_paper.table import Column, Listed, Table
+from frhsic_paper.table import Table, protocol_tables
 
 DIMENSIONS = (2, 8, 32, 64)
 
@@ -52,68 +56,35 @@ def grid(z_dim: int, protocol: Protocol) -> Grid:
     )
 
 
-def _by_dimension(results: Results, protocol: Protocol) -> dict[int, Sequence[Record]]:
-    return {d: results.records(f"ablation-dimension/{d}", protocol.name) for d in DIMENSIONS}
+def _by_dimension(records: Sequence[Record]) -> dict[int, list[Record]]:
+    return {d: matching(records, part=str(d)) for d in DIMENSIONS}
 
 
-def dimension_table(by_dimension: dict[int, Sequence[Record]], protocol: Protocol) -> Table:
+def dimension_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Accuracy and GDP against the dimension of the representation."""
     in_paper = {r["d_z"]: r for r in printed_records("dim_ablation_lambda5")}
-    models = [(CONTRACTED, 2.0, d) for d, records in by_dimension.items() if records]
+    by_dimension = _by_dimension(records)
+    models = [(CONTRACTED, 2.0, d) for d, own in by_dimension.items() if own]
     models += sorted(
-        ("frhsic", w, d) for d, records in by_dimension.items() for w in record_weights(records)
+        ("frhsic", w, d) for d, own in by_dimension.items() for w in record_weights(own)
     )
     rows = [
         [d, *accuracy_and_gdp(by_dimension[d], protocol, method, weight, in_paper.get(d, {}))]
         for method, weight, d in models
     ]
-    headings = (
-        "dimension of Z",
-        "λ",
-        "printed accuracy",
-        Column("printed GDP", 4),
-        "accuracy",
-        Column("GDP", 4),
-    )
-    return Table.from_rows(headings, rows)
-
-
-def tables(results: Results) -> list[Listed]:
-    """One table for each protocol."""
-    return [
-        Listed(
-            f"Dimension of the representation, {protocol.name} protocol",
-            dimension_table(by_dimension, protocol),
-        )
-        for protocol in PROTOCOLS.values()
-        if any((by_dimension := _by_dimension(results, protocol)).values())
-    ]
-
-
-def figures(results: Results) -> list[Drawn]:
-    """One figure for each protocol."""
-    drawn = []
-    for protocol in PROTOCOLS.values():
-        by_dimension = _by_dimension(results, protocol)
-        records = [r for some in by_dimension.values() for r in some]
-        if records:
-            caption = f"Accuracy and GDP against the dimension of Z, {protocol.name} protocol"
-            figure = draw(by_dimension, protocol)
-            name = f"ablation-dimension-{protocol.name}"
-            drawn.append(Drawn(name, caption + intervals(records), figure))
-    return drawn
+    return Table.from_rows(["dimension of Z", *ACCURACY_AND_GDP], rows)
 
 
 @page_style()
-def draw(by_dimension: dict[int, Sequence[Record]], protocol: Protocol) -> Figure:
+def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Accuracy and GDP against the dimension, a line for each weight."""
     figure, axes = panels(2)
-    weights = record_weights(r for records in by_dimension.values() for r in records)
+    by_dimension = _by_dimension(records)
     for ax, label, column in zip(axes, ("accuracy", "GDP"), ("performance", protocol.gdp)):
-        for index, weight in enumerate(weights):
+        for index, weight in enumerate(record_weights(records)):
             groups = [
-                list(values_by_repeat(records, column, "frhsic", weight).values())
-                for records in by_dimension.values()
+                column_values(matching(own, method="frhsic", weight=weight), column)
+                for own in by_dimension.values()
             ]
             curve(ax, list(by_dimension), groups, **variant(index), label=f"λ = {weight:g}")
         ax.set(xscale="log", xlabel="dimension of Z")
@@ -136,14 +107,15 @@ def _grows(values: Sequence[ByRepeat]) -> bool:
     "GDP grows with the dimension of Z.",
     ".0001, .0001, .0025, .0034",
 )
-def _dimension(results: Results, protocol: Protocol) -> Outcome:
+@protocol_rule("ablation-dimension")
+def _dimension(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """GDP over dimensions 2, 8, 32, 64. It grows if the last is above the first and no step falls,
     each by more than two standard errors over paired splits; one seed cannot tell. λ = 5, as in the
     paper, where classifiers are all but constant; the table has λ = 0.5 too.
     """
     values = [
-        values_by_repeat(records, protocol.gdp, "frhsic", PRINTED_WEIGHT)
-        for records in _by_dimension(results, protocol).values()
+        values_by_repeat(own, protocol.gdp, "frhsic", PRINTED_WEIGHT)
+        for own in _by_dimension(records).values()
     ]
     return one_seed_or(_grows, values)
 
@@ -154,16 +126,16 @@ def _dimension(results: Results, protocol: Protocol) -> Outcome:
     "The default d_Z = 8 is a good balance of accuracy and GDP.",
     "accuracy .620, GDP .0001",
 )
-def _balance(results: Results, protocol: Protocol) -> Outcome:
+@protocol_rule("ablation-dimension")
+def _balance(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Two cases for each other dimension, at λ = 5: accuracy at 8 is not lower, and GDP not higher,
     by more than two standard errors over paired splits. Only the synthetic tasks have d_Z = 8; the
     encoders of the real datasets have 50.
     """
-    by_dimension = _by_dimension(results, protocol)
     accuracy, gdp = (
         {
-            d: values_by_repeat(records, column, "frhsic", PRINTED_WEIGHT)
-            for d, records in by_dimension.items()
+            d: values_by_repeat(own, column, "frhsic", PRINTED_WEIGHT)
+            for d, own in _by_dimension(records).items()
         }
         for column in ("performance", protocol.gdp)
     )
@@ -173,13 +145,12 @@ def _balance(results: Results, protocol: Protocol) -> Outcome:
         f"d_Z = {d}: accuracy {fmean(accuracy[d].values()):.3f}, GDP {fmean(gdp[d].values()):.4f}"
         for d in DIMENSIONS
     ]
-    every = [r for records in by_dimension.values() for r in records]
     if len(accuracy[DEFAULT]) < 2:
-        return require_repeats(Outcome(True, "", tuple(cases)), every)
+        return Outcome(True, "", tuple(cases))
     others = [d for d in DIMENSIONS if d != DEFAULT]
     good = [not is_clearly_below(accuracy[DEFAULT], accuracy[d]) for d in others]
     good += [not is_clearly_below(gdp[d], gdp[DEFAULT]) for d in others]
-    return require_repeats(outcome_from_cases(good, "", cases), every)
+    return outcome_from_cases(good, "", cases)
 
 
 STUDY = Study(
@@ -188,7 +159,14 @@ STUDY = Study(
     title="Dimension of the representation",
     words="The same task, three splits; corrected adds λ = 0.5 and has five splits.",
     train=tuple(Training(partial(grid, d)) for d in DIMENSIONS),
-    tables=tables,
-    figures=figures,
+    tables=protocol_tables(
+        "ablation-dimension", "Dimension of the representation", dimension_table
+    ),
+    figures=protocol_figures(
+        "ablation-dimension",
+        "ablation-dimension",
+        "Accuracy and GDP against the dimension of Z",
+        draw,
+    ),
     claims=(_dimension, _balance),
 )

@@ -50,7 +50,7 @@ from frhsic_paper.plot import GRAY, Drawn, finish, page_style, panels, variant
 from frhsic_paper.printed import DATASET_NAMES, dataset_name, published_numbers
 from frhsic_paper.protocol import CORRECTED, PUBLISHED, Protocol
 from frhsic_paper.protocol import DATASETS as ALL_DATASETS
-from frhsic_paper.records import Record, Unit
+from frhsic_paper.records import Record, Unit, matching
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
@@ -188,14 +188,10 @@ def scaling_slope(scanned: Sequence[Record], dataset: str) -> float:
     >>> round(scaling_slope(made, "adult"), 6)
     -2.0
     """
-    sigmas = SETTINGS["published"].sigmas
-    own = [
-        record for record in scanned if record["dataset"] == dataset and record["sigma"] in sigmas
-    ]
-    slope, _ = np.polyfit(
-        np.log([r["sigma"] for r in own]), np.log([r["smallest"] for r in own]), 1
-    )
-    return float(slope)
+    published = SETTINGS["published"].sigmas
+    own = [r for r in matching(scanned, dataset=dataset) if r["sigma"] in published]
+    sigmas, values = np.log([(r["sigma"], r["smallest"]) for r in own]).T
+    return float(np.polyfit(sigmas, values, 1)[0])
 
 
 def sensitive(name: str, protocol: Protocol) -> Tensor:
@@ -216,7 +212,7 @@ def _distinct_values() -> Tensor:
 
 
 def _of(records: Sequence[Record], dataset: str) -> list[Record]:
-    return sorted((r for r in records if r["dataset"] == dataset), key=lambda r: r["sigma"])
+    return sorted(matching(records, dataset=dataset), key=itemgetter("sigma"))
 
 
 def eigenvalue_table(records: Sequence[Record], protocol: Protocol) -> Table:
@@ -280,7 +276,7 @@ def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
     datasets = [d for d in DATASETS if _of([*published, *corrected], d)]
     figure, axes = panels(len(datasets) + 1)
     for ax, dataset in zip(axes, datasets):
-        theirs = [r for r in published_numbers("lambda2_vs_sigma") if r["dataset"] == dataset]
+        theirs = matching(published_numbers("lambda2_vs_sigma"), dataset=dataset)
         values = [r["hat_lambda_S"] for r in theirs]
         ax.loglog([r["sigma"] for r in theirs], values, "kx", label="the paper's files", zorder=5)
         ours, double = _of(published, dataset), _of(corrected, dataset)

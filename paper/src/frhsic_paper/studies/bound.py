@@ -30,11 +30,11 @@ from frhsic_paper.claim import Outcome, claim, outcome_from_cases, protocol_rule
 from frhsic_paper.directions import DirectionRule, NumericalRank
 from frhsic_paper.frontiers import record_datasets
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, methods_by_name, small_table
-from frhsic_paper.models import Model, store_all
+from frhsic_paper.models import Key, Model, store_all
 from frhsic_paper.plot import finish, page_style, panels, protocol_figures, variant
 from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES
 from frhsic_paper.protocol import CORRECTED, OWN, Protocol
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, matching
 from frhsic_paper.results import Results
 from frhsic_paper.splits import Split
 from frhsic_paper.steps import Measurement, Training, each
@@ -158,12 +158,6 @@ above 1e-6.
 """
 
 
-def _models(records: Sequence[Record], *, penalized: bool = True) -> list[Record]:
-    return [
-        r for r in records if r["method"] == "frhsic" and (float(r["weight"]) > 0 or not penalized)
-    ]
-
-
 def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Both sides of the bound; `trivial` is the value that holds for every head of norm 1, whatever
     the data.
@@ -178,8 +172,7 @@ def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
             f"{r['weight']:g}",
             *(r[c] for c in columns),
         ]
-        for r in _models(records, penalized=False)
-        if r["repeat"] == 0
+        for r in matching(records, method="frhsic", repeat=0)
     ]
     names = [
         "dataset",
@@ -199,11 +192,11 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Both sides of the bound against λ for each resolution, and the trivial bound, on the first
     split: no intervals.
     """
-    models = [r for r in _models(records) if r["repeat"] == 0]
+    models = matching(records, method="frhsic", repeat=0)
     datasets = record_datasets(models)
     figure, axes = panels(len(datasets), 2.8)
     for ax, dataset in zip(axes, datasets):
-        here = [r for r in models if r["dataset"] == dataset]
+        here = matching(models, dataset=dataset)
         rules = [rule for rule in dict.fromkeys(r.get("rule") or "" for r in here) if rule in DRAWN]
         for index, rule in enumerate(rules):
             rows = sorted(
@@ -244,7 +237,7 @@ def _valid(records: Sequence[Record], protocol: Protocol) -> Outcome:
     directions are cut off. Corrected: the projected variance at several resolutions, in double
     precision.
     """
-    below = [r["lhs_max"] <= r["rhs"] for r in _models(records, penalized=False)]
+    below = [r["lhs_max"] <= r["rhs"] for r in matching(records, method="frhsic")]
     return outcome_from_cases(below, f"in {sum(below)} of {len(below)} cases")
 
 
@@ -261,7 +254,7 @@ def _not_vacuous(records: Sequence[Record], protocol: Protocol) -> Outcome:
     the figure, k(z₀, ·), have values in [0, 1] and so at most 0.25. The least of the three counts.
     At full resolution, all directions above 1e-6 of the largest.
     """
-    full = [r for r in _models(records) if (r.get("rule") or ALL) == ALL]
+    full = [r for r in matching(records, method="frhsic") if r.get("rule", ALL) == ALL]
     right, times = [r["rhs"] for r in full], [r["rhs"] / r["trivial"] for r in full]
     text = (
         f"right side {min(right):.3g} to {max(right):.3g}, {min(times):,.0f} to {max(times):,.0f}"
@@ -273,7 +266,7 @@ def _not_vacuous(records: Sequence[Record], protocol: Protocol) -> Outcome:
 
 
 def _why_tightens(results: Results) -> str:
-    one = [r for r in _models(results.records(RECORDS, CORRECTED.name)) if r["rule"] == ONE]
+    one = matching(results.records(RECORDS, CORRECTED.name), method="frhsic", rule=ONE)
     useful = sum(r["rhs"] < r["trivial"] for r in one)
     return f"""
         With the single direction of largest variance the bound is below the trivial one in {useful}
@@ -291,11 +284,7 @@ def _why_tightens(results: Results) -> str:
 @protocol_rule(RECORDS, splits=0)
 def _tightens(records: Sequence[Record], protocol: Protocol) -> Outcome:
     one, every = (
-        {
-            (r["dataset"], r["weight"], r["repeat"]): r["rhs"]
-            for r in _models(records)
-            if r["rule"] == rule
-        }
+        {Key.from_record(r): r["rhs"] for r in matching(records, method="frhsic", rule=rule)}
         for rule in (ONE, ALL)
     )
     pairs = [(one[model], every[model]) for model in one if model in every]

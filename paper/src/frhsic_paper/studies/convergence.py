@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import torch
@@ -36,7 +37,7 @@ from frhsic_paper.plot import GRAY, curve, finish, page_style, panels, protocol_
 from frhsic_paper.printed import printed_records
 from frhsic_paper.products import gram_times
 from frhsic_paper.protocol import Protocol
-from frhsic_paper.records import Record, Unit
+from frhsic_paper.records import Record, Unit, grouped, matching
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
 from frhsic_paper.synthetic import gaussian_pair
@@ -193,15 +194,10 @@ def slopes(measured: Sequence[Record], seed: int = 0) -> dict[str, Slope]:
     -0.5
     """
     fitted = {}
-    for statistic in dict.fromkeys(record["statistic"] for record in measured):
-        own = [record for record in measured if record["statistic"] == statistic]
-        sizes = sorted({record["n"] for record in own})
-        errors = np.array(
-            [
-                [r["error"] for r in sorted(own, key=lambda r: int(r["repeat"])) if r["n"] == n]
-                for n in sizes
-            ]
-        )
+    for (statistic,), own in grouped(measured, "statistic").items():
+        by_size = grouped(sorted(own, key=itemgetter("n", "repeat")), "n")
+        sizes = [n for (n,) in by_size]
+        errors = np.array([[r["error"] for r in some] for some in by_size.values()])
         picks = np.random.default_rng(seed).integers(
             errors.shape[1], size=(RESAMPLES, errors.shape[1])
         )
@@ -250,9 +246,9 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     figure, (ax,) = panels(1, 2.8)
     ax.set(xscale="log", yscale="log")
     for index, (name, slope) in enumerate(slopes(records).items()):
-        mine = [r for r in records if r["statistic"] == name]
+        mine = matching(records, statistic=name)
         sizes = np.array(sorted({r["n"] for r in mine}))
-        errors = [[r["error"] for r in mine if r["n"] == n] for n in sizes]
+        errors = [[r["error"] for r in matching(mine, n=n)] for n in sizes]
         label = f"{STATISTICS[name]}: slope {slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
         curve(ax, sizes.tolist(), errors, **variant(index), label=label.replace("-", "−"))
         if index == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from statistics import fmean
 
@@ -12,15 +12,17 @@ from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC
 from frhsic_paper.claim import (
     NOT_RUN,
+    Case,
     Claim,
     Outcome,
     Rule,
+    case_rule,
     claim,
-    outcome_from_cases,
     protocol_rule,
 )
 from frhsic_paper.frontiers import (
-    finite_records,
+    column_means,
+    column_values,
     mean_over_repeats,
     record_datasets,
     record_weights,
@@ -38,7 +40,7 @@ from frhsic_paper.plot import (
 )
 from frhsic_paper.printed import dataset_name, method_name, printed_records
 from frhsic_paper.protocol import BASELINE, CONTRACTED, Protocol
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, matching
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table, protocol_tables
@@ -91,10 +93,8 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
                 method_name(method),
             ]
             cells += [theirs.get("performance"), theirs.get("eo_gdp")]
-            cells += [
-                mean_over_repeats(records, c, dataset=dataset, method=method, weight=weight)
-                for c in columns
-            ]
+            own = matching(records, dataset=dataset, method=method, weight=weight)
+            cells += column_means(own, columns)
             rows.append(cells)
     headings = (
         "dataset",
@@ -118,14 +118,14 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     figure, axes = panels(2 * len(datasets))
     places = [(dataset, label) for dataset in datasets for label in columns]
     for ax, (dataset, label) in zip(axes, places):
-        values: dict[tuple[str, float], list[float]] = {}
-        for r in finite_records(records, columns[label]):
-            if r["dataset"] == dataset:
-                values.setdefault((r["method"], r["weight"]), []).append(r[columns[label]])
+        here = matching(records, dataset=dataset)
         for index, method in enumerate(VARIANTS):
-            groups = [values.get((method, weight), []) for weight in weights]
+            groups = [
+                column_values(matching(here, method=method, weight=weight), columns[label])
+                for weight in weights
+            ]
             curve(ax, weights, groups, **variant(index), label=method_name(method))
-        if base := values.get((BASELINE, 0.0)):
+        if base := column_values(matching(here, method=BASELINE), columns[label]):
             ax.axhline(fmean(base), color="#000000", linestyle="--", label=method_name(BASELINE))
         ax.set(xscale="log", title=dataset_name(dataset), xlabel="penalty weight λ")
         ax.set_ylabel(directed_label(label, higher=label == "accuracy"))
@@ -140,21 +140,17 @@ def _compared(
     one.
     """
 
-    @protocol_rule("equal-opportunity")
-    def rule(records: Sequence[Record], protocol: Protocol) -> Outcome:
+    @case_rule("equal-opportunity", "EO-GDP of DP and of EO")
+    def rule(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
         column = f"eo_{protocol.gdp}"
-        good, parts = [], []
-        for w in (
-            record_weights(records, dataset=dataset, method="DP") if weight is None else [weight]
-        ):
+        weights = record_weights(records, dataset=dataset, method="DP")
+        for w in weights if weight is None else [weight]:
             dp, eo = (
                 mean_over_repeats(records, column, dataset=dataset, method=m, weight=w)
                 for m in ("DP", "EO")
             )
             if dp is not None and eo is not None:
-                good.append(true(dp.mean, eo.mean))
-                parts.append(f"λ = {w:g}: {dp.mean:.3f} and {eo.mean:.3f}")
-        return outcome_from_cases(good, "EO-GDP of DP and of EO", parts)
+                yield true(dp.mean, eo.mean), f"λ = {w:g}: {dp.mean:.3f} and {eo.mean:.3f}"
 
     return rule
 

@@ -39,7 +39,7 @@ from frhsic_paper.grid import FIRST_SEED
 from frhsic_paper.options import Options
 from frhsic_paper.plot import curve, finish, page_style, panels, protocol_figures, variant
 from frhsic_paper.protocol import CORRECTED, Protocol
-from frhsic_paper.records import Record, Unit
+from frhsic_paper.records import Record, Unit, matching
 from frhsic_paper.results import Results
 from frhsic_paper.splits import split_dataset
 from frhsic_paper.statistics import eipm
@@ -248,18 +248,15 @@ def _dimensions(records: Sequence[Record]) -> list[int]:
 
 
 def _errors_at(errors: Sequence[Record], statistic: str, n: int, dimension: int) -> list[float]:
-    where = (statistic, n, dimension)
-    return [r["relative_error"] for r in errors if (r["statistic"], r["n"], r["dim_s"]) == where]
+    own = matching(errors, statistic=statistic, n=n, dim_s=dimension)
+    return [r["relative_error"] for r in own]
 
 
 def _complete_sizes(errors: Sequence[Record]) -> list[int]:
     """Return the sizes that were measured with every number of columns."""
-    every = {r["dim_s"] for r in errors}
-    return [
-        n
-        for n in sorted({r["n"] for r in errors})
-        if {r["dim_s"] for r in errors if r["n"] == n} == every
-    ]
+    every = _dimensions(errors)
+    sizes = sorted({r["n"] for r in errors})
+    return [n for n in sizes if _dimensions(matching(errors, n=n)) == every]
 
 
 def time_table(times: Sequence[Record], protocol: Protocol) -> Table:
@@ -271,7 +268,7 @@ def time_table(times: Sequence[Record], protocol: Protocol) -> Table:
     ]
     rows: list[list[Cell]] = []
     for dimension in _dimensions(times):
-        here = [r for r in times if r["dim_s"] == dimension]
+        here = matching(times, dim_s=dimension)
         seconds = [fastest(here, device=device, method=method) for device, method in pairs]
         rows.append([dimension, ", ".join(here[0]["columns"]), *seconds])
     headings = [Column(f"{RUNTIME_NAMES[method]}, {device}", None) for device, method in pairs]
@@ -291,7 +288,7 @@ def error_table(errors: Sequence[Record]) -> Table:
             ),
         ]
         for n in sorted({r["n"] for r in errors})
-        for dimension in _dimensions([r for r in errors if r["n"] == n])
+        for dimension in _dimensions(matching(errors, n=n))
     ]
     headings = [f"relative error of {STATISTICS.get(s, s)} ± SE" for s in statistics]
     return Table.from_rows(["n", "sensitive columns", *headings], rows)
@@ -316,15 +313,13 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Published: seconds of an epoch on a processor. Corrected: relative errors of the
     estimates.
     """
-    times, errors = ([r for r in records if r["part"] == part] for part in ("time", "error"))
+    times, errors = (matching(records, part=part) for part in ("time", "error"))
     figure, (ax,) = panels(1, 2.6)
     ax.set(yscale="log", xlabel="number of sensitive columns")
     if errors:
         n = (_complete_sizes(errors) or [min(r["n"] for r in errors)])[-1]
         for index, statistic in enumerate(_values(errors, "statistic")):
-            dimensions = _dimensions(
-                [r for r in errors if r["statistic"] == statistic and r["n"] == n]
-            )
+            dimensions = _dimensions(matching(errors, statistic=statistic, n=n))
             groups = [_errors_at(errors, statistic, n, d) for d in dimensions]
             places = [
                 d * 1.04 ** (index - 1) for d in dimensions
@@ -333,7 +328,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         ax.set(xscale="log", ylabel=f"relative error at n = {n:,} (lower is better)")
     else:
         for method in _values(times, "method"):
-            mine = [r for r in times if r["method"] == method and r["device"] == "cpu"]
+            mine = matching(times, method=method, device="cpu")
             seconds = [fastest(mine, dim_s=d) or np.nan for d in _dimensions(mine)]
             ax.plot(
                 _dimensions(mine), seconds, **RUNTIME_LOOKS[method], label=RUNTIME_NAMES[method]
@@ -388,8 +383,7 @@ def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
         one, several = (
             {
                 r["repeat"]: r["seconds"]
-                for r in times
-                if (r["device"], r["dim_s"], r["method"]) == (device, d, "frhsic")
+                for r in matching(times, device=device, dim_s=d, method="frhsic")
             }
             for d in (first, last)
         )

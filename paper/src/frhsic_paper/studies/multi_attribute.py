@@ -14,8 +14,8 @@ from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, prot
 from frhsic_paper.datasets import load_variant, protect
 from frhsic_paper.frontier import is_within_band
 from frhsic_paper.frontiers import (
+    column_means,
     frontier,
-    mean_over_repeats,
     record_methods,
     record_weights,
     with_contraction,
@@ -24,15 +24,12 @@ from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representatio
 from frhsic_paper.plot import (
     AT_THE_STAR,
     GDP_NAMES,
-    draw_frontier,
-    finish,
-    page_style,
-    panels,
+    draw_frontiers,
     protocol_figures,
 )
 from frhsic_paper.printed import method_name, printed_records
 from frhsic_paper.protocol import BAND, BASELINE, CONTRACTED, Protocol
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, matching
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Table, protocol_tables
@@ -83,42 +80,29 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
             "t = 1/2" if method == CONTRACTED else f"{weight:g}",
         ]
         cells += [theirs.get(column) for column in ("performance", "gdp_age", "gdp_hours")]
-        cells += [
-            mean_over_repeats(records, c, dataset="adult", method=method, weight=weight)
-            for c in _columns(protocol)
-        ]
+        cells += column_means(matching(records, method=method, weight=weight), _columns(protocol))
         rows.append(cells)
     names = ("accuracy", "GDP, age", "GDP, hours")
     return Table.from_rows(["variant", "λ", *(f"printed {name}" for name in names), *names], rows)
 
 
-@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Frontiers for each of two attributes."""
-    figure, axes = panels(2, 2.4)
     records = with_contraction(records)
-    for ax, column, name in zip(axes, _columns(protocol)[1:], ("age", "hours per week")):
-        full = frontier(records, "adult", column)
-        draw_frontier(
-            ax,
-            full,
-            record_methods(records),
-            title=f"Adult, {name}",
-            dependence=GDP_NAMES[protocol.gdp],
-        )
-    finish(figure, axes)
-    return figure
+    _, age, hours = _columns(protocol)
+    frontiers = {
+        "Adult, age": frontier(records, "adult", age),
+        "Adult, hours per week": frontier(records, "adult", hours),
+    }
+    return draw_frontiers(frontiers, record_methods(records), GDP_NAMES[protocol.gdp])
 
 
 def _means(records: Sequence[Record], protocol: Protocol, method: str) -> list[float]:
     """Return accuracy and both GDP of the unpenalized model or of a variant at λ = 50; empty where
     it was not run.
     """
-    weight = None if method == BASELINE else 50.0
-    means = [
-        mean_over_repeats(records, c, dataset="adult", method=method, weight=weight)
-        for c in _columns(protocol)
-    ]
+    weight = 0.0 if method == BASELINE else 50.0
+    means = column_means(matching(records, method=method, weight=weight), _columns(protocol))
     return [mean.mean for mean in means if mean is not None] if None not in means else []
 
 

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
 
-from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, protocol_rule
+from frhsic_paper.claim import (
+    NOT_RUN,
+    Case,
+    Outcome,
+    case_rule,
+    claim,
+    protocol_rule,
+)
 from frhsic_paper.frontiers import (
-    finite_records,
     frontier,
+    mean_over_repeats,
     naup,
-    paper_scale,
     record_methods,
     swept_datasets,
 )
 from frhsic_paper.plot import (
     AT_THE_STAR,
-    draw_frontier,
-    finish,
-    page_style,
-    panels,
+    draw_frontiers,
     protocol_figures,
 )
 from frhsic_paper.printed import dataset_name, method_name
@@ -29,7 +31,7 @@ from frhsic_paper.protocol import BASELINE, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.study import Study
 from frhsic_paper.sweep import SWEEP
-from frhsic_paper.table import Cell, Table, protocol_tables
+from frhsic_paper.table import Table, protocol_tables
 
 COLUMNS = {"published": "mi_published", "corrected": "mi"}
 """The column that holds the estimate of each protocol."""
@@ -44,31 +46,22 @@ def least_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """
     column, datasets = COLUMNS[protocol.name], swept_datasets(records)
     points = {d: frontier(records, d, column).matched_points() for d in datasets}
-    rows: list[list[Cell]] = []
+    rows = []
     for method in (BASELINE, *record_methods(records)):
         matched = [points[d].get(method) for d in datasets]
-        rows.append(
-            [
-                method_name(method),
-                *(None if point is None else point.dependence for point in matched),
-            ]
-        )
+        rows.append([method_name(method), *(None if p is None else p.dependence for p in matched)])
     return Table.from_rows(["least MI within 1 %, nats", *map(dataset_name, datasets)], rows)
 
 
-@page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Mutual information of Z and S against performance, over the weights of each method."""
-    datasets = [d for d in swept_datasets(records) if d not in NOT_CLAIMED]
-    figure, axes = panels(len(datasets), 2.4)
-    for ax, dataset in zip(axes, datasets):
-        full = frontier(records, dataset, COLUMNS[protocol.name])
-        label = "mutual information of Z and S, nats"
-        draw_frontier(
-            ax, full, record_methods(records), title=dataset_name(dataset), dependence=label
-        )
-    finish(figure, axes)
-    return figure
+    frontiers = {
+        dataset_name(d): frontier(records, d, COLUMNS[protocol.name])
+        for d in swept_datasets(records)
+        if d not in NOT_CLAIMED
+    }
+    label = "mutual information of Z and S, nats"
+    return draw_frontiers(frontiers, record_methods(records), label)
 
 
 @claim(
@@ -78,23 +71,19 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     " performance.",
     "FRHSIC .008, .015; Reg-GDP .017, .056 (Adult, Crime); in no published file",
 )
-@protocol_rule("mutual-information")
-def _lower_than_reg_gdp(records: Sequence[Record], protocol: Protocol) -> Outcome:
+@case_rule("mutual-information", "areas of FRHSIC and Reg-GDP")
+def _lower_than_reg_gdp(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """nAUP with mutual information in the place of GDP, which compares at every performance at
     once. As published, marginal counts are inclusive and Z is not scaled; corrected, counts are
     strict and both are standardised.
     """  # noqa: D403  # the paper's name of an area
-    good, parts = [], []
     for dataset in (d for d in swept_datasets(records) if d not in NOT_CLAIMED):
         full = frontier(records, dataset, COLUMNS[protocol.name])
-        if full.method_points(BASELINE)[0].dependence <= 0 or not {"frhsic", "reg-gdp"} <= set(
-            full.methods
-        ):
-            continue
-        areas = naup(full, paper_scale(full))
-        good.append(areas["frhsic"] > areas["reg-gdp"])
-        parts.append(f"{dataset_name(dataset)} {areas['frhsic']:.3f} and {areas['reg-gdp']:.3f}")
-    return outcome_from_cases(good, "areas of FRHSIC and Reg-GDP", parts)
+        if full.method_points(BASELINE)[0].dependence > 0:
+            areas = naup(full)
+            if {"frhsic", "reg-gdp"} <= areas.keys():
+                own, other = areas["frhsic"], areas["reg-gdp"]
+                yield own > other, f"{dataset_name(dataset)} {own:.3f} and {other:.3f}"
 
 
 @claim(
@@ -110,15 +99,11 @@ def _adversaries_zero(records: Sequence[Record], protocol: Protocol) -> Outcome:
     manifolds: with strict counts on standardised coordinates the same models carry information.
     """
     column = COLUMNS[protocol.name]
-    means = {}
-    for method in ("adv", "laftr"):
-        values = [
-            r[column]
-            for r in finite_records(records, column)
-            if r["method"] == method and r["dataset"] == "adult"
-        ]
-        if values:
-            means[method] = float(np.mean(values))
+    means = {
+        method: mean.mean
+        for method in ("adv", "laftr")
+        if (mean := mean_over_repeats(records, column, dataset="adult", method=method))
+    }
     if not means:
         return NOT_RUN
     text = ", ".join(f"{method_name(method)} {mean:.3f}" for method, mean in means.items())

@@ -18,7 +18,7 @@ solved for Z cannot judge it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -36,6 +36,8 @@ from frhsic_paper.claim import FEWEST_SPLITS, outcome_from_cases
 from frhsic_paper.datasets import load_variant
 from frhsic_paper.frontiers import (
     chosen_models,
+    column_means,
+    column_values,
     finite_records,
     frontier,
     is_error,
@@ -65,7 +67,7 @@ from frhsic_paper.plot import (
 )
 from frhsic_paper.printed import dataset_name, method_name, printed_records, printed_sweeps
 from frhsic_paper.protocol import BAND, BASELINE, DATASETS, PROTOCOLS, Protocol
-from frhsic_paper.records import Record, Unit
+from frhsic_paper.records import Record, Unit, matching
 from frhsic_paper.results import Results
 from frhsic_paper.splits import Split, Subset
 from frhsic_paper.steps import Computation
@@ -74,7 +76,7 @@ from frhsic_paper.studies.synthetic import is_clearly_below
 from frhsic_paper.studies.transfer import fit_published_heads, fresh_heads
 from frhsic_paper.study import Study
 from frhsic_paper.sweep import CHOSEN_REPEATS, information
-from frhsic_paper.table import Cell, Column, Listed, Spread, Table, mean_and_deviation
+from frhsic_paper.table import Cell, Column, Listed, Table
 
 OWN = "prototypes"
 
@@ -221,7 +223,7 @@ def printed_sweep() -> list[Record]:
     """Return the published sweep in the columns of the published protocol; its deviation over heads
     is at λ = 10 on Adult and 100 on Crime.
     """
-    (over_heads,) = (r for r in printed_records("transfer_cross_head_std") if r["method"] == RIVAL)
+    (over_heads,) = matching(printed_records("transfer_cross_head_std"), method=RIVAL)
     deviations = {"adult": over_heads["adult_lambda10"], "crime": over_heads["crime_lambda100"]}
     return [
         {"repeat": 0, "gdp_logit_uniform": r["gdp"], "mi_published": r["mi"]}
@@ -244,18 +246,11 @@ def matched_records(
     points = rounded_frontier(
         frontier(records, dataset, protocol.gdp), protocol.decimals
     ).matched_points(BAND)
-    usable = [r for r in finite_records(records, protocol.gdp) if r["dataset"] == dataset]
+    usable = finite_records(matching(records, dataset=dataset), protocol.gdp)
     return {
-        method: [
-            r for r in usable if point and (r["method"], r["weight"]) == (method, point.weight)
-        ]
+        method: matching(usable, method=method, weight=point.weight) if point else []
         for method, point in points.items()
     }
-
-
-def cells(records: Sequence[Record], columns: Iterable[str]) -> list[Spread | None]:
-    """Return means and deviations of some columns."""
-    return [mean_and_deviation([r[c] for r in finite_records(records, c)]) for c in columns]
 
 
 def headings(protocol: Protocol) -> list[Column]:
@@ -272,7 +267,8 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
         if protocol.printed:
             shown["FRHSIC, printed"] = matched_records(printed_sweep(), dataset, protocol)[RIVAL]
         for number, (name, own) in enumerate(shown.items()):
-            performance, *others = cells(own, ("performance", *MEASURES[protocol.name].values()))
+            columns = ("performance", *MEASURES[protocol.name].values())
+            performance, *others = column_means(own, columns)
             first = printed_name(dataset) if number == 0 else ""
             rows.append([first, name, printed_performance(performance, dataset), *others])
     return Table.from_rows(["dataset", "method", "performance", *headings(protocol)], rows)
@@ -283,9 +279,9 @@ def limits_table(records: Sequence[Record], protocol: Protocol) -> Table:
     rows: list[list[Cell]] = []
     for dataset in record_datasets(records):
         for number, share in enumerate(LIMITS):
-            own = [r for r in records if (r["dataset"], r["weight"]) == (dataset, share)]
+            own = matching(records, dataset=dataset, weight=share)
             columns = ("performance", "auc", *MEASURES[protocol.name].values())
-            performance, *others = cells(own, columns)
+            performance, *others = column_means(own, columns)
             first = printed_name(dataset) if number == 0 else ""
             rows.append([first, f"{share:.0%}", printed_performance(performance, dataset), *others])
     names = ("dataset", "allowed share of the gap", "performance", "AUC")
@@ -306,10 +302,10 @@ def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
     ]
     rows.append(_compared("performance at these points", "performance", near))
     for share, words in ((1.0, "without a limit"), (0.0, "at the least gap")):
-        own = [r for r in records if r["method"] == BASELINE or r["weight"] == share]
         pairs = {
-            d: tuple(
-                [r for r in own if (r["dataset"], r["method"]) == (d, m)] for m in (OWN, BASELINE)
+            d: (
+                matching(records, dataset=d, method=OWN, weight=share),
+                matching(records, dataset=d, method=BASELINE),
             )
             for d in datasets
         }
@@ -354,7 +350,7 @@ def tables(results: Results) -> list[Listed]:
         records = join_networks(results, protocol)
         if records:
             of = f", {protocol.name} protocol"
-            own = [r for r in records if r["method"] == OWN]
+            own = matching(records, method=OWN)
             listed += [
                 Listed(
                     f"ParityEncoder and FRHSIC or Unfair on each table{of}",
@@ -394,7 +390,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         factor = 1000.0 if "1000" in name else 1.0
         for place, (method, look) in enumerate(looks.items()):
             groups = [
-                [factor * r[column] for r in finite_records(points[d].get(method, []), column)]
+                [factor * value for value in column_values(points[d].get(method, []), column)]
                 for d in datasets
             ]
             dots_in_rows(ax, groups, 0.2 * (place - 1), **look, label=method_name(method))

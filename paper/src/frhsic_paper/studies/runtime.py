@@ -32,7 +32,7 @@ from frhsic_paper.options import Options
 from frhsic_paper.plot import LOOKS, finish, page_style, panels, protocol_figures
 from frhsic_paper.printed import METHOD_NAMES, printed_records, published_numbers
 from frhsic_paper.protocol import Protocol
-from frhsic_paper.records import Record, Unit
+from frhsic_paper.records import Record, Unit, matching
 from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
@@ -133,10 +133,7 @@ def fastest(records: Sequence[Record], **where: object) -> float | None:
     """Return the least seconds over repeats with the given values: what else the machine did only
     adds to them.
     """
-    return min(
-        (r["seconds"] for r in records if all(r[c] == value for c, value in where.items())),
-        default=None,
-    )
+    return min((r["seconds"] for r in matching(records, **where)), default=None)
 
 
 def _devices(records: Sequence[Record]) -> list[str]:
@@ -169,7 +166,7 @@ def seconds_table(records: Sequence[Record], protocol: Protocol) -> Table:
 def draw_seconds(ax: Axes, records: Sequence[Record], rows: str, seconds: str) -> None:
     """Draw the fastest repeat against rows for every method of one device."""
     for method in dict.fromkeys(r["method"] for r in records):
-        sizes = sorted({r["n"] for r in records if r["method"] == method})
+        sizes = sorted({r["n"] for r in matching(records, method=method)})
         least = [fastest(records, method=method, n=n) or np.nan for n in sizes]
         ax.plot(sizes, least, **RUNTIME_LOOKS[method], label=RUNTIME_NAMES[method])
     ax.set(
@@ -192,9 +189,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     names = _devices(records)
     figure, axes = panels(len(names), 2.6)
     for ax, device in zip(axes, names):
-        draw_seconds(
-            ax, [r for r in records if r["device"] == device], "rows", "seconds of an epoch"
-        )
+        draw_seconds(ax, matching(records, device=device), "rows", "seconds of an epoch")
     finish(figure, axes)
     return figure
 
@@ -265,7 +260,7 @@ def _as_timed(results: Results, protocol: Protocol) -> Outcome:
     repeats = len({r["repeat"] for r in rows})
     n = max(r["n"] for r in rows)
     means = {
-        m: np.mean([r["seconds"] for r in rows if r["method"] == m and r["n"] == n])
+        m: np.mean([r["seconds"] for r in matching(rows, method=m, n=n)])
         for m in ("frhsic", "frem")
     }
     listed = ", ".join(f"{METHOD_NAMES[m]} {mean:.2f} s" for m, mean in means.items())

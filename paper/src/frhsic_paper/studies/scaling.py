@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 
 from frhsic.kernels import Gaussian
 from frhsic.penalties import EIPM, HSIC, Penalty
-from frhsic_paper.claim import Outcome, claim, outcome_from_cases, protocol_rule
+from frhsic_paper.claim import Case, case_rule, claim
 from frhsic_paper.options import Options
 from frhsic_paper.plot import finish, page_style, panels, protocol_figures
 from frhsic_paper.protocol import Protocol
-from frhsic_paper.records import Record, Unit, hardware
+from frhsic_paper.records import Record, Unit, hardware, matching
 from frhsic_paper.steps import Computation
 from frhsic_paper.studies.runtime import RUNTIME_NAMES, draw_seconds, fastest
 from frhsic_paper.study import Study
@@ -87,9 +87,7 @@ def order(records: Sequence[Record], method: str, device: str) -> float | None:
     """Return the slope of log seconds on log n over the three largest n; None where launching is
     what takes time.
     """
-    sizes = sorted({r["n"] for r in records if r["method"] == method and r["device"] == device})[
-        -3:
-    ]
+    sizes = sorted({r["n"] for r in matching(records, method=method, device=device)})[-3:]
     seconds = [fastest(records, device=device, method=method, n=n) or 0.0 for n in sizes]
     if len(sizes) < 3 or seconds[-1] < 2 * seconds[0]:
         return None
@@ -118,12 +116,8 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     takes the time.
     """
     figure, axes = panels(1, 2.6)
-    draw_seconds(
-        axes[0],
-        [r for r in records if r["device"] == "cpu"],
-        "rows of the batch",
-        "seconds of a full batch",
-    )
+    own = matching(records, device="cpu")
+    draw_seconds(axes[0], own, "rows of the batch", "seconds of a full batch")
     finish(figure, axes)
     return figure
 
@@ -140,16 +134,14 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """,
     published=False,
 )
-@protocol_rule("scaling")
-def _orders(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    good, parts = [], []
+@case_rule("scaling")
+def _orders(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     for device in sorted({r["device"] for r in records}):
         for method in ORDERS:
             value = order(records, method, device)
             if value is not None:
-                good.append(abs(value - ORDERS[method]) <= NEAR)
-                parts.append(f"{device.upper()} {RUNTIME_NAMES[method]} n^{value:.2f}")
-    return outcome_from_cases(good, "", parts)
+                text = f"{device.upper()} {RUNTIME_NAMES[method]} n^{value:.2f}"
+                yield abs(value - ORDERS[method]) <= NEAR, text
 
 
 STUDY = Study(

@@ -21,6 +21,8 @@ from frhsic_paper.claim import (
     protocol_rule,
 )
 from frhsic_paper.frontiers import (
+    column_means,
+    column_values,
     finite_records,
     mean_over_repeats,
     record_weights,
@@ -30,11 +32,11 @@ from frhsic_paper.grid import FIRST_SEED, SMALL_REPEATS, Grid, Splits, methods_b
 from frhsic_paper.plot import LOOKS, curve, finish, page_style, panels, protocol_figures
 from frhsic_paper.printed import METHOD_NAMES, method_name
 from frhsic_paper.protocol import BASELINE, CONTRACTED, OWN, Protocol
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, matching
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
 from frhsic_paper.synthetic import synthetic_task
-from frhsic_paper.table import Column, Spread, Table, protocol_tables
+from frhsic_paper.table import Column, Table, protocol_tables
 
 CONSTANT = 0.05
 """Standard deviation of the raw scores below which a classifier is called constant: it never
@@ -73,22 +75,12 @@ def grid(protocol: Protocol) -> Grid:
     )
 
 
-def synthetic_mean(
-    records: Sequence[Record], column: str, method: str, weight: float
-) -> Spread | None:
-    """Return the mean of a column on the synthetic task."""
-    return mean_over_repeats(records, column, dataset="synthetic", method=method, weight=weight)
-
-
 def values_by_repeat(
     records: Sequence[Record], column: str, method: str, weight: float
 ) -> ByRepeat:
     """Return a column in each repeat of one method and weight."""
-    return {
-        int(r["repeat"]): float(r[column])
-        for r in finite_records(records, column)
-        if r["method"] == method and float(r["weight"]) == weight
-    }
+    own = finite_records(matching(records, method=method, weight=weight), column)
+    return {int(r["repeat"]): float(r[column]) for r in own}
 
 
 def is_clearly_below(first: ByRepeat, second: ByRepeat) -> bool:
@@ -117,7 +109,7 @@ def path_table(records: Sequence[Record], protocol: Protocol) -> Table:
         [
             METHOD_NAMES[method],
             f"{weight:g}",
-            *(synthetic_mean(records, column, name, weight) for column in columns),
+            *column_means(matching(records, method=name, weight=weight), columns),
         ]
         for method in ("frhsic", "hsic")
         for name, weight in [
@@ -125,10 +117,8 @@ def path_table(records: Sequence[Record], protocol: Protocol) -> Table:
             *((method, w) for w in record_weights(records, method=method)),
         ]
     ]
-    halved = (
-        synthetic_mean(with_contraction(records), column, CONTRACTED, 2.0) for column in columns
-    )
-    rows.append([method_name(CONTRACTED), "t = 1/2", *halved])
+    halved = matching(with_contraction(records), method=CONTRACTED, weight=2.0)
+    rows.append([method_name(CONTRACTED), "t = 1/2", *column_means(halved, columns)])
     return Table.from_rows(
         ["method", "λ", "accuracy", Column("GDP", 4), "R² of a probe for S"], rows
     )
@@ -149,7 +139,8 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         models = [(BASELINE, 0.0), *((method, w) for w in weights)]
         groups = {
             column: [
-                list(values_by_repeat(records, column, name, w).values()) for name, w in models
+                column_values(matching(records, method=name, weight=w), column)
+                for name, w in models
             ]
             for column in (protocol.gdp, "performance", "hsic_unit")
         }
@@ -174,7 +165,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 
 
 def _constant(records: Sequence[Record], weights: Sequence[float]) -> list[bool]:
-    spreads = [synthetic_mean(records, "score_sd", "frhsic", w) for w in weights]
+    spreads = [mean_over_repeats(records, "score_sd", method="frhsic", weight=w) for w in weights]
     return [spread is not None and spread.mean < CONSTANT for spread in spreads]
 
 
@@ -245,7 +236,7 @@ def _accuracy(records: Sequence[Record], protocol: Protocol) -> Outcome:
     weights = record_weights(records, method="frhsic")
     if not weights:
         return NOT_RUN
-    means = [synthetic_mean(records, "performance", "frhsic", w) for w in weights]
+    means = [mean_over_repeats(records, "performance", method="frhsic", weight=w) for w in weights]
     text = " → ".join(f"{m.mean:.3f}" for m in means if m is not None)
     constant = _constant(records, weights)
     stable = [m is not None and abs(m.mean - PRINTED_ACCURACY) <= ABOUT for m in means]

@@ -18,7 +18,7 @@ from frhsic_paper.certificates import Certificate, gdp_certificate
 from frhsic_paper.claim import Outcome, Rule, claim, outcome_from_cases, protocol_rule
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
-from frhsic_paper.records import Record, Unit
+from frhsic_paper.records import Record, Unit, matching
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
 from frhsic_paper.theory import (
@@ -292,7 +292,7 @@ def draws(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
 def _holds(one: Theorem) -> Rule:
     @protocol_rule("theorems/draws")
     def rule(records: Sequence[Record], protocol: Protocol) -> Outcome:
-        sides = [(r["left"], r["right"]) for r in records if r["name"] == one.name]
+        sides = [(r["left"], r["right"]) for r in matching(records, name=one.name)]
         slack = [1e-9 * max(abs(left), abs(right)) + 1e-13 for left, right in sides]
         cases = [
             abs(left - right) <= s if one.equal else left <= right + s

@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from frhsic_paper.agreement import agreement_tables
 from frhsic_paper.frontiers import (
     CONVENTIONS,
+    Matched,
     frontier,
     is_error,
     matched_points,
     naup,
-    paper_scale,
     printed_name,
     printed_performance,
     record_methods,
@@ -27,16 +27,13 @@ from frhsic_paper.plot import (
     AT_THE_STAR,
     GDP_NAMES,
     Drawn,
-    draw_frontier,
-    finish,
+    draw_frontiers,
     intervals,
-    page_style,
-    panels,
     protocol_figures,
 )
 from frhsic_paper.printed import DATASET_NAMES, method_name, printed_records
 from frhsic_paper.protocol import BASELINE, CORRECTED, PROTOCOLS, PUBLISHED, Protocol
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, matching
 from frhsic_paper.results import Results
 from frhsic_paper.studies.tradeoff_claims import CLAIMS
 from frhsic_paper.study import Study
@@ -58,20 +55,21 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
             cells: list[Cell] = [
                 printed_name(dataset) if p is points[0] else "",
                 method_name(p.method),
-            ]
-            cells += [
                 None if p.weight is None else f"{p.weight:g}",
                 printed_performance(p.performance, dataset),
+                p.gdp and replace(p.gdp, bold=p.gdp.mean == least and p.method != BASELINE),
+                None if p.naup is None else Spread(p.naup, None, p.naup == largest),
             ]
-            cells.append(
-                p.gdp and replace(p.gdp, bold=p.gdp.mean == least and p.method != BASELINE)
-            )
-            cells.append(None if p.naup is None else Spread(p.naup, None, p.naup == largest))
             rows.append([*cells, p.inside] if protocol.validation else cells)
     headings = ("dataset", "method", "λ", "performance", Column("GDP", 4), "nAUP")
     return Table.from_rows(
         [*headings, *([Column("splits inside the band", 2)] if protocol.validation else [])], rows
     )
+
+
+def all_matched_points(records: Sequence[Record], protocol: Protocol) -> list[Matched]:
+    """Return the matched points on all datasets."""
+    return [p for d in swept_datasets(records) for p in matched_points(records, d, protocol)]
 
 
 def matched_beside_printed(records: Sequence[Record], protocol: Protocol) -> Table:
@@ -83,26 +81,22 @@ def matched_beside_printed(records: Sequence[Record], protocol: Protocol) -> Tab
         for r in (*printed_records("pareto_summary"), *printed_records("matched_performance"))
     }
     rows: list[list[Cell]] = []
-    for p in (
-        p for dataset in swept_datasets(records) for p in matched_points(records, dataset, protocol)
-    ):
+    for p in all_matched_points(records, protocol):
         row = theirs.get((p.dataset, p.method), {})
-        performance = (
-            None
-            if row.get("performance") is None
-            else printed_performance(Spread(row["performance"]), p.dataset)
+        printed = row.get("performance")
+        rows.append(
+            [
+                printed_name(p.dataset) if p.method == BASELINE else "",
+                method_name(p.method),
+                printed_performance(printed and Spread(printed), p.dataset),
+                row.get("gdp"),
+                row.get("naup"),
+                None if p.weight is None else f"{p.weight:g}",
+                printed_performance(p.performance, p.dataset),
+                p.gdp,
+                p.naup,
+            ]
         )
-        cells: list[Cell] = [
-            printed_name(p.dataset) if p.method == BASELINE else "",
-            method_name(p.method),
-        ]
-        cells += [
-            performance,
-            row.get("gdp"),
-            row.get("naup"),
-            None if p.weight is None else f"{p.weight:g}",
-        ]
-        rows.append([*cells, printed_performance(p.performance, p.dataset), p.gdp, p.naup])
     names = ("performance", "GDP", "nAUP")
     return Table.from_rows(
         ["dataset", "method", *(f"printed {name}" for name in names), "λ", *names], rows
@@ -113,7 +107,7 @@ def pareto_summary(records: Sequence[Record], protocol: Protocol) -> Table:
     """Pairs of performance and GDP at the matched point, methods by datasets."""
     records, datasets = with_contraction(records), swept_datasets(records)
     pairs = {}
-    for p in (p for dataset in datasets for p in matched_points(records, dataset, protocol)):
+    for p in all_matched_points(records, protocol):
         performance = printed_performance(p.performance, p.dataset)
         if performance is not None and p.gdp is not None:
             pairs[p.dataset, p.method] = f"({performance.mean:.3f}, {p.gdp.mean:.3f})"
@@ -127,13 +121,12 @@ def pareto_summary(records: Sequence[Record], protocol: Protocol) -> Table:
 
 def metrics_table(records: Sequence[Record], dataset: str) -> Table:
     """Areas under every convention of GDP, side by side; the best of each column in bold."""
-    here = [r for r in records if r["dataset"] == dataset]
-    fronts = {
-        c: frontier(here, dataset, c)
+    here = matching(records, dataset=dataset)
+    areas = {
+        c: naup(frontier(here, dataset, c))
         for c in CONVENTIONS
         if any(r.get(c) is not None for r in here)
     }
-    areas = {c: naup(full, paper_scale(full)) for c, full in fronts.items()}
     rows = []
     for method in record_methods(here):
         values = [(by_method.get(method), max(by_method.values())) for by_method in areas.values()]
@@ -200,21 +193,18 @@ def figures(results: Results) -> list[Drawn]:
     return drawn
 
 
-@page_style()
 def draw(records: Sequence[Record], protocol: Protocol, *, regression: bool = False) -> Figure:
     """Frontiers of all methods and of the contraction on the classification datasets, or on the
     regression one.
     """
     records = with_contraction(records)
-    datasets = [d for d in swept_datasets(records) if is_error(d, records) == regression]
-    figure, axes = panels(len(datasets), 2.4 if len(datasets) > 1 else 3.0)
-    for ax, dataset in zip(axes, datasets):
-        full, title = frontier(records, dataset, protocol.gdp), DATASET_NAMES[dataset]
-        draw_frontier(
-            ax, full, record_methods(records), title=title, dependence=GDP_NAMES[protocol.gdp]
-        )
-    finish(figure, axes)
-    return figure
+    frontiers = {
+        DATASET_NAMES[d]: frontier(records, d, protocol.gdp)
+        for d in swept_datasets(records)
+        if is_error(d, records) == regression
+    }
+    height = 2.4 if len(frontiers) > 1 else 3.0
+    return draw_frontiers(frontiers, record_methods(records), GDP_NAMES[protocol.gdp], height)
 
 
 STUDY = Study(

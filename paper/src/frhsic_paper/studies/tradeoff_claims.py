@@ -20,14 +20,14 @@ from frhsic_paper.claim import (
 )
 from frhsic_paper.frontier import Frontier, Run, is_within_band
 from frhsic_paper.frontiers import (
-    finite_records,
+    column_values,
     frontier,
     is_error,
     matched_by_split,
     matched_points,
+    mean_over_repeats,
     naup,
     naup_by_repeat,
-    paper_scale,
     rank_and_distance,
     rounded_frontier,
     shared_repeats,
@@ -50,7 +50,7 @@ from frhsic_paper.protocol import (
     PUBLISHED,
     Protocol,
 )
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, matching
 from frhsic_paper.results import Results
 
 MAIN = "Section 5.3, main table"
@@ -128,25 +128,14 @@ def _by_split(
     records: Sequence[Record], dataset: str, protocol: Protocol
 ) -> dict[str, dict[str, np.ndarray]]:
     """Return nAUP, and minus GDP at the matched point over Unfair's mean, by method and split."""
-    usable = shared_repeats([r for r in records if r["dataset"] == dataset])
+    usable = shared_repeats(matching(records, dataset=dataset))
     full = frontier(usable, dataset, protocol.gdp)
     unfair = full.method_points(BASELINE)[0].dependence
     gdp = matched_by_split(usable, dataset, protocol)
     return {
-        "nAUP": naup_by_repeat(full, paper_scale(full)),
+        "nAUP": naup_by_repeat(full),
         "GDP": {m: -np.array(values) / unfair for m, values in gdp.items()},
     }
-
-
-def _printed_unfair(dataset: str) -> float:
-    """Return the GDP of the unpenalized model in the published files."""
-    return float(
-        next(
-            r["gdp"]
-            for r in printed_sweeps()
-            if r["dataset"] == dataset and r["method"] == BASELINE
-        )
-    )
 
 
 @claim(
@@ -271,7 +260,8 @@ def _spread(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     margin. All methods share the splits, so paired differences are far smaller than this spread.
     """
     for dataset in (d for d in swept_datasets(records) if not is_error(d, records)):
-        points = frontier([r for r in records if r["repeat"] < 5], dataset, PUBLISHED.gdp).points
+        first = (r for r in records if r["repeat"] < 5)
+        points = frontier(first, dataset, PUBLISHED.gdp).points
         accuracy, gdp = np.median(
             [(p.performance_sd, p.dependence_sd) for p in points], axis=0
         ).tolist()
@@ -387,9 +377,8 @@ def printed_area(dataset: str, weights: tuple[float, ...] | None) -> str:
     """Return FRHSIC's area and rank from the published files, on all weights or some."""
     runs = tuple(
         Run(r["method"], r["weight"], 0, r["performance"], r["gdp"])
-        for r in printed_sweeps()
-        if r["dataset"] == dataset
-        and r["method"] in (*PRINTED_SIX, BASELINE)
+        for r in matching(printed_sweeps(), dataset=dataset)
+        if r["method"] in (*PRINTED_SIX, BASELINE)
         and (weights is None or r["method"] == BASELINE or r["weight"] in weights)
     )
     areas = naup(
@@ -412,7 +401,7 @@ def _one_grid(results: Results, protocol: Protocol) -> Outcome:
     """
     if not protocol.printed:
         return Outcome(None, f"{len(PAPER_WEIGHTS)} for every method")
-    grids = {m: {float(r["weight"]) for r in printed_sweeps() if r["method"] == m} for m in METHODS}
+    grids = {m: {r["weight"] for r in matching(printed_sweeps(), method=m)} for m in METHODS}
     told = [f"{METHOD_NAMES[m]}: {len(grid)} weights" for m, grid in grids.items()]
     sizes = (None, PAPER_WEIGHTS, TEXT_WEIGHTS)
     areas = [
@@ -464,11 +453,11 @@ def _held_out(results: Results, protocol: Protocol) -> Outcome:
     rows = [r for r in printed_records("matched_performance") if r["method"] != BASELINE]
     same = 0
     for row in rows:
-        own, base = (
-            [r for r in printed_sweeps() if r["dataset"] == row["dataset"] and r["method"] == m]
+        own, (base,) = (
+            matching(printed_sweeps(), dataset=row["dataset"], method=m)
             for m in (row["method"], BASELINE)
         )
-        higher, limit = not is_error(row["dataset"]), base[0]["performance"]
+        higher, limit = not is_error(row["dataset"]), base["performance"]
         inside = [r["gdp"] for r in own if is_within_band(r["performance"], limit, BAND, higher)]
         same += (round(min(inside), 3) if inside else None) == row["gdp"]
     text = f"the least GDP on test rows is the printed one in {same} of {len(rows)} rows"
@@ -489,7 +478,7 @@ def _one_hot(results: Results, protocol: Protocol) -> Outcome:
     if not protocol.printed:
         ours = (f"{DATASET_NAMES[d]}: {ENTRIES[d].shape[1]} columns" for d in VARIABLES)
         return Outcome(None, "", tuple(ours))
-    columns = {d: next(r["d"] for r in printed_sweeps() if r["dataset"] == d) for d in VARIABLES}
+    columns = {d: matching(printed_sweeps(), dataset=d)[0]["d"] for d in VARIABLES}
     told = [
         f"{DATASET_NAMES[d]}: {columns[d]} columns of {count} variables"
         for d, count in VARIABLES.items()
@@ -509,7 +498,7 @@ def _meps_panel(results: Results, protocol: Protocol) -> Outcome:
     rows = ENTRIES["meps"].shape[0]
     if not protocol.printed:
         return Outcome(None, f"Panel 19: n = {rows:,}")
-    theirs = next(r["n"] for r in printed_sweeps() if r["dataset"] == "meps")
+    theirs = matching(printed_sweeps(), dataset="meps")[0]["n"]
     return Outcome(theirs == rows, f"files: n = {theirs:,}; Panel 19 alone has {rows:,}")
 
 
@@ -531,7 +520,7 @@ def _scaled_z(results: Results, protocol: Protocol) -> Outcome:
     records = [
         r for r in results.records("tradeoff", protocol.name) if r["method"] in ("frem", BASELINE)
     ]
-    spread = [r["z_scale"] for r in finite_records(records, "z_scale") if r["method"] == "frem"]
+    spread = column_values(matching(records, method="frem"), "z_scale")
     if not spread:
         return NOT_RUN
     text = f"spread of Z without a scale: median {np.median(spread):.2g}, up to {max(spread):.2g}"
@@ -576,20 +565,19 @@ def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
     """
     means = {}
     for name in PROTOCOLS:
-        records = finite_records(results.records("tradeoff", name), PUBLISHED.gdp)
-        values = [
-            r[PUBLISHED.gdp] for r in records if r["dataset"] == "crime" and r["method"] == BASELINE
-        ]
-        if values:
-            means[name] = float(np.mean(values))
+        records = results.records("tradeoff", name)
+        mean = mean_over_repeats(records, PUBLISHED.gdp, dataset="crime", method=BASELINE)
+        if mean:
+            means[name] = mean.mean
     if protocol.name not in means:
         return NOT_RUN
-    mean, theirs = means[protocol.name], _printed_unfair("crime")
+    own = means[protocol.name]
+    theirs = float(matching(printed_sweeps(), dataset="crime", method=BASELINE)[0]["gdp"])
     judged = (
         len(means) == len(PROTOCOLS) and not protocol.printed
     )  # by corrected records, compared with published ones
-    text = f"Unfair GDP {mean:.3f} with {CRIME_ATTRIBUTE[protocol.variant]}"
-    return Outcome(abs(mean - theirs) < 0.3 * theirs if judged else None, text)
+    text = f"Unfair GDP {own:.3f} with {CRIME_ATTRIBUTE[protocol.variant]}"
+    return Outcome(abs(own - theirs) < 0.3 * theirs if judged else None, text)
 
 
 @claim(
@@ -606,7 +594,7 @@ def _adult_rows(results: Results, protocol: Protocol) -> Outcome:
     rows, columns = ENTRIES["adult"].shape
     if not protocol.printed:
         return Outcome(None, f"n = {rows:,}, d = {columns}")
-    row = next(r for r in printed_sweeps() if r["dataset"] == "adult")
+    row = matching(printed_sweeps(), dataset="adult")[0]
     removed = row["n"] == rows and row["d"] == 107
     return Outcome(
         removed,

@@ -39,6 +39,8 @@ from frhsic_paper.claim import (
 )
 from frhsic_paper.frontier import is_within_band
 from frhsic_paper.frontiers import (
+    column_values,
+    head_deviations,
     mean_over_repeats,
     record_datasets,
     record_methods,
@@ -59,12 +61,12 @@ from frhsic_paper.plot import (
 )
 from frhsic_paper.printed import METHOD_NAMES, dataset_name, method_name, published_numbers
 from frhsic_paper.protocol import BAND, BASELINE, DATASETS, OWN, Protocol
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, matching
 from frhsic_paper.results import Results
 from frhsic_paper.splits import Split
 from frhsic_paper.statistics.smoothed import evaluation_points
 from frhsic_paper.steps import Measurement, Training, each
-from frhsic_paper.studies.synthetic import ByRepeat, is_clearly_below
+from frhsic_paper.studies.synthetic import is_clearly_below
 from frhsic_paper.study import Study
 from frhsic_paper.table import Cell, Column, Table, mean_and_deviation, protocol_tables
 
@@ -202,8 +204,6 @@ MEASURE = Measurement(
 
 HEADS, MODELS = "transfer/heads", "transfer/models"
 
-PAPER_HEADS = ("linear", "mlp", "forest", "svm")
-
 ABOUT = 0.1
 """Share by which a deviation may be larger than another and still be comparable."""
 
@@ -214,25 +214,9 @@ CONSISTENT = ("frem", "reg-gdp", "adv", "frhsic")
 """Methods that the claim about consistency compares."""
 
 
-def head_deviations(
-    records: Sequence[Record], dataset: str, method: str, weight: float
-) -> ByRepeat:
-    """Return the standard deviation (ddof 0) of GDP over the paper's four heads in each repeat."""
-    by_repeat: dict[int, list[float]] = {}
-    for r in records:
-        same = r["dataset"] == dataset and r["method"] == method and float(r["weight"]) == weight
-        if same and r["head"] in PAPER_HEADS and r.get("gdp") is not None:
-            by_repeat.setdefault(r["repeat"], []).append(float(r["gdp"]))
-    return {
-        n: float(np.std(values))
-        for n, values in by_repeat.items()
-        if len(values) == len(PAPER_HEADS)
-    }
-
-
-def _mean_gdp(records: Sequence[Record], head: str) -> float | None:
-    values = [r["gdp"] for r in records if r["head"] == head and r.get("gdp") is not None]
-    return float(np.mean(values)) if values else None
+def _mean_gdp(records: Sequence[Record], **where: object) -> float | None:
+    mean = mean_over_repeats(records, "gdp", **where)
+    return None if mean is None else mean.mean
 
 
 def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
@@ -242,19 +226,17 @@ def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
     heads = list(dict.fromkeys(r["head"] for r in records))
     rows: list[list[Cell]] = []
     for dataset in record_datasets(records):
-        here = [r for r in records if r["dataset"] == dataset]
-        models = {
-            (float(r["weight"]), list(METHOD_NAMES).index(r["method"]), r["method"]) for r in here
-        }
+        here = matching(records, dataset=dataset)
+        models = {(r["weight"], list(METHOD_NAMES).index(r["method"]), r["method"]) for r in here}
         for number, (weight, _, method) in enumerate(sorted(models)):
-            mine = [r for r in here if r["method"] == method and float(r["weight"]) == weight]
-            performance = [r["performance"] for r in mine if r.get("performance") is not None]
+            mine = matching(here, method=method, weight=weight)
+            performance = column_values(mine, "performance")
             cells: list[Cell] = [
                 dataset_name(dataset) if number == 0 else "",
                 METHOD_NAMES[method],
                 f"{weight:g}",
             ]
-            cells += [_mean_gdp(mine, head) for head in heads]
+            cells += [_mean_gdp(mine, head=head) for head in heads]
             cells.append(
                 mean_and_deviation([*head_deviations(here, dataset, method, weight).values()])
             )
@@ -274,19 +256,13 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     figure, axes = panels(len(cases))
     before: list[str] = []
     for number, (ax, (dataset, weight)) in enumerate(zip(axes, cases)):
-        here = [
-            r for r in records if r["dataset"] == dataset and float(r["weight"]) in (0.0, weight)
-        ]
+        here = [r for r in matching(records, dataset=dataset) if r["weight"] in (0.0, weight)]
         methods = (BASELINE, *record_methods(here))
         for index, head in enumerate(heads):
-            of_head = [r for r in here if r["head"] == head and r.get("gdp") is not None]
-            means = [
-                np.mean([r["gdp"] for r in of_head if r["method"] == m] or [np.nan])
-                for m in methods
-            ]
+            means = [_mean_gdp(here, head=head, method=m) for m in methods]
             offset = (index - (len(heads) - 1) / 2) * 0.7 / len(heads)
             places = [row + offset for row in range(len(methods))]
-            ax.plot(means, places, **variant(index), linestyle="none", label=head)
+            ax.plot(np.array(means, float), places, **variant(index), linestyle="none", label=head)
         names = [method_name(method) for method in methods]
         name_rows(ax, [""] * len(names) if number % 2 and names == before else names)
         before = names
@@ -310,14 +286,9 @@ def _accuracy(results: Results, protocol: Protocol, method: str) -> float | None
     """Return the accuracy of a method's own head on Adult at λ = 10, or of the unpenalized
     model.
     """
-    weight = None if method == BASELINE else 10.0
-    mean = mean_over_repeats(
-        results.records(MODELS, protocol.name),
-        "performance",
-        dataset="adult",
-        method=method,
-        weight=weight,
-    )
+    weight = 0.0 if method == BASELINE else 10.0
+    models = results.records(MODELS, protocol.name)
+    mean = mean_over_repeats(models, "performance", dataset="adult", method=method, weight=weight)
     return None if mean is None else mean.mean
 
 
@@ -376,7 +347,7 @@ def _less_head_dependent(records: Sequence[Record], protocol: Protocol) -> Outco
     """
     cases, parts = [], []
     for dataset in record_datasets(records):
-        for weight in (w for w in record_weights(records, dataset=dataset) if w):
+        for weight in record_weights(records, dataset=dataset):
             values = _deviations(records, dataset, weight)
             if {"frhsic", *CAPTIONED} <= set(values):
                 cases += [values["frhsic"] < values[m] for m in CAPTIONED]
@@ -434,7 +405,7 @@ def _datasets(results: Results, protocol: Protocol) -> Outcome:
         return Outcome(None, "three datasets, λ = 10 and 100")
     rows = published_numbers("transfer_lambda10")
     names = list(dict.fromkeys(r["dataset"] for r in rows))
-    on_crime = {float(r["weight"]) for r in rows if r["dataset"] == "crime"}
+    on_crime = {float(r["weight"]) for r in matching(rows, dataset="crime")}
     text = (
         f"files: {', '.join(map(dataset_name, names))}; Crime at λ ="
         f" {', '.join(f'{w:g}' for w in on_crime)}"

@@ -35,13 +35,13 @@ from frhsic_paper.claim import (
     protocol_rule,
 )
 from frhsic_paper.frontier import is_within_band
-from frhsic_paper.frontiers import is_error, record_datasets, record_weights
+from frhsic_paper.frontiers import column_values, is_error, record_datasets, record_weights
 from frhsic_paper.grid import Grid, Splits, methods_by_name
 from frhsic_paper.models import Model, store_all
 from frhsic_paper.plot import FAINT, SPARE, finish, page_style, panels, protocol_figures
 from frhsic_paper.printed import DATASET_NAMES, dataset_name, published_numbers
 from frhsic_paper.protocol import PAPER_WEIGHTS, PROTOCOLS, Protocol
-from frhsic_paper.records import Record
+from frhsic_paper.records import Record, matching
 from frhsic_paper.results import Results
 from frhsic_paper.splits import Split
 from frhsic_paper.statistics.published import gamma_test_two_moments, published_gamma_test
@@ -249,11 +249,11 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """n·HSIC against λ with the published threshold and that of the exact null moments; below, the
     selected weights.
     """
-    ours = [r for r in records if r["method"] == "frhsic"]
+    ours = matching(records, method="frhsic")
     datasets = record_datasets(ours)
     figure, axes = panels(len(datasets), 2.2)
     for ax, dataset in zip(axes, datasets):
-        here = [r for r in ours if r["dataset"] == dataset]
+        here = matching(ours, dataset=dataset)
         weights = record_weights(here)
         ax.set(xscale="log", yscale="log")
         for column, hue, marker, label in (
@@ -261,7 +261,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
             ("published_threshold", HUES["published"], "s", "published threshold"),
             ("threshold", HUES["corrected"], "^", "threshold, exact null moments"),
         ):
-            groups = [[r[column] for r in here if float(r["weight"]) == w] for w in weights]
+            groups = [column_values(matching(here, weight=w), column) for w in weights]
             look: dict[str, Any] = {"color": hue, "marker": marker}
             ax.plot(
                 weights, [np.mean(group) for group in groups], **look, markersize=3.5, label=label
@@ -270,14 +270,9 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
                 for repeat in zip(*groups):
                     ax.plot(weights, repeat, color=hue, linewidth=0.6, alpha=FAINT)
         for number, (name, rejected) in enumerate(REJECTED.items()):
-            selected = [
-                r
-                for (d, _), r in selection(here, rejected).items()
-                if d == dataset and r is not None
-            ]
             places = ax.get_xaxis_transform()
             label = f"λ selected in a split, {name} test"
-            values = [float(r["weight"]) for r in selected]
+            values = [r["weight"] for r in selection(here, rejected).values() if r is not None]
             heights = [0.03 + 0.05 * number] * len(values)
             look = {"color": HUES[name], "marker": "|", "markersize": 8, "markeredgewidth": 1.6}
             ax.plot(values, heights, transform=places, linestyle="none", **look, label=label)
@@ -371,8 +366,7 @@ def _why_adult_rejects(results: Results) -> str:
     rows = {
         r["n"]
         for name in PROTOCOLS
-        for r in results.records(TESTS, name)
-        if r["dataset"] == "adult"
+        for r in matching(results.records(TESTS, name), dataset="adult")
     }
     return f"""
         Two parts: every λ is rejected, and GDP at λ = 500 is near zero (5 % of that at the least
@@ -389,13 +383,13 @@ def _why_adult_rejects(results: Results) -> str:
 )
 @protocol_rule(TESTS)
 def _adult_rejects(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    models = [r for r in records if r["dataset"] == "adult" and r["method"] == "frhsic"]
+    models = matching(records, dataset="adult", method="frhsic")
     if not models:
         return NOT_RUN
-    weights = [float(r["weight"]) for r in models]
+    weights = record_weights(models)
     last, first = (
-        float(np.mean([r["gdp"] for r in models if float(r["weight"]) == w]))
-        for w in (max(weights), min(weights))
+        float(np.mean(column_values(matching(models, weight=w), "gdp")))
+        for w in (weights[-1], weights[0])
     )
     rejected = sum(bool(r[REJECTED[protocol.name]]) for r in models)
     text = (
