@@ -1421,6 +1421,66 @@ def test_rows_in_groups_are_not_called_people():
     assert "at most one from each group" in lines[0]
 
 
+def test_groups_of_one_row_are_not_mentioned():
+    result = scored(groups=np.arange(3_000), context=CONTEXT)
+    assert result.rows.groups == 3_000
+    alone = scored(context=CONTEXT)
+    assert surety(Report(result)) == surety(Report(alone))
+    assert warnings(result) == warnings(alone)
+    assert "applicants). Their mean score" in worst_sentence(Report(result), "age")
+
+
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        ("age", "ages 70 and over"),
+        ("Age", "Ages 70 and over"),
+        ("AGE", "AGE 70 and over"),
+        ("alter", "alter 70 and over"),
+        ("Age (years)", "Age (years) 70 and over"),
+        ("% black", "% black 70 and over"),
+    ],
+)
+def test_only_the_word_age_has_a_plural(name: str, group: str):
+    curve = replace(samples.curve(points=2), start=(17.0, 70.0), end=(69.0, 90.0))
+    assert group_phrase(curve, 1, name) == group
+    assert group_phrase(curve, 0, name) == group.replace("70 and over", "17 to 69")
+
+
+def test_the_headline_is_about_the_gap_farthest_from_its_limit_in_proportion():
+    """By age, 0.09 of an allowed 0.1; by hours, 0.019 of 0.02: less below it, but in proportion
+    closer.
+    """
+    age = LimitCheck("age", "gdp", "all", 0.1, 0.09, Interval(0.085, 0.095, 0.95, ""))
+    hours = LimitCheck("hours", "gdp", "all", 0.02, 0.019, Interval(0.0185, 0.0195, 0.95, ""))
+    result = samples.audit("age", "hours")
+    over = [replace(age, value=0.11, interval=Interval(0.105, 0.12, 0.95, ""))]
+    over += [replace(hours, value=0.028, interval=Interval(0.025, 0.03, 0.95, ""))]
+    near = [replace(age, value=0.099, interval=Interval(0.098, 0.0995, 0.95, "")), hours]
+    for limits, first, other in (
+        ((hours, age), "hours", "age"),
+        (over, "hours", "age"),
+        (near, "age", "hours"),
+    ):
+        head = verdict(Report(replace(result, limits=tuple(limits))))
+        assert head.attribute == first
+        assert f"by {first} is" in head.sentence
+        assert len(head.others) == 1
+        assert f"by {other} is" in head.others[0]
+    ratio = replace(age, key="decision_ratio", limit=0.8, interval=Interval(0.81, 0.99, 0.95, ""))
+    ratios = replace(ratio, value=0.9), replace(ratio, attribute="hours", value=0.85)
+    assert verdict(Report(replace(result, limits=ratios))).attribute == "hours"
+
+
+def test_without_a_limit_the_headline_is_about_the_largest_significant_gap():
+    result = samples.audit("age", "hours")
+    first, second = result.attributes
+    chance = samples.number("gdp", 0.2, width=0.3, pvalue=0.4)
+    rows = replace(first.all_rows, numbers=(chance, *first.all_rows.numbers[1:]))
+    mixed = replace(result, attributes=(replace(first, all_rows=rows), second))
+    assert [verdict(Report(one)).attribute for one in (result, mixed)] == ["age", "hours"]
+
+
 def test_a_share_that_was_not_applied_is_said_first():
     report = samples.full()
     first, *rest = report.tradeoff.points

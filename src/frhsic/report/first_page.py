@@ -5,6 +5,7 @@ The words are in ``assets/words.toml``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -52,6 +53,7 @@ from frhsic.report.words import (
     gap_name,
     gap_phrase,
     gap_phrase_with_interval,
+    has_groups,
     is_significant,
     join_names,
     measure_label,
@@ -213,7 +215,7 @@ def _gap_verdict(report: Report) -> Headline:
     audit = report.audit
     judged = sorted(
         checks(report),
-        key=lambda check: (SEVERITY.index(verdict_phrase(check)), check.limit - check.value),
+        key=lambda check: (SEVERITY.index(verdict_phrase(check)), -_share_of_limit(check)),
     )
     if judged:
         first, *others = judged
@@ -271,7 +273,9 @@ def _gap_verdict(report: Report) -> Headline:
         )
         said = (*split_lines(audit, name), *contrary)
         return Headline("none", told, name, gaps[name], said)
-    ordered = sorted(gaps, key=lambda name: -gaps[name].value)
+    ordered = sorted(
+        gaps, key=lambda name: (not is_significant(gaps[name], audit.subject), -gaps[name].value)
+    )
     sentences = [gap_sentence(gaps[name], name, audit) for name in ordered]
     if report.tradeoff is not None and any(report.tradeoff.shares):
         shares = [percent(share) for share in report.tradeoff.shares if share is not None]
@@ -286,6 +290,16 @@ def _gap_verdict(report: Report) -> Headline:
         tuple(sentences[1:]),
         tuple(_unlimited_reasons(report)),
     )
+
+
+def _share_of_limit(check: LimitCheck) -> float:
+    """Return a number as a multiple of its limit, or the limit as a multiple of a number that it
+    bounds from below.
+    """
+    number, limit = check.value, check.limit
+    if check.key in RATIOS:
+        number, limit = limit, number
+    return number / limit if limit > 0 else math.inf
 
 
 def split_lines(audit: Audit, s: str) -> list[str]:
@@ -417,7 +431,7 @@ def surety(report: Report) -> str:
     counted = format_count(audit.rows.used, "row")
     if audit.context.people:
         counted = f"{audit.rows.used:,} {audit.context.people}"
-    if audit.rows.groups is not None:
+    if has_groups(audit):
         counted = f"{audit.rows.used:,} rows in {audit.rows.groups:,} groups"
     if audit.rows.effective is not None:
         counted += say("sure_weighted", rows=audit.rows)

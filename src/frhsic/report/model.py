@@ -64,7 +64,7 @@ class TradeOff:
         Each of `limits` as a share of the base rate of the training rows; None if it was not given
         that way.
     base_rate
-        The base rate; None for a numeric target.
+        The mean of the target in the training rows; None with several classes.
     met
         Whether the fit meets the limits.
     points

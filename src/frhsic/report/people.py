@@ -15,6 +15,7 @@ from frhsic.report.words import (
     WORDS,
     fill,
     group_phrase,
+    has_groups,
     outcome_phrase,
     say,
     score_phrase,
@@ -50,7 +51,7 @@ def people_phrase(audit: Audit) -> str:
 
 def rows_phrase(audit: Audit) -> str:
     """Return what to call the rows: people, unless several rows may belong to one person."""
-    return people_phrase(audit) if audit.rows.groups is None else "rows"
+    return "rows" if has_groups(audit) else people_phrase(audit)
 
 
 def score_noun(audit: Audit) -> str:

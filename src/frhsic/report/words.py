@@ -149,7 +149,7 @@ def group_phrase(curve: Curve, i: int, name: str) -> str:
     """Return where a group of a curve lies, such as “ages 58 to 63”, or “ages 64 and over”."""
     if curve.start[i] == curve.end[i]:
         return f"{name} {format_setting(curve.grid[i])}"
-    several = f"{name}s" if name.lower() == "age" else name
+    several = f"{name}s" if name in ("age", "Age") else name
     end = "and over" if i == len(curve.grid) - 1 else f"to {format_setting(curve.end[i])}"
     return f"{several} {format_setting(curve.start[i])} {end}"
 
@@ -324,13 +324,18 @@ def drift_line(change: Change) -> str:
     return f"{capitalize(name)}: {moved}, {reach}; {verdict}."
 
 
+def has_groups(audit: Audit) -> bool:
+    """Whether several rows belong to one group."""
+    return audit.rows.groups is not None and audit.rows.groups < audit.rows.used
+
+
 def warnings(audit: Audit) -> list[str]:
     """Return cautions about the data: the caller's remarks, then those of the audit."""
     rows, subject = audit.rows, audit.subject
     remarks = {
-        "grouped": rows.groups is not None and rows.effective is None,
-        "weighted": rows.effective is not None and rows.groups is None,
-        "grouped_weighted": rows.effective is not None and rows.groups is not None,
+        "grouped": has_groups(audit) and rows.effective is None,
+        "weighted": rows.effective is not None and not has_groups(audit),
+        "grouped_weighted": rows.effective is not None and has_groups(audit),
         "few_by_weight": rows.effective is not None
         and has_few_effective(rows.used, rows.effective),
         "left_out": rows.independent < LEAST_ROWS,
@@ -363,7 +368,7 @@ def banded_sentence(attribute: AttributeAudit, audit: Audit, noun: str) -> str:
     """
     curve, law = attribute.all_rows.curves.get("gdp"), audit.subject.law
     gap = attribute.all_rows.get("gdp")
-    if curve is None or gap is None or law is None or audit.rows.effective or audit.rows.groups:
+    if curve is None or gap is None or law is None or audit.rows.effective or has_groups(audit):
         return ""
     rows = np.array(curve.rows)
     total = rows.sum()
