@@ -47,7 +47,7 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "percent": percent,
     "plain": format_setting,
     "short": formatting.format_estimate,
-    "signed": formatting.format_difference,
+    "signed": lambda value: signed_figure(value),
     "stated": formatting.format_exact,
     "capital": capitalize,
     "count": lambda n: f"{n:,.0f}",
@@ -62,6 +62,13 @@ TOO_GOOD = {"explained": 0.98, "auc": 0.995}
 LEAST_OF_AIM = 0.5
 # Number of bins of an attribute, as in a spreadsheet.
 BANDS = 10
+
+
+def signed_figure(value: float) -> str:
+    """Format a difference with its sign; a very small one as a power of ten."""
+    if 0 < abs(value) < 1e-4:
+        return f"{'+' if value > 0 else ''}{formatting.figure(value, 2)}"
+    return formatting.format_difference(value)
 
 
 class _Filler(string.Formatter):
@@ -250,9 +257,13 @@ def verdict_phrase(check: LimitCheck) -> str:
     return "probably kept" if keeps else "probably not kept"
 
 
-def reduced_phrase(was: float, now: float, reduction: Interval | None) -> str:
-    """Return by what share a gap was reduced, with its interval."""
-    if was == now == 0:
+def reduced_phrase(
+    was: float, now: float, reduction: Interval | None, *, noise: bool = False
+) -> str:
+    """Return by what share a gap was reduced, with its interval; `noise` says that neither gap is
+    significant.
+    """
+    if noise or was == now == 0:
         return say("both_zero")
     if reduction is None:
         return say("unknown_share", was=was, now=now)
@@ -272,7 +283,8 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
     assert check.reference is not None
     assert check.share is not None
     was, now, asked = check.reference.value, check.value, 1 - check.share
-    values = {"what": what, "reduced": reduced_phrase(was, now, check.reduction)}
+    noise = check.reduction is None and check.interval.low <= 0
+    values = {"what": what, "reduced": reduced_phrase(was, now, check.reduction, noise=noise)}
     if check.reduction is None:
         return say("not_judged", **values)
     if check.share > 1:
