@@ -659,6 +659,15 @@ def test_an_audit_survives_json_and_the_same_seed_repeats_it(scored, embedded):
     assert "gdp=" in repr(first)
 
 
+def test_an_audit_of_numbers_below_0_and_above_1_survives_json():
+    age = np.repeat(np.arange(20.0, 60.0), 5)
+    for mean in (-0.8, 19.0):
+        y = mean + np.sin(age) / 10
+        result = audit(y + 0.1, age, y, settings=replace(QUICK, fast=True))
+        assert result.subject.base_rate.value == pytest.approx(mean, abs=0.05)
+        assert Audit.from_json(result.to_json()) == result
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -591,6 +591,14 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     assert found.change == "−6.5 to −2.5 points (worse)"
     assert (ranked.was, ranked.now) == ("0.800", "0.782")
     assert ranked.change == "−0.028 to −0.0080 (worse)"
+    known = replace(report.audit, quality=(Quality("auc", 0.782, 0.5, 0.01),))
+    _, measured = costs(replace(report, audit=known))
+    assert (measured.was, measured.now) == ("0.800", "0.782")
+    assert (measured.change, measured.reach) == (ranked.change, "0.762 to 0.802")  # 1.96 errors
+    stated = "Ranking (AUC) 0.800 → 0.782 (0.762 to 0.802)"
+    assert stated in closing_lines(replace(report, audit=known))["cost"]
+    assert stated in text_of(render(replace(report, audit=known)))
+    assert (found.reach, ranked.reach) == ("", "")
     gain = replace(report.tradeoff.stops[2].costs[1], before=0.7, after=0.8)
     gained = costs(report, replace(report.tradeoff.stops[2], costs=(gain,)))
     assert gained[0].change.endswith(" (better)")
@@ -1011,7 +1019,7 @@ def test_a_score_no_better_than_a_constant_is_said_so_first():
     poor = Report(scored(score=noise, limit="gdp <= 0.3"))
     assert checks(poor)[0].verdict == "kept"
     head = verdict(poor)
-    assert head.sentence.startswith("The score does not predict significantly better than a")
+    assert head.sentence.startswith("The score is not significantly better than a constant.")
     assert "is met" in head.sentence
     assert head.kind == "unclear"
     assert text(poor).count("better than a constant") == 1
@@ -1025,7 +1033,7 @@ def test_a_score_that_just_beats_a_constant_is_said_to_be_perhaps_only_slightly_
 ):
     quality = (Quality("auc", 0.5 + 0.04 * errors, 0.5, 0.04),)
     report = Report(replace(samples.audit("age"), quality=quality))
-    barely = "The score predicts better than a constant, but perhaps only slightly."
+    barely = "The score is better than a constant, but perhaps only slightly."
     assert (barely in verdict(report).remarks) == says
     assert (barely in closing_lines(report)["rows"]) == says
     assert text(report).count("better than a constant") == says
@@ -1063,7 +1071,7 @@ def test_an_error_of_the_stated_size_goes_unnoticed_half_of_the_time(share, leas
     )
 
 
-def three_parties(along: float) -> Report:
+def three_parties(along: float, required: Any = None) -> Report:
     """Report on a vote among three parties, of which the smallest depends on age."""
     random = np.random.default_rng(0)
     age = random.uniform(20, 80, 1_500)
@@ -1084,34 +1092,78 @@ def three_parties(along: float) -> Report:
     settings = Settings(fast=True, resamples=60)
     rows = X[1_000:], vote[1_000:].reset_index(drop=True)
     return trained_report(
-        model, *rows, sensitive_features=age[1_000:].to_numpy(), settings=settings
+        model,
+        *rows,
+        sensitive_features=age[1_000:].to_numpy(),
+        limit=required,
+        settings=settings,
     )
 
 
 def test_of_several_classes_the_first_screen_names_every_significant_one():
     report = three_parties(1.0)
     assert Report.from_json(report.to_json()) == report
-    start = "Only “vote: red” is shown here, the most frequent of 3 classes; "
-    (line,) = (line for line in verdict(report).remarks if line.startswith(start))
-    assert re.fullmatch(
-        r"the gap is significant for “green” by age, 0\.0\S+ \(.*\)\.", line[len(start) :]
+    *_, gaps, shown = verdict(report).remarks
+    assert shown == (
+        "The picture and the costs are those of “vote: red”, the most frequent of 3 classes."
     )
-    assert line in closing_lines(report)["rows"]
-    shown = text_of(render(report), "evidence")
-    assert "a gap is the largest over all 3 classes; in the last two rows" in shown
+    assert re.fullmatch(r"The gap by age is significant for “green”, 0\.0\S+ \(.*\)\.", gaps)
+    for line in (gaps, shown):
+        assert line in closing_lines(report)["rows"]
+        assert line in text_of(render(report))
+    assert "A gap is the largest over all 3 classes." in text_of(render(report), "evidence")
     classes = report.tradeoff.classes
-    assert list(classes) == ["blue", "green"]
-    low, high = (gap.adjusted for (gap,) in (classes["green"], classes["blue"]))
-    assert low < 0.05 < high
+    assert list(classes) == ["blue", "green", "red"]
+    blue, green, red = (gap.adjusted for (gap,) in classes.values())
+    assert green < 0.05 < min(blue, red)
     alone = replace(classes["green"][0], pvalue=0.04, adjusted=0.08)
     none = replace(alone, pvalue=0.4, adjusted=0.8)
-    for number, end in (
-        (alone, "not after adjusting for all classes)."),
-        (none, "significant gap."),
+    for number, told in (
+        (alone, "(on its own, but not after adjusting for all classes)."),
+        (none, "No class has a significant gap by age."),
     ):
         tradeoff = replace(report.tradeoff, classes={**classes, "green": (number,)})
-        said = " ".join(verdict(replace(report, tradeoff=tradeoff)).remarks)
-        assert said.endswith(end)
+        *_, said, _ = verdict(replace(report, tradeoff=tradeoff)).remarks
+        assert said.endswith(told)
+
+
+def test_of_several_classes_the_verdict_is_about_the_largest_gap():
+    """A class that is not shown has the largest gap, with the limit and without it."""
+    report = three_parties(1.0, required=["gdp <= 0.2", "50%"])
+    tradeoff = report.tradeoff
+    label, gap = tradeoff.largest_class("age")
+    assert label == "green"
+    shown = report.audit["age"].all_rows["gdp"].value
+    assert shown < gap.value == max(number.value for (number,) in tradeoff.classes.values())
+    assert tradeoff.after.gaps[0].value == pytest.approx(gap.value, abs=1e-9)
+    outputs = [replace(stop.point, chosen=False) for stop in tradeoff.stops if stop.point.chosen]
+    assert outputs == [tradeoff.after]
+    required = report.audit.limits
+    own = checks(replace(report, audit=replace(report.audit, limits=())))
+    for check in (*required, *own):
+        assert check.among == "classes"
+        assert check.value == pytest.approx(gap.value, abs=1e-9)
+    assert own[0].reference.value == pytest.approx(tradeoff.before.gaps[0].value)
+    assert required[1].reduction == own[0].reduction
+    assert required[1].limit == pytest.approx(own[0].limit)
+    head = verdict(report)
+    assert "the gap by age, the largest of any class, is " in head.sentence.lower()
+    assert meaning(head, report.audit).startswith("The mean score for “green” of people with")
+    line = closing_lines(report)["gap"]
+    assert line.startswith(
+        f"age, the largest of any class: {figure(tradeoff.before.gaps[0].value)} → "
+        f"{figure(gap.value)} ("
+    )
+
+
+def test_without_a_limit_the_class_with_the_largest_gap_is_named():
+    report = three_parties(1.0)
+    tradeoff = replace(report.tradeoff, shares=(None,), changes=())
+    free = replace(report, before=None, tradeoff=tradeoff)
+    label, gap = tradeoff.largest_class("age")
+    head = verdict(free)
+    assert head.sentence.startswith("The mean score for “green” varies with age: the gap is ")
+    assert (head.gap, head.label) == (gap, label)
 
 
 def test_a_gap_of_the_fit_that_is_not_significant_has_an_interval_from_0_everywhere():
@@ -1419,6 +1471,173 @@ def test_rows_in_groups_are_not_called_people():
     lines = [line for line in warnings(weighted) if "measures of dependence" in line]
     assert len(lines) == 1
     assert "at most one from each group" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("score", "told"),
+    [
+        (lambda age, noise: 0.5 * noise, "none of the 3,000 people, so in these rows the gap in"),
+        (lambda age, noise: 0.7 + 0.2 * noise, "all 3,000 people, so in these rows the gap in"),
+        (lambda age, noise: np.where(age < 60, noise, 0.7), "all people at ages 6"),
+        (lambda age, noise: np.where(age < 60, noise, 0.2), "none of the people at ages 6"),
+        (lambda age, noise: noise, ""),
+    ],
+)
+def test_a_threshold_that_selects_all_or_none_is_said_first(score, told: str):
+    random = np.random.default_rng(0)
+    age = random.integers(20, 70, 3_000).astype(float)
+    scores = pd.Series(score(age, random.uniform(size=3_000)), name="score")
+    age = pd.Series(age, name="age")
+    result = audit(scores, age, threshold=0.6, limit="decision_gdp <= 0.3", settings=FAST)
+    lines = [line for line in verdict(Report(result)).others if "selects" in line]
+    if not told:
+        assert lines == []
+        return
+    assert lines[0].startswith(f"The threshold 0.6 selects {told}")
+    for shown in (closing_lines(Report(result))["also"], text_of(render(result)), text(result)):
+        assert lines[0] in shown
+    default = audit(scores, age, settings=FAST)  # no decisions are judged
+    assert "selects" not in text_of(render(default))
+
+
+def test_decisions_for_few_bound_their_gap():
+    """With a share p, the mean absolute deviation of shares is at most 2 p (1 − p)."""
+    score = np.where(np.arange(3_000) % 300 == 0, 0.9, 0.1)  # 10 of 3,000
+    age = np.where(score > 0.5, 30.0, 40.0 + np.arange(3_000) % 20)
+    result = audit(score, age, threshold=0.6, settings=FAST)
+    (line,) = (line for line in verdict(Report(result)).others if "selects" in line)
+    most = 2 * (1 / 300) * (299 / 300)
+    assert line == (
+        "The threshold 0.6 selects 0.333 % of the 3,000 people, so in these rows the gap in"
+        f" decisions cannot exceed {format_estimate(most)}."
+    )
+    rates = score > 0.5
+    assert np.abs(rates - rates.mean()).mean() == pytest.approx(most)  # reached here
+
+
+def test_decisions_are_not_said_to_be_too_high_or_too_low():
+    """A third is selected, half has the outcome."""
+    random = np.random.default_rng(0)
+    age = random.integers(20, 70, 3_000).astype(float)
+    outcome = pd.Series((random.random(3_000) < 0.5).astype(int), name="late")
+    decision = (random.random(3_000) < 1 / 3).astype(float)
+    options = {"settings": FAST, "favourable": 0}
+    result = audit(decision, pd.Series(age, name="age"), outcome, **options)
+    shown = unfolded(render(result))
+    assert "too low" not in shown
+    assert "Assessment" not in shown
+    assert "Their mean decision is 0." in shown
+    assert "of them actually had “late”" in shown
+    found = costs(Report(result))[0]
+    assert found.meaning.endswith("with “late”: selected")
+    scores = audit(0.9 * decision, pd.Series(age, name="age"), outcome, **options)
+    assert "too low" in unfolded(render(scores))
+
+
+def test_two_gaps_that_are_not_significant_are_no_movement():
+    """The gap of the fit is clear; on the rows of the report, it is noise before and after."""
+    tradeoff = samples.tradeoff()
+    noise = Change("gdp", "age", 0.002, 0.0003, Interval(-0.01, 0.01, 0.95, ""), 0.6, 0.05)
+    after = replace(tradeoff.after, gaps=(Gap(0.0003, 0.0, 0.004),))
+    tradeoff = replace(tradeoff, changes=(noise,), after=after)
+    report = Report(samples.audit(strength=0.003), before=samples.audit(), tradeoff=tradeoff)
+    head = verdict(report)
+    assert head.sentence == (
+        "Not judged: the gap by age is not distinguishable from 0, with the limit or without it."
+    )
+    fit = (
+        "In the fit, measured out of fold on the training rows, the gap by age is 0.091 (0.073 to"
+        " 0.12) without the limit and 0.016 (0.013 to 0.020) with it."
+    )
+    assert fit in head.remarks
+    lines = closing_lines(report)
+    assert lines["gap"] == "age: 0.000300 (0 to 0.00400)"
+    assert fit in lines["rows"]
+    least = replace(tradeoff, shares=(None,), limits=(0.0,))
+    smallest = verdict(replace(report, tradeoff=least)).remarks
+    assert fit in smallest
+    assert smallest[-1].endswith("is not distinguishable from 0, with the limit or without it.")
+    unclear = replace(tradeoff.points[0], gaps=(Gap(0.01, 0.0, 0.03),))
+    nothing = replace(tradeoff, points=(unclear, *tradeoff.points[1:]))
+    assert "In the fit" not in " ".join(verdict(replace(report, tradeoff=nothing)).remarks)
+    significant = replace(tradeoff, after=replace(after, gaps=(Gap(0.03, 0.01, 0.05),)))
+    assert "goes from 0.00200 to" in verdict(replace(report, tradeoff=significant)).sentence
+
+
+def test_no_sentence_names_a_group_of_few_rows():
+    age = pd.Series(np.arange(20.0, 45.0), name="age")
+    score = pd.Series(np.arange(25) / 50, name="score")
+    few = audit(score, age, (np.arange(25) % 2), settings=FAST)
+    assert all(few["age"].all_rows.curves["gdp"].sparse)
+    assert worst_sentence(Report(few), "age") == ""
+    assert trend_sentence(few, "age") == ""
+    assert 'class="mark"' not in picture(Report(few), "age")
+    assert "(ringed)" not in render(few)
+
+
+def test_small_differences_are_powers_of_ten_like_the_numbers_beside_them():
+    values = {0.0634: "+0.063", -2.3e-5: "−2.3 × 10⁻⁵", 7e-7: "+7 × 10⁻⁷", 0.0: "+0"}
+    assert {value: words.signed_figure(value) for value in values} == values
+
+
+def test_groups_of_one_row_are_not_mentioned():
+    result = scored(groups=np.arange(3_000), context=CONTEXT)
+    assert result.rows.groups == 3_000
+    alone = scored(context=CONTEXT)
+    assert surety(Report(result)) == surety(Report(alone))
+    assert warnings(result) == warnings(alone)
+    assert "applicants). Their mean score" in worst_sentence(Report(result), "age")
+
+
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        ("age", "ages 70 and over"),
+        ("Age", "Ages 70 and over"),
+        ("AGE", "AGE 70 and over"),
+        ("alter", "alter 70 and over"),
+        ("Age (years)", "Age (years) 70 and over"),
+        ("% black", "% black 70 and over"),
+    ],
+)
+def test_only_the_word_age_has_a_plural(name: str, group: str):
+    curve = replace(samples.curve(points=2), start=(17.0, 70.0), end=(69.0, 90.0))
+    assert group_phrase(curve, 1, name) == group
+    assert group_phrase(curve, 0, name) == group.replace("70 and over", "17 to 69")
+
+
+def test_the_headline_is_about_the_gap_farthest_from_its_limit_in_proportion():
+    """By age, 0.09 of an allowed 0.1; by hours, 0.019 of 0.02: less below it, but in proportion
+    closer.
+    """
+    age = LimitCheck("age", "gdp", "all", 0.1, 0.09, Interval(0.085, 0.095, 0.95, ""))
+    hours = LimitCheck("hours", "gdp", "all", 0.02, 0.019, Interval(0.0185, 0.0195, 0.95, ""))
+    result = samples.audit("age", "hours")
+    over = [replace(age, value=0.11, interval=Interval(0.105, 0.12, 0.95, ""))]
+    over += [replace(hours, value=0.028, interval=Interval(0.025, 0.03, 0.95, ""))]
+    near = [replace(age, value=0.099, interval=Interval(0.098, 0.0995, 0.95, "")), hours]
+    for limits, first, other in (
+        ((hours, age), "hours", "age"),
+        (over, "hours", "age"),
+        (near, "age", "hours"),
+    ):
+        head = verdict(Report(replace(result, limits=tuple(limits))))
+        assert head.attribute == first
+        assert f"by {first} is" in head.sentence
+        assert len(head.others) == 1
+        assert f"by {other} is" in head.others[0]
+    ratio = replace(age, key="decision_ratio", limit=0.8, interval=Interval(0.81, 0.99, 0.95, ""))
+    ratios = replace(ratio, value=0.9), replace(ratio, attribute="hours", value=0.85)
+    assert verdict(Report(replace(result, limits=ratios))).attribute == "hours"
+
+
+def test_without_a_limit_the_headline_is_about_the_largest_significant_gap():
+    result = samples.audit("age", "hours")
+    first, second = result.attributes
+    chance = samples.number("gdp", 0.2, width=0.3, pvalue=0.4)
+    rows = replace(first.all_rows, numbers=(chance, *first.all_rows.numbers[1:]))
+    mixed = replace(result, attributes=(replace(first, all_rows=rows), second))
+    assert [verdict(Report(one)).attribute for one in (result, mixed)] == ["age", "hours"]
 
 
 def test_a_share_that_was_not_applied_is_said_first():

@@ -21,7 +21,7 @@ from frhsic.parity.rows import check_rows
 from frhsic.parity.strata import Strata
 from frhsic.parity.sums import ALL_NODES, Cells
 from frhsic.report import Report, render, text
-from frhsic.report.equals import equal_sentence, stratum_pictures
+from frhsic.report.equals import equal_sentence, stratum_pictures, worst_stratum_sentence
 from frhsic.report.first_page import closing_lines, limit_sentence
 
 QUICK = Settings(fast=True, resamples=99)
@@ -287,6 +287,18 @@ def test_each_stratum_has_its_gap_and_curve_and_the_worst_is_named(people, audit
     assert within.worst == largest
     flat = audit(people["hours"], people["age"], control_features=people["job"], settings=QUICK)
     assert flat["age"].all_rows.within.worst is None
+
+
+def test_a_stratum_of_few_rows_is_not_named(audited):
+    rows = audited["age"].all_rows
+    largest = rows.within.worst
+    strata = {**rows.within.strata}
+    strata[largest] = replace(strata[largest], rows=29)
+    within = replace(rows.within, strata=strata)
+    attribute = replace(audited["age"], all_rows=replace(rows, within=within))
+    few = replace(audited, attributes=(attribute,))
+    assert f"“{largest}”" in worst_stratum_sentence(audited, "age")
+    assert f"“{largest}”" not in worst_stratum_sentence(few, "age")
 
 
 def test_an_audit_with_controls_is_plain_data(audited):

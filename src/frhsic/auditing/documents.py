@@ -102,14 +102,18 @@ def _require_ranges(part: Any) -> None:
         return
     fields = vars(part)
     _require_ranges(list(fields.values()))
+    interval = fields.get("interval")
+    shares = CHANCE_FIELDS | SHARE_KEYS
+    if isinstance(interval, Interval) and interval.method == "Student's t":
+        shares = shares - {"base_rate"}  # the mean of a numeric target
     if isinstance(part, Interval) and part.low > part.high:
         raise ValueError(
             f"the document contains an invalid interval from {part.low:g} to {part.high:g}"
         )
     for name, value in fields.items():
         kind = fields.get("key", name) if name == "value" else name
-        if not isinstance(value, (int, float)):
+        if not isinstance(value, (int, float)) or name == "base_rate":
             continue
-        negative = kind in CHANCE_FIELDS | COUNT_FIELDS | SHARE_KEYS | SIZE_KEYS and value < 0
-        if negative or (kind in CHANCE_FIELDS | SHARE_KEYS and value > 1):
+        negative = kind in COUNT_FIELDS | SIZE_KEYS | shares and value < 0
+        if negative or (kind in shares and value > 1):
             raise ValueError(f"the document contains an invalid {kind}, {value:g}")

@@ -52,12 +52,12 @@ def output_gaps(
             outputs[kept], own, *more[::-1], strata=codes, ranks=predictor.aim == "rank"
         )
         gaps.setdefault(block.attribute, []).append((gap_number(key, gap), terms))
-    return [_largest_gap(each) for each in gaps.values()]
+    return [largest_gap(each) for each in gaps.values()]
 
 
-def _largest_gap(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
-    """Return the larger value, low and high of the conditions, as in the frontier, with
-    the contributions to the larger value; the p-value is for all of them (Bonferroni).
+def largest_gap(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
+    """Return the largest value, low and high of several conditions or classes, as in the frontier,
+    with the contributions to the largest value; the p-value is for all of them (Bonferroni).
     """
     number, terms = max(gaps, key=lambda pair: pair[0].value)
     intervals = [gap.interval for gap, _ in gaps if gap.interval is not None]

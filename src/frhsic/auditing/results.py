@@ -467,7 +467,7 @@ class LimitCheck:
         Key of the number that is limited.
     among
         ``"all"`` rows, those with the ``"favourable"`` outcome, or people with ``"equal"``
-        controls.
+        controls; ``"classes"`` for the largest gap of several classes.
     limit
         The limit in the unit of the number.
     value

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from frhsic._pictures import Frame, Line
+from frhsic.auditing.gaps import SPARSE
 from frhsic.auditing.results import Audit, Curve, LimitCheck, Population, Within
 from frhsic.report.people import (
     axis_name,
@@ -71,6 +72,16 @@ def first_equal_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck]) -> 
     return f"{equal_sentence(audit, s)} {worst_stratum_sentence(audit, s, limits)}"
 
 
+def worst_stratum(within: Within) -> str | None:
+    """Return the stratum with the largest significant gap among those with enough rows, or None."""
+    significant = {}
+    for name, people in within.strata.items():
+        gap = people.get("gdp")
+        if gap is not None and gap.significant and people.rows >= SPARSE:
+            significant[name] = gap.value
+    return max(significant, key=lambda name: significant[name], default=None)
+
+
 def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = ()) -> str:
     """Return the largest of the significant gaps of strata, or say that none is significant; and
     whether it is certainly above a limit on their average.
@@ -78,21 +89,20 @@ def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = 
     within = equal_gaps(audit, s)
     if within is None:
         return ""
-    if within.worst is None:
+    name = worst_stratum(within)
+    if name is None:
         return say("no_worst_stratum", control=within.label)
-    worst = within.strata[within.worst]
+    worst = within.strata[name]
     gap = worst["gdp"]
     assert gap.interval is not None
     rest = (
-        group["gdp"]
-        for name, group in within.strata.items()
-        if name != within.worst and group.numbers
+        group["gdp"] for other, group in within.strata.items() if other != name and group.numbers
     )
     overlap = any(one.interval and one.interval.high >= gap.interval.low for one in rest)
     text = say(
         "worst_stratum",
         control=within.label,
-        name=within.worst,
+        name=name,
         gap=gap,
         rows=worst.rows,
         people=rows_phrase(audit),

@@ -5,6 +5,7 @@ The words are in ``assets/words.toml``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from scipy.special import ndtri
 
 from frhsic._pictures import tradeoff_svg
 from frhsic.auditing.comparing import difference
+from frhsic.auditing.gaps import NO_SHARE
 from frhsic.auditing.performance import rate_number
 from frhsic.auditing.results import (
     RATIOS,
@@ -25,7 +27,6 @@ from frhsic.formatting import (
     capitalize,
     figure,
     format_count,
-    format_difference,
     format_estimate,
     format_exact,
     format_interval,
@@ -38,7 +39,7 @@ from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name
 from frhsic.report.equals import equal_sentence, worst_stratum_sentence
 from frhsic.report.model import Report, Stop, TradeOff
-from frhsic.report.people import rows_phrase, score_noun, trend_sentence
+from frhsic.report.people import are_decisions, rows_phrase, score_noun, trend_sentence
 from frhsic.report.words import (
     LEAST_OF_AIM,
     WORDS,
@@ -52,12 +53,15 @@ from frhsic.report.words import (
     gap_name,
     gap_phrase,
     gap_phrase_with_interval,
+    group_phrase,
+    has_groups,
     is_significant,
     join_names,
     measure_label,
     outcome_phrase,
     reduced_phrase,
     say,
+    signed_figure,
     verdict_phrase,
     warnings,
 )
@@ -67,10 +71,13 @@ SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
 # Costs of a limit, in the order of the page, and those that are shares.
 COSTS: dict[str, dict[str, str]] = WORDS["costs"]
 GAP_MEANINGS: dict[str, str] = WORDS["meanings"]
+DECIDED = ("decision_gdp", "decision_ratio", "error_gdp")  # measures of decisions
 RATES = ("accuracy", "true_positive_rate", "false_positive_rate")
 SHARES = (*RATES, "explained")
 # Measures for which larger is better; for a mean error, neither direction is.
 GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
+# Measures whose own interval is shown beside that of their change.
+OVERALL = ("auc", "explained")
 MOST_COSTS = 4
 # Rates of decisions are shown only if at least this share of the scores is on either side of the
 # threshold.
@@ -101,8 +108,9 @@ class Headline:
     "none" without a limit.
 
     `attribute` is the one in the picture, and `gap` the number that is compared with `limit` if
-    that is a number. `others` are the verdicts on other limits or attributes, and `remarks` are
-    short sentences that apply to all verdicts.
+    that is a number; with several classes, the gap is that of the class `label`. `others` are the
+    verdicts on other limits or attributes and sentences about decisions, and `remarks` are short
+    sentences that apply to all verdicts.
     """
 
     kind: str
@@ -112,12 +120,13 @@ class Headline:
     others: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     limit: float | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True)
 class Cost:
     """One line of the table of costs, as displayed; `was` and `change` are empty if only the score
-    itself is known.
+    itself is known. `reach` is the interval of `now` if `change` has that of the change.
     """
 
     key: str
@@ -126,6 +135,7 @@ class Cost:
     was: str
     now: str
     change: str
+    reach: str = ""
 
 
 def checks(report: Report) -> tuple[LimitCheck, ...]:
@@ -139,6 +149,8 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
         return report.audit.limits
     key = AIM_MEASURES[tradeoff.aim]
     among = tradeoff.condition or ("equal" if tradeoff.controls else "all")
+    if tradeoff.classes:
+        among = "classes"
     rows = report.audit.rows.used
     limit_checks = []
     for i, name in enumerate(tradeoff.attributes):
@@ -168,36 +180,79 @@ def verdict(report: Report) -> Headline:
     is missed by most, the gap that has changed most, or the largest gap.
     """
     head = _gap_verdict(report)
-    head = replace(head, remarks=(*head.remarks, *_class_lines(report)))
+    head = replace(
+        head,
+        others=(*_constant_decisions(report), *head.others),
+        remarks=(*head.remarks, *_class_lines(report)),
+    )
+    noun = score_noun(report.audit)
     if _beats_constant(report.audit, by=BARELY):
         return head
     if _beats_constant(report.audit, by=2):
-        return replace(head, remarks=(*head.remarks, say("barely")))
+        return replace(head, remarks=(*head.remarks, say("barely", noun=noun)))
     kind = "unclear" if head.kind == "kept" else head.kind
-    return replace(head, kind=kind, sentence=f"{say('poor')} {head.sentence}")
+    return replace(head, kind=kind, sentence=f"{say('poor', noun=noun)} {head.sentence}")
+
+
+def _constant_decisions(report: Report) -> Iterator[str]:
+    """Yield that decisions, if they are judged, are the same for everybody, or for all people of a
+    group that its band sets apart from the average.
+    """
+    audit, tradeoff = report.audit, report.tradeoff
+    limits_decisions = tradeoff is not None and tradeoff.aim == "decision"
+    judged = any(check.key in DECIDED for check in audit.limits)
+    if not (limits_decisions or judged or audit.subject.threshold_stated):
+        return
+    who = say("model_selects" if limits_decisions else "threshold_selects", subject=audit.subject)
+    for attribute in audit.attributes:
+        curve = attribute.all_rows.curves.get("decision_gdp")
+        if curve is None:
+            continue
+        values = {"who": who, "people": rows_phrase(audit), "rows": audit.rows.used}
+        share = curve.overall
+        if min(share, 1 - share) < LEAST_DECIDED:
+            key = "selects_few"
+            if min(share, 1 - share) < NO_SHARE:
+                key = "selects_all" if share > 0.5 else "selects_none"
+            # a mean absolute deviation from p of numbers between 0 and 1 with mean p
+            yield say(key, **values, share=share, most=2 * share * (1 - share))
+            return
+        for end, key in ((1.0, "selects_group"), (0.0, "selects_no_group")):
+            groups = [
+                i
+                for i, sparse in enumerate(curve.sparse)
+                if not sparse
+                and abs(curve.mean[i] - end) < NO_SHARE
+                and not curve.low[i] <= share <= curve.high[i]
+            ]
+            if groups:
+                most = max(groups, key=lambda i: curve.rows[i])
+                where = group_phrase(curve, most, attribute.name)
+                values |= {"where": where, "rows": curve.rows[most]}
+                yield say(key, **values)
 
 
 def _class_lines(report: Report) -> list[str]:
-    """Return which class the report is about, and for which others the gap is significant."""
+    """Return for which classes the gap is significant, the largest first, and which class is in the
+    picture.
+    """
     tradeoff, subject = report.tradeoff, report.audit.subject
     if tradeoff is None or not tradeoff.classes:
         return []
-    gaps = []
-    for label, numbers in tradeoff.classes.items():
-        for s, number in zip(tradeoff.attributes, numbers):
+    lines = []
+    for i, s in enumerate(tradeoff.attributes):
+        gaps = []
+        for label, numbers in sorted(tradeoff.classes.items(), key=lambda item: -item[1][i].value):
+            number = numbers[i]
             if is_significant(number, subject):
                 alone = (number.adjusted or 0.0) > subject.level
                 adjusted = say("class_alone") if alone else ""
                 gap = gap_phrase_with_interval(number)
-                gaps.append(say("class_gap", label=label, s=s, gap=gap, adjusted=adjusted))
-    others = say("no_other_class")
-    if gaps:
-        shown = (attribute.all_rows.get("gdp") for attribute in report.audit.attributes)
-        also = any(is_significant(number, subject) for number in shown)
-        key = "other_classes" if also else "only_other_classes"
-        others = say(key, gaps="; ".join(gaps))
-    count = len(tradeoff.classes) + 1
-    return [say("one_class", outcome=outcome_phrase(subject), count=count, others=others)]
+                gaps.append(say("class_gap", label=label, gap=gap, adjusted=adjusted))
+        key = "class_gaps" if gaps else "no_class_gap"
+        lines.append(say(key, s=s, gaps="; ".join(gaps)))
+    count = len(tradeoff.classes)
+    return [*lines, say("one_class", outcome=outcome_phrase(subject), count=count)]
 
 
 def _beats_constant(audit: Audit, by: float) -> bool:
@@ -213,11 +268,11 @@ def _gap_verdict(report: Report) -> Headline:
     audit = report.audit
     judged = sorted(
         checks(report),
-        key=lambda check: (SEVERITY.index(verdict_phrase(check)), check.limit - check.value),
+        key=lambda check: (SEVERITY.index(verdict_phrase(check)), -_share_of_limit(check)),
     )
     if judged:
         first, *others = judged
-        remarks: list[str] = []
+        remarks = [*_fit_lines(report)]
         if first.base == "gap":
             remarks += _aim_remarks(first)
         elif first.rows_needed is not None:
@@ -235,20 +290,30 @@ def _gap_verdict(report: Report) -> Headline:
             remarks.append(say("not_met"))
         elif report.tradeoff is not None and report.tradeoff.points[0].chosen:
             remarks.append(say("not_binding"))
+        label = ""
+        among = first.among
+        if among == "classes" and report.tradeoff is not None:
+            label, _ = report.tradeoff.largest_class(first.attribute)
+            among = "all"
         return Headline(
             first.verdict,
             limit_sentence(first, audit),
             first.attribute,
-            Number(measure_name(first.key, first.among), first.value, first.rows, first.interval),
+            Number(measure_name(first.key, among), first.value, first.rows, first.interval),
             tuple(limit_sentence(check, audit) for check in others),
             tuple(remarks),
             None if first.base == "gap" else first.limit,
+            label,
         )
     gaps = {a.name: a.all_rows["gdp"] for a in audit.attributes if a.all_rows.get("gdp")}
     if not gaps:
         only = audit.attributes[0]
         told, *more = dependence_lines(only, audit.subject) or [say("no_gap", s=only.name)]
         return Headline("none", told, only.name, others=tuple(more))
+    labels: dict[str, str] = {}
+    if report.tradeoff is not None and report.tradeoff.classes:
+        for name in gaps:
+            labels[name], gaps[name] = report.tradeoff.largest_class(name)
     changes = [change for change in audit.drift if change.key == "gdp"]
     if changes:
         change = min(changes, key=lambda change: change.pvalue)
@@ -271,8 +336,10 @@ def _gap_verdict(report: Report) -> Headline:
         )
         said = (*split_lines(audit, name), *contrary)
         return Headline("none", told, name, gaps[name], said)
-    ordered = sorted(gaps, key=lambda name: -gaps[name].value)
-    sentences = [gap_sentence(gaps[name], name, audit) for name in ordered]
+    ordered = sorted(
+        gaps, key=lambda name: (not is_significant(gaps[name], audit.subject), -gaps[name].value)
+    )
+    sentences = [gap_sentence(gaps[name], name, audit, labels.get(name, "")) for name in ordered]
     if report.tradeoff is not None and any(report.tradeoff.shares):
         shares = [percent(share) for share in report.tradeoff.shares if share is not None]
         asked = join_names([*dict.fromkeys(shares)])
@@ -285,7 +352,18 @@ def _gap_verdict(report: Report) -> Headline:
         gaps[ordered[0]],
         tuple(sentences[1:]),
         tuple(_unlimited_reasons(report)),
+        label=labels.get(ordered[0], ""),
     )
+
+
+def _share_of_limit(check: LimitCheck) -> float:
+    """Return a number as a multiple of its limit, or the limit as a multiple of a number that it
+    bounds from below.
+    """
+    number, limit = check.value, check.limit
+    if check.key in RATIOS:
+        number, limit = limit, number
+    return number / limit if limit > 0 else math.inf
 
 
 def split_lines(audit: Audit, s: str) -> list[str]:
@@ -331,6 +409,19 @@ def _aim_remarks(check: LimitCheck) -> Iterator[str]:
         yield say("aim_unsure", ends=ends)
 
 
+def _fit_lines(report: Report) -> Iterator[str]:
+    """Yield what a limit changed in the fit, for each attribute whose gap is significant there, but
+    on the rows of the report neither without the limit nor with it.
+    """
+    tradeoff = report.tradeoff
+    for i, change in enumerate(() if tradeoff is None else tradeoff.changes):
+        assert tradeoff is not None
+        free = tradeoff.points[0].gaps[i]
+        if tradeoff.is_noise(i) and free.low > 0:
+            chosen = next(point.gaps[i] for point in tradeoff.points if point.chosen)
+            yield say("fit_moved", s=change.attribute, free=free, chosen=chosen)
+
+
 def _unlimited_reasons(report: Report) -> Iterator[str]:
     """Yield why no limit is judged."""
     tradeoff = report.tradeoff
@@ -340,24 +431,36 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
         yield say("least_gap")
         if tradeoff.points[0].chosen:
             yield say("left_unchanged")
-        for change in tradeoff.changes:
+        yield from _fit_lines(report)
+        for i, change in enumerate(tradeoff.changes):
             among = "equal" if tradeoff.controls else tradeoff.condition
             what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
             what = capitalize(what + condition_phrase(among, report.audit))
-            yield f"{what} {reduced_phrase(change.before, change.after, change.reduction)}."
+            numbers = change.before, change.after, change.reduction
+            yield f"{what} {reduced_phrase(*numbers, noise=tradeoff.is_noise(i))}."
         return
     yield say("no_limit")
 
 
-def gap_sentence(gap: Number, s: str, audit: Audit) -> str:
-    """Return how large a gap is, and whether it is significant."""
+def gap_sentence(gap: Number, s: str, audit: Audit, label: str = "") -> str:
+    """Return how large a gap is, and whether it is significant; with several classes, it is the
+    largest one, of the class `label`.
+    """
     key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
     if gap.value == 0:
         key = "gap_zero" if gap.interval and gap.interval.high > 0 else "gap_unbounded"
     if key == "gap_seen" and (gap.adjusted or 0.0) > audit.subject.level:
         key = "gap_alone"
-    counts = {"count": len(audit.attributes), "rows": audit.rows}
-    return say(key, noun=score_noun(audit), s=s, gap=gap, **counts)
+    family = f"{len(audit.attributes)} attributes"
+    if label:
+        family = "classes"
+    return say(key, noun=_class_noun(audit, label), s=s, gap=gap, family=family, rows=audit.rows)
+
+
+def _class_noun(audit: Audit, label: str) -> str:
+    """Return the name of the audited numbers, for a class if there are several."""
+    noun = score_noun(audit)
+    return say("class_score", noun=noun, label=label) if label else noun
 
 
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
@@ -400,12 +503,13 @@ def meaning(head: Headline, audit: Audit) -> str:
         allowed = say("points", size=format_estimate(scale * gap.value, limit), allowed=allowed)
     elif spread:
         size += say("deviations", spread=spread, noun=score_noun(audit))
-    values = {"s": s, "size": size, "allowed": allowed, "threshold": subject.threshold}
+    values = {"s": s, "size": size, "allowed": allowed}
     return fill(
         GAP_MEANINGS[gap.key],
-        noun=score_noun(audit),
+        noun=_class_noun(audit, head.label),
         people=rows_phrase(audit),
         control=control_phrase(audit),
+        selected=_decided(audit, "selected", "scored_above"),
         **values,
     )
 
@@ -417,7 +521,7 @@ def surety(report: Report) -> str:
     counted = format_count(audit.rows.used, "row")
     if audit.context.people:
         counted = f"{audit.rows.used:,} {audit.context.people}"
-    if audit.rows.groups is not None:
+    if has_groups(audit):
         counted = f"{audit.rows.used:,} rows in {audit.rows.groups:,} groups"
     if audit.rows.effective is not None:
         counted += say("sure_weighted", rows=audit.rows)
@@ -524,18 +628,19 @@ def _interval(number: Number, audit: Audit) -> Interval | None:
 
 def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
     """Return a measure with its interval, or with its change and the interval of the change."""
-    key, form, was, text = number.key, _form(number.key), "", ""
+    key, form = number.key, _form(number.key)
+    was = text = reach = ""
     ends = _interval(number, audit)
     if change is not None:
         was = form(change.before)
         if change.interval is not None:
-            low, high = (
-                points(x) if key in SHARES else format_difference(x) for x in change.interval
-            )
+            low, high = (points(x) if key in SHARES else signed_figure(x) for x in change.interval)
             unit = say("point_unit") if key in SHARES else ""
             text = say("change", low=low, high=high, unit=unit) + _judgement(change)
             if tuple(change.interval) == (0.0, 0.0):
                 text = say("unchanged")
+        if ends is not None and key in OVERALL:
+            reach = f"{form(ends.low)} to {form(ends.high)}"
     elif ends is not None:
         text = f"{form(ends.low)} to {form(ends.high)}"
     rate = audit.subject.base_rate
@@ -551,10 +656,18 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
         "negatives": negatives,
         "noun": score_noun(audit),
         "outcome": outcome_phrase(audit.subject),
-        "threshold": audit.subject.threshold,
+        "selected": _decided(audit, "selected", "above"),
+        "right": _decided(audit, "right", "right_side"),
     }
     name, meaning = (fill(COSTS[key][part], **values) for part in ("name", "meaning"))
-    return Cost(key, name, meaning, was, form(number.value), text)
+    return Cost(key, name, meaning, was, form(number.value), text, reach)
+
+
+def _decided(audit: Audit, key: str, threshold_key: str) -> str:
+    """Return a phrase about decisions: with a threshold if they are made from scores."""
+    if are_decisions(audit) or audit.subject.threshold is None:
+        return say(key)
+    return say(threshold_key, threshold=audit.subject.threshold)
 
 
 def decision_sentence(report: Report) -> str:
@@ -677,16 +790,23 @@ def closing_lines(report: Report) -> dict[str, str]:
     if gap is not None and gap.interval is not None:
         was = ""
         paired = () if report.tradeoff is None else report.tradeoff.changes
-        for change in (*paired, *report.changes, *report.audit.drift):
-            if (change.key, change.attribute) == (gap.key, head.attribute):
-                was = f"{figure(change.before)} → "
+        known = (*paired, *report.changes, *report.audit.drift)
+        of_gap = (c for c in known if (c.key, c.attribute) == (gap.key, head.attribute))
+        change = next(of_gap, None)
+        # two numbers that are not significant are no movement
+        noise = change in paired and change.reduction is None and gap.interval.low <= 0
+        if change is not None and not noise:
+            was = f"{figure(change.before)} → "
         label = measure_label(gap.key, control_phrase(report.audit))
         name = "" if gap.key == "gdp" else f", {label[:1].lower()}{label[1:]}"
+        if head.label:
+            name = say("among_classes")
         lines["gap"] = f"{head.attribute}{name}: {was}{format_interval(gap.value, *gap.interval)}"
     shown = []
     for cost in costs(report)[:3]:
         value = f"{cost.was} → {cost.now}" if cost.was else cost.now
-        ends = f" ({cost.change})" if cost.change and not cost.was else ""
+        reach = cost.reach if cost.was else cost.change
+        ends = f" ({reach})" if reach else ""
         shown.append(f"{cost.name} {value}{ends}")
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
     if decided := decision_sentence(report):
@@ -695,8 +815,9 @@ def closing_lines(report: Report) -> dict[str, str]:
     if equal:
         worst = worst_stratum_sentence(report.audit, head.attribute, checks(report))
         lines["equal"] = f"{equal} {worst}"
-    printed = [say(key) for key in ("hold_out_more", "left_unchanged", "barely")]
-    printed += _class_lines(report)
+    printed = [say("hold_out_more"), say("left_unchanged")]
+    printed.append(say("barely", noun=score_noun(report.audit)))
+    printed += [*_class_lines(report), *_fit_lines(report)]
     hints = [line for line in head.remarks if line in printed]
     return lines | {"rows": " ".join([surety(report), *hints])}
 

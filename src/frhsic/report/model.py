@@ -11,7 +11,7 @@ from frhsic.auditing.results import Audit, Change, Curve, Number
 from frhsic.estimators.frontier import AIM_MEASURES, Gap
 from frhsic.parity.limits import measure_name
 
-REPORT_FORMAT = 13  # version of the JSON form of a :class:`Report`
+REPORT_FORMAT = 14  # version of the JSON form of a :class:`Report`
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TradeOff:
         Each of `limits` as a share of the base rate of the training rows; None if it was not given
         that way.
     base_rate
-        The base rate; None for a numeric target.
+        The mean of the target in the training rows; None with several classes.
     met
         Whether the fit meets the limits.
     points
@@ -81,8 +81,8 @@ class TradeOff:
     controls
         Names of the controls, if gaps are measured among people with the same controls; else None.
     classes
-        With several classes, for each that the report is not about, its gap by each attribute on
-        the rows of the report. The gaps of `points` are then the largest over all classes.
+        With several classes, for each its gap by each attribute on the rows of the report. All
+        other gaps here are then the largest over all classes.
     """
 
     aim: str
@@ -111,6 +111,18 @@ class TradeOff:
     def worst(self) -> int:
         """Index of the attribute with the largest gap without a limit."""
         return max(range(len(self.attributes)), key=lambda i: self.points[0].gaps[i].value)
+
+    def largest_class(self, s: str) -> tuple[str, Number]:
+        """Return the class with the largest gap by an attribute, and this gap."""
+        i = self.attributes.index(s)
+        label = max(self.classes, key=lambda label: self.classes[label][i].value)
+        return label, self.classes[label][i]
+
+    def is_noise(self, i: int) -> bool:
+        """Whether the gap by an attribute is significant on the rows of the report neither without
+        the limit nor with it.
+        """
+        return self.changes[i].reduction is None and self.after.gaps[i].low <= 0
 
     @property
     def limited(self) -> bool:

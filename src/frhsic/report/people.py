@@ -15,6 +15,7 @@ from frhsic.report.words import (
     WORDS,
     fill,
     group_phrase,
+    has_groups,
     outcome_phrase,
     say,
     score_phrase,
@@ -50,16 +51,22 @@ def people_phrase(audit: Audit) -> str:
 
 def rows_phrase(audit: Audit) -> str:
     """Return what to call the rows: people, unless several rows may belong to one person."""
-    return people_phrase(audit) if audit.rows.groups is None else "rows"
+    return "rows" if has_groups(audit) else people_phrase(audit)
 
 
 def score_noun(audit: Audit) -> str:
-    """Return the name of the audited numbers: prediction or score."""
-    return (
-        "prediction"
-        if any(quality.key == "root_squared_error" for quality in audit.quality)
-        else "score"
-    )
+    """Return the name of the audited numbers: prediction, decision or score."""
+    if any(quality.key == "root_squared_error" for quality in audit.quality):
+        return "prediction"
+    return "decision" if are_decisions(audit) else "score"
+
+
+def are_decisions(audit: Audit) -> bool:
+    """Whether all scores are 0 or 1. The share of positive decisions need not be that of the
+    outcome, so decisions are not said to be too high or too low.
+    """
+    law = audit.subject.law
+    return law is not None and set(law.values) <= {0.0, 1.0}
 
 
 def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
@@ -70,7 +77,7 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
     curve = attribute.all_rows.curves["gdp"]
 
     def weight(i: int) -> tuple[int, float]:
-        error = _error(attribute, i)
+        error = _error(attribute, audit, i)
         if error is None:
             return 0, abs(curve.mean[i] - curve.overall)
         return 2 if _is_favourable(error, audit) is False else 1, abs(error)
@@ -78,12 +85,14 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
     return sorted(curve.trusted_groups, key=weight, reverse=True)
 
 
-def _error(attribute: AttributeAudit, i: int) -> float | None:
+def _error(attribute: AttributeAudit, audit: Audit, i: int) -> float | None:
     """Return by how much the mean score of a group is above its mean outcome, if the band of errors
-    excludes 0; it covers all groups of all attributes.
+    excludes 0; it covers all groups of all attributes. None for decisions.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
-    return None if rest is None or not _is_apart(rest, i) else -rest.mean[i]
+    if rest is None or are_decisions(audit) or not _is_apart(rest, i):
+        return None
+    return -rest.mean[i]
 
 
 def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
@@ -148,7 +157,7 @@ def overall_error(audit: Audit) -> float | None:
     None.
     """
     error = _mean_error(audit)
-    if error is None or not error.standard_error:
+    if error is None or not error.standard_error or are_decisions(audit):
         return None
     pvalue = 2 * float(ndtr(-abs(error.value) / error.standard_error))
     return -error.value if pvalue * ERROR_TESTS <= audit.subject.level else None
@@ -187,7 +196,8 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
     marks = []
     worst = sort_groups(attribute, audit)[0]
     x = min(max(curve.grid[worst], domain[0]), domain[1])
-    for kind, layer in layers.items():
+    ringed = {} if curve.sparse[worst] else layers
+    for kind, layer in ringed.items():
         _, mean = min(zip(layer.grid, layer.mean), key=lambda at: abs(at[0] - curve.grid[worst]))
         marks.append((kind, x, mean, group_phrase(curve, worst, s)))
     frame = Frame(
@@ -205,7 +215,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         dots=actual,
         level=(curve.overall, say("average", mean=curve.overall)),
         marks=marks,
-        neutral=_error(attribute, worst) is None,
+        neutral=_error(attribute, audit, worst) is None,
         tips=() if small else _tips(curve, s, rows_phrase(audit)),
     )
 
@@ -333,7 +343,7 @@ def groups(report: Report, s: str) -> list[Group]:
         was = before.mean[i] if before and before.grid == curve.grid else None
         where = group_phrase(curve, i, s)
         apart = not curve.low[i] <= curve.overall <= curve.high[i]
-        outcome = _actual(attribute, i), _error(attribute, i)
+        outcome = _actual(attribute, i), _error(attribute, report.audit, i)
         worst_groups.append(Group(where, curve.rows[i], was, curve.mean[i], apart, *outcome))
     return worst_groups
 
@@ -355,11 +365,14 @@ def groups_note(report: Report, s: str) -> str:
 
 def worst_sentence(report: Report, s: str) -> str:
     """Return a sentence about the group with the largest significant error. If there is none,
-    describe the group farthest from the average, and whether it differs significantly.
+    describe the group farthest from the average, and whether it differs significantly. Empty if
+    no group has enough rows.
     """
     audit = report.audit
     attribute = audit[s]
     curve = attribute.all_rows.curves["gdp"]
+    if all(curve.sparse):
+        return ""
     group = groups(report, s)[0]
     actual = ""
     if group.actual is not None:
@@ -390,7 +403,7 @@ def worst_sentence(report: Report, s: str) -> str:
         return f"{level} {start}: {text}{actual}: {how.removesuffix(against)}.".strip()
     chance = "" if group.apart else say("near_average")
     start = say("furthest")
-    if group.actual is not None:
+    if group.actual is not None and not are_decisions(audit):
         start = f"{level} {_errors_sentence(attribute, audit)} {start}".strip()
     return f"{start}: {text}{say('beside_average', overall=curve.overall)}{chance}{actual}."
 
@@ -400,7 +413,7 @@ def trend_sentence(audit: Audit, s: str) -> str:
     sets them apart.
     """
     curve = audit[s].all_rows.curves.get("gdp")
-    if curve is None or not curve.trusted_groups:
+    if curve is None or all(curve.sparse):
         return ""
     least, most = (pick(curve.trusted_groups, key=curve.mean.__getitem__) for pick in (min, max))
     if curve.high[least] >= curve.low[most]:

@@ -16,9 +16,9 @@ from frhsic.auditing import Audit, Context, Settings
 from frhsic.auditing.comparing import check_limits, difference, holm
 from frhsic.auditing.gaps import gap_column, gap_number, gap_terms, shown_curve
 from frhsic.auditing.measures import RANK_ROWS
-from frhsic.auditing.outputs import output_gaps
+from frhsic.auditing.outputs import largest_gap, output_gaps
 from frhsic.auditing.performance import base_rate, changes, covariance, performance
-from frhsic.auditing.results import GAPS, LIMITABLE, Change, Keyed, Number
+from frhsic.auditing.results import GAPS, LIMITABLE, Change, Keyed, LimitCheck, Number
 from frhsic.auditing.rows import Rows
 from frhsic.auditing.running import Inputs, audit_inputs, finish_audit
 from frhsic.estimators import ParityClassifier, ParityRegressor
@@ -53,11 +53,12 @@ def trained_report(
     settings: Settings | None = None,
     context: Context | None = None,
 ) -> Report:
-    r"""Report on a classifier or regressor fitted with a limit. With several classes, the report is
-    about the most frequent one, and a remark gives the gaps of the others: the limit applies to
-    each of them. The trade-offs are those of ``model.frontier_``, with the performance measure that
-    belongs to the aim. The audits of ``model.at(None)`` and of the model use the given rows. They
-    audit scores, or decisions for the aim "decision".
+    r"""Report on a classifier or regressor fitted with a limit. With several classes, the limit
+    applies to each, so the verdict is about the largest of their gaps; the audits are about the
+    most frequent class, and a remark gives the gaps of the others. The trade-offs are those of
+    ``model.frontier_``, with the performance measure that belongs to the aim. The audits of
+    ``model.at(None)`` and of the model use the given rows. They audit scores, or decisions for the
+    aim "decision".
 
     Parameters
     ----------
@@ -149,7 +150,7 @@ def trained_report(
     was = _class_outputs(free, shown)
     classes: dict[str, tuple[Number, ...]] = {}
     if every.ndim > 1:
-        classes = rows.other_classes(every, labels, settings)
+        classes = rows.class_gaps(every, labels, settings)
         remark = rows.classes_remark(every, labels, classes, settings.confidence)
         context = replace(context, remarks=(*context.remarks, remark))
     threshold = None if model.aim == "decision" else threshold
@@ -168,11 +169,16 @@ def trained_report(
         paired = tuple(rows.changes(was, now, before, after, settings))
         before = replace(before, limits=check_limits(before, stated_limits, before))
     after = replace(after, limits=check_limits(after, stated_limits, before or after, paired))
-    old = _as_audited(rows.measure_outputs(free, settings), before or after)
     place = model.choice_.position
-    new = old
-    if place:
-        new = _as_audited(rows.measure_outputs(every, settings), after)
+    old = rows.measure_outputs(free, settings)
+    new = rows.measure_outputs(every, settings) if place else old
+    if classes:
+        level = after.subject.level
+        limits = tuple(rows.check_classes(check, old, new, level) for check in after.limits)
+        after = replace(after, limits=limits)
+    else:
+        old = _as_audited(old, before or after)
+        new = _as_audited(new, after) if place else old
     return Report(
         after,
         before=before,
@@ -286,19 +292,23 @@ class _HeldOut:
 
     def measure_outputs(self, outputs: np.ndarray, settings: Settings) -> _Measured:
         """Return performance and gaps of outputs on these rows, as the model measures them: one
-        gap for all conditions of an attribute.
+        gap for all conditions of an attribute, and for all classes.
         """
         rows = self.rows
-        gaps = output_gaps(
-            self.model,
-            _class_outputs(outputs, self.shown),
-            self.y,
-            rows.s,
-            rows.weights,
-            rows.groups,
-            settings,
-            rows.strata,
-        )
+        by_class = [
+            output_gaps(
+                self.model,
+                f,
+                self.y,
+                rows.s,
+                rows.weights,
+                rows.groups,
+                settings,
+                rows.strata,
+            )
+            for f in (outputs.T if outputs.ndim > 1 else [outputs])
+        ]
+        gaps = [largest_gap(each) for each in zip(*by_class)]
         return _Measured(self.performance(outputs), gaps)
 
     def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
@@ -307,16 +317,15 @@ class _HeldOut:
             shared = covariance(a, b, self.rows.groups, self.rows.weights)
             yield difference(now.key, name, was, now, level, shared)
 
-    def other_classes(
+    def class_gaps(
         self, outputs: np.ndarray, labels: Any, settings: Settings
     ) -> dict[str, tuple[Number, ...]]:
-        """Return for each class that the report is not about its gap by each attribute, with a
-        p-value adjusted for all of these gaps.
+        """Return for each class its gap by each attribute, with a p-value adjusted for all of these
+        gaps.
         """
         rows = self.rows
-        names = [str(label) for place, label in enumerate(labels) if place != self.shown]
         numbers = []
-        for f in np.delete(outputs, self.shown, axis=1).T:
+        for f in outputs.T:
             for column in rows.s.T:
                 gap = gdp(
                     f,
@@ -331,7 +340,24 @@ class _HeldOut:
         adjusted = holm([pvalue for _, pvalue in numbers])
         gaps = [replace(number, adjusted=p) for (number, _), p in zip(numbers, adjusted)]
         width = len(self.names)
-        return {name: tuple(gaps[i * width :][:width]) for i, name in enumerate(names)}
+        return {str(label): tuple(gaps[i * width :][:width]) for i, label in enumerate(labels)}
+
+    def check_classes(
+        self, check: LimitCheck, old: _Measured, new: _Measured, level: float
+    ) -> LimitCheck:
+        """Return the check of a limit on the gap in scores, over all classes."""
+        if (check.key, check.among) != ("gdp", "all") or check.base == "base rate":
+            return check
+        at = self.names.index(check.attribute)
+        number = new.gaps[at][0]
+        assert number.interval is not None
+        check = replace(check, among="classes", value=number.value, interval=number.interval)
+        if check.share is None:
+            return check
+        before = old.gaps[at][0]
+        change = [*self.gap_changes(old, new, level)][at]
+        limit = check.share * before.value
+        return replace(check, limit=limit, reference=before, reduction=change.reduction)
 
     def classes_remark(
         self,

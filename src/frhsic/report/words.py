@@ -47,7 +47,7 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "percent": percent,
     "plain": format_setting,
     "short": formatting.format_estimate,
-    "signed": formatting.format_difference,
+    "signed": lambda value: signed_figure(value),
     "stated": formatting.format_exact,
     "capital": capitalize,
     "count": lambda n: f"{n:,.0f}",
@@ -62,6 +62,13 @@ TOO_GOOD = {"explained": 0.98, "auc": 0.995}
 LEAST_OF_AIM = 0.5
 # Number of bins of an attribute, as in a spreadsheet.
 BANDS = 10
+
+
+def signed_figure(value: float) -> str:
+    """Format a difference with its sign; a very small one as a power of ten."""
+    if 0 < abs(value) < 1e-4:
+        return f"{'+' if value > 0 else ''}{formatting.figure(value, 2)}"
+    return formatting.format_difference(value)
 
 
 class _Filler(string.Formatter):
@@ -149,7 +156,7 @@ def group_phrase(curve: Curve, i: int, name: str) -> str:
     """Return where a group of a curve lies, such as “ages 58 to 63”, or “ages 64 and over”."""
     if curve.start[i] == curve.end[i]:
         return f"{name} {format_setting(curve.grid[i])}"
-    several = f"{name}s" if name.lower() == "age" else name
+    several = f"{name}s" if name in ("age", "Age") else name
     end = "and over" if i == len(curve.grid) - 1 else f"to {format_setting(curve.end[i])}"
     return f"{several} {format_setting(curve.start[i])} {end}"
 
@@ -250,9 +257,13 @@ def verdict_phrase(check: LimitCheck) -> str:
     return "probably kept" if keeps else "probably not kept"
 
 
-def reduced_phrase(was: float, now: float, reduction: Interval | None) -> str:
-    """Return by what share a gap was reduced, with its interval."""
-    if was == now == 0:
+def reduced_phrase(
+    was: float, now: float, reduction: Interval | None, *, noise: bool = False
+) -> str:
+    """Return by what share a gap was reduced, with its interval; `noise` says that neither gap is
+    significant.
+    """
+    if noise or was == now == 0:
         return say("both_zero")
     if reduction is None:
         return say("unknown_share", was=was, now=now)
@@ -272,7 +283,8 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
     assert check.reference is not None
     assert check.share is not None
     was, now, asked = check.reference.value, check.value, 1 - check.share
-    values = {"what": what, "reduced": reduced_phrase(was, now, check.reduction)}
+    noise = check.reduction is None and check.interval.low <= 0
+    values = {"what": what, "reduced": reduced_phrase(was, now, check.reduction, noise=noise)}
     if check.reduction is None:
         return say("not_judged", **values)
     if check.share > 1:
@@ -324,13 +336,18 @@ def drift_line(change: Change) -> str:
     return f"{capitalize(name)}: {moved}, {reach}; {verdict}."
 
 
+def has_groups(audit: Audit) -> bool:
+    """Whether several rows belong to one group."""
+    return audit.rows.groups is not None and audit.rows.groups < audit.rows.used
+
+
 def warnings(audit: Audit) -> list[str]:
     """Return cautions about the data: the caller's remarks, then those of the audit."""
     rows, subject = audit.rows, audit.subject
     remarks = {
-        "grouped": rows.groups is not None and rows.effective is None,
-        "weighted": rows.effective is not None and rows.groups is None,
-        "grouped_weighted": rows.effective is not None and rows.groups is not None,
+        "grouped": has_groups(audit) and rows.effective is None,
+        "weighted": rows.effective is not None and not has_groups(audit),
+        "grouped_weighted": rows.effective is not None and has_groups(audit),
         "few_by_weight": rows.effective is not None
         and has_few_effective(rows.used, rows.effective),
         "left_out": rows.independent < LEAST_ROWS,
@@ -363,7 +380,7 @@ def banded_sentence(attribute: AttributeAudit, audit: Audit, noun: str) -> str:
     """
     curve, law = attribute.all_rows.curves.get("gdp"), audit.subject.law
     gap = attribute.all_rows.get("gdp")
-    if curve is None or gap is None or law is None or audit.rows.effective or audit.rows.groups:
+    if curve is None or gap is None or law is None or audit.rows.effective or has_groups(audit):
         return ""
     rows = np.array(curve.rows)
     total = rows.sum()
