@@ -80,8 +80,8 @@ def feature_problems(
     - A column repeats a sensitive attribute if it has its name, if their rank correlation is at
       least 0.99 in absolute value, or if its values are bands of the attribute; two columns repeat
       it if it follows from them, as an age follows from two years.
-    - Columns reveal the target, by the rules of :func:`~frhsic.tables.leaks.leaks`. - At least 1 %
-    of the rows, and at least ten, repeat an earlier row in all columns except
+    - Columns reveal the target, by the rules of :func:`~frhsic.tables.leaks.leaks`.
+    - At least 1 % of the rows, and at least ten, repeat an earlier row in all columns except
       identifiers, and hardly any row repeats one in all columns except the target: this suggests
       people who occur twice, rather than coarse columns.
 

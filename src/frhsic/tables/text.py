@@ -254,8 +254,8 @@ def _check_text(path: Path, encoding: str, budget: Budget) -> tuple[str, ...]:
         while text := file.read(2**20):
             if "\0" in text:
                 raise ValueError(
-                    "it contains a NUL character, so it is damaged or in another encoding; if so,"
-                    " pass the encoding with --encoding, such as utf-16"
+                    "it contains a NUL character, so it is damaged or in another encoding, which"
+                    " you can pass with --encoding, such as utf-16"
                 )
             line = 0 if "\n" in text or "\r" in text else line + len(text)
             if line > PARSED_BYTES:
