@@ -143,7 +143,7 @@ class TextReader:
 
     @property
     def footer(self) -> list[str]:
-        """The last lines that are no rows: words without a separator or quotes."""
+        """The last lines that aren't rows: words without a separator or quotes."""
         if len(self.names) == 1:
             return []
         words = itertools.takewhile(self._is_footer, reversed(self.last_lines))
@@ -330,7 +330,7 @@ def _table_rows(rows: list[list[str]]) -> slice:
 
 
 def _is_words(text: str) -> bool:
-    """Return whether a line is text of several words, unlike a row that was cut off."""
+    """Return whether a line is text of several words, unlike a truncated row."""
     return '"' not in text and any(map(str.isalpha, text)) and len(text.split()) > 1
 
 
