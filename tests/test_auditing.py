@@ -865,7 +865,7 @@ def test_bands_are_audited_and_remarked():
         (
             {"y": np.arange(400) % 2, "favourable": 2},
             ValueError,
-            "favourable=2 is not a value of y; pass one of '0', '1'",
+            "favourable=2 is not a value of y; pass a value such as '0', '1'",
         ),
         ({"y": ["late"] * 400}, TypeError, r"y contains text \('late'\); pass positive=VALUE"),
         (
@@ -1273,6 +1273,6 @@ def test_limits_keep_the_base_of_the_earlier_audit(may: Audit):
         ValueError, match=r"share of rank_gap, which the earlier audit lacks for s;"
     ):
         since(june, early, "rank_gap <= 50%")
-    with pytest.raises(ValueError, match="cannot be checked: the audit contains no rank_gap with"):
+    with pytest.raises(ValueError, match="rank_gap cannot be checked, because the audit"):
         since(early, may, "rank_gap <= 50%")
     assert Audit.from_json(both.to_json()) == both

@@ -800,7 +800,8 @@ def test_the_favourable_outcome_is_a_label_of_the_target(tmp_path):
     assert favoured(favourable="no", positive="yes") == "no"
     assert favoured(favourable="no", positive="no") == "no"
     with pytest.raises(
-        ValueError, match="favourable='maybe' is not a value of 'paid'; pass one of 'no', 'yes'"
+        ValueError,
+        match="'maybe' is not a value of 'paid'; pass a value such as 'no', 'yes'",
     ):
         favoured(favourable="maybe")
     with pytest.raises(ValueError, match="needs a target with two classes"):

@@ -82,12 +82,12 @@ def _check_limit(
     number = _limited_number(audit, limit, attribute)
     if number is None or number.interval is None:
         needs = {
-            "favourable": " It needs more rows with the favourable outcome.",
+            "favourable": " It needs more rows with the favorable outcome.",
             "equal": " It needs control_features.",
         }
         raise ValueError(
-            f"the limit on {limit.name} cannot be checked: the audit contains no {limit.name} with"
-            f" an interval for {attribute}.{needs.get(limit.among, '')}"
+            f"the limit on {limit.name} cannot be checked, because the audit has no interval of it"
+            f" for {attribute}.{needs.get(limit.among, '')}"
         )
     most = largest_value(limit.measure, audit.subject)
     if not base and limit.value >= most:

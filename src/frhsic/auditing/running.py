@@ -579,5 +579,7 @@ def _matching_rows(column: pd.Series[Any], value: object, name: str, argument: s
     rows = np.asarray(is_positive(column, value, name) == 1)
     if not rows.any():
         shown = ", ".join(repr(level_text(item)) for item in column.unique()[:5])
-        raise ValueError(f"{argument}={value!r} is not a value of {name}; pass one of {shown}.")
+        raise ValueError(
+            f"{argument}={value!r} is not a value of {name}; pass a value such as {shown}."
+        )
     return rows

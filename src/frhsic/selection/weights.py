@@ -547,9 +547,9 @@ def _split_rows(
             held.X, held.y, held.sensitive_features, held.groups, seed
         )
     if isinstance(validation, str) or len(validation) not in (3, 4):
-        count = "text" if isinstance(validation, str) else f"a tuple of {len(validation)}"
+        given_as = "is text" if isinstance(validation, str) else f"has {len(validation)} elements"
         raise ValueError(
-            f"validation is {count}; pass a share of the rows, or (X, y, sensitive_features) or (X,"
+            f"validation {given_as}; pass a share of the rows, or (X, y, sensitive_features) or (X,"
             " y, sensitive_features, groups)."
         )
     if given.groups is not None and len(validation) == 3:

@@ -70,8 +70,8 @@ OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 class Leak(NamedTuple):
-    """Columns that give the target away, the one to drop first, and how they do so; `empty` if it
-    is the rows in which several of them are missing that do.
+    """Columns that reveal the target, the one to drop first, and how they do so; `empty` if the
+    target is revealed by the rows in which several of them are missing.
     """
 
     columns: tuple[str, ...]
@@ -80,7 +80,8 @@ class Leak(NamedTuple):
 
 
 def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterator[Leak]:
-    """Yield columns that give the target away, and the pair that does so together most clearly.
+    """Yield columns that reveal the target, and the pair of columns that reveals it most clearly
+    together.
 
     - A column removes 99 % of the errors of a constant prediction: with at most 64 distinct values,
       predicting the most frequent class of each value; for a number, the squared rank correlation
@@ -273,8 +274,8 @@ def one_sided_rows(values: np.ndarray, y: np.ndarray, classes: int) -> Iterator[
 
 
 def _split_phrase(split: int, known: np.ndarray) -> str:
-    """Return a mask of the rows in a split: those without a value, with a given value, or with at
-    most a given value.
+    """Return a phrase for the rows in a split: those without a value, with a given value, or with
+    at most a given value.
     """
     if split == 0:
         return "is missing"

@@ -216,7 +216,7 @@ class ColumnType:
         return self._spellings.get(fold_text(text))
 
     def code(self, cell: Any) -> float | None:
-        """Return one value as a number, like :meth:`codes`, or None if only that can tell."""
+        """Return one value as a number, like :meth:`codes`, or None if that needs :meth:`codes`."""
         if not pd.api.types.is_scalar(cell):
             return None
         if pd.isna(cell):
@@ -601,7 +601,7 @@ def plain_digits(cells: pd.Series[Any], decimal: str) -> tuple[pd.Series[Any], s
 
 
 def commas_to_points(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Replace a decimal comma by a point in numbers such as 3,5, unless it may group digits."""
+    """Replace a decimal comma with a point in numbers such as 3,5, unless it may group digits."""
     commas = cells.str.fullmatch(DECIMAL_COMMA, na=False)
     return cells.mask(commas, cells.str.replace(",", ".", regex=False))
 

@@ -145,7 +145,7 @@ class TextReader:
 
     @property
     def footer(self) -> list[str]:
-        """The last lines that are no rows: words without a separator or quotes."""
+        """The last lines that aren't rows: words without a separator or quotes."""
         if len(self.names) == 1:
             return []
         words = itertools.takewhile(self._is_footer, reversed(self.last_lines))
@@ -256,8 +256,8 @@ def _check_text(path: Path, encoding: str, budget: Budget) -> tuple[str, ...]:
         while text := file.read(2**20):
             if "\0" in text:
                 raise ValueError(
-                    "it contains a NUL character, so it is damaged or in another encoding; if so,"
-                    " pass the encoding with --encoding, such as utf-16"
+                    "it contains a NUL character, so it is damaged or in another encoding, which"
+                    " you can pass with --encoding, such as utf-16"
                 )
             line = 0 if "\n" in text or "\r" in text else line + len(text)
             if line > PARSED_BYTES:
@@ -332,7 +332,7 @@ def _table_rows(rows: list[list[str]]) -> slice:
 
 
 def _is_words(text: str) -> bool:
-    """Return whether a line is text of several words, unlike a row that was cut off."""
+    """Return whether a line is text of several words, unlike a truncated row."""
     return '"' not in text and any(map(str.isalpha, text)) and len(text.split()) > 1
 
 

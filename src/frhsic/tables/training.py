@@ -211,7 +211,7 @@ def _favourable_class(
     if not rows.any():
         shown = ", ".join(repr(level_text(value)) for value in distinct_values(column)[:5])
         raise ValueError(
-            f"favourable={favourable!r} is not a value of {str(column.name)!r}; pass one of"
-            f" {shown}."
+            f"favourable={favourable!r} is not a value of {str(column.name)!r}; pass a value"
+            f" such as {shown}."
         )
     return classes[int(codes[rows][0])]

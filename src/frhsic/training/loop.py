@@ -184,8 +184,8 @@ def _check(data: TrainingData, members: Sequence[Member], recipe: Recipe) -> Non
 class Trainer:
     """Runs the training steps of the models that are trained at once.
 
-    On a GPU a step is captured as a graph for each (shape of the batch, does the penalty adapt) and
-    replayed.
+    On a GPU a step is captured as a graph, one for each shape of the batch and for whether the
+    penalty adapts, and replayed.
     """
 
     def __init__(
