@@ -268,12 +268,12 @@ def join_labels(
     >>> joined.tolist(), label
     (['a or b', 'a or b', 'c'], 'a or b')
     """
-    parts = [column[is_positive(column, label, name) == 1] for label in labels]
-    values = [part.iloc[0] for part in parts if len(part)]
+    parts = [is_positive(column, label, name) == 1 for label in labels]
+    values = [column[part].iloc[0] for part in parts if part.any()]
     if len(values) < 2:
         return column, values[0] if values else labels[0]
     joined = " or ".join(dict.fromkeys(map(level_text, values)))
-    return column.astype(object).mask(column.isin(values), joined), joined
+    return column.astype(object).mask(np.any(parts, axis=0), joined), joined
 
 
 def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterator[Problem]:
