@@ -1181,3 +1181,154 @@ def test_a_header_inside_the_file_is_named_and_left_out(index, tmp_path):
     result, harmless = (json.loads(each.stdout) for each in (audited, unharmed))
     assert result["attributes"] == harmless["attributes"]
     assert text in result["context"]["remarks"]
+
+
+def test_numbers_beyond_a_limit_in_an_attribute_are_counted_and_hide_no_code(tmp_path):
+    table = people().astype({"age": object})
+    table.loc[:11, "age"] = "<18"
+    table.loc[12:14, "age"] = "> 90"
+    table.loc[20:29, "age"] = -9
+    problems, command = problems_of(table, tmp_path)
+    (note,) = [problem for problem in problems if problem["kind"] == "bands"]
+    assert note["text"].endswith("replaced by it: '<18' as 18 (12 rows), '> 90' as 90 (3 rows).")
+    assert "--missing age=-9" in command
+    path = tmp_path / "people.csv"
+    data = read_training_table(TableFile.open(path, missing=["-9"]), ColumnRoles("paid", ["age"]))
+    assert data.s["age"][:15].tolist() == [18] * 12 + [90] * 3
+    assert data.s["age"][20:30].isna().all()
+    table.loc[30, "age"] = "unknown"
+    problems, command = problems_of(table, tmp_path)
+    assert "--missing age=unknown" in command
+    assert "--missing age=-9" in command
+    assert any("'<18' as 18 (12 rows)" in problem["text"] for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("written", "date_format", "other"),
+    [
+        ("%b-%y", "%b-%y", "%b-%d"),
+        ("%d-%b", "%d-%b", "%y-%b"),
+        ("%b-%Y", "%b-%Y", ""),
+        ("%m/%Y", "%m/%Y", ""),
+        ("%Y-%m", "%Y-%m", ""),
+    ],
+)
+def test_months_and_days_without_a_year_are_asked_about_as_dates(
+    written, date_format, other, tmp_path
+):
+    days = pd.date_range("2010-02-01", periods=ROWS, freq="5D")
+    table = people().assign(since=days.strftime(written))
+    table.loc[:2, "since"] = "unknown"
+    problems, _ = problems_of(table, tmp_path)
+    about = [problem for problem in problems if "since" in problem["columns"]]
+    assert [problem["kind"] for problem in about] == ["dates", "missing code"]
+    assert about[0]["option"] == f"--date-format {date_format}"
+    assert about[0]["rows"] == ROWS - 3
+    assert (f"it is {other}." in about[0]["text"]) == bool(other)
+    path = tmp_path / "people.csv"
+    options = {"date_format": date_format, "missing": ["since=unknown"]}
+    data = read_training_table(TableFile.open(path, **options), ColumnRoles("paid", ["age"]))
+    assert data.X["since"].dt.month[3:].tolist() == days.month[3:].tolist()
+    checked = CliRunner().invoke(app, ["check", str(path), "-t", "paid", "-s", "since"])
+    assert "'since' contains dates, such as" in " ".join(checked.stdout.split())
+
+
+def test_months_beside_dates_are_no_ranges(tmp_path):
+    days = pd.date_range("2010-02-01", periods=ROWS, freq="5D")
+    since = np.where(np.arange(ROWS) % 3, days.strftime("%b-%Y"), days.strftime("%d-%b"))
+    problems, _ = problems_of(people().assign(since=since), tmp_path)
+    (about,) = [problem for problem in problems if "since" in problem["columns"]]
+    assert "'since' has dates in 2 formats: 'Feb-2010' (266 rows" in about["text"]
+    since = np.where(np.arange(ROWS) % 3, days.strftime("%Y-%m-%d"), days.strftime("%b-%y"))
+    problems, _ = problems_of(people().assign(since=since), tmp_path)
+    (about,) = [problem for problem in problems if "since" in problem["columns"]]
+    assert about["certainty"] == "error"
+    assert "in 2 formats: '2010-02-06' (266 rows, first in row 2), 'Feb-10' (134" in about["text"]
+
+
+def test_grades_and_codes_with_digits_are_no_months():
+    frame = people().assign(code=[f"{i % 12 + 1}-{3000 + i % 7}" for i in range(ROWS)])
+    assert not [problem for problem in check(frame, "paid", "age") if problem.kind == "dates"]
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_none_among_numbers_is_asked_about(zeros, tmp_path):
+    table = people().assign(children=np.arange(ROWS) % 4 + (not zeros))
+    table = table.astype({"children": object})
+    table.loc[:49, "children"] = "none"
+    problems, command = problems_of(table, tmp_path)
+    (about,) = [problem for problem in problems if "children" in problem["columns"]]
+    assert (about["certainty"], about["rows"]) == ("likely", 50)
+    assert "If it means 0, write 0 in the file" in about["text"]
+    assert "--missing children=none" in command
+    problems, _ = problems_of(table, tmp_path, "--missing", "children=none")
+    assert not [problem for problem in problems if "children" in problem["columns"]]
+
+
+def test_words_for_numbers_are_named_however_many_there_are(tmp_path):
+    children = np.where(np.arange(ROWS) % 4 == 2, "two", (np.arange(ROWS) % 4).astype(str))
+    problems, command = problems_of(people().assign(children=children), tmp_path)
+    (about,) = [problem for problem in problems if "children" in problem["columns"]]
+    assert "it contains 'two', first in row 3" in about["text"]
+    assert "write them as digits in the file" in about["text"]
+    assert "--missing children=two" in command
+
+
+def shares(percent: str, fraction: str) -> list[str]:
+    values = np.random.default_rng(2).random(ROWS)
+    cells = [
+        f"{100 * value:.2f}%".replace(".", percent) if place % 3 else f"{value:.2f}"
+        for place, value in enumerate(values)
+    ]
+    cells[:15] = ["-9"] * 15
+    return [cell if "%" in cell else cell.replace(".", fraction) for cell in cells]
+
+
+def test_percentages_beside_fractions_are_both_named_by_check_and_audit(tmp_path):
+    path = tmp_path / "people.csv"
+    mixed = people().assign(share=shares(",", "."))
+    problems, _ = problems_of(mixed, tmp_path)
+    (about,) = [problem for problem in problems if "share" in problem["columns"]]
+    words = "and numbers without a percent sign such as '0."
+    assert words in about["text"]
+    assert about["option"] == "--drop share"
+    for roles in (["-s", "share", "--score", "age"], ["-s", "age", "--score", "share"]):
+        told = CliRunner().invoke(app, ["audit", str(path), *roles]).stderr
+        assert words in told
+        assert "first in row" not in told
+    same_sign = people().assign(share=shares(".", "."))
+    problems, _ = problems_of(same_sign, tmp_path)
+    about = {each["kind"]: each for each in problems if "share" in each["columns"]}
+    assert about.keys() == {"percentages", "missing code", "amounts"}
+    assert about["percentages"]["rows"] == np.sum(
+        ["." in cell and "%" not in cell for cell in same_sign["share"]]
+    )
+
+
+def test_the_cells_that_an_error_names_are_those_that_the_file_cannot_read(tmp_path):
+    table = people().assign(share=[f"{value:.3f}" for value in np.linspace(0, 1, ROWS)])
+    table["share"] = table["share"].str.replace(".", ",")
+    table.loc[200:299, "share"] = table.loc[200:299, "share"].str.replace(",", ".")
+    path = tmp_path / "people.csv"
+    table.drop(columns="income").to_csv(path, index=False, sep=";")
+    asked = [str(path), "--decimal", ","]
+    for command in (
+        ["audit", *asked, "-s", "share", "--score", "age"],
+        ["audit", *asked, "-s", "age", "--score", "share"],
+        ["train", *asked, "-t", "paid", "-s", "share"],
+    ):
+        told = CliRunner().invoke(app, command).stderr
+        assert "contains '0.501', '0.504', '0.506', first in row 201" in told, told
+
+
+def test_numbers_with_decimals_in_text_are_no_people(tmp_path):
+    amounts = [f"{value:.2f}".replace(".", ",") for value in np.linspace(1, 9, ROWS)]
+    amounts[5] = amounts[6]
+    table = people().assign(amount=amounts).drop(columns="income")
+    table["other"] = "1.5"
+    path = tmp_path / "people.csv"
+    table.to_csv(path, index=False, sep=";")
+    asked = ["check", str(path), "-t", "paid", "-s", "age", "--decimal", ".", "--json"]
+    document = json.loads(CliRunner().invoke(app, asked).stdout)
+    about = [problem for problem in document["problems"] if "amount" in problem["columns"]]
+    assert [problem["kind"] for problem in about] == ["text in numbers"]

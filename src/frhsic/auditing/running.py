@@ -37,7 +37,7 @@ from frhsic.parity.strata import Strata, control_frame
 from frhsic.probes import cross_fitted_scores
 from frhsic.tables.attributes import read_sensitive
 from frhsic.tables.columns import level_text, row_number
-from frhsic.tables.targets import is_positive
+from frhsic.tables.targets import is_positive, join_labels, positive_labels
 
 LEAST_POSITIVES = 50
 # Base rate below which decisions use the base rate as their threshold unless one is given: if the
@@ -91,7 +91,7 @@ def audit(
     scores
         Scores of a head on the representation; by default z itself if it has one column.
     positive
-        Value of y that counts as 1; all others count as 0.
+        Value of y that counts as 1, or a list of several; all others count as 0.
     favourable
         Value of y that is good for a person, such as "repaid" if the score is a probability of
         default; by default the positive value. Equal opportunity is measured on its rows.
@@ -383,17 +383,17 @@ class Inputs:
 
 
 def _class_score(values: np.ndarray, y: Any, positive: object) -> np.ndarray:
-    """Return the column of the positive class from a matrix of class probabilities in the order of
-    the labels; other matrices unchanged.
+    """Return the probability of the positive classes from a matrix of class probabilities in the
+    order of the labels; other matrices unchanged.
     """
     if values.shape[1] < 3 or y is None or positive is None:
         return values
     labels = np.unique(np.asarray(y).astype(str)).tolist()
     chances = (values >= 0).all() and np.allclose(values.sum(axis=1), 1)
-    if not chances or len(labels) != values.shape[1] or str(positive) not in labels:
+    named = {str(label) for label in positive_labels(positive, labels)}
+    if not chances or len(labels) != values.shape[1] or not named <= {*labels}:
         return values
-    place = labels.index(str(positive))
-    return values[:, place : place + 1]
+    return values[:, [label in named for label in labels]].sum(axis=1, keepdims=True)
 
 
 def require_enough_rows(
@@ -435,6 +435,11 @@ def outcome(
     name = _arrays.array_name(y, "y")
     column = _complete_column(y, "y")
     if positive is not None:
+        labels = positive_labels(positive, column.unique())
+        for label in labels:
+            _matching_rows(column, label, name, "positive")
+        if len(labels) > 1:
+            column, positive = join_labels(column, labels, name)
         codes = _matching_rows(column, positive, name, "positive").astype(np.float64)
     elif column.dtype == object or isinstance(column.dtype, (pd.CategoricalDtype, pd.StringDtype)):
         shown = ", ".join(repr(value) for value in column.unique()[:3])

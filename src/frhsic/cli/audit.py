@@ -345,6 +345,7 @@ def _read_table(
     options: _Options, file: TableFile, features: Sequence[str], watch: Watch
 ) -> _Table:
     """Read the named columns and the features of a model; each cell is converted once."""
+    from frhsic.tables.cells import require_numbers
     from frhsic.tables.checking import TableCheck
     from frhsic.tables.codes import number_problems
     from frhsic.tables.columns import NAMED_ID, numbers, require_moderate
@@ -385,6 +386,7 @@ def _read_table(
     for name in dict.fromkeys(numeric):
         if name in columns:
             with check.errors("not numbers", name):
+                require_numbers(check.cells[name], check.decimal, f"column {name!r}")
                 values = numbers(columns[name], f"column {name!r}")
                 require_moderate(columns[name], values, f"column {name!r}")
                 columns[name] = values

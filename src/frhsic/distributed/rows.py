@@ -14,6 +14,7 @@ from frhsic.distributed.parts import KEY_COLUMN, Sample
 from frhsic.estimators.constraints import LabelledRows
 from frhsic.tables.columns import column_kind, level_text, numbers, plain_level
 from frhsic.tables.schema import Schema
+from frhsic.tables.targets import positive_labels
 
 # Most distinct texts of a column that are counted; beyond that, levels come from the sample.
 MOST_COUNTED_LEVELS = 10_000
@@ -209,9 +210,12 @@ def with_codes(
     frame: Any, target: str, known: pd.Series[Any], codes: np.ndarray, positive: object
 ) -> Any:
     """Return a Dask data frame whose target has the same codes as the known labels; with two
-    classes, `positive` is 1 and everything else 0.
+    classes, the values of `positive` are 1 and everything else 0.
     """
     table = dict(zip(map(level_text, known), codes.tolist()))
+    if positive is not None:  # a label may not occur in the known rows
+        labels = positive_labels(positive, known.unique())
+        table = dict.fromkeys(map(level_text, labels), 1) | table
     types = frame._meta.assign(**{target: np.zeros(0, dtype=np.int64)})
     return frame.map_partitions(_coded, target, table, positive is not None, meta=types)
 

@@ -47,8 +47,8 @@ from frhsic.parity.limits import LimitLike
 from frhsic.parity.strata import Strata
 from frhsic.parity.sums import ScoreSums
 from frhsic.splits import subsample
-from frhsic.tables.columns import common_name, numbers
-from frhsic.tables.targets import is_positive
+from frhsic.tables.columns import common_name, level_text, numbers
+from frhsic.tables.targets import is_positive, positive_labels
 
 if TYPE_CHECKING:  # these need torch
     from frhsic.distributed.features import FeaturePlan
@@ -154,7 +154,9 @@ def audit(
     _check_rows(first, block, parts.rows, roles)
     about_target = None
     if target is not None and block.y is not None and block.favoured is not None:
-        about_target = named_target(target, positive, favourable, block.y, block.favoured)
+        labels = positive_labels(positive, [positive])
+        label = labels[0] if len(labels) == 1 else " or ".join(map(level_text, labels))
+        about_target = named_target(target, label, favourable, block.y, block.favoured)
         if favourable is None and not (first.target and first.target.binary):
             block = replace(block, favoured=None)
             first = first._replace(favoured=None)
@@ -222,7 +224,8 @@ class Roles:
             if self.positive is None:
                 y = columns(self.target)[:, 0]
             else:
-                y = is_positive(target, self.positive, self.target)
+                labels = positive_labels(self.positive, [self.positive])
+                y = np.max([is_positive(target, label, self.target) for label in labels], axis=0)
             known &= target.notna().to_numpy() & ~np.isnan(y)
             favoured = y == 1
             if self.favourable is not None:

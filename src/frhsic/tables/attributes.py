@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _arrays
+from frhsic.formatting import format_count
 from frhsic.tables.columns import check_distinct, column_kind, is_frame, numbers, to_pandas
 
 _NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)"
@@ -83,8 +84,8 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
 
     A band such as "30-39", "30 to 39" or a pandas Interval becomes its midpoint. An open band such
     as "<25", "under 25", "65+" or "65 and over" is assumed to be as wide as the nearest closed one;
-    if there is none, the band is replaced by its bound. Other ordered categories become 0, 1, ...
-    in their order.
+    if there is none, as among numbers with a detection limit, the band is replaced by its bound.
+    Other ordered categories become 0, 1, ... in their order.
 
     Examples
     --------
@@ -98,10 +99,9 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
     bands = {level: band(level) for level in levels}
     if levels and all(bands.values()):
         points = _points({level: band for level, band in bands.items() if band})
-        if not all(band[0] == band[1] for band in bands.values() if band):
-            ascending = sorted(points.items(), key=lambda pair: pair[1])
-            shown = _short_list([f"{level} as {point:g}" for level, point in ascending])
-            note = f"{name} contains bands, which are replaced by their midpoints: {shown}."
+        widths = {level: band[1] - band[0] for level, band in bands.items() if band}
+        if any(widths.values()):
+            note = f"{name} contains {_bands_phrase(column, points, widths)}."
             return column.map(points).to_numpy(dtype=np.float64), note
     if categorical and column.cat.ordered:
         codes = np.asarray(column.cat.codes, dtype=np.float64)
@@ -109,6 +109,25 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
         note = f"{name} contains ordered levels, which are replaced by their ranks: {shown}."
         return np.where(codes < 0, np.nan, codes), note
     return numbers(column.astype(object), name), None
+
+
+def _bands_phrase(
+    column: pd.Series[Any], points: dict[Any, float], widths: dict[Any, float]
+) -> str:
+    """Return what bands are replaced by; beside numbers, open bands are detection limits."""
+    levels = sorted(points, key=lambda level: points[level])
+    if {*widths.values()} != {0, np.inf}:
+        shown = _short_list([f"{level} as {points[level]:g}" for level in levels])
+        return f"bands, which are replaced by their midpoints: {shown}"
+    counts = column.value_counts()
+    limits = [
+        f"{str(level)!r} as {points[level]:g} ({format_count(counts.get(level, 0), 'row')})"
+        for level in levels
+        if widths[level]
+    ]
+    return (
+        f"numbers known only to be beyond a limit, which are replaced by it: {_short_list(limits)}"
+    )
 
 
 def _short_list(levels: list[str]) -> str:

@@ -4,7 +4,6 @@ read as numbers.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -30,11 +29,10 @@ from frhsic.tables.columns import (
     row_number,
     unify_spelling,
 )
+from frhsic.tables.dates import month_problems, spreadsheet_problems
 from frhsic.tables.problems import Problem, option_text
 from frhsic.tables.schema import (
-    MONTHS,
     NUMBER_MARKS,
-    SHORT_DATE,
     ColumnType,
     Schema,
     common_measure,
@@ -45,15 +43,24 @@ from frhsic.tables.schema import (
 )
 from frhsic.tables.targets import NO, YES
 
+# What to do about an attribute or a score that is not numeric.
+AS_NUMBERS = (
+    "Write its values as numbers (two groups as 0 and 1, ordered levels as their rank, bands as"
+    " 30-39)."
+)
 # Largest share of non-numeric cells in a column that seems to be meant as numbers.
 FEW_WORDS = 0.1
 # Cells that look like numbers, and their share above which a column of text is reported.
 LIKE_NUMBER = r"[-+]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?"
 MOST_ALIKE = 0.5
+# Percentages, and shares as fractions.
+PERCENT = rf"{LIKE_NUMBER}\s*%"
+FRACTION = r"0?[.,][0-9]+|[01]([.,]0+)?"
+# Words for numbers, and words among numbers that are read as missing, but may mean 0.
+NUMBER_WORDS = {*("zero", "one", "two", "three", "four", "five"), "six", "seven", "eight", "nine"}
+NONE = ("none", "None")
 # Numbers below or above what can be measured.
 DETECTION_LIMIT = "[<>\u2264\u2265]=?\\s*[0-9]+([.,][0-9]+)?"
-# Most rows that are listed.
-MOST_ROWS = 5
 # Fewest levels that are numbers or ranges, and largest share of others, in a column of text that is
 # reported.
 LEAST_RANGES = 2
@@ -71,20 +78,29 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
         present = cells[name].dropna()
         if not is_text(present) or present.empty:
             continue
+        bare = present.str.strip()
         if column.grouped:
             yield _amounts_problem(present, column, decimal or ".")
+        if decimal is not None and column.kind in ("number", "text", "identifier"):
+            yield from _none_problems(bare, decimal)
+            percents = [*_percent_problems(bare, parsed=column.kind == "number")]
+            yield from percents
+            if percents:
+                continue
         if column.kind not in ("text", "identifier"):
             continue
-        dates: list[Problem] = []
-        if column.kind == "text":
-            bare = present.str.strip()
+        months = [*month_problems(bare)]
+        dates = months
+        if column.kind == "text" and not months:
             _, notes = unify_spelling(bare)
             for note in notes:
                 yield Problem("spelling", note, (name,), certainty="certain")
             dates = [*spreadsheet_problems(bare, decimal or ".")]
-            yield from dates
-        read = _stored_as_text(present) if decimal is None else _nearly_numbers(present, decimal)
-        nearly = [*read]
+        yield from dates
+        nearly = []
+        if not months:
+            read = _nearly_numbers(present, decimal) if decimal else _stored_as_text(present)
+            nearly = [*read]
         yield from nearly if nearly or dates else _range_problems(column)
         if column.kind == "text" and not nearly:
             for level, rows in bare.value_counts().items():
@@ -107,46 +123,68 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
         )
 
 
-def spreadsheet_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
-    """Yield cells that a spreadsheet seems to have converted to dates: dates among numbers, or
-    dates without a year among ranges.
+def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Problem]:
+    """Yield a question about percentages beside numbers without a percent sign, if all are `parsed`
+    as percentages, but the others seem to be fractions, or if they cannot be parsed.
     """
-    name = str(cells.name)
-    if len(dates := converted_numbers(cells, decimal)):
-        rows = [f"{row_number(dates, place):,}" for place in range(min(len(dates), MOST_ROWS))]
-        more = f" and {len(dates) - MOST_ROWS:,} more" if len(dates) > MOST_ROWS else ""
-        shown = dates.unique().tolist()
-        yield Problem(
-            "spreadsheet dates",
-            f"{name!r} contains numbers, but {format_count(len(dates), 'cell')} are dates, such as"
-            f" {quote_names(shown[:3])} (row {', '.join(rows)}{more}): a spreadsheet seems to have"
-            " converted these numbers to dates. Correct them in the file, or treat them as"
-            " missing, to read the column as numbers.",
-            (name,),
-            len(dates),
-            option=missing_option(name, shown) or option_text("drop", name),
-        )
+    percents = cells[cells.str.fullmatch(PERCENT)]
+    others = _without_percent(cells)
+    large = ~percents.str.fullmatch(rf"({FRACTION})\s*%")
+    if parsed and not (others.str.fullmatch(FRACTION).all() and large.any()):
         return
-    dates = cells[cells.str.fullmatch(SHORT_DATE, case=False)]
-    if not 0 < len(dates) < len(cells):
-        return
-    shown = dates.unique().tolist()
-    parts = re.findall(r"[^\W_]+", shown[0].casefold())
-    numbers = [_month(part) if part.isalpha() else int(part) for part in parts]
-    yield Problem(
-        "spreadsheet dates",
-        f"{quote_names(shown[:3])} in {name!r}, first in row {row_number(dates, 0):,}, may"
-        f" be ranges such as {min(numbers)}-{max(numbers)} that a spreadsheet converted to dates."
-        " Correct the file, or treat them as missing; otherwise they count as separate values.",
-        (name,),
-        len(dates),
-        "possible",
-        missing_option(name, shown),
+    if text := _percent_sentence(cells):
+        name = str(cells.name)
+        remedy = "Write all of them the same way; otherwise drop the column."
+        if parsed:
+            remedy = (
+                "All are read as percentages. If the others are shares, write all of them the same"
+                " way."
+            )
+        option = "" if parsed else option_text("drop", name)
+        kind = "percentages" if parsed else "text in numbers"
+        yield Problem(kind, f"{name!r} {text} {remedy}", (name,), len(others), option=option)
+
+
+def _percent_sentence(cells: pd.Series[Any]) -> str:
+    """Return the end of a sentence about percentages beside other numbers; empty if there are
+    none.
+    """
+    percents = cells[cells.str.fullmatch(PERCENT)]
+    others = _without_percent(cells)
+    if percents.empty or others.empty or len(percents) + len(others) < MOST_ALIKE * len(cells):
+        return ""
+    return (
+        f"contains percentages such as {percents.iloc[0]!r} ({format_count(len(percents), 'row')})"
+        f" and numbers without a percent sign such as {others.iloc[0]!r}"
+        f" ({format_count(len(others), 'row')})."
     )
 
 
-def _month(word: str) -> int:
-    return next(i for i, names in enumerate(MONTHS, 1) if word in names.split())
+def _without_percent(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the numbers without a percent sign, except codes and those that are the same with
+    one.
+    """
+    numbers = cells[cells.str.fullmatch(LIKE_NUMBER)]
+    return numbers[~numbers.isin(["0", "1"]) & ~numbers.str.fullmatch(CLEAR_CODE)]
+
+
+def _none_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
+    """Yield a question about "none" in a column of numbers, where it is read as missing."""
+    none = cells[cells.isin(NONE)]
+    if none.empty:
+        return
+    numbers = readable_numbers(cells, decimal)
+    if not len(numbers) or numbers.count() < MOST_ALIKE * len(numbers):
+        return
+    name = str(cells.name)
+    yield Problem(
+        "missing code",
+        f"{none.iloc[0]!r} among the numbers of {name!r} ({format_count(len(none), 'row')}) means 0"
+        " or a missing value. If it means 0, write 0 in the file; otherwise treat it as missing.",
+        (name,),
+        len(none),
+        option=missing_option(name, none.unique().tolist()),
+    )
 
 
 def _range_problems(column: ColumnType) -> Iterator[Problem]:
@@ -224,9 +262,13 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
         wrong &= ~limits
         if not wrong.any():
             yield from number_problems(numbers)
-    if 0 < wrong.mean() <= FEW_WORDS or (wrong.any() and not odd.any() and not wrong.all()):
+    words = odd.any() and set(bare[odd].map(fold_text)) <= NUMBER_WORDS
+    few = words or not odd.any() or wrong.mean() <= FEW_WORDS
+    if few and wrong.any() and not wrong.all():
         option = missing_option(name, bare[wrong].unique().tolist())
         remedy = "treat these cells as missing"
+        if words:
+            remedy = "write them as digits in the file, or treat them as missing"
         if not option:
             option = option_text("drop", name)
             remedy = "correct these cells in the file; otherwise drop the column"
@@ -278,3 +320,25 @@ def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     plain = remove_measure(values, common_measure(values))
     numbers = parse_numbers(*plain_digits(plain, decimal))
     return bare.map(dict(zip(values, numbers))).astype(float)
+
+
+def require_numbers(cells: pd.Series[Any], decimal: str | None, subject: str) -> None:
+    """Raise if cells of text are not numbers in the notation of their file, and show those that
+    aren't.
+    """
+    if decimal is None or not is_text(cells):
+        return
+    bare = cells.dropna().str.strip()
+    if [*month_problems(bare)]:
+        raise TypeError(
+            f"{subject} contains dates, such as {bare.iloc[0]!r}; convert it to a number, such as"
+            " days since a reference."
+        )
+    if text := _percent_sentence(bare):
+        raise TypeError(f"{subject} {text} Write all of them the same way.")
+    numbers = readable_numbers(cells, decimal)
+    wrong = bare[numbers.index][numbers.isna()]
+    ranges = [cell for cell in wrong.unique() if len({*(band(cell) or ())}) > 1]
+    wrong = wrong[~wrong.isin(ranges)]
+    if len(wrong):
+        raise TypeError(f"{subject} is not numeric: {examples(wrong)}. {AS_NUMBERS}")

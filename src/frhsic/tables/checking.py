@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 
 from frhsic._arrays import LARGEST_NUMBER
-from frhsic.formatting import format_count
 from frhsic.tables.attributes import attribute, band
 from frhsic.tables.cells import (
+    AS_NUMBERS,
     FEW_WORDS,
     readable_numbers,
-    spreadsheet_problems,
+    require_numbers,
     text_problems,
 )
 from frhsic.tables.codes import (
@@ -38,10 +38,10 @@ from frhsic.tables.columns import (
     quote_names,
     repeated_rows,
     require_moderate,
-    row_number,
     to_pandas,
     unify_spelling,
 )
+from frhsic.tables.dates import spreadsheet_problems, unreadable_problem
 from frhsic.tables.features import (
     feature_problems,
     joint_problems,
@@ -58,6 +58,7 @@ from frhsic.tables.identifiers import (
     group_problems,
     identifier_problem,
     identifiers,
+    is_decimal_text,
     panel_problems,
     repeated_problem,
     unit_keys,
@@ -75,7 +76,6 @@ from frhsic.tables.schema import (
     ColumnType,
     Schema,
     converted_numbers,
-    date_formats,
 )
 from frhsic.tables.settling import (
     Answers,
@@ -99,8 +99,6 @@ from frhsic.tables.targets import (
 
 # Standard errors by which the mean targets of rows with and without an attribute must differ.
 LACKING_ERRORS = 4
-# Most formats of dates that are listed.
-MOST_FORMATS = 5
 
 
 @dataclass(frozen=True)
@@ -220,7 +218,7 @@ class TableCheck:
                 columns[name] = replace(whole, columns=learned.columns)(column)[name]
                 types += learned.columns
             except (ValueError, TypeError) as error:
-                check.problems.append(_unreadable(cells[name], error, date_format))
+                check.problems.append(unreadable_problem(cells[name], error, date_format))
         check.table = pd.DataFrame(columns, cells.index)
         check.schema = replace(whole, columns=tuple(types))
         return check
@@ -249,17 +247,15 @@ class TableCheck:
                 dates = converted_numbers(bare, self.decimal or ".")
                 wrong = bare[numbers.isna()].drop(dates.index)
                 if rows := len(wrong):
-                    text = (
-                        f"{words} is not numeric: {examples(wrong)}. Write its values as numbers"
-                        " (two groups as 0 and 1, ordered levels as their rank, bands as 30-39)."
-                    )
+                    text = f"{words} is not numeric: {examples(wrong)}. {AS_NUMBERS}"
                     option = missing_option(name, wrong.unique().tolist())
                     self.problems.append(Problem("attribute", text, (name,), rows, "error", option))
                 numbers = mask_codes(numbers, self.schema.missing.get(name, ()))
-                self.problems += number_problems(numbers)
                 attributes[name] = numbers.reindex(self.table.index)
                 continue
             with self.errors("attribute", name):
+                if is_text(self.table[name]) and self.table[name].dropna().map(band).isna().any():
+                    require_numbers(self.cells[name], self.decimal, words)
                 values, note = attribute(self.table[name], words)
                 require_moderate(self.table[name], values, words)
                 column = pd.DataFrame({name: values}, self.table.index)
@@ -272,6 +268,8 @@ class TableCheck:
                     self.problems += number_problems(column[name])
                 else:
                     self.problems.append(Problem("bands", note, (name,), certainty="certain"))
+                    if is_text(self.table[name]):
+                        self.problems += self._plain_number_problems(name)
                 if missing := int(column[name].isna().sum()):
                     text = (
                         f"{name!r} is missing in {missing:,} of {len(column):,} rows, which are"
@@ -301,9 +299,16 @@ class TableCheck:
         for problem in spreadsheet_problems(bare, self.decimal or "."):
             error = problem.certainty == "likely"
             self.problems.append(replace(problem, certainty="error") if error else problem)
+        self.problems += self._plain_number_problems(name)
         if (numbers.isna() & ~wrong).any():
-            numbers[~wrong], _ = attribute(bare[~wrong], name)
+            numbers[~wrong], note = attribute(bare[~wrong], f"sensitive attribute {name!r}")
+            self.problems.append(Problem("bands", str(note), (name,), certainty="certain"))
         return numbers
+
+    def _plain_number_problems(self, name: str) -> Iterator[Problem]:
+        """Yield problems of the numbers of an attribute that are not bands or words."""
+        numbers = readable_numbers(self.cells[name], self.decimal or ".").rename(name)
+        yield from number_problems(mask_codes(numbers.dropna(), self.schema.missing.get(name, ())))
 
     def find_target(
         self, name: str, positive: object = None
@@ -415,6 +420,8 @@ class TableCheck:
         """
         people = []
         for name in ids:
+            if is_decimal_text(self.table[name]):
+                continue
             leak: list[Problem] = []
             if answers is not None and answers.classes is not None:
                 own = self.table.loc[answers.known, name]
@@ -605,37 +612,6 @@ def check(
     found = TableCheck.from_cells(used, missing=codes)
     found.examine(roles, names)
     return tuple(found.sorted_problems)
-
-
-def _unreadable(cells: pd.Series[Any], error: Exception, date_format: str) -> Problem:
-    """Return a problem for a column that cannot be read, with the option that parses its dates if
-    one of the usual formats fits all of them; if several do, the day is before the month.
-    """
-    name = str(cells.name)
-    formats = [] if date_format else date_formats(cells)
-    if formats:
-        option = option_text("date-format", formats[0])
-        return Problem("unreadable", str(error), (name,), None, "error", option)
-    text = str(error)
-    if is_text(cells):
-        bare = cells.dropna().str.strip()
-        bare = bare[bare.str.fullmatch(DATE, case=False)]
-        shapes = bare.str.replace("[0-9]+", "0", regex=True).str.replace(
-            "[^\\W\\d_]+", "a", regex=True
-        )
-        formats = [
-            f"{like.iloc[0]!r} ({format_count(len(like), 'row')}, first in row"
-            f" {row_number(like, 0):,})"
-            for _, like in sorted(bare.groupby(shapes), key=lambda pair: -len(pair[1]))
-        ]
-        if len(formats) > 1:
-            more = ", ..." if len(formats) > MOST_FORMATS else ""
-            text = (
-                f"{name!r} has dates in {len(formats)} formats:"
-                f" {', '.join(formats[:MOST_FORMATS])}{more}. Write all of them as 2024-05-31"
-                " in the file, or don't use the column."
-            )
-    return Problem("unreadable", text, (name,), None, "error")
 
 
 def check_varies(s: pd.DataFrame, where: str) -> None:

@@ -50,6 +50,9 @@ NAMED_UNIT = re.compile(
     re.IGNORECASE,
 )
 MOST_KEYS = 0.9
+# Text that is numbers with decimals, and its share in a column above which it has no keys.
+DECIMALS = r"\s*[-+]?[0-9]+[.,][0-9]+\s*"
+MOST_DECIMALS = 0.5
 # What may differ between two spellings of a key: blanks and signs between two letters, or between a
 # letter and a digit, and a final period. Digits that are put together may be another number.
 JOINTS = re.compile(r"(?<=[^\W\d_])[\s._-]+(?=[^\W_])|(?<=\d)[\s._-]+(?=[^\W\d_])|(?<=[^\W_])\.$")
@@ -99,6 +102,19 @@ def unit_keys(column: pd.Series[Any]) -> pd.Series[Any]:
         text = level_text(value)
         keys[value] = np.nan if reads_missing(text) else JOINTS.sub("", fold_text(text))
     return column.astype(object).mask(lacking, np.nan).map(keys, na_action="ignore")
+
+
+def is_decimal_text(column: pd.Series[Any]) -> bool:
+    """Return whether most cells of a column of text are numbers with decimals, which are no keys.
+
+    Examples
+    --------
+    >>> is_decimal_text(pd.Series(["108,34", "97,5"])), is_decimal_text(pd.Series(["108", "97"]))
+    (True, False)
+    """
+    if not is_text(column):
+        return False
+    return bool(column.dropna().str.fullmatch(DECIMALS).mean() > MOST_DECIMALS)
 
 
 def _identifies(name: str, column: pd.Series[Any]) -> bool:
@@ -249,6 +265,8 @@ def panel_problems(table: pd.DataFrame) -> Iterator[Problem]:
         if rows - levels < LEAST_REPEATED * rows or rows > MOST_REPEATED * levels:
             continue
         if pd.api.types.is_float_dtype(column) and (column.dropna() % 1 != 0).any():
+            continue
+        if is_decimal_text(table[name]):
             continue
         counts = column.value_counts()
         equal = counts.iloc[0] > 1 and (counts == counts.iloc[0]).mean() >= EQUALLY_MANY

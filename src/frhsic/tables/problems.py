@@ -15,7 +15,7 @@ LEAST_SUSPECTED_ROWS = 50
 LEAKS = ("leak", "known late", "strong feature")
 FIRST_DECIDED = (*LEAKS, "missing code", "outlier", "impossible age", "spreadsheet dates", "labels")
 # Kinds of problems of columns that are read as text, or not at all, though they have other values.
-UNREAD = ("unreadable", "text in numbers", "spreadsheet dates", "detection limit")
+UNREAD = ("unreadable", "dates", "text in numbers", "spreadsheet dates", "detection limit")
 Certainty = Literal["error", "likely", "possible", "certain"]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,9 @@ def read_target(
     column
         Values of the target.
     positive
-        Value that counts as 1, while all others count as 0; by default the affirmative one of two
-        answers such as yes and no, or the larger of two numbers.
+        Value that counts as 1, or several of them, while all others count as 0; text that is no
+        value lists them, separated by commas. By default the affirmative one of two answers such as
+        yes and no, or the larger of two numbers.
 
     Returns
     -------
@@ -89,12 +91,18 @@ def read_target(
         if answers.keys() == {"yes", "no"}:
             positive = answers["yes"]
     if positive is not None:
-        codes = is_positive(column, _merged_answer(positive, values), name)
-        if not codes.any():
-            hint = did_you_mean(str(positive), (str(value)[:30] for value in values[:500]))
-            raise ValueError(f"{positive!r} is not a value of {name!r}.{hint}")
-        value = column[codes == 1].iloc[0]
-        others = column[codes == 0].unique()
+        labels = [_merged_answer(label, values) for label in positive_labels(positive, values)]
+        for label in labels:
+            if not is_positive(column, label, name).any():
+                hint = did_you_mean(str(label), (str(value)[:30] for value in values[:500]))
+                raise ValueError(f"{label!r} is not a value of {name!r}.{hint}")
+        joined, value = join_labels(column, labels, name)
+        codes = is_positive(joined, value, name)
+        others = joined[codes == 0].unique()
+        if not len(others):
+            raise ValueError(
+                f"every value of {name!r} counts as 1, so there is nothing to predict."
+            )
         classes = _class_pair(others[0] if len(others) == 1 else f"not {level_text(value)}", value)
         return codes, classes, [*notes, _class_sentence(column, codes)]
     if amounts is None:
@@ -226,6 +234,46 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
         text = column.astype(str).str.strip().str.casefold()
         values = (text == fold_text(positive)).to_numpy(dtype=np.float64)
     return np.where(column.isna().to_numpy(), np.nan, values)
+
+
+def positive_labels(positive: object, values: Sequence[object]) -> tuple[object, ...]:
+    """Return the values that count as 1. Text that is none of the values lists several, separated
+    by commas; quotes protect a comma.
+
+    Examples
+    --------
+    >>> positive_labels("refused,withdrawn", ["granted", "refused", "withdrawn"])
+    ('refused', 'withdrawn')
+    >>> positive_labels("no, never", ["yes", "no, never"])
+    ('no, never',)
+    """
+    if isinstance(positive, str):
+        if "," not in positive or fold_text(positive) in map(fold_text, values):
+            return (positive,)
+        parts = next(csv.reader([positive], skipinitialspace=True))
+        return tuple(part.strip() for part in parts if part.strip())
+    if isinstance(positive, (list, tuple, set, frozenset, np.ndarray, pd.Series, pd.Index)):
+        return tuple(positive)
+    return (positive,)
+
+
+def join_labels(
+    column: pd.Series[Any], labels: Sequence[object], name: str
+) -> tuple[pd.Series[Any], object]:
+    """Return a target in which the labels that count as 1 are one label, and this label.
+
+    Examples
+    --------
+    >>> joined, label = join_labels(pd.Series(["a", "b", "c"]), ["a", "b"], "grade")
+    >>> joined.tolist(), label
+    (['a or b', 'a or b', 'c'], 'a or b')
+    """
+    parts = [is_positive(column, label, name) == 1 for label in labels]
+    values = [column[part].iloc[0] for part in parts if part.any()]
+    if len(values) < 2:
+        return column, values[0] if values else labels[0]
+    joined = " or ".join(dict.fromkeys(map(level_text, values)))
+    return column.astype(object).mask(np.any(parts, axis=0), joined), joined
 
 
 def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterator[Problem]:

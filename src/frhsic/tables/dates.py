@@ -1,0 +1,162 @@
+"""Dates in text that prevent a column from being read: months without a day or a year, several
+formats, and numbers that a spreadsheet converted to dates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from frhsic.formatting import format_count
+from frhsic.tables.attributes import band
+from frhsic.tables.codes import missing_option, reads_missing
+from frhsic.tables.columns import is_text, quote_names, row_number
+from frhsic.tables.problems import Problem, option_text
+from frhsic.tables.schema import (
+    DATE,
+    MONTHS,
+    MOST_DATES,
+    NUMBER_MARKS,
+    SHORT_DATE,
+    converted_numbers,
+    date_formats,
+)
+
+# Months with a year, such as Feb 2018, 02/2018 and 2018-02.
+_WORD = f"({'|'.join(' '.join(MONTHS).split())})[a-zä]*\\.?"
+_MONTH = "(0?[1-9]|1[0-2])"
+_YEAR = "(19|20)[0-9]{2}"
+MONTH_OF_YEAR = (
+    rf"{_WORD}[-/. ]+{_YEAR}|{_YEAR}[-/. ]+{_WORD}|{_MONTH}[-/. ]{_YEAR}|{_YEAR}[-/. ]{_MONTH}"
+    rf"|[0-9]{{2}}[-. ]{_WORD}"
+)
+# Their formats, and those of days without a year.
+MONTH_FORMATS = (
+    *("%b-%y", "%b-%Y", "%b %Y", "%b. %Y", "%B %Y", "%m/%Y", "%m-%Y", "%m.%Y", "%Y-%m", "%Y/%m"),
+    *("%Y-%b", "%Y %b", "%d-%b", "%d %b", "%d.%b", "%y-%b", "%b-%d", "%b %d"),
+)
+# The format in which the number is the day rather than the year, or the year rather than the day.
+OTHER_FORMATS = {"%b-%y": ("day", "%b-%d"), "%d-%b": ("year", "%y-%b")}
+# Most formats of dates that are listed, and most rows.
+MOST_FORMATS = 5
+MOST_ROWS = 5
+
+
+def unreadable_problem(cells: pd.Series[Any], error: Exception, date_format: str) -> Problem:
+    """Return a problem for a column that cannot be read, with the option that parses its dates if
+    one of the usual formats fits all of them; if several do, the day is before the month.
+    """
+    name = str(cells.name)
+    formats = [] if date_format else date_formats(cells)
+    if formats:
+        option = option_text("date-format", formats[0])
+        return Problem("unreadable", str(error), (name,), None, "error", option)
+    text = str(error)
+    if is_text(cells):
+        shapes = _date_shapes(cells.dropna().str.strip())
+        if len(shapes) > 1:
+            text = f"{_formats_sentence(name, shapes)} in the file, or don't use the column."
+    return Problem("unreadable", text, (name,), None, "error")
+
+
+def _date_shapes(cells: pd.Series[Any]) -> list[str]:
+    """Return an example of each format of dates, with the number of its cells."""
+    dates = cells[cells.str.fullmatch(f"{DATE}|{SHORT_DATE}|{MONTH_OF_YEAR}", case=False)]
+    shapes = dates.str.replace("[^\\W\\d_]+", "a", regex=True)
+    shapes = shapes.str.replace(
+        "[0-9]+", lambda digits: "year" if len(digits[0]) == 4 else "0", regex=True
+    )
+    return [
+        f"{like.iloc[0]!r} ({format_count(len(like), 'row')}, first in row {row_number(like, 0):,})"
+        for _, like in sorted(dates.groupby(shapes), key=lambda pair: -len(pair[1]))
+    ]
+
+
+def _formats_sentence(name: str, shapes: list[str]) -> str:
+    more = ", ..." if len(shapes) > MOST_FORMATS else ""
+    return (
+        f"{name!r} has dates in {len(shapes)} formats: {', '.join(shapes[:MOST_FORMATS])}{more}."
+        " Write all of them as 2024-05-31"
+    )
+
+
+def month_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield a question about text that is months of years or days without a year.
+
+    Examples
+    --------
+    >>> since = pd.Series(["Feb-18", "Mar-18", "Feb-19"], name="since")
+    >>> [problem.option for problem in month_problems(since)]
+    ["--date-format %b-%y"]
+    """
+    cells = cells[~cells.isin(NUMBER_MARKS) & ~cells.map(reads_missing)]
+    levels = pd.Series(cells.unique(), dtype=str)
+    months = levels.str.fullmatch(f"{SHORT_DATE}|{MONTH_OF_YEAR}", case=False)
+    dates = months | levels.str.fullmatch(DATE, case=False)
+    if not months.any() or dates.mean() < MOST_DATES or levels[~dates].map(band).any():
+        return
+    name = str(cells.name)
+    shapes = _date_shapes(cells)
+    fitting = [
+        text
+        for text in MONTH_FORMATS
+        if pd.to_datetime(levels, format=text, errors="coerce").notna().all()
+    ]
+    text = f"{name!r} is read as text, so its dates, such as {levels[0]!r}, have no order."
+    option = option_text("drop", name)
+    if fitting:
+        text += f" To read them as dates, pass their format, {fitting[0]}."
+        option = option_text("date-format", fitting[0])
+        part, other = OTHER_FORMATS.get(fitting[0], ("", ""))
+        if other in fitting:
+            text += f" If the number is the {part}, it is {other}."
+    elif len(shapes) > 1:
+        text = f"{_formats_sentence(name, shapes)} in the file; otherwise drop the column."
+    else:
+        text += " Write them as 2024-05-31 in the file; otherwise drop the column."
+    yield Problem("dates", text, (name,), int(cells.isin(levels[dates]).sum()), option=option)
+
+
+def spreadsheet_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
+    """Yield cells that a spreadsheet seems to have converted to dates: dates among numbers, or
+    dates without a year among ranges.
+    """
+    name = str(cells.name)
+    if len(dates := converted_numbers(cells, decimal)):
+        rows = [f"{row_number(dates, place):,}" for place in range(min(len(dates), MOST_ROWS))]
+        more = f" and {len(dates) - MOST_ROWS:,} more" if len(dates) > MOST_ROWS else ""
+        shown = dates.unique().tolist()
+        yield Problem(
+            "spreadsheet dates",
+            f"{name!r} contains numbers, but {format_count(len(dates), 'cell')} are dates, such as"
+            f" {quote_names(shown[:3])} (row {', '.join(rows)}{more}): a spreadsheet seems to have"
+            " converted these numbers to dates. Correct them in the file, or treat them as"
+            " missing, to read the column as numbers.",
+            (name,),
+            len(dates),
+            option=missing_option(name, shown) or option_text("drop", name),
+        )
+        return
+    dates = cells[cells.str.fullmatch(SHORT_DATE, case=False)]
+    if not 0 < len(dates) < len(cells):
+        return
+    shown = dates.unique().tolist()
+    parts = re.findall(r"[^\W_]+", shown[0].casefold())
+    numbers = [_month(part) if part.isalpha() else int(part) for part in parts]
+    yield Problem(
+        "spreadsheet dates",
+        f"{quote_names(shown[:3])} in {name!r}, first in row {row_number(dates, 0):,}, may"
+        f" be ranges such as {min(numbers)}-{max(numbers)} that a spreadsheet converted to dates."
+        " Correct the file, or treat them as missing; otherwise they count as separate values.",
+        (name,),
+        len(dates),
+        "possible",
+        missing_option(name, shown),
+    )
+
+
+def _month(word: str) -> int:
+    return next(i for i, names in enumerate(MONTHS, 1) if word in names.split())
