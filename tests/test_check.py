@@ -1332,3 +1332,74 @@ def test_numbers_with_decimals_in_text_are_no_people(tmp_path):
     document = json.loads(CliRunner().invoke(app, asked).stdout)
     about = [problem for problem in document["problems"] if "amount" in problem["columns"]]
     assert [problem["kind"] for problem in about] == ["text in numbers"]
+
+
+def outcomes(*labels: str) -> pd.DataFrame:
+    table = people()
+    return table.assign(paid=np.random.default_rng(3).choice(labels, ROWS))
+
+
+@pytest.mark.parametrize("positive", ["refused,Withdrawn", ["refused", "withdrawn"]])
+def test_several_labels_can_count_as_one(positive, tmp_path):
+    path = tmp_path / "people.csv"
+    table = outcomes("granted", "refused", "withdrawn")
+    table.to_csv(path, index=False)
+    rows = table["paid"].value_counts()
+    first, second = (label for label in rows.index if label != "granted")
+    data = read_training_table(TableFile.open(path), ColumnRoles("paid", ["age"], positive))
+    assert data.classes.tolist() == ["granted", "refused or withdrawn"]
+    assert np.array_equal(data.y == "granted", table["paid"] == "granted")
+    note = (
+        f"Target 'paid': 1 is {first!r} ({rows[first]} rows), {second!r} ({rows[second]} rows);"
+        f" 0 is 'granted' ({rows['granted']} rows)."
+    )
+    assert note in data.notes
+    assert note in [problem.text for problem in check(table, "paid", "age", positive=positive)]
+
+
+def test_a_label_with_a_comma_is_one_label(tmp_path):
+    path = tmp_path / "people.csv"
+    outcomes("paid", "late, but paid", "never").to_csv(path, index=False)
+    for positive, label in (
+        ("late, but paid", "late, but paid"),
+        ('"late, but paid",never', "late, but paid or never"),
+        (["late, but paid", "never"], "late, but paid or never"),
+    ):
+        data = read_training_table(TableFile.open(path), ColumnRoles("paid", ["age"], positive))
+        assert data.classes[1] == label
+
+
+@pytest.mark.parametrize(
+    ("positive", "said"),
+    [
+        ("refused,lost", "'lost' is not a value of 'paid'"),
+        ("granted,refused", "every value of 'paid' counts as 1"),
+    ],
+)
+def test_labels_that_leave_nothing_to_predict_are_refused(positive, said, tmp_path):
+    problems, _ = problems_of(outcomes("granted", "refused"), tmp_path, "--positive", positive)
+    assert any(each["certainty"] == "error" and said in each["text"] for each in problems)
+
+
+def test_an_audit_compares_several_labels_with_the_others(tmp_path):
+    table = outcomes("0", "1", "2").assign(score=np.linspace(0, 1, ROWS))
+    path = tmp_path / "people.csv"
+    table.to_csv(path, index=False)
+    asked = ["audit", str(path), "-s", "age", "--score", "score", "-t", "paid", "--json"]
+    several = json.loads(CliRunner().invoke(app, [*asked, "--positive", "2,1"]).stdout)
+    table.assign(paid=(table["paid"] != "0").astype(int)).to_csv(path, index=False)
+    one = json.loads(CliRunner().invoke(app, asked).stdout)
+    assert several["attributes"] == one["attributes"]
+    assert several["subject"]["target"]["positive"] == "2 or 1"
+
+
+def test_several_labels_are_an_argument_of_an_audit():
+    table = outcomes("granted", "refused", "withdrawn")
+    columns = (np.linspace(0, 1, ROWS), table["age"], table["paid"])
+    fast = Settings(fast=True)
+    several = audit(*columns, positive=["refused", "withdrawn"], settings=fast).subject
+    one = audit(*columns[:2], (table["paid"] != "granted").astype(int), settings=fast).subject
+    assert several.target.positive == "refused or withdrawn"
+    assert several.base_rate == one.base_rate
+    with pytest.raises(ValueError, match="positive='x' is not a value of paid"):
+        audit(*columns, positive=["granted", "x"])

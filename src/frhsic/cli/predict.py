@@ -373,9 +373,11 @@ class Served:
 
         from frhsic.scoring import model_scores
         from frhsic.tables.columns import fold_text, quote_names
+        from frhsic.tables.targets import positive_labels
 
         classes = [str(label) for label in getattr(self.model, "classes_", (0, 1))]
-        places = [i for i, label in enumerate(classes) if fold_text(label) == fold_text(positive)]
+        named = {*map(fold_text, positive_labels(positive, classes))}
+        places = [i for i, label in enumerate(classes) if fold_text(label) in named]
         if len(classes) > 2 and not places:
             raise ValueError(
                 f"the model {self.path.name} predicts {len(classes)} classes:"
@@ -387,7 +389,7 @@ class Served:
         if not hasattr(self.model, "predict"):
             return z, None
         scores = model_scores(self.model, X, s).astype(np.float64)
-        return z, scores[:, places[0]] if len(classes) > 2 else scores
+        return z, scores[:, places].sum(axis=1) if len(classes) > 2 else scores
 
     def unseen_notes(self, rows: int) -> list[str]:
         """Return a sentence for each column with levels that did not occur in training; raise if

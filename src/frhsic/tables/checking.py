@@ -106,10 +106,11 @@ class ColumnRoles:
     """Names of the target, of the sensitive attributes and of the features.
 
     `features` and `drop` may contain patterns such as ``x_*``; without `features`, all other
-    columns are features. `positive` is the value of the target that counts as 1, `favourable` the
-    desirable outcome, on which Equal Opportunity is measured (by default the positive one).
-    `groups` and `order` are columns to split rows by, `weights` contains row weights; none of them
-    are features. `drop_repeated` keeps one of identical rows.
+    columns are features. `positive` is the value of the target that counts as 1, or several (in
+    text, separated by commas); `favourable` is the desirable outcome, on which Equal Opportunity is
+    measured (by default the positive one). `groups` and `order` are columns to split rows by,
+    `weights` contains row weights; none of them are features. `drop_repeated` keeps one of
+    identical rows.
     """
 
     target: str | None
@@ -581,7 +582,7 @@ def check(
     target, sensitive
         Names of the target and of the sensitive attributes.
     positive
-        Value of the target that counts as 1.
+        Value of the target that counts as 1, or a list of several.
     features, drop
         Names or patterns of columns to predict from, and of columns to leave out.
     groups, weights

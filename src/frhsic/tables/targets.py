@@ -91,7 +91,7 @@ def read_target(
         if answers.keys() == {"yes", "no"}:
             positive = answers["yes"]
     if positive is not None:
-        labels = [_merged_answer(label, values) for label in positive_labels(positive, values)]
+        labels = positive_labels(positive, values)
         for label in labels:
             if not is_positive(column, label, name).any():
                 hint = did_you_mean(str(label), (str(value)[:30] for value in values[:500]))
@@ -171,7 +171,7 @@ def _sense(label: object) -> str | None:
     return "no" if fold_text(label) in NO else None
 
 
-def _merged_answer(positive: object, values: list[Any]) -> object:
+def _merged_answer(positive: object, values: Sequence[Any]) -> object:
     """Return the value that an answer was merged into."""
     sense = _sense(positive)
     if sense is None or fold_text(positive) in map(fold_text, values):
@@ -186,7 +186,7 @@ def _class_sentence(column: pd.Series[Any], codes: np.ndarray) -> str:
     zeros = Counter(labels[codes == 0])
     shown = [
         ", ".join(f"{text!r} ({format_count(n, 'row')})" for text, n in part)
-        for part in (ones.items(), zeros.most_common(5))
+        for part in (ones.most_common(), zeros.most_common(5))
     ]
     more = f" and {len(zeros) - 5:,} other values" if len(zeros) > 5 else ""
     return f"Target {str(column.name)!r}: 1 is {shown[0]}; 0 is {shown[1]}{more}."
@@ -236,9 +236,9 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
     return np.where(column.isna().to_numpy(), np.nan, values)
 
 
-def positive_labels(positive: object, values: Sequence[object]) -> tuple[object, ...]:
-    """Return the values that count as 1. Text that is none of the values lists several, separated
-    by commas; quotes protect a comma.
+def positive_labels(positive: object, values: Sequence[Any]) -> tuple[object, ...]:
+    """Return the values that count as 1, among those of the target. Text that is none of these
+    lists several, separated by commas; quotes protect a comma.
 
     Examples
     --------
@@ -247,14 +247,13 @@ def positive_labels(positive: object, values: Sequence[object]) -> tuple[object,
     >>> positive_labels("no, never", ["yes", "no, never"])
     ('no, never',)
     """
-    if isinstance(positive, str):
-        if "," not in positive or fold_text(positive) in map(fold_text, values):
-            return (positive,)
-        parts = next(csv.reader([positive], skipinitialspace=True))
-        return tuple(part.strip() for part in parts if part.strip())
+    labels = (positive,)
     if isinstance(positive, (list, tuple, set, frozenset, np.ndarray, pd.Series, pd.Index)):
-        return tuple(positive)
-    return (positive,)
+        labels = tuple(positive)
+    elif isinstance(positive, str) and fold_text(positive) not in map(fold_text, values):
+        parts = next(csv.reader([positive], skipinitialspace=True))
+        labels = tuple(part.strip() for part in parts if part.strip()) or labels
+    return tuple(_merged_answer(label, values) for label in labels)
 
 
 def join_labels(
