@@ -1403,3 +1403,51 @@ def test_several_labels_are_an_argument_of_an_audit():
     assert several.base_rate == one.base_rate
     with pytest.raises(ValueError, match="positive='x' is not a value of paid"):
         audit(*columns, positive=["granted", "x"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "code", "kind"),
+    [
+        (("yes", "no"), "9", "missing code"),
+        (("yes", "no"), "7", "missing code"),
+        (("none", "mild", "severe"), "9", "few rows"),
+    ],
+)
+def test_a_class_that_is_a_code_can_be_treated_as_missing(labels, code, kind, tmp_path):
+    table = outcomes(*labels)
+    table.loc[:29, "paid"] = code
+    problems, command = problems_of(table, tmp_path)
+    (about,) = [problem for problem in problems if problem["kind"] == kind]
+    assert (about["rows"], about["option"]) == (30, f"--missing paid={code}")
+    assert "If it means missing, treat it as missing." in about["text"]
+    assert about["option"] in command
+    problems, _ = problems_of(table, tmp_path, *shlex.split(about["option"]))
+    assert {problem["kind"] for problem in problems} == {"target"}
+
+
+def test_a_rare_class_beside_other_numbers_is_no_code(tmp_path):
+    table = outcomes("grade 8", "7", "8")
+    table.loc[:29, "paid"] = "9"
+    problems, _ = problems_of(table, tmp_path)
+    assert [problem["option"] for problem in problems if problem["kind"] == "few rows"] == [""]
+
+
+@pytest.mark.parametrize(
+    ("most", "odd"),
+    [
+        (("y", "n"), {"1": 40, "0": 40}),
+        (("0", "1"), {}),
+        (("y", "n"), {"9": 20}),
+        (("0", "1"), {"9": 20}),
+        (("y", "n"), {"2": 20, "3": 20}),
+    ],
+)
+def test_answers_are_neither_numbers_nor_ranges(most, odd, tmp_path):
+    answers = np.random.default_rng(4).choice(most, ROWS).astype(object)
+    cells = [label for label, rows in odd.items() for _ in range(rows)]
+    answers[: len(cells)] = cells
+    answers[-20:] = "y"
+    problems, _ = problems_of(people().assign(ill=answers), tmp_path)
+    about = [problem for problem in problems if "ill" in problem["columns"]]
+    assert not any("numbers" in problem["text"] for problem in about), about
+    assert any(each["option"] == "--missing ill=9" for each in about) == ("9" in odd)

@@ -41,7 +41,7 @@ from frhsic.tables.schema import (
     plain_digits,
     remove_measure,
 )
-from frhsic.tables.targets import NO, YES
+from frhsic.tables.targets import CODES_OF_ANSWERS, NO, YES, word_codes
 
 # What to do about an attribute or a score that is not numeric.
 AS_NUMBERS = (
@@ -106,11 +106,8 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
             for level, rows in bare.value_counts().items():
                 if reads_missing(level):
                     words.setdefault(fold_text(level), Counter())[name] += rows
-            codes = [level for level in column.levels if CLEAR_CODE.fullmatch(str(level))]
-            if codes and not any(
-                str(level)[-1:].isdigit() for level in {*column.levels} - {*codes}
-            ):
-                yield code_problem(name, codes, int(present.isin(codes).sum()))
+            if codes := word_codes([*map(str, column.levels)]):
+                yield code_problem(name, codes, int(bare.isin(codes).sum()))
     for word, counts in words.items():
         yield Problem(
             "missing code",
@@ -193,6 +190,8 @@ def _range_problems(column: ColumnType) -> Iterator[Problem]:
     others = [level for level in column.levels if level not in ranges]
     if len(ranges) < LEAST_RANGES or len(others) > MOST_OTHER * len(column.levels):
         return
+    if any(fold_text(level) in YES | NO for level in others):
+        return  # they are asked about as labels
     mixed = f", others are not ({quote_names(others[:2])})" if others else ""
     yield Problem(
         "ranges",
@@ -255,7 +254,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     limits = wrong & bare.str.fullmatch(DETECTION_LIMIT)
     odd = wrong & ~limits & ~bare.map(reads_missing)
     answers = odd.any() and set(bare[odd].map(fold_text)) <= YES | NO
-    if answers and numbers.dropna().isin([0, 1]).all():
+    if answers and numbers.dropna().isin([0, 1, *map(int, CODES_OF_ANSWERS)]).all():
         return  # they are asked about as labels
     if limits.any() and not wrong.all() and odd.mean() <= FEW_WORDS:
         yield _limits_problem(bare[limits])

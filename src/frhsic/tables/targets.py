@@ -275,17 +275,38 @@ def join_labels(
     return column.astype(object).mask(np.any(parts, axis=0), joined), joined
 
 
+def word_codes(labels: Sequence[str]) -> list[str]:
+    """Return the labels that seem to be codes for missing values beside words: 99, and beside
+    answers such as yes and no also 9.
+
+    Examples
+    --------
+    >>> word_codes(["y", "n", "9"]), word_codes(["blue", "red", "9"]), word_codes(["A7", "99"])
+    (['9'], [], [])
+    """
+    answers = any(fold_text(label) in (YES | NO) - {"0", "1", "0.0", "1.0"} for label in labels)
+    short = CODES_OF_ANSWERS if answers else ()
+    codes = [label for label in labels if CLEAR_CODE.fullmatch(label) or label in short]
+    others = [label for label in labels if label not in codes and _sense(label) is None]
+    return [] if any(label[-1:].isdigit() for label in others) else codes
+
+
 def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterator[Problem]:
-    """Yield classes with few rows."""
-    for label, rows in zip(classes, np.bincount(codes.astype(int), minlength=len(classes))):
-        if rows < FEW_IN_CLASS:
-            yield Problem(
-                "few rows",
-                f"Only {format_count(rows, 'row')} of {name!r} {'has' if rows == 1 else 'have'}"
-                f" {level_text(label)!r}, so intervals will be wide.",
-                (name,),
-                int(rows),
-            )
+    """Yield classes with few rows, and whether their labels may be codes for missing values."""
+    labels = [level_text(label) for label in classes]
+    digits = {label for label in labels if label.isdigit()}
+    for label, rows in zip(labels, np.bincount(codes.astype(int), minlength=len(classes))):
+        if rows >= FEW_IN_CLASS:
+            continue
+        text = (
+            f"Only {format_count(rows, 'row')} of {name!r} {'has' if rows == 1 else 'have'}"
+            f" {label!r}, so intervals will be wide."
+        )
+        option = ""
+        if len(labels) > 2 and (is_code(label) or digits == {label} <= {*CODES_OF_ANSWERS}):
+            text += " If it means missing, treat it as missing."
+            option = missing_option(name, [label])
+        yield Problem("few rows", text, (name,), int(rows), option=option)
 
 
 def label_problems(column: pd.Series[Any], *, only_short: bool = False) -> Iterator[Problem]:
