@@ -1451,3 +1451,66 @@ def test_answers_are_neither_numbers_nor_ranges(most, odd, tmp_path):
     about = [problem for problem in problems if "ill" in problem["columns"]]
     assert not any("numbers" in problem["text"] for problem in about), about
     assert any(each["option"] == "--missing ill=9" for each in about) == ("9" in odd)
+
+
+@pytest.mark.parametrize(
+    ("units", "factor", "name"),
+    [
+        (("g/dl", "g/l"), 10, "hgb_unit"),
+        (("kg", "lb"), 2.2, "kind"),
+        (("old", "new"), 10, "hgb unit"),
+    ],
+)
+def test_numbers_in_different_units_are_asked_about(units, factor, name, tmp_path):
+    random = np.random.default_rng(5)
+    first = random.random(ROWS) < 0.7
+    hgb = np.where(first, 1, factor) * random.normal(13.5, 1.2, ROWS)
+    table = people().assign(hgb=hgb.round(1), **{name: np.where(first, *units)})
+    problems, command = problems_of(table, tmp_path)
+    (about,) = [problem for problem in problems if problem["kind"] == "units"]
+    assert about["columns"] == ["hgb", name]
+    assert f"where '{name}' is '{units[0]}'" in about["text"]
+    assert about["certainty"] == "possible"
+    assert name not in command
+    problems, _ = problems_of(table.assign(hgb=table["age"] + 0.5), tmp_path)
+    assert not [problem for problem in problems if problem["kind"] == "units"]
+
+
+def test_places_with_different_incomes_have_no_units():
+    table = people().assign(unit=np.where(np.arange(ROWS) % 2, "ward A", "ward B"))
+    table["income"] *= np.where(table["unit"] == "ward A", 1, 3)
+    assert not [problem for problem in check(table, "paid", "age") if problem.kind == "units"]
+
+
+def test_rows_that_differ_only_in_the_target_are_counted(tmp_path):
+    table = people()
+    again = table[:20].copy()
+    again.loc[:6, "paid"] = again.loc[:6, "paid"].map({"yes": "no", "no": "yes"})
+    table = pd.concat([table, again], ignore_index=True).assign(hours=lambda t: t["income"] % 61)
+    problems, _ = problems_of(table, tmp_path)
+    (about,) = [problem for problem in problems if problem["kind"] == "contradiction"]
+    assert about["rows"] == 14
+    assert "14 rows equal another row in every column but the target 'paid'." in about["text"]
+    coarse = table.assign(income=table["income"].round(-4), hours=table["age"] // 10)
+    problems, _ = problems_of(coarse, tmp_path)
+    assert not [problem for problem in problems if problem["kind"] == "contradiction"]
+
+
+def test_people_whose_rows_contradict_each_other_are_counted(tmp_path):
+    table = panel("person")
+    table["sex"] = np.where(table["person"] % 2, "f", "m")
+    table["age"] += np.arange(len(table)) % 4
+    harmless, _ = problems_of(table, tmp_path)
+    assert not [problem for problem in harmless if problem["kind"] == "contradiction"]
+    table.loc[[4, 9, 17], "sex"] = table.loc[[4, 9, 17], "sex"].map({"f": "m", "m": "f"})
+    table.loc[[40, 41], "age"] += 30
+    problems, _ = problems_of(table, tmp_path)
+    about = {each["columns"][0]: each for each in problems if each["kind"] == "contradiction"}
+    said = "between the rows of 3 of the 100 values of 'person' with several rows, such as '10'."
+    assert f"'sex' differs {said}" in about["sex"]["text"]
+    assert "'age' differs by more than 9 between the rows of 1 of the" in about["age"]["text"]
+    assert (about["sex"]["rows"], about["age"]["rows"]) == (12, 4)
+    grouped, _ = problems_of(table, tmp_path, "--groups", "person")
+    assert [each["text"] for each in grouped if each["kind"] == "contradiction"] == [
+        each["text"] for each in about.values()
+    ]

@@ -26,6 +26,7 @@ from frhsic.tables.codes import (
     missing_option,
     number_problems,
     reads_missing,
+    unit_problems,
 )
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
@@ -54,6 +55,8 @@ from frhsic.tables.features import (
 )
 from frhsic.tables.identifiers import (
     ALIKE,
+    contradicted_people,
+    contradicted_targets,
     filled_by_class,
     group_problems,
     identifier_problem,
@@ -459,6 +462,9 @@ class TableCheck:
             others = [name for name in kept if name not in (roles.features or ())]
             self.problems += panel_problems(self.table[[*others, *s]])
         people = {p.columns[0] for p in self.problems if p.kind == "repeated identifier"}
+        for name in sorted({*people, str(roles.groups)} & {*self.table}):
+            facts = self.table[kept].join(clean)
+            self.problems += contradicted_people(facts, self.table[name])
         lost = [name for name in names if name not in self.table]  # cells that cannot be read
         if rest := [name for name in (*kept, *lost) if name not in people]:
             cells = {name: self.table.get(name, self.cells[name]) for name in rest}
@@ -477,8 +483,11 @@ class TableCheck:
                 present = self.table.loc[known, [*people]].notna().all(axis=1).to_numpy()
                 known = np.flatnonzero(known)[present]
                 codes = codes[present]
+            self.problems += unit_problems(table.join(clean))
             if codes is not None:
                 self.problems += late_problems(table, str(roles.target))
+                everything = table.join(clean).iloc[known]
+                self.problems += contradicted_targets(everything, codes, str(roles.target))
             known_late = {*rest} - {*not_dropped(rest, self.problems)}
             kinds = {problem.kind for problem in self.problems}
             for problem in feature_problems(table.iloc[known], codes, count, clean.iloc[known]):

@@ -76,6 +76,35 @@ MOST_CODES = 3
 # any of the nearest values; two digits are only asked about.
 HEAPED_CODE = re.compile("-?(99+|88+|77+)")
 LEAST_HEAPED = 10
+# Units of measurement, names of columns with units, most units of a column, and by which factor the
+# medians of numbers with different units differ.
+UNITS = {
+    *(
+        "kg",
+        "g",
+        "mg",
+        "lb",
+        "lbs",
+        "st",
+        "oz",
+        "cm",
+        "m",
+        "mm",
+        "in",
+        "inch",
+        "inches",
+        "ft",
+        "km",
+    ),
+    *("mi", "mile", "miles", "c", "f", "°c", "°f", "celsius", "fahrenheit", "kpa", "mmhg", "kj"),
+    *("g/dl", "g/l", "mg/dl", "mg/l", "mmol/l", "µmol/l", "umol/l", "nmol/l", "ng/ml", "kcal"),
+    *("years", "months", "weeks", "days", "hours", "hour", "day", "week", "month", "year", "usd"),
+    *("eur", "gbp", "chf", "jpy", "inr", "cny", "$", "€", "£", "hourly", "weekly", "monthly"),
+    *("annual", "yearly", "per hour", "per month", "per year"),
+}
+NAMED_UNITS = re.compile("(?i)(?<![a-z])(units?|uom|einheit)(?![a-z])|(?<=[a-z])Units?$")
+MOST_UNITS = 6
+LEAST_FACTOR = 1.8
 # Codes if all other values are positive; a scale such as 0, 1, 2 may begin with them.
 UNCLEAR_CODES = ("-1", "-2")
 MOST_ZEROS = 0.1
@@ -292,6 +321,46 @@ def _far_values(values: np.ndarray, rows: np.ndarray, middle: float, sign: int) 
         elif middle > rest[0] and middle - head[-1] >= FAR_OUTLIER * (middle - rest[0]):
             return number
     return 0
+
+
+def unit_problems(table: pd.DataFrame) -> Iterator[Problem]:
+    """Yield a question about numbers whose size depends on a column of units beside them.
+
+    Examples
+    --------
+    >>> unit = np.array(["kg", "lb"]).repeat(50)
+    >>> weight = np.where(unit == "kg", 1, 2.2) * np.linspace(50, 90, 100)
+    >>> [problem.text for problem in unit_problems(pd.DataFrame({"weight": weight, "unit": unit}))]
+    ["The median of 'weight' is 59.9 where 'unit' is 'kg' and 176 where it is 'lb'. ..."]
+    """
+    amounts = table.select_dtypes("number")
+    for unit in map(str, table.columns.difference(amounts.columns, sort=False)):
+        labels = table[unit].map(fold_text, na_action="ignore")
+        if not 1 < labels.nunique() <= MOST_UNITS:
+            continue
+        subject = NAMED_UNITS.sub("", unit).strip(" _-.").casefold()
+        own = [name for name in map(str, amounts) if subject and name.casefold() == subject]
+        if not own and not set(labels.dropna()) <= UNITS:
+            continue
+        for name in own or map(str, amounts):
+            column = amounts[name].astype(float)
+            if column.nunique() <= LEAST_VALUES:
+                continue
+            known = column.notna() & labels.notna()
+            groups = column[known].groupby(table[unit][known].astype(str))
+            medians = groups.median()[groups.size() >= LEAST_HEAPED].sort_values()
+            if len(medians) < 2 or not 0 < LEAST_FACTOR * medians.iloc[0] <= medians.iloc[-1]:
+                continue
+            shown = [f"{plain_number(float(f'{value:.3g}'))}" for value in medians]
+            parts = f"{shown[0]} where {unit!r} is {medians.index[0]!r}"
+            last = f"{shown[-1]} where it is {medians.index[-1]!r}"
+            yield Problem(
+                "units",
+                f"The median of {name!r} is {parts} and {last}. If these are units, convert the"
+                f" numbers to one of them in the file, or keep {unit!r} as a feature.",
+                (name, unit),
+                certainty="possible",
+            )
 
 
 def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:

@@ -90,7 +90,7 @@ def month_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
     --------
     >>> since = pd.Series(["Feb-18", "Mar-18", "Feb-19"], name="since")
     >>> [problem.option for problem in month_problems(since)]
-    ["--date-format %b-%y"]
+    ['--date-format %b-%y']
     """
     cells = cells[~cells.isin(NUMBER_MARKS) & ~cells.map(reads_missing)]
     levels = pd.Series(cells.unique(), dtype=str)
