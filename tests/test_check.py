@@ -1354,6 +1354,7 @@ def test_several_labels_can_count_as_one(positive, tmp_path):
         f" 0 is 'granted' ({rows['granted']} rows)."
     )
     assert note in data.notes
+    assert not any("If it means missing" in each for each in data.notes)  # 'refused'
     assert note in [problem.text for problem in check(table, "paid", "age", positive=positive)]
 
 
@@ -1514,3 +1515,33 @@ def test_people_whose_rows_contradict_each_other_are_counted(tmp_path):
     assert [each["text"] for each in grouped if each["kind"] == "contradiction"] == [
         each["text"] for each in about.values()
     ]
+
+
+def test_numbers_beyond_a_limit_are_counted_by_their_limit(tmp_path):
+    crp = np.round(np.random.default_rng(6).gamma(2, 3, ROWS), 1).astype(str).astype(object)
+    crp[:12] = "<1"
+    crp[12:20] = ">90"
+    problems, command = problems_of(people().assign(crp=crp), tmp_path)
+    (about,) = [problem for problem in problems if "crp" in problem["columns"]]
+    assert (
+        "beyond a detection limit: '<1' (12 rows), '>90' (8 rows), first in row 1." in about["text"]
+    )
+    assert "--missing 'crp=<1,>90'" in command
+
+
+def test_one_row_and_several_columns_have_their_verbs(tmp_path):
+    table = people().assign(one=1, two=2, void="", empty="", year=1990 + np.arange(ROWS) % 30)
+    table = table.astype({"year": object, "age": object})
+    table.loc[0, "age"] = ""
+    table.loc[[4, 9], "income"] = [-1e9, 1e9]
+    problems, _ = problems_of(pd.concat([table, table[:1]]), tmp_path)
+    said = " ".join(problem["text"] for problem in problems)
+    assert "'one', 'two' are the same in every row and are left out." in said
+    assert "'void', 'empty' have no value in any row and are left out." in said
+    assert "'age' is missing in 2 of 401 rows, which are left out" in said
+    problems, _ = problems_of(table.drop(columns="two"), tmp_path)
+    said = " ".join(problem["text"] for problem in problems)
+    assert "'one' is the same in every row and is left out." in said
+    assert "'age' is missing in 1 of 400 rows, which is left out" in said
+    assert "1 times" not in said
+    assert "1 rows" not in said

@@ -601,6 +601,8 @@ def _class_counts(options: _Options, result: Audit) -> tuple[str, ...]:
     """Return a sentence about the rows of each class, if the target of an audit of all rows has
     two.
     """
+    from frhsic.formatting import format_count
+
     favoured = options.favourable is None and result.attributes[0].positives is not None
     rate = result.subject.base_rate
     if rate is None or options.target is None or not (options.positive or favoured):
@@ -608,6 +610,6 @@ def _class_counts(options: _Options, result: Audit) -> tuple[str, ...]:
     ones = round(rate.value * result.rows.used)
     named = "" if options.positive is None else f" is {options.positive!r}"
     return (
-        f"Target {options.target!r}: 1{named} ({ones:,} rows); 0 ({result.rows.used - ones:,}"
-        " rows).",
+        f"Target {options.target!r}: 1{named} ({format_count(ones, 'row')}); 0"
+        f" ({format_count(result.rows.used - ones, 'row')}).",
     )

@@ -324,9 +324,9 @@ class Served:
             label = str(list(self.model.classes_)[-1])
             threshold = getattr(self.model, "threshold_", 0.5)
             yield (
-                f"{given:,.0f} of {rows:,} rows are labeled {label!r}, although the scores add up"
-                f" to {expected:,.0f}: the threshold of the model is {threshold:g}. Use the column"
-                " score to decide, or train with --threshold."
+                f"{given:,.0f} of {rows:,} rows {'is' if given == 1 else 'are'} labeled {label!r},"
+                f" although the scores add up to {expected:,.0f}: the threshold of the model is"
+                f" {threshold:g}. Use the column score to decide, or train with --threshold."
             )
 
     @contextmanager

@@ -296,12 +296,14 @@ def _limits_problem(limits: pd.Series[Any]) -> Problem:
     """Return a question about cells such as <0.7 in a column of numbers."""
     name = str(limits.name)
     shown = limits.unique().tolist()
+    rows = limits.value_counts()
+    counts = [f"{cell!r} ({format_count(rows[cell], 'row')})" for cell in shown]
     return Problem(
         "detection limit",
-        f"{name!r} is read as text, since {format_count(len(limits), 'cell')} such as"
-        f" {quote_names(shown[:3])}, first in row {row_number(limits, 0):,}, may be beyond a"
-        " detection limit. To read it as numbers, write them as numbers, such as the limit itself"
-        " or half of it, or treat them as missing.",
+        f"{name!r} is read as text, since some cells may be beyond a detection limit:"
+        f" {', '.join(counts[:3])}{', ...' if len(counts) > 3 else ''}, first in row"
+        f" {row_number(limits, 0):,}. To read it as numbers, write them as numbers, such as the"
+        " limit itself or half of it, or treat them as missing.",
         (name,),
         len(limits),
         option=missing_option(name, [cell.replace(",", ".") for cell in shown])

@@ -33,6 +33,7 @@ from frhsic.tables.columns import (
     check_distinct,
     examples,
     expand,
+    fold_text,
     is_text,
     mask_codes,
     missing_codes,
@@ -63,6 +64,7 @@ from frhsic.tables.identifiers import (
     identifiers,
     is_decimal_text,
     panel_problems,
+    repeated_phrase,
     repeated_problem,
     unit_keys,
 )
@@ -96,6 +98,7 @@ from frhsic.tables.targets import (
     merge_labels,
     number_target_problems,
     other_label_problems,
+    positive_labels,
     rarest_label,
     read_target,
 )
@@ -276,8 +279,8 @@ class TableCheck:
                         self.problems += self._plain_number_problems(name)
                 if missing := int(column[name].isna().sum()):
                     text = (
-                        f"{name!r} is missing in {missing:,} of {len(column):,} rows, which are"
-                        " left out when gaps are measured."
+                        f"{name!r} is missing in {missing:,} of {len(column):,} rows, which"
+                        f" {'is' if missing == 1 else 'are'} left out when gaps are measured."
                     )
                     self.problems.append(Problem("missing", text, (name,), missing, "certain"))
         return pd.DataFrame(attributes, self.table.index)
@@ -322,9 +325,12 @@ class TableCheck:
             return None
         column = self.table[name]
         present = column.notna()
+        labels = positive_labels(positive, column[present].unique())
         for problem in text_problems(self.cells, self.schema.select([name]), self.decimal):
             rest = mask_codes(column, problem.values).dropna()
             if problem.kind == "ranges" or rest.nunique() < 2:
+                continue
+            if {*map(fold_text, labels)} & {*map(fold_text, problem.values)}:
                 continue
             if problem.values and positive is None and rest.nunique() == 2 and is_unclear(rest):
                 option = option_text("positive", rest.value_counts().index[-1])
@@ -390,10 +396,12 @@ class TableCheck:
             if kinds[name] == "number":
                 self.problems += number_problems(self.table[name])
         if empty:
-            text = f"{quote_names(empty)} has no value in any row and is left out."
+            verbs = ("has", "is") if len(empty) == 1 else ("have", "are")
+            text = f"{quote_names(empty)} {verbs[0]} no value in any row and {verbs[1]} left out."
             self.problems.append(Problem("empty", text, tuple(empty), None, "certain"))
         if constant:
-            text = f"{quote_names(constant)} is the same in every row and is left out."
+            verb = "is" if len(constant) == 1 else "are"
+            text = f"{quote_names(constant)} {verb} the same in every row and {verb} left out."
             self.problems.append(Problem("constant", text, tuple(constant), None, "certain"))
         repeats = self.repeats(())
         self.problems += self._identifier_problems(ids, ~repeats, groups, answers)
@@ -405,8 +413,8 @@ class TableCheck:
             if groups is not None:
                 harm = "they count several times"
             text = (
-                f"{repeated:,} of {len(self.table):,} rows repeat an earlier row in every column,"
-                f" even {quote_names(keys)}. Leave them out; otherwise {harm}."
+                f"{repeated_phrase(repeated, len(self.table))} in every column, even"
+                f" {quote_names(keys)}. Leave out repeated rows; otherwise {harm}."
             )
             self.problems.append(
                 Problem("repeated rows", text, tuple(keys), repeated, option="--drop-repeated")

@@ -164,8 +164,8 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
             yield Problem(
                 "impossible age",
                 f"{', '.join(map(plain_number, values[:3]))}{', ...' if len(values) > 3 else ''} in"
-                f" {name!r} {verb}, first in row {row_number(odd, 0):,}. Correct it, or treat it as"
-                " missing.",
+                f" {name!r} {verb}, first in row {row_number(odd, 0):,}. Correct"
+                f" {'it, or treat it' if len(codes) == 1 else 'them, or treat them'} as missing.",
                 (name,),
                 len(odd),
                 option=missing_option(name, codes),
@@ -193,7 +193,8 @@ def _short_year_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     name = str(column.name)
     yield Problem(
         "short years",
-        f"{name!r} contains years, of which {format_count(len(short), 'year')} have two digits"
+        f"{name!r} contains years, of which {format_count(len(short), 'year')}"
+        f" {'has' if len(short) == 1 else 'have'} two digits"
         f" ({', '.join(map(plain_number, short.unique()[:3]))}, first in row"
         f" {row_number(short, 0):,}). Write all years with four digits, or don't use the column.",
         (name,),
@@ -226,17 +227,17 @@ def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         far = sign * ends[:number]
         shown = ", ".join(map(plain_number, far))
         total = int(rows[:number].sum())
-        times = "once" if total == 1 else f"{total:,} times"
-        occurs = f"{shown} {'occurs' if number == 1 else 'occur'} {times} in {name!r}"
+        occurs = f"{shown} {'occurs' if number == 1 else 'occur'} {_times(total)} in {name!r}"
         next_value = plain_number(sign * ends[number])
         kind = "missing code"
-        text = f"{occurs} (next value: {next_value}). If it means missing, treat it as missing."
+        text = f"{occurs} (next value: {next_value}). {_if_missing(number)}"
         if (rows[:number] < LEAST_CODED_ROWS).any():
             kind = "outlier"
             first = row_number(present[present.isin(far)], 0)
             text = (
-                f"{occurs}, first in row {first:,}, far from the next value, {next_value}. If it is"
-                " a mistake, correct it or treat it as missing."
+                f"{occurs}, first in row {first:,}, far from the next value, {next_value}. If"
+                f" {'it is a mistake' if number == 1 else 'they are mistakes'}, correct"
+                f" {'it or treat it' if number == 1 else 'them or treat them'} as missing."
             )
         codes = tuple(level_text(float(value)) for value in far)
         named = kind == "outlier" or all(map(MISSING_NUMBERS.fullmatch, codes))
@@ -287,13 +288,23 @@ def code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
     shown = ", ".join(code.replace("-", "−") for code in codes)
     return Problem(
         "missing code",
-        f"{shown} {'occurs' if len(codes) == 1 else 'occur'} {rows:,} times in {name!r}. If it"
-        " means missing, treat it as missing.",
+        f"{shown} {'occurs' if len(codes) == 1 else 'occur'} {_times(rows)} in {name!r}."
+        f" {_if_missing(len(codes))}",
         (name,),
         rows,
         option=missing_option(name, codes),
         values=tuple(codes),
     )
+
+
+def _times(rows: int) -> str:
+    return "once" if rows == 1 else f"{rows:,} times"
+
+
+def _if_missing(codes: int) -> str:
+    if codes == 1:
+        return "If it means missing, treat it as missing."
+    return "If they mean missing, treat them as missing."
 
 
 def plain_number(value: float) -> str:

@@ -131,10 +131,11 @@ def spreadsheet_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Proble
         shown = dates.unique().tolist()
         yield Problem(
             "spreadsheet dates",
-            f"{name!r} contains numbers, but {format_count(len(dates), 'cell')} are dates, such as"
-            f" {quote_names(shown[:3])} (row {', '.join(rows)}{more}): a spreadsheet seems to have"
-            " converted these numbers to dates. Correct them in the file, or treat them as"
-            " missing, to read the column as numbers.",
+            f"{name!r} contains numbers, but {format_count(len(dates), 'cell')}"
+            f" {'is a date' if len(dates) == 1 else 'are dates'}, such as {quote_names(shown[:3])}"
+            f" ({'row' if len(dates) == 1 else 'rows'} {', '.join(rows)}{more}): a spreadsheet"
+            " seems to have converted numbers to dates. Correct these cells in the file, or treat"
+            " them as missing, to read the column as numbers.",
             (name,),
             len(dates),
             option=missing_option(name, shown) or option_text("drop", name),

@@ -102,7 +102,9 @@ def feature_problems(
     rows = examined_rows(X)
     columns = {str(name): feature(X[name].iloc[rows], str(name)) for name in X}
     if empty := [str(name) for name in X if X[name].isna().all()]:
-        text = f"{quote_names(empty)} has no value in any row; drop it."
+        one = len(empty) == 1
+        text = f"{quote_names(empty)} {'has' if one else 'have'} no value in any row; drop"
+        text = f"{text} {'it' if one else 'them'}."
         yield Problem("empty", text, tuple(empty))
     different = ~repeated_rows(X) if X.shape[1] >= LEAST_COLUMNS else np.ones(len(X), dtype=bool)
     for name in identifiers(X):

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _progress
-from frhsic.formatting import did_you_mean, format_count, printable
+from frhsic.formatting import did_you_mean, printable
 from frhsic.tables.columns import (
     MOST_TABLE_COLUMNS,
     NAMED_ID,
@@ -319,7 +319,9 @@ class FileRows:
         """A sentence about rows that were left out since they repeat an earlier one."""
         if not self.repeated:
             return []
-        return [f"{format_count(self.repeated, 'row')} that repeat an earlier one are left out."]
+        if self.repeated == 1:
+            return ["1 row that repeats an earlier one is left out."]
+        return [f"{self.repeated:,} rows that repeat an earlier one are left out."]
 
     def note(self, what: str) -> list[str]:
         """Return a sentence about the sample, if it is one: how many rows were `what` ("used")."""

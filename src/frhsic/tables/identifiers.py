@@ -155,7 +155,7 @@ def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
     name = str(column.name)
     if unit_keys(column).dropna().duplicated().any():
         return _people_problem(
-            column, " and is left out. Pass it" if left_out else ". Drop it and pass it"
+            column, ", and is left out. Pass it" if left_out else ". Drop it and pass it"
         )
     text = f"{name!r} seems to identify rows; drop it."
     if left_out:
@@ -331,11 +331,17 @@ def repeated_problem(
         remedy += " or pass the people as groups"
     return Problem(
         "repeated rows",
-        f"{repeated:,} of {rows:,} rows repeat an earlier row in every column except identifiers."
+        f"{repeated_phrase(repeated, rows)} in every column except identifiers."
         f" If these are the same people, {remedy}; otherwise {harm}.",
         rows=repeated,
         option=" ".join(["--drop-repeated", *drops]),
     )
+
+
+def repeated_phrase(repeated: int, rows: int) -> str:
+    """Return the beginning of a sentence about repeated rows."""
+    verb = "repeats" if repeated == 1 else "repeat"
+    return f"{repeated:,} of {rows:,} rows {verb} an earlier row"
 
 
 def hides_people(repeated: int, alike: int, rows: int) -> bool:
