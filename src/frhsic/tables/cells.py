@@ -78,17 +78,17 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
         present = cells[name].dropna()
         if not is_text(present) or present.empty:
             continue
-        bare = present.str.strip()
         if column.grouped:
             yield _amounts_problem(present, column, decimal or ".")
         if decimal is not None and column.kind in ("number", "text", "identifier"):
-            yield from _none_problems(bare, decimal)
-            percents = [*_percent_problems(bare, parsed=column.kind == "number")]
+            yield from _none_problems(present, decimal)
+            percents = [*_percent_problems(present, parsed=column.kind == "number")]
             yield from percents
             if percents:
                 continue
         if column.kind not in ("text", "identifier"):
             continue
+        bare = present.str.strip()
         months = [*month_problems(bare)]
         dates = months
         if column.kind == "text" and not months:
@@ -124,6 +124,9 @@ def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Proble
     """Yield a question about percentages beside numbers without a percent sign, if all are `parsed`
     as percentages, but the others seem to be fractions, or if they cannot be parsed.
     """
+    if not any("%" in value for value in cells.unique()):
+        return
+    cells = cells.str.strip()
     percents = cells[cells.str.fullmatch(PERCENT)]
     others = _without_percent(cells)
     large = ~percents.str.fullmatch(rf"({FRACTION})\s*%")
