@@ -428,9 +428,10 @@ def contradicted_people(table: pd.DataFrame, column: pd.Series[Any]) -> Iterator
         values = table[name][several]
         if NAMED_AGE.fullmatch(name) and pd.api.types.is_numeric_dtype(values):
             spans = values.groupby(keys).agg(lambda ages: ages.max() - ages.min())
-            usual = max(1.0, spans.quantile(1 - MOST_CONTRADICTED))
-            wrong = spans[spans > LONGER_SPAN * usual].index
-            much = f" by more than {plain_number(LONGER_SPAN * usual)}"
+            usual = float(spans.quantile(1 - MOST_CONTRADICTED))
+            longest = LONGER_SPAN * max(1.0, usual)
+            wrong = spans[spans > longest].index
+            much = f" by more than {plain_number(longest)}"
         elif NAMED_FIXED.fullmatch(name):
             counts = values.groupby(keys).nunique()
             wrong = counts[counts > 1].index

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -236,7 +236,7 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
     return np.where(column.isna().to_numpy(), np.nan, values)
 
 
-def positive_labels(positive: object, values: Sequence[Any]) -> tuple[object, ...]:
+def positive_labels(positive: object, values: Iterable[Any]) -> tuple[object, ...]:
     """Return the values that count as 1, among those of the target. Text that is none of these
     lists several, separated by commas; quotes protect a comma.
 
@@ -247,7 +247,8 @@ def positive_labels(positive: object, values: Sequence[Any]) -> tuple[object, ..
     >>> positive_labels("no, never", ["yes", "no, never"])
     ('no, never',)
     """
-    labels = (positive,)
+    labels: tuple[object, ...] = (positive,)
+    values = [*values]
     if isinstance(positive, (list, tuple, set, frozenset, np.ndarray, pd.Series, pd.Index)):
         labels = tuple(positive)
     elif isinstance(positive, str) and fold_text(positive) not in map(fold_text, values):
