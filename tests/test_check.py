@@ -577,7 +577,7 @@ def test_numbers_that_became_dates_are_named_with_their_rows_and_read_without_th
     problems, command = problems_of(people().assign(visits=visits), tmp_path)
     [problem] = [one for one in problems if one["columns"] == ["visits"]]
     assert (problem["certainty"], problem["rows"]) == ("likely", 6)
-    assert "(row 6, 18, 41, 42, 91 and 1 more)" in problem["text"]
+    assert "(rows 6, 18, 41, 42, 91 and 1 more)" in problem["text"]
     missing = shlex.split(command)[shlex.split(command).index("--missing") + 1]
     file = TableFile.open(tmp_path / "people.csv", missing=[missing])
     data = read_training_table(file, ColumnRoles("paid", ("age",)))

@@ -245,11 +245,13 @@ class LeftOut:
                 unnamed = str(name).startswith(UNNAMED)
                 header &= is_missing(piece[name]) if unnamed else piece[name].isin(names)
         labelled = piece[labels & ~header]
-        totals = labelled.index[labelled.apply(is_missing).any(axis=1).astype(bool)]
-        headers = piece.index[header]
-        self.totals += totals.tolist()
-        self.headers += headers.tolist()
-        return piece.drop(index=totals.union(headers)) if len(totals) + len(headers) else piece
+        totals = []
+        if len(labelled):
+            totals = labelled.index[labelled.apply(is_missing).any(axis=1)].tolist()
+        headers = piece.index[header].tolist()
+        self.totals += totals
+        self.headers += headers
+        return piece.drop(index=[*totals, *headers]) if totals or headers else piece
 
     def __len__(self) -> int:
         return len(self.totals) + len(self.headers)
