@@ -128,7 +128,7 @@ def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Proble
         return
     cells = cells.str.strip()
     percents = cells[cells.str.fullmatch(PERCENT)]
-    others = _without_percent(cells)
+    others = _unmarked_numbers(cells)
     large = ~percents.str.fullmatch(rf"({FRACTION})\s*%")
     if parsed and not (others.str.fullmatch(FRACTION).all() and large.any()):
         return
@@ -150,7 +150,7 @@ def _percent_sentence(cells: pd.Series[Any]) -> str:
     none.
     """
     percents = cells[cells.str.fullmatch(PERCENT)]
-    others = _without_percent(cells)
+    others = _unmarked_numbers(cells)
     if percents.empty or others.empty or len(percents) + len(others) < MOST_ALIKE * len(cells):
         return ""
     return (
@@ -160,7 +160,7 @@ def _percent_sentence(cells: pd.Series[Any]) -> str:
     )
 
 
-def _without_percent(cells: pd.Series[Any]) -> pd.Series[Any]:
+def _unmarked_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
     """Return the numbers without a percent sign, except codes and those that are the same with
     one.
     """

@@ -86,11 +86,11 @@ from frhsic.tables.settling import (
     Answers,
     is_unclear,
     not_dropped,
+    settle_dropped,
     settled_answers,
     settled_attributes,
     settled_features,
     sort_problems,
-    without_dropped,
 )
 from frhsic.tables.targets import (
     class_problems,
@@ -522,7 +522,7 @@ class TableCheck:
         words = [name for name in kept if name not in {*(roles.features or ()), *nearly}]
         self.problems += many_levels_problems(self.table[not_dropped(words, self.problems)])
         dropped = {*names} - {*not_dropped(names, self.problems)}
-        self.problems = without_dropped(self.problems, dropped)
+        self.problems = settle_dropped(self.problems, dropped)
         target_codes, target_classes = outcome or (None, None)
         return Examined(s, target_codes, target_classes, kept)
 

@@ -78,7 +78,7 @@ HEAPED_CODE = re.compile("-?(99+|88+|77+)")
 LEAST_HEAPED = 10
 # Units of measurement, names of columns with units, most units of a column, and by which factor the
 # medians of numbers with different units differ.
-UNITS = {
+UNIT_NAMES = {
     *(
         "kg",
         "g",
@@ -227,7 +227,9 @@ def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         far = sign * ends[:number]
         shown = ", ".join(map(plain_number, far))
         total = int(rows[:number].sum())
-        occurs = f"{shown} {'occurs' if number == 1 else 'occur'} {_times(total)} in {name!r}"
+        occurs = (
+            f"{shown} {'occurs' if number == 1 else 'occur'} {_times_phrase(total)} in {name!r}"
+        )
         next_value = plain_number(sign * ends[number])
         kind = "missing code"
         text = f"{occurs} (next value: {next_value}). {_if_missing(number)}"
@@ -288,7 +290,7 @@ def code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
     shown = ", ".join(code.replace("-", "−") for code in codes)
     return Problem(
         "missing code",
-        f"{shown} {'occurs' if len(codes) == 1 else 'occur'} {_times(rows)} in {name!r}."
+        f"{shown} {'occurs' if len(codes) == 1 else 'occur'} {_times_phrase(rows)} in {name!r}."
         f" {_if_missing(len(codes))}",
         (name,),
         rows,
@@ -297,7 +299,7 @@ def code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
     )
 
 
-def _times(rows: int) -> str:
+def _times_phrase(rows: int) -> str:
     return "once" if rows == 1 else f"{rows:,} times"
 
 
@@ -351,7 +353,7 @@ def unit_problems(table: pd.DataFrame) -> Iterator[Problem]:
             continue
         subject = NAMED_UNITS.sub("", unit).strip(" _-.").casefold()
         own = [name for name in map(str, amounts) if subject and name.casefold() == subject]
-        if not own and not set(labels.dropna()) <= UNITS:
+        if not own and not set(labels.dropna()) <= UNIT_NAMES:
             continue
         for name in own or map(str, amounts):
             column = amounts[name].astype(float)
