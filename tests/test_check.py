@@ -1477,9 +1477,11 @@ def test_numbers_in_different_units_are_asked_about(units, factor, name, tmp_pat
     assert not [problem for problem in problems if problem["kind"] == "units"]
 
 
-def test_places_with_different_incomes_have_no_units():
-    table = people().assign(unit=np.where(np.arange(ROWS) % 2, "ward A", "ward B"))
-    table["income"] *= np.where(table["unit"] == "ward A", 1, 3)
+@pytest.mark.parametrize(("name", "labels"), [("unit", ("ward A", "ward B")), ("sex", ("m", "f"))])
+def test_groups_with_different_incomes_have_no_units(name, labels):
+    first = np.arange(ROWS) % 2 == 0
+    table = people().assign(**{name: np.where(first, *labels)})
+    table["income"] *= np.where(first, 1, 3)
     assert not [problem for problem in check(table, "paid", "age") if problem.kind == "units"]
 
 

@@ -579,7 +579,7 @@ def _scheduled(
         table = read_files(paths, columns)
         arguments = _audit_arguments(options, statements, watch)
         if options.positive is not None and "," in options.positive:
-            values = table[options.target].unique().compute()
+            values = table[options.target].value_counts(split_out=1).compute().index
             arguments["positive"] = positive_labels(options.positive, values)
         result = distributed.audit(
             table,
@@ -608,7 +608,8 @@ def _class_counts(options: _Options, result: Audit) -> tuple[str, ...]:
     if rate is None or options.target is None or not (options.positive or favoured):
         return ()
     ones = round(rate.value * result.rows.used)
-    named = "" if options.positive is None else f" is {options.positive!r}"
+    target = result.subject.target
+    named = "" if target is None or target.positive is None else f" is {target.positive!r}"
     return (
         f"Target {options.target!r}: 1{named} ({format_count(ones, 'row')}); 0"
         f" ({format_count(result.rows.used - ones, 'row')}).",

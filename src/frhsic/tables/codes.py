@@ -76,32 +76,13 @@ MOST_CODES = 3
 # any of the nearest values; two digits are only asked about.
 HEAPED_CODE = re.compile("-?(99+|88+|77+)")
 LEAST_HEAPED = 10
-# Units of measurement, names of columns with units, most units of a column, and by which factor the
-# medians of numbers with different units differ.
-UNIT_NAMES = {
-    *(
-        "kg",
-        "g",
-        "mg",
-        "lb",
-        "lbs",
-        "st",
-        "oz",
-        "cm",
-        "m",
-        "mm",
-        "in",
-        "inch",
-        "inches",
-        "ft",
-        "km",
-    ),
-    *("mi", "mile", "miles", "c", "f", "°c", "°f", "celsius", "fahrenheit", "kpa", "mmhg", "kj"),
-    *("g/dl", "g/l", "mg/dl", "mg/l", "mmol/l", "µmol/l", "umol/l", "nmol/l", "ng/ml", "kcal"),
-    *("years", "months", "weeks", "days", "hours", "hour", "day", "week", "month", "year", "usd"),
-    *("eur", "gbp", "chf", "jpy", "inr", "cny", "$", "€", "£", "hourly", "weekly", "monthly"),
-    *("annual", "yearly", "per hour", "per month", "per year"),
-}
+# Units of measurement, except single letters, which may be anything; names of columns with units;
+# most units of a column, and the least factor by which the medians of their numbers differ.
+UNIT = re.compile(
+    r"kg|mg|lbs?|oz|[ckm]m|in|inch(es)?|ft|miles?|\u00b0[cf]|celsius|fahrenheit|[mnp]?g/[dm]?l"
+    r"|[mnu\u00b5\u03bc]mol/l|kpa|mmhg|kj|kcal|(hour|day|week|month|year)s?|(hour|week|month|year)ly"
+    r"|annual|usd|eur|gbp|chf|jpy|inr|cny|[$\u20ac\u00a3]"
+)
 NAMED_UNITS = re.compile("(?i)(?<![a-z])(units?|uom|einheit)(?![a-z])|(?<=[a-z])Units?$")
 MOST_UNITS = 6
 LEAST_FACTOR = 1.8
@@ -353,7 +334,7 @@ def unit_problems(table: pd.DataFrame) -> Iterator[Problem]:
             continue
         subject = NAMED_UNITS.sub("", unit).strip(" _-.").casefold()
         own = [name for name in map(str, amounts) if subject and name.casefold() == subject]
-        if not own and not set(labels.dropna()) <= UNIT_NAMES:
+        if not own and not all(map(UNIT.fullmatch, labels.dropna().unique())):
             continue
         for name in own or map(str, amounts):
             column = amounts[name].astype(float)
