@@ -243,7 +243,7 @@ class Served:
         """
         import pandas as pd
 
-        from frhsic.tables.attributes import attribute
+        from frhsic.tables.attributes import attribute, new_numbers
         from frhsic.tables.schema import ColumnType
 
         for name, counts in self.schema.count_unseen(rows).items():
@@ -257,9 +257,8 @@ class Served:
             column = known.get(name, ColumnType(name, "number"))
             values = column(rows[name], file.decimal or ".")
             if column.levels:  # bands become the same numbers as in training
-                values = values.astype(
-                    pd.CategoricalDtype(list(column.levels), ordered=column.ordered)
-                )
+                levels = [*column.levels, *new_numbers(values, column.levels)]
+                values = values.astype(pd.CategoricalDtype(levels, ordered=column.ordered))
             attributes[name] = attribute(values, f"column {name!r}")[0]
         return self.schema(rows, file.decimal, file.date_format), pd.DataFrame(
             attributes, rows.index
