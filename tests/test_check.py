@@ -577,7 +577,7 @@ def test_numbers_that_became_dates_are_named_with_their_rows_and_read_without_th
     problems, command = problems_of(people().assign(visits=visits), tmp_path)
     [problem] = [one for one in problems if one["columns"] == ["visits"]]
     assert (problem["certainty"], problem["rows"]) == ("likely", 6)
-    assert "(row 6, 18, 41, 42, 91 and 1 more)" in problem["text"]
+    assert "(rows 6, 18, 41, 42, 91 and 1 more)" in problem["text"]
     missing = shlex.split(command)[shlex.split(command).index("--missing") + 1]
     file = TableFile.open(tmp_path / "people.csv", missing=[missing])
     data = read_training_table(file, ColumnRoles("paid", ("age",)))
@@ -1332,3 +1332,218 @@ def test_numbers_with_decimals_in_text_are_no_people(tmp_path):
     document = json.loads(CliRunner().invoke(app, asked).stdout)
     about = [problem for problem in document["problems"] if "amount" in problem["columns"]]
     assert [problem["kind"] for problem in about] == ["text in numbers"]
+
+
+def outcomes(*labels: str) -> pd.DataFrame:
+    table = people()
+    return table.assign(paid=np.random.default_rng(3).choice(labels, ROWS))
+
+
+@pytest.mark.parametrize("positive", ["refused,Withdrawn", ["refused", "withdrawn"]])
+def test_several_labels_can_count_as_one(positive, tmp_path):
+    path = tmp_path / "people.csv"
+    table = outcomes("granted", "refused", "withdrawn")
+    table.to_csv(path, index=False)
+    rows = table["paid"].value_counts()
+    first, second = (label for label in rows.index if label != "granted")
+    data = read_training_table(TableFile.open(path), ColumnRoles("paid", ["age"], positive))
+    assert data.classes.tolist() == ["granted", "refused or withdrawn"]
+    assert np.array_equal(data.y == "granted", table["paid"] == "granted")
+    note = (
+        f"Target 'paid': 1 is {first!r} ({rows[first]} rows), {second!r} ({rows[second]} rows);"
+        f" 0 is 'granted' ({rows['granted']} rows)."
+    )
+    assert note in data.notes
+    assert not any("If it means missing" in each for each in data.notes)  # 'refused'
+    assert note in [problem.text for problem in check(table, "paid", "age", positive=positive)]
+
+
+def test_a_label_with_a_comma_is_one_label(tmp_path):
+    path = tmp_path / "people.csv"
+    outcomes("paid", "late, but paid", "never").to_csv(path, index=False)
+    for positive, label in (
+        ("late, but paid", "late, but paid"),
+        ('"late, but paid",never', "late, but paid or never"),
+        (["late, but paid", "never"], "late, but paid or never"),
+    ):
+        data = read_training_table(TableFile.open(path), ColumnRoles("paid", ["age"], positive))
+        assert data.classes[1] == label
+
+
+@pytest.mark.parametrize(
+    ("positive", "said"),
+    [
+        ("refused,lost", "'lost' is not a value of 'paid'"),
+        ("granted,refused", "every value of 'paid' counts as 1"),
+    ],
+)
+def test_labels_that_leave_nothing_to_predict_are_refused(positive, said, tmp_path):
+    problems, _ = problems_of(outcomes("granted", "refused"), tmp_path, "--positive", positive)
+    assert any(each["certainty"] == "error" and said in each["text"] for each in problems)
+
+
+def test_an_audit_compares_several_labels_with_the_others(tmp_path):
+    table = outcomes("0", "1", "2").assign(score=np.linspace(0, 1, ROWS))
+    path = tmp_path / "people.csv"
+    table.to_csv(path, index=False)
+    asked = ["audit", str(path), "-s", "age", "--score", "score", "-t", "paid", "--json"]
+    several = json.loads(CliRunner().invoke(app, [*asked, "--positive", "2,1"]).stdout)
+    table.assign(paid=(table["paid"] != "0").astype(int)).to_csv(path, index=False)
+    one = json.loads(CliRunner().invoke(app, asked).stdout)
+    assert several["attributes"] == one["attributes"]
+    assert several["subject"]["target"]["positive"] == "2 or 1"
+
+
+def test_several_labels_are_an_argument_of_an_audit():
+    table = outcomes("granted", "refused", "withdrawn")
+    columns = (np.linspace(0, 1, ROWS), table["age"], table["paid"])
+    fast = Settings(fast=True)
+    several = audit(*columns, positive=["refused", "withdrawn"], settings=fast).subject
+    one = audit(*columns[:2], (table["paid"] != "granted").astype(int), settings=fast).subject
+    assert several.target.positive == "refused or withdrawn"
+    assert several.base_rate == one.base_rate
+    with pytest.raises(ValueError, match="positive='x' is not a value of paid"):
+        audit(*columns, positive=["granted", "x"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "code", "kind"),
+    [
+        (("yes", "no"), "9", "missing code"),
+        (("yes", "no"), "7", "missing code"),
+        (("none", "mild", "severe"), "9", "few rows"),
+    ],
+)
+def test_a_class_that_is_a_code_can_be_treated_as_missing(labels, code, kind, tmp_path):
+    table = outcomes(*labels)
+    table.loc[:29, "paid"] = code
+    problems, command = problems_of(table, tmp_path)
+    (about,) = [problem for problem in problems if problem["kind"] == kind]
+    assert (about["rows"], about["option"]) == (30, f"--missing paid={code}")
+    assert "If it means missing, treat it as missing." in about["text"]
+    assert about["option"] in command
+    problems, _ = problems_of(table, tmp_path, *shlex.split(about["option"]))
+    assert {problem["kind"] for problem in problems} == {"target"}
+
+
+def test_a_rare_class_beside_other_numbers_is_no_code(tmp_path):
+    table = outcomes("grade 8", "7", "8")
+    table.loc[:29, "paid"] = "9"
+    problems, _ = problems_of(table, tmp_path)
+    assert [problem["option"] for problem in problems if problem["kind"] == "few rows"] == [""]
+
+
+@pytest.mark.parametrize(
+    ("most", "odd"),
+    [
+        (("y", "n"), {"1": 40, "0": 40}),
+        (("0", "1"), {}),
+        (("y", "n"), {"9": 20}),
+        (("0", "1"), {"9": 20}),
+        (("y", "n"), {"2": 20, "3": 20}),
+    ],
+)
+def test_answers_are_neither_numbers_nor_ranges(most, odd, tmp_path):
+    answers = np.random.default_rng(4).choice(most, ROWS).astype(object)
+    cells = [label for label, rows in odd.items() for _ in range(rows)]
+    answers[: len(cells)] = cells
+    answers[-20:] = "y"
+    problems, _ = problems_of(people().assign(ill=answers), tmp_path)
+    about = [problem for problem in problems if "ill" in problem["columns"]]
+    assert not any("numbers" in problem["text"] for problem in about), about
+    assert any(each["option"] == "--missing ill=9" for each in about) == ("9" in odd)
+
+
+@pytest.mark.parametrize(
+    ("units", "factor", "name"),
+    [
+        (("g/dl", "g/l"), 10, "hgb_unit"),
+        (("kg", "lb"), 2.2, "kind"),
+        (("old", "new"), 10, "hgb unit"),
+    ],
+)
+def test_numbers_in_different_units_are_asked_about(units, factor, name, tmp_path):
+    random = np.random.default_rng(5)
+    first = random.random(ROWS) < 0.7
+    hgb = np.where(first, 1, factor) * random.normal(13.5, 1.2, ROWS)
+    table = people().assign(hgb=hgb.round(1), **{name: np.where(first, *units)})
+    problems, command = problems_of(table, tmp_path)
+    (about,) = [problem for problem in problems if problem["kind"] == "units"]
+    assert about["columns"] == ["hgb", name]
+    assert f"where '{name}' is '{units[0]}'" in about["text"]
+    assert about["certainty"] == "possible"
+    assert name not in command
+    problems, _ = problems_of(table.assign(hgb=table["age"] + 0.5), tmp_path)
+    assert not [problem for problem in problems if problem["kind"] == "units"]
+
+
+@pytest.mark.parametrize(("name", "labels"), [("unit", ("ward A", "ward B")), ("sex", ("m", "f"))])
+def test_groups_with_different_incomes_have_no_units(name, labels):
+    first = np.arange(ROWS) % 2 == 0
+    table = people().assign(**{name: np.where(first, *labels)})
+    table["income"] *= np.where(first, 1, 3)
+    assert not [problem for problem in check(table, "paid", "age") if problem.kind == "units"]
+
+
+def test_rows_that_differ_only_in_the_target_are_counted(tmp_path):
+    table = people()
+    again = table[:20].copy()
+    again.loc[:6, "paid"] = again.loc[:6, "paid"].map({"yes": "no", "no": "yes"})
+    table = pd.concat([table, again], ignore_index=True).assign(hours=lambda t: t["income"] % 61)
+    problems, _ = problems_of(table, tmp_path)
+    (about,) = [problem for problem in problems if problem["kind"] == "contradiction"]
+    assert about["rows"] == 14
+    assert "14 rows equal another row in every column but the target 'paid'." in about["text"]
+    coarse = table.assign(income=table["income"].round(-4), hours=table["age"] // 10)
+    problems, _ = problems_of(coarse, tmp_path)
+    assert not [problem for problem in problems if problem["kind"] == "contradiction"]
+
+
+def test_people_whose_rows_contradict_each_other_are_counted(tmp_path):
+    table = panel("person")
+    table["sex"] = np.where(table["person"] % 2, "f", "m")
+    table["age"] += np.arange(len(table)) % 4
+    harmless, _ = problems_of(table, tmp_path)
+    assert not [problem for problem in harmless if problem["kind"] == "contradiction"]
+    table.loc[[4, 9, 17], "sex"] = table.loc[[4, 9, 17], "sex"].map({"f": "m", "m": "f"})
+    table.loc[[40, 41], "age"] += 30
+    problems, _ = problems_of(table, tmp_path)
+    about = {each["columns"][0]: each for each in problems if each["kind"] == "contradiction"}
+    said = "between the rows of 3 of the 100 values of 'person' with several rows, such as '10'."
+    assert f"'sex' differs {said}" in about["sex"]["text"]
+    assert "'age' differs by more than 9 between the rows of 1 of the" in about["age"]["text"]
+    assert (about["sex"]["rows"], about["age"]["rows"]) == (12, 4)
+    grouped, _ = problems_of(table, tmp_path, "--groups", "person")
+    assert [each["text"] for each in grouped if each["kind"] == "contradiction"] == [
+        each["text"] for each in about.values()
+    ]
+
+
+def test_numbers_beyond_a_limit_are_counted_by_their_limit(tmp_path):
+    crp = np.round(np.random.default_rng(6).gamma(2, 3, ROWS), 1).astype(str).astype(object)
+    crp[:12] = "<1"
+    crp[12:20] = ">90"
+    problems, command = problems_of(people().assign(crp=crp), tmp_path)
+    (about,) = [problem for problem in problems if "crp" in problem["columns"]]
+    assert (
+        "beyond a detection limit: '<1' (12 rows), '>90' (8 rows), first in row 1." in about["text"]
+    )
+    assert "--missing 'crp=<1,>90'" in command
+
+
+def test_one_row_and_several_columns_have_their_verbs(tmp_path):
+    table = people().assign(one=1, two=2, void="", empty="", year=1990 + np.arange(ROWS) % 30)
+    table = table.astype({"year": object, "age": object})
+    table.loc[0, "age"] = ""
+    table.loc[[4, 9], "income"] = [-1e9, 1e9]
+    problems, _ = problems_of(pd.concat([table, table[:1]]), tmp_path)
+    said = " ".join(problem["text"] for problem in problems)
+    assert "'one', 'two' are the same in every row and are left out." in said
+    assert "'void', 'empty' have no value in any row and are left out." in said
+    assert "'age' is missing in 2 of 401 rows, which are left out" in said
+    problems, _ = problems_of(table.drop(columns="two"), tmp_path)
+    said = " ".join(problem["text"] for problem in problems)
+    assert "'one' is the same in every row and is left out." in said
+    assert "'age' is missing in 1 of 400 rows, which is left out" in said
+    assert "1 times" not in said
+    assert "1 rows" not in said

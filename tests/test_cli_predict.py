@@ -426,3 +426,21 @@ def test_a_header_inside_the_file_gets_no_score(place, tmp_path):
     pd.testing.assert_frame_equal(
         pd.read_csv(out), predicted(place / "model", place / "new.csv", tmp_path / "whole.csv")
     )
+
+
+def test_numbers_beside_a_limit_need_not_occur_in_training(tmp_path):
+    random = np.random.default_rng(0)
+    crp = np.round(random.gamma(2, 3, 400) + 1, 1)
+    x = (random.normal(size=400) + crp / 5).round(3)
+    ill = np.where(x + random.normal(size=400) > 1.5, "yes", "no")
+    cells = np.where(crp < 1.5, "<1.5", crp.astype(str))
+    path = tmp_path / "labs.csv"
+    pd.DataFrame({"crp": cells, "x": x, "ill": ill}).to_csv(path, index=False)
+    model = tmp_path / "model.frhsic"
+    roles = ["-t", "ill", "-s", "crp", "--uses-sensitive", "--fast", "--limit", "50%"]
+    done(["train", str(path), *roles, "--out", str(model), "--report", str(tmp_path / "r.html")])
+    new = pd.DataFrame({"crp": ["3.25", "3.3", "<1.5", "1.5"], "x": [0.5, 0.5, 1.0, 1.0]})
+    new.to_csv(tmp_path / "new.csv", index=False)
+    scores = predicted(model, tmp_path / "new.csv", tmp_path / "scores.csv")["score"]
+    assert scores.notna().all()
+    assert scores[2] == scores[3]

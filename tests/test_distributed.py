@@ -255,6 +255,16 @@ def test_hashes_are_uniform_and_do_not_repeat():
     assert np.abs(counts - 20_000).max() < 5 * math.sqrt(20_000 * 0.8)
 
 
+def test_several_labels_count_as_one():
+    frame = people(2000)
+    frame.loc[::5, "paid"] = "late"
+    several = run(frame, 2, target="paid", positive=["yes", "late"], sample_rows=1000)
+    frame.loc[::5, "paid"] = "yes"
+    one = run(frame, 2, target="paid", positive="yes", sample_rows=1000)
+    assert several["age"].positives == one["age"].positives
+    assert several["age"].positives.rows == (frame["paid"] == "yes").sum()
+
+
 def test_rare_favourable_rows_have_a_sample_of_their_own():
     frame = people(6000, rare=True)
     result = run(frame, 3, target="paid", positive="yes", sample_rows=1000)

@@ -393,7 +393,8 @@ def _class_score(values: np.ndarray, y: Any, positive: object) -> np.ndarray:
     named = {str(label) for label in positive_labels(positive, labels)}
     if not chances or len(labels) != values.shape[1] or not named <= {*labels}:
         return values
-    return values[:, [label in named for label in labels]].sum(axis=1, keepdims=True)
+    places = [labels.index(label) for label in sorted(named)]
+    return np.asarray(values[:, places].sum(axis=1, keepdims=True))
 
 
 def require_enough_rows(

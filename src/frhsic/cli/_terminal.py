@@ -335,8 +335,9 @@ Positive = Annotated[
     str | None,
     Option(
         help=(
-            "Value of the target that counts as 1; all others count as 0. Without this option,"
-            " yes/no and two numbers are two classes, and other text has one class per value."
+            "Value of the target that counts as 1, or several separated by commas; all others"
+            " count as 0. Without this option, yes/no and two numbers are two classes, and other"
+            " text has one class per value."
         )
     ),
 ]

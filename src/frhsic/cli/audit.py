@@ -429,13 +429,17 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
     """
     from frhsic.tables.columns import column_kind, level_text
     from frhsic.tables.problems import Problem, option_text
-    from frhsic.tables.targets import merge_labels
+    from frhsic.tables.targets import join_labels, merge_labels, positive_labels
 
     column = check.table[target]
+    labels = positive_labels(positive, merge_labels(column)[0].dropna().unique())
     text = column_kind(column) == "category"
     if positive is None and not text and set(column.unique()) != {0, 1}:
         return None
     outcome = check.find_target(target, positive)
+    if outcome is not None and len(labels) > 1:
+        check.table[target], joined = join_labels(merge_labels(column)[0], labels, target)
+        return str(joined)
     if outcome is None or not text:
         return positive
     _, classes = outcome
@@ -551,6 +555,7 @@ def _scheduled(
     from frhsic import distributed
     from frhsic.distributed.frames import file_columns, read_files, table_files
     from frhsic.tables.columns import expand
+    from frhsic.tables.targets import positive_labels
 
     unused = [options.model, options.groups, options.row_weights, *vars(reading).values()]
     if options.drop_repeated or any(value is not None for value in unused):
@@ -571,8 +576,13 @@ def _scheduled(
     columns = list(dict.fromkeys(chain(parts, *(expand(name, names, paths[0]) for name in named))))
     watch(f"connecting to {options.scheduler}")
     with distributed.cluster(options.scheduler):
+        table = read_files(paths, columns)
+        arguments = _audit_arguments(options, statements, watch)
+        if options.positive is not None and "," in options.positive:
+            values = table[options.target].value_counts(split_out=1).compute().index
+            arguments["positive"] = positive_labels(options.positive, values)
         result = distributed.audit(
-            read_files(paths, columns),
+            table,
             sensitive=options.sensitive,
             score=options.score,
             embedding=parts,
@@ -581,7 +591,7 @@ def _scheduled(
             context=replace(
                 statements.context(None), title=options.title or "", source=str(options.table)
             ),
-            **_audit_arguments(options, statements, watch),
+            **arguments,
         )
     remarks = _class_counts(options, result)
     return replace(result, context=replace(result.context, remarks=remarks))
@@ -591,13 +601,16 @@ def _class_counts(options: _Options, result: Audit) -> tuple[str, ...]:
     """Return a sentence about the rows of each class, if the target of an audit of all rows has
     two.
     """
+    from frhsic.formatting import format_count
+
     favoured = options.favourable is None and result.attributes[0].positives is not None
     rate = result.subject.base_rate
     if rate is None or options.target is None or not (options.positive or favoured):
         return ()
     ones = round(rate.value * result.rows.used)
-    named = "" if options.positive is None else f" is {options.positive!r}"
+    target = result.subject.target
+    named = "" if target is None or target.positive is None else f" is {target.positive!r}"
     return (
-        f"Target {options.target!r}: 1{named} ({ones:,} rows); 0 ({result.rows.used - ones:,}"
-        " rows).",
+        f"Target {options.target!r}: 1{named} ({format_count(ones, 'row')}); 0"
+        f" ({format_count(result.rows.used - ones, 'row')}).",
     )

@@ -29,9 +29,10 @@ def check(
     """List all problems of a table before training, and the command to run next.
 
     Each problem is listed with the option that resolves it: codes for missing
-    values, text among numbers, totals, labels spelled in several ways, identifiers, people with
-    several rows, features that repeat the attribute or give the target away (alone or together),
-    outliers, weights, repeated rows. `frhsic train` runs the same check.
+    values, text among numbers, months, units, totals, repeated headers, labels spelled in several
+    ways, identifiers, people with several rows, features that repeat the attribute or give the
+    target away (alone or together), outliers, weights, rows that repeat or contradict others.
+    `frhsic train` runs the same check.
 
     [bold]Examples[/bold]
 

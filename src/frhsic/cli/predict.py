@@ -243,7 +243,7 @@ class Served:
         """
         import pandas as pd
 
-        from frhsic.tables.attributes import attribute
+        from frhsic.tables.attributes import attribute, new_numbers
         from frhsic.tables.schema import ColumnType
 
         for name, counts in self.schema.count_unseen(rows).items():
@@ -257,9 +257,8 @@ class Served:
             column = known.get(name, ColumnType(name, "number"))
             values = column(rows[name], file.decimal or ".")
             if column.levels:  # bands become the same numbers as in training
-                values = values.astype(
-                    pd.CategoricalDtype(list(column.levels), ordered=column.ordered)
-                )
+                levels = [*column.levels, *new_numbers(values, column.levels)]
+                values = values.astype(pd.CategoricalDtype(levels, ordered=column.ordered))
             attributes[name] = attribute(values, f"column {name!r}")[0]
         return self.schema(rows, file.decimal, file.date_format), pd.DataFrame(
             attributes, rows.index
@@ -324,9 +323,9 @@ class Served:
             label = str(list(self.model.classes_)[-1])
             threshold = getattr(self.model, "threshold_", 0.5)
             yield (
-                f"{given:,.0f} of {rows:,} rows are labeled {label!r}, although the scores add up"
-                f" to {expected:,.0f}: the threshold of the model is {threshold:g}. Use the column"
-                " score to decide, or train with --threshold."
+                f"{given:,.0f} of {rows:,} rows {'is' if given == 1 else 'are'} labeled {label!r},"
+                f" although the scores add up to {expected:,.0f}: the threshold of the model is"
+                f" {threshold:g}. Use the column score to decide, or train with --threshold."
             )
 
     @contextmanager
@@ -373,9 +372,11 @@ class Served:
 
         from frhsic.scoring import model_scores
         from frhsic.tables.columns import fold_text, quote_names
+        from frhsic.tables.targets import positive_labels
 
         classes = [str(label) for label in getattr(self.model, "classes_", (0, 1))]
-        places = [i for i, label in enumerate(classes) if fold_text(label) == fold_text(positive)]
+        named = {*map(fold_text, positive_labels(positive, classes))}
+        places = [i for i, label in enumerate(classes) if fold_text(label) in named]
         if len(classes) > 2 and not places:
             raise ValueError(
                 f"the model {self.path.name} predicts {len(classes)} classes:"
@@ -387,7 +388,7 @@ class Served:
         if not hasattr(self.model, "predict"):
             return z, None
         scores = model_scores(self.model, X, s).astype(np.float64)
-        return z, scores[:, places[0]] if len(classes) > 2 else scores
+        return z, scores[:, places].sum(axis=1) if len(classes) > 2 else scores
 
     def unseen_notes(self, rows: int) -> list[str]:
         """Return a sentence for each column with levels that did not occur in training; raise if

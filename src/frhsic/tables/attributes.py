@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +110,30 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
         note = f"{name} contains ordered levels, which are replaced by their ranks: {shown}."
         return np.where(codes < 0, np.nan, codes), note
     return numbers(column.astype(object), name), None
+
+
+def new_numbers(column: pd.Series[Any], levels: Sequence[Any]) -> list[Any]:
+    """Return the values of an attribute that are numbers or limits, but not among its known levels,
+    if these are numbers and limits, too, and not bands.
+
+    Examples
+    --------
+    >>> (
+    ...     new_numbers(pd.Series(["3.5", "<1", "x"]), ["<1", "2", "4"]),
+    ...     new_numbers(pd.Series(["3"]), ["0-4", "5-9"]),
+    ... )
+    (['3.5'], [])
+    """
+    if not all(map(_is_number_or_limit, levels)):
+        return []
+    known = {*levels}
+    values = column.dropna().unique().tolist()
+    return [value for value in values if value not in known and _is_number_or_limit(value)]
+
+
+def _is_number_or_limit(level: Any) -> bool:
+    ends = band(level)
+    return ends is not None and (ends[0] == ends[1] or bool(np.isinf(ends).any()))
 
 
 def _bands_phrase(

@@ -41,7 +41,7 @@ from frhsic.tables.schema import (
     plain_digits,
     remove_measure,
 )
-from frhsic.tables.targets import NO, YES
+from frhsic.tables.targets import CODES_OF_ANSWERS, NO, YES, word_codes
 
 # What to do about an attribute or a score that is not numeric.
 AS_NUMBERS = (
@@ -78,17 +78,17 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
         present = cells[name].dropna()
         if not is_text(present) or present.empty:
             continue
-        bare = present.str.strip()
         if column.grouped:
             yield _amounts_problem(present, column, decimal or ".")
         if decimal is not None and column.kind in ("number", "text", "identifier"):
-            yield from _none_problems(bare, decimal)
-            percents = [*_percent_problems(bare, parsed=column.kind == "number")]
+            yield from _none_problems(present, decimal)
+            percents = [*_percent_problems(present, parsed=column.kind == "number")]
             yield from percents
             if percents:
                 continue
         if column.kind not in ("text", "identifier"):
             continue
+        bare = present.str.strip()
         months = [*month_problems(bare)]
         dates = months
         if column.kind == "text" and not months:
@@ -106,11 +106,8 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
             for level, rows in bare.value_counts().items():
                 if reads_missing(level):
                     words.setdefault(fold_text(level), Counter())[name] += rows
-            codes = [level for level in column.levels if CLEAR_CODE.fullmatch(str(level))]
-            if codes and not any(
-                str(level)[-1:].isdigit() for level in {*column.levels} - {*codes}
-            ):
-                yield code_problem(name, codes, int(present.isin(codes).sum()))
+            if codes := word_codes([*map(str, column.levels)]):
+                yield code_problem(name, codes, int(bare.isin(codes).sum()))
     for word, counts in words.items():
         yield Problem(
             "missing code",
@@ -127,8 +124,11 @@ def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Proble
     """Yield a question about percentages beside numbers without a percent sign, if all are `parsed`
     as percentages, but the others seem to be fractions, or if they cannot be parsed.
     """
+    if not any("%" in value for value in cells.unique()):
+        return
+    cells = cells.str.strip()
     percents = cells[cells.str.fullmatch(PERCENT)]
-    others = _without_percent(cells)
+    others = _unmarked_numbers(cells)
     large = ~percents.str.fullmatch(rf"({FRACTION})\s*%")
     if parsed and not (others.str.fullmatch(FRACTION).all() and large.any()):
         return
@@ -150,7 +150,7 @@ def _percent_sentence(cells: pd.Series[Any]) -> str:
     none.
     """
     percents = cells[cells.str.fullmatch(PERCENT)]
-    others = _without_percent(cells)
+    others = _unmarked_numbers(cells)
     if percents.empty or others.empty or len(percents) + len(others) < MOST_ALIKE * len(cells):
         return ""
     return (
@@ -160,7 +160,7 @@ def _percent_sentence(cells: pd.Series[Any]) -> str:
     )
 
 
-def _without_percent(cells: pd.Series[Any]) -> pd.Series[Any]:
+def _unmarked_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
     """Return the numbers without a percent sign, except codes and those that are the same with
     one.
     """
@@ -193,6 +193,8 @@ def _range_problems(column: ColumnType) -> Iterator[Problem]:
     others = [level for level in column.levels if level not in ranges]
     if len(ranges) < LEAST_RANGES or len(others) > MOST_OTHER * len(column.levels):
         return
+    if any(fold_text(level) in YES | NO for level in others):
+        return  # they are asked about as labels
     mixed = f", others are not ({quote_names(others[:2])})" if others else ""
     yield Problem(
         "ranges",
@@ -255,7 +257,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     limits = wrong & bare.str.fullmatch(DETECTION_LIMIT)
     odd = wrong & ~limits & ~bare.map(reads_missing)
     answers = odd.any() and set(bare[odd].map(fold_text)) <= YES | NO
-    if answers and numbers.dropna().isin([0, 1]).all():
+    if answers and numbers.dropna().isin([0, 1, *map(int, CODES_OF_ANSWERS)]).all():
         return  # they are asked about as labels
     if limits.any() and not wrong.all() and odd.mean() <= FEW_WORDS:
         yield _limits_problem(bare[limits])
@@ -297,12 +299,14 @@ def _limits_problem(limits: pd.Series[Any]) -> Problem:
     """Return a question about cells such as <0.7 in a column of numbers."""
     name = str(limits.name)
     shown = limits.unique().tolist()
+    rows = limits.value_counts()
+    counts = [f"{cell!r} ({format_count(rows[cell], 'row')})" for cell in shown]
     return Problem(
         "detection limit",
-        f"{name!r} is read as text, since {format_count(len(limits), 'cell')} such as"
-        f" {quote_names(shown[:3])}, first in row {row_number(limits, 0):,}, may be beyond a"
-        " detection limit. To read it as numbers, write them as numbers, such as the limit itself"
-        " or half of it, or treat them as missing.",
+        f"{name!r} is read as text, since some cells may be beyond a detection limit:"
+        f" {', '.join(counts[:3])}{', ...' if len(counts) > 3 else ''}, first in row"
+        f" {row_number(limits, 0):,}. To read it as numbers, write them as numbers, such as the"
+        " limit itself or half of it, or treat them as missing.",
         (name,),
         len(limits),
         option=missing_option(name, [cell.replace(",", ".") for cell in shown])

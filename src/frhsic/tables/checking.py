@@ -26,12 +26,14 @@ from frhsic.tables.codes import (
     missing_option,
     number_problems,
     reads_missing,
+    unit_problems,
 )
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
     check_distinct,
     examples,
     expand,
+    fold_text,
     is_text,
     mask_codes,
     missing_codes,
@@ -54,12 +56,15 @@ from frhsic.tables.features import (
 )
 from frhsic.tables.identifiers import (
     ALIKE,
+    contradicted_people,
+    contradicted_targets,
     filled_by_class,
     group_problems,
     identifier_problem,
     identifiers,
     is_decimal_text,
     panel_problems,
+    repeated_phrase,
     repeated_problem,
     unit_keys,
 )
@@ -81,11 +86,11 @@ from frhsic.tables.settling import (
     Answers,
     is_unclear,
     not_dropped,
+    settle_dropped,
     settled_answers,
     settled_attributes,
     settled_features,
     sort_problems,
-    without_dropped,
 )
 from frhsic.tables.targets import (
     class_problems,
@@ -93,6 +98,7 @@ from frhsic.tables.targets import (
     merge_labels,
     number_target_problems,
     other_label_problems,
+    positive_labels,
     rarest_label,
     read_target,
 )
@@ -106,10 +112,11 @@ class ColumnRoles:
     """Names of the target, of the sensitive attributes and of the features.
 
     `features` and `drop` may contain patterns such as ``x_*``; without `features`, all other
-    columns are features. `positive` is the value of the target that counts as 1, `favourable` the
-    desirable outcome, on which Equal Opportunity is measured (by default the positive one).
-    `groups` and `order` are columns to split rows by, `weights` contains row weights; none of them
-    are features. `drop_repeated` keeps one of identical rows.
+    columns are features. `positive` is the value of the target that counts as 1, or several (in
+    text, separated by commas); `favourable` is the desirable outcome, on which Equal Opportunity is
+    measured (by default the positive one). `groups` and `order` are columns to split rows by,
+    `weights` contains row weights; none of them are features. `drop_repeated` keeps one of
+    identical rows.
     """
 
     target: str | None
@@ -272,8 +279,8 @@ class TableCheck:
                         self.problems += self._plain_number_problems(name)
                 if missing := int(column[name].isna().sum()):
                     text = (
-                        f"{name!r} is missing in {missing:,} of {len(column):,} rows, which are"
-                        " left out when gaps are measured."
+                        f"{name!r} is missing in {missing:,} of {len(column):,} rows, which"
+                        f" {'is' if missing == 1 else 'are'} left out when gaps are measured."
                     )
                     self.problems.append(Problem("missing", text, (name,), missing, "certain"))
         return pd.DataFrame(attributes, self.table.index)
@@ -318,9 +325,12 @@ class TableCheck:
             return None
         column = self.table[name]
         present = column.notna()
+        labels = positive_labels(positive, column[present].unique())
         for problem in text_problems(self.cells, self.schema.select([name]), self.decimal):
             rest = mask_codes(column, problem.values).dropna()
             if problem.kind == "ranges" or rest.nunique() < 2:
+                continue
+            if {*map(fold_text, labels)} & {*map(fold_text, problem.values)}:
                 continue
             if problem.values and positive is None and rest.nunique() == 2 and is_unclear(rest):
                 option = option_text("positive", rest.value_counts().index[-1])
@@ -386,10 +396,12 @@ class TableCheck:
             if kinds[name] == "number":
                 self.problems += number_problems(self.table[name])
         if empty:
-            text = f"{quote_names(empty)} has no value in any row and is left out."
+            verbs = ("has", "is") if len(empty) == 1 else ("have", "are")
+            text = f"{quote_names(empty)} {verbs[0]} no value in any row and {verbs[1]} left out."
             self.problems.append(Problem("empty", text, tuple(empty), None, "certain"))
         if constant:
-            text = f"{quote_names(constant)} is the same in every row and is left out."
+            verb = "is" if len(constant) == 1 else "are"
+            text = f"{quote_names(constant)} {verb} the same in every row and {verb} left out."
             self.problems.append(Problem("constant", text, tuple(constant), None, "certain"))
         repeats = self.repeats(())
         self.problems += self._identifier_problems(ids, ~repeats, groups, answers)
@@ -401,8 +413,8 @@ class TableCheck:
             if groups is not None:
                 harm = "they count several times"
             text = (
-                f"{repeated:,} of {len(self.table):,} rows repeat an earlier row in every column,"
-                f" even {quote_names(keys)}. Leave them out; otherwise {harm}."
+                f"{repeated_phrase(repeated, len(self.table))} in every column, even"
+                f" {quote_names(keys)}. Leave out repeated rows; otherwise {harm}."
             )
             self.problems.append(
                 Problem("repeated rows", text, tuple(keys), repeated, option="--drop-repeated")
@@ -458,6 +470,9 @@ class TableCheck:
             others = [name for name in kept if name not in (roles.features or ())]
             self.problems += panel_problems(self.table[[*others, *s]])
         people = {p.columns[0] for p in self.problems if p.kind == "repeated identifier"}
+        for name in sorted({*people, str(roles.groups)} & {*self.table}):
+            facts = self.table[kept].join(clean)
+            self.problems += contradicted_people(facts, self.table[name])
         lost = [name for name in names if name not in self.table]  # cells that cannot be read
         if rest := [name for name in (*kept, *lost) if name not in people]:
             cells = {name: self.table.get(name, self.cells[name]) for name in rest}
@@ -476,8 +491,11 @@ class TableCheck:
                 present = self.table.loc[known, [*people]].notna().all(axis=1).to_numpy()
                 known = np.flatnonzero(known)[present]
                 codes = codes[present]
+            self.problems += unit_problems(table.join(clean))
             if codes is not None:
                 self.problems += late_problems(table, str(roles.target))
+                everything = table.join(clean).iloc[known]
+                self.problems += contradicted_targets(everything, codes, str(roles.target))
             known_late = {*rest} - {*not_dropped(rest, self.problems)}
             kinds = {problem.kind for problem in self.problems}
             for problem in feature_problems(table.iloc[known], codes, count, clean.iloc[known]):
@@ -504,7 +522,7 @@ class TableCheck:
         words = [name for name in kept if name not in {*(roles.features or ()), *nearly}]
         self.problems += many_levels_problems(self.table[not_dropped(words, self.problems)])
         dropped = {*names} - {*not_dropped(names, self.problems)}
-        self.problems = without_dropped(self.problems, dropped)
+        self.problems = settle_dropped(self.problems, dropped)
         target_codes, target_classes = outcome or (None, None)
         return Examined(s, target_codes, target_classes, kept)
 
@@ -581,7 +599,7 @@ def check(
     target, sensitive
         Names of the target and of the sensitive attributes.
     positive
-        Value of the target that counts as 1.
+        Value of the target that counts as 1, or a list of several.
     features, drop
         Names or patterns of columns to predict from, and of columns to leave out.
     groups, weights

@@ -76,6 +76,16 @@ MOST_CODES = 3
 # any of the nearest values; two digits are only asked about.
 HEAPED_CODE = re.compile("-?(99+|88+|77+)")
 LEAST_HEAPED = 10
+# Units of measurement, except single letters, which may be anything; names of columns with units;
+# most units of a column, and the least factor by which the medians of their numbers differ.
+UNIT = re.compile(
+    r"kg|mg|lbs?|oz|[ckm]m|in|inch(es)?|ft|miles?|\u00b0[cf]|celsius|fahrenheit|[mnp]?g/[dm]?l"
+    r"|[mnu\u00b5\u03bc]mol/l|kpa|mmhg|kj|kcal|(hour|day|week|month|year)s?|(hour|week|month|year)ly"
+    r"|annual|usd|eur|gbp|chf|jpy|inr|cny|[$\u20ac\u00a3]"
+)
+NAMED_UNITS = re.compile("(?i)(?<![a-z])(units?|uom|einheit)(?![a-z])|(?<=[a-z])Units?$")
+MOST_UNITS = 6
+LEAST_FACTOR = 1.8
 # Codes if all other values are positive; a scale such as 0, 1, 2 may begin with them.
 UNCLEAR_CODES = ("-1", "-2")
 MOST_ZEROS = 0.1
@@ -135,8 +145,8 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
             yield Problem(
                 "impossible age",
                 f"{', '.join(map(plain_number, values[:3]))}{', ...' if len(values) > 3 else ''} in"
-                f" {name!r} {verb}, first in row {row_number(odd, 0):,}. Correct it, or treat it as"
-                " missing.",
+                f" {name!r} {verb}, first in row {row_number(odd, 0):,}. Correct"
+                f" {'it, or treat it' if len(codes) == 1 else 'them, or treat them'} as missing.",
                 (name,),
                 len(odd),
                 option=missing_option(name, codes),
@@ -164,7 +174,8 @@ def _short_year_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     name = str(column.name)
     yield Problem(
         "short years",
-        f"{name!r} contains years, of which {format_count(len(short), 'year')} have two digits"
+        f"{name!r} contains years, of which {format_count(len(short), 'year')}"
+        f" {'has' if len(short) == 1 else 'have'} two digits"
         f" ({', '.join(map(plain_number, short.unique()[:3]))}, first in row"
         f" {row_number(short, 0):,}). Write all years with four digits, or don't use the column.",
         (name,),
@@ -197,17 +208,19 @@ def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         far = sign * ends[:number]
         shown = ", ".join(map(plain_number, far))
         total = int(rows[:number].sum())
-        times = "once" if total == 1 else f"{total:,} times"
-        occurs = f"{shown} {'occurs' if number == 1 else 'occur'} {times} in {name!r}"
+        occurs = (
+            f"{shown} {'occurs' if number == 1 else 'occur'} {_times_phrase(total)} in {name!r}"
+        )
         next_value = plain_number(sign * ends[number])
         kind = "missing code"
-        text = f"{occurs} (next value: {next_value}). If it means missing, treat it as missing."
+        text = f"{occurs} (next value: {next_value}). {_if_missing(number)}"
         if (rows[:number] < LEAST_CODED_ROWS).any():
             kind = "outlier"
             first = row_number(present[present.isin(far)], 0)
             text = (
-                f"{occurs}, first in row {first:,}, far from the next value, {next_value}. If it is"
-                " a mistake, correct it or treat it as missing."
+                f"{occurs}, first in row {first:,}, far from the next value, {next_value}. If"
+                f" {'it is a mistake' if number == 1 else 'they are mistakes'}, correct"
+                f" {'it or treat it' if number == 1 else 'them or treat them'} as missing."
             )
         codes = tuple(level_text(float(value)) for value in far)
         named = kind == "outlier" or all(map(MISSING_NUMBERS.fullmatch, codes))
@@ -258,13 +271,23 @@ def code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
     shown = ", ".join(code.replace("-", "−") for code in codes)
     return Problem(
         "missing code",
-        f"{shown} {'occurs' if len(codes) == 1 else 'occur'} {rows:,} times in {name!r}. If it"
-        " means missing, treat it as missing.",
+        f"{shown} {'occurs' if len(codes) == 1 else 'occur'} {_times_phrase(rows)} in {name!r}."
+        f" {_if_missing(len(codes))}",
         (name,),
         rows,
         option=missing_option(name, codes),
         values=tuple(codes),
     )
+
+
+def _times_phrase(rows: int) -> str:
+    return "once" if rows == 1 else f"{rows:,} times"
+
+
+def _if_missing(codes: int) -> str:
+    if codes == 1:
+        return "If it means missing, treat it as missing."
+    return "If they mean missing, treat them as missing."
 
 
 def plain_number(value: float) -> str:
@@ -292,6 +315,46 @@ def _far_values(values: np.ndarray, rows: np.ndarray, middle: float, sign: int) 
         elif middle > rest[0] and middle - head[-1] >= FAR_OUTLIER * (middle - rest[0]):
             return number
     return 0
+
+
+def unit_problems(table: pd.DataFrame) -> Iterator[Problem]:
+    """Yield a question about numbers whose size depends on a column of units beside them.
+
+    Examples
+    --------
+    >>> unit = np.array(["kg", "lb"]).repeat(50)
+    >>> weight = np.where(unit == "kg", 1, 2.2) * np.linspace(50, 90, 100)
+    >>> [problem.text for problem in unit_problems(pd.DataFrame({"weight": weight, "unit": unit}))]
+    ["The median of 'weight' is 59.9 where 'unit' is 'kg' and 176 where it is 'lb'. ..."]
+    """
+    amounts = table.select_dtypes("number")
+    for unit in map(str, table.columns.difference(amounts.columns, sort=False)):
+        labels = table[unit].map(fold_text, na_action="ignore")
+        if not 1 < labels.nunique() <= MOST_UNITS:
+            continue
+        subject = NAMED_UNITS.sub("", unit).strip(" _-.").casefold()
+        own = [name for name in map(str, amounts) if subject and name.casefold() == subject]
+        if not own and not all(map(UNIT.fullmatch, labels.dropna().unique())):
+            continue
+        for name in own or map(str, amounts):
+            column = amounts[name].astype(float)
+            if column.nunique() <= LEAST_VALUES:
+                continue
+            known = column.notna() & labels.notna()
+            groups = column[known].groupby(table[unit][known].astype(str))
+            medians = groups.median()[groups.size() >= LEAST_HEAPED].sort_values()
+            if len(medians) < 2 or not 0 < LEAST_FACTOR * medians.iloc[0] <= medians.iloc[-1]:
+                continue
+            shown = [f"{plain_number(float(f'{value:.3g}'))}" for value in medians]
+            parts = f"{shown[0]} where {unit!r} is {medians.index[0]!r}"
+            last = f"{shown[-1]} where it is {medians.index[-1]!r}"
+            yield Problem(
+                "units",
+                f"The median of {name!r} is {parts} and {last}. If these are units, convert the"
+                f" numbers to one of them in the file, or keep {unit!r} as a feature.",
+                (name, unit),
+                certainty="possible",
+            )
 
 
 def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:

@@ -11,14 +11,12 @@ from typing import Any
 import pandas as pd
 
 from frhsic.formatting import format_count
-from frhsic.tables.attributes import band
 from frhsic.tables.codes import missing_option, reads_missing
 from frhsic.tables.columns import is_text, quote_names, row_number
 from frhsic.tables.problems import Problem, option_text
 from frhsic.tables.schema import (
     DATE,
     MONTHS,
-    MOST_DATES,
     NUMBER_MARKS,
     SHORT_DATE,
     converted_numbers,
@@ -84,19 +82,19 @@ def _formats_sentence(name: str, shapes: list[str]) -> str:
 
 
 def month_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield a question about text that is months of years or days without a year.
+    """Yield a question about text that is months of years or days without a year, perhaps beside
+    whole dates.
 
     Examples
     --------
     >>> since = pd.Series(["Feb-18", "Mar-18", "Feb-19"], name="since")
     >>> [problem.option for problem in month_problems(since)]
-    ["--date-format %b-%y"]
+    ['--date-format %b-%y']
     """
-    cells = cells[~cells.isin(NUMBER_MARKS) & ~cells.map(reads_missing)]
-    levels = pd.Series(cells.unique(), dtype=str)
+    values = [value for value in cells.unique() if value not in NUMBER_MARKS]
+    levels = pd.Series([value for value in values if not reads_missing(value)], dtype=str)
     months = levels.str.fullmatch(f"{SHORT_DATE}|{MONTH_OF_YEAR}", case=False)
-    dates = months | levels.str.fullmatch(DATE, case=False)
-    if not months.any() or dates.mean() < MOST_DATES or levels[~dates].map(band).any():
+    if not months.any() or not levels[~months].str.fullmatch(DATE, case=False).all():
         return
     name = str(cells.name)
     shapes = _date_shapes(cells)
@@ -117,7 +115,7 @@ def month_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
         text = f"{_formats_sentence(name, shapes)} in the file; otherwise drop the column."
     else:
         text += " Write them as 2024-05-31 in the file; otherwise drop the column."
-    yield Problem("dates", text, (name,), int(cells.isin(levels[dates]).sum()), option=option)
+    yield Problem("dates", text, (name,), int(cells.isin(levels).sum()), option=option)
 
 
 def spreadsheet_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
@@ -131,10 +129,11 @@ def spreadsheet_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Proble
         shown = dates.unique().tolist()
         yield Problem(
             "spreadsheet dates",
-            f"{name!r} contains numbers, but {format_count(len(dates), 'cell')} are dates, such as"
-            f" {quote_names(shown[:3])} (row {', '.join(rows)}{more}): a spreadsheet seems to have"
-            " converted these numbers to dates. Correct them in the file, or treat them as"
-            " missing, to read the column as numbers.",
+            f"{name!r} contains numbers, but {format_count(len(dates), 'cell')}"
+            f" {'is a date' if len(dates) == 1 else 'are dates'}, such as {quote_names(shown[:3])}"
+            f" ({'row' if len(dates) == 1 else 'rows'} {', '.join(rows)}{more}): a spreadsheet"
+            " seems to have converted numbers to dates. Correct these cells in the file, or treat"
+            " them as missing, to read the column as numbers.",
             (name,),
             len(dates),
             option=missing_option(name, shown) or option_text("drop", name),

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _progress
-from frhsic.formatting import did_you_mean, format_count, printable
+from frhsic.formatting import did_you_mean, printable
 from frhsic.tables.columns import (
     MOST_TABLE_COLUMNS,
     NAMED_ID,
@@ -245,11 +245,13 @@ class LeftOut:
                 unnamed = str(name).startswith(UNNAMED)
                 header &= is_missing(piece[name]) if unnamed else piece[name].isin(names)
         labelled = piece[labels & ~header]
-        totals = labelled.index[labelled.apply(is_missing).any(axis=1).astype(bool)]
-        headers = piece.index[header]
-        self.totals += totals.tolist()
-        self.headers += headers.tolist()
-        return piece.drop(index=totals.union(headers)) if len(totals) + len(headers) else piece
+        totals = []
+        if len(labelled):
+            totals = labelled.index[labelled.apply(is_missing).any(axis=1)].tolist()
+        headers = piece.index[header].tolist()
+        self.totals += totals
+        self.headers += headers
+        return piece.drop(index=[*totals, *headers]) if totals or headers else piece
 
     def __len__(self) -> int:
         return len(self.totals) + len(self.headers)
@@ -319,7 +321,9 @@ class FileRows:
         """A sentence about rows that were left out since they repeat an earlier one."""
         if not self.repeated:
             return []
-        return [f"{format_count(self.repeated, 'row')} that repeat an earlier one are left out."]
+        if self.repeated == 1:
+            return ["1 row that repeats an earlier one is left out."]
+        return [f"{self.repeated:,} rows that repeat an earlier one are left out."]
 
     def note(self, what: str) -> list[str]:
         """Return a sentence about the sample, if it is one: how many rows were `what` ("used")."""

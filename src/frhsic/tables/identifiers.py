@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import percent
-from frhsic.tables.codes import reads_missing
+from frhsic.tables.codes import NAMED_AGE, plain_number, reads_missing
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
     NAMED_ID,
@@ -59,6 +59,17 @@ JOINTS = re.compile(r"(?<=[^\W\d_])[\s._-]+(?=[^\W_])|(?<=\d)[\s._-]+(?=[^\W\d_]
 # Least share of the errors about which rows have a key that the target removes if the key is filled
 # for some classes only.
 FILLED_BY_CLASS = 0.8
+# Names of columns that don't change with time, largest share of people whose rows may contradict
+# each other, and how many times longer than usual the ages of a person may span.
+NAMED_FIXED = re.compile(
+    r"(.*[^a-z])?(sex|gender|geschlecht|sexo|sexe|race|ethnicity|born|dob|birth|geburt)",
+    re.IGNORECASE,
+)
+MOST_CONTRADICTED = 0.1
+LONGER_SPAN = 3
+# Fewest rows that differ from others only in the target, and most copies of a row of a person.
+LEAST_CONTRADICTING = 4
+MOST_COPIES = 3
 COMPARED_COLUMNS = 30
 COMPARED_ROWS = 100_000
 
@@ -144,7 +155,7 @@ def identifier_problem(column: pd.Series[Any], *, left_out: bool) -> Problem:
     name = str(column.name)
     if unit_keys(column).dropna().duplicated().any():
         return _people_problem(
-            column, " and is left out. Pass it" if left_out else ". Drop it and pass it"
+            column, ", and is left out. Pass it" if left_out else ". Drop it and pass it"
         )
     text = f"{name!r} seems to identify rows; drop it."
     if left_out:
@@ -320,11 +331,17 @@ def repeated_problem(
         remedy += " or pass the people as groups"
     return Problem(
         "repeated rows",
-        f"{repeated:,} of {rows:,} rows repeat an earlier row in every column except identifiers."
+        f"{repeated_phrase(repeated, rows)} in every column except identifiers."
         f" If these are the same people, {remedy}; otherwise {harm}.",
         rows=repeated,
         option=" ".join(["--drop-repeated", *drops]),
     )
+
+
+def repeated_phrase(repeated: int, rows: int) -> str:
+    """Return the beginning of a sentence about repeated rows."""
+    verb = "repeats" if repeated == 1 else "repeat"
+    return f"{repeated:,} of {rows:,} rows {verb} an earlier row"
 
 
 def hides_people(repeated: int, alike: int, rows: int) -> bool:
@@ -353,6 +370,85 @@ def count_repeated(X: pd.DataFrame, y: np.ndarray, s: pd.DataFrame) -> int:
     alike = int(keys.duplicated().sum())
     repeated = int(pd.DataFrame({"known": keys, "y": y}).duplicated().sum())
     return repeated if hides_people(repeated, alike, len(X)) else 0
+
+
+def contradicted_targets(table: pd.DataFrame, codes: np.ndarray, target: str) -> Iterator[Problem]:
+    """Yield a question about rows that are equal in everything but the target, unless the columns
+    are so coarse that rows of different people are equal: more of them are if the finest column is
+    ignored, or several share all values.
+
+    Examples
+    --------
+    >>> wage = np.random.default_rng(0).normal(size=200).repeat(2)
+    >>> table = pd.DataFrame({"wage": wage, "age": wage**2, "town": "Bern", "hours": 40})
+    >>> codes = np.where(np.arange(400) == 7, 1.0, 0.0)
+    >>> codes[:4] = [0, 1, 1, 0]
+    >>> [problem.rows for problem in contradicted_targets(table, codes, "paid")]
+    [6]
+    """
+    if table.shape[1] < LEAST_COLUMNS:
+        return
+    keys = pd.util.hash_pandas_object(table, index=False)
+    finest = table.nunique().idxmax()
+    copies = keys.value_counts()
+    coarser = pd.util.hash_pandas_object(table.drop(columns=finest), index=False)
+    alike = keys.duplicated(keep=False).sum()
+    if copies.max() > MOST_COPIES or alike < ALIKE * coarser.duplicated(keep=False).sum():
+        return
+    several = pd.Series(codes, keys.index).groupby(keys).transform("nunique") > 1
+    rows = int(several.sum())
+    if rows >= LEAST_CONTRADICTING:
+        yield Problem(
+            "contradiction",
+            f"{rows:,} rows equal another row in every column but the target {target!r}. If these"
+            " are the same people, keep only the rows with the right target.",
+            (target,),
+            rows,
+        )
+
+
+def contradicted_people(table: pd.DataFrame, column: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield columns such as sex that differ between rows of a person, and ages that are too far
+    apart, for a few people.
+
+    Examples
+    --------
+    >>> person = pd.Series(np.arange(60) // 2, name="person")
+    >>> table = pd.DataFrame({"sex": np.where(person % 2, "f", "m"), "age": person + 20})
+    >>> table.loc[5, "sex"] = "f"
+    >>> table.loc[7, "age"] = 71
+    >>> [(problem.columns[0], problem.rows) for problem in contradicted_people(table, person)]
+    [('sex', 2), ('age', 2)]
+    """
+    keys = unit_keys(column)
+    several = keys.notna() & keys.duplicated(keep=False)
+    keys = keys[several]
+    people = keys.nunique()
+    for name in map(str, table):
+        values = table[name][several]
+        if NAMED_AGE.fullmatch(name) and pd.api.types.is_numeric_dtype(values):
+            spans = values.groupby(keys).agg(lambda ages: ages.max() - ages.min())
+            usual = float(spans.quantile(1 - MOST_CONTRADICTED))
+            longest = LONGER_SPAN * max(1.0, usual)
+            wrong = spans[spans > longest].index
+            much = f" by more than {plain_number(longest)}"
+        elif NAMED_FIXED.fullmatch(name):
+            counts = values.groupby(keys).nunique()
+            wrong = counts[counts > 1].index
+            much = ""
+        else:
+            continue
+        if 0 < len(wrong) <= MOST_CONTRADICTED * people:
+            first = keys[keys == wrong[0]].index[0]
+            yield Problem(
+                "contradiction",
+                f"{name!r} differs{much} between the rows of {len(wrong):,} of the {people:,}"
+                f" values of {str(column.name)!r} with several rows, such as"
+                f" {level_text(column[first])!r}. Correct the file, unless they are several"
+                " people.",
+                (name,),
+                int(keys.isin(wrong).sum()),
+            )
 
 
 def examined_rows(X: pd.DataFrame) -> np.ndarray:

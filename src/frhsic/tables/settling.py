@@ -106,14 +106,14 @@ def not_dropped(names: Iterable[str], problems: Iterable[Problem]) -> list[str]:
     return [name for name in names if name not in dropped]
 
 
-def without_dropped(problems: Iterable[Problem], dropped: set[str]) -> list[Problem]:
+def settle_dropped(problems: Iterable[Problem], dropped: set[str]) -> list[Problem]:
     """Return the problems, with columns that are likely to be dropped taken out of the options of
     others.
     """
-    return [_without_dropped(problem, dropped) for problem in problems]
+    return [_settle_problem(problem, dropped) for problem in problems]
 
 
-def _without_dropped(problem: Problem, dropped: set[str]) -> Problem:
+def _settle_problem(problem: Problem, dropped: set[str]) -> Problem:
     own = [name for name in problem.columns if name in dropped]
     if not own or "--drop" in problem.option or "--groups" in problem.option:
         return problem  # people have several rows, whatever the features

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,7 @@ def read_target(
         if answers.keys() == {"yes", "no"}:
             positive = answers["yes"]
     if positive is not None:
-        labels = [_merged_answer(label, values) for label in positive_labels(positive, values)]
+        labels = positive_labels(positive, values)
         for label in labels:
             if not is_positive(column, label, name).any():
                 hint = did_you_mean(str(label), (str(value)[:30] for value in values[:500]))
@@ -171,7 +171,7 @@ def _sense(label: object) -> str | None:
     return "no" if fold_text(label) in NO else None
 
 
-def _merged_answer(positive: object, values: list[Any]) -> object:
+def _merged_answer(positive: object, values: Sequence[Any]) -> object:
     """Return the value that an answer was merged into."""
     sense = _sense(positive)
     if sense is None or fold_text(positive) in map(fold_text, values):
@@ -186,7 +186,7 @@ def _class_sentence(column: pd.Series[Any], codes: np.ndarray) -> str:
     zeros = Counter(labels[codes == 0])
     shown = [
         ", ".join(f"{text!r} ({format_count(n, 'row')})" for text, n in part)
-        for part in (ones.items(), zeros.most_common(5))
+        for part in (ones.most_common(), zeros.most_common(5))
     ]
     more = f" and {len(zeros) - 5:,} other values" if len(zeros) > 5 else ""
     return f"Target {str(column.name)!r}: 1 is {shown[0]}; 0 is {shown[1]}{more}."
@@ -236,9 +236,9 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
     return np.where(column.isna().to_numpy(), np.nan, values)
 
 
-def positive_labels(positive: object, values: Sequence[object]) -> tuple[object, ...]:
-    """Return the values that count as 1. Text that is none of the values lists several, separated
-    by commas; quotes protect a comma.
+def positive_labels(positive: object, values: Iterable[Any]) -> tuple[object, ...]:
+    """Return the values that count as 1, among those of the target. Text that is none of these
+    lists several, separated by commas; quotes protect a comma.
 
     Examples
     --------
@@ -247,14 +247,14 @@ def positive_labels(positive: object, values: Sequence[object]) -> tuple[object,
     >>> positive_labels("no, never", ["yes", "no, never"])
     ('no, never',)
     """
-    if isinstance(positive, str):
-        if "," not in positive or fold_text(positive) in map(fold_text, values):
-            return (positive,)
-        parts = next(csv.reader([positive], skipinitialspace=True))
-        return tuple(part.strip() for part in parts if part.strip())
+    labels: tuple[object, ...] = (positive,)
+    values = [*values]
     if isinstance(positive, (list, tuple, set, frozenset, np.ndarray, pd.Series, pd.Index)):
-        return tuple(positive)
-    return (positive,)
+        labels = tuple(positive)
+    elif isinstance(positive, str) and fold_text(positive) not in map(fold_text, values):
+        parts = next(csv.reader([positive], skipinitialspace=True))
+        labels = tuple(part.strip() for part in parts if part.strip()) or labels
+    return tuple(_merged_answer(label, values) for label in labels)
 
 
 def join_labels(
@@ -276,17 +276,38 @@ def join_labels(
     return column.astype(object).mask(np.any(parts, axis=0), joined), joined
 
 
+def word_codes(labels: Sequence[str]) -> list[str]:
+    """Return the labels that seem to be codes for missing values beside words: 99, and beside
+    answers such as yes and no also 9.
+
+    Examples
+    --------
+    >>> word_codes(["y", "n", "9"]), word_codes(["blue", "red", "9"]), word_codes(["A7", "99"])
+    (['9'], [], [])
+    """
+    answers = any(fold_text(label) in (YES | NO) - {"0", "1", "0.0", "1.0"} for label in labels)
+    short = CODES_OF_ANSWERS if answers else ()
+    codes = [label for label in labels if CLEAR_CODE.fullmatch(label) or label in short]
+    others = [label for label in labels if label not in codes and _sense(label) is None]
+    return [] if any(label[-1:].isdigit() for label in others) else codes
+
+
 def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterator[Problem]:
-    """Yield classes with few rows."""
-    for label, rows in zip(classes, np.bincount(codes.astype(int), minlength=len(classes))):
-        if rows < FEW_IN_CLASS:
-            yield Problem(
-                "few rows",
-                f"Only {format_count(rows, 'row')} of {name!r} {'has' if rows == 1 else 'have'}"
-                f" {level_text(label)!r}, so intervals will be wide.",
-                (name,),
-                int(rows),
-            )
+    """Yield classes with few rows, and whether their labels may be codes for missing values."""
+    labels = [level_text(label) for label in classes]
+    digits = {label for label in labels if label.isdigit()}
+    for label, rows in zip(labels, np.bincount(codes.astype(int), minlength=len(classes))):
+        if rows >= FEW_IN_CLASS:
+            continue
+        text = (
+            f"Only {format_count(rows, 'row')} of {name!r} {'has' if rows == 1 else 'have'}"
+            f" {label!r}, so intervals will be wide."
+        )
+        option = ""
+        if len(labels) > 2 and (is_code(label) or digits == {label} <= {*CODES_OF_ANSWERS}):
+            text += " If it means missing, treat it as missing."
+            option = missing_option(name, [label])
+        yield Problem("few rows", text, (name,), int(rows), option=option)
 
 
 def label_problems(column: pd.Series[Any], *, only_short: bool = False) -> Iterator[Problem]:
