@@ -1575,6 +1575,32 @@ def test_no_sentence_names_a_group_of_few_rows():
     assert "(ringed)" not in render(few)
 
 
+def test_an_axis_of_very_small_numbers_has_short_labels_and_names_their_unit():
+    names = ("age", "mean score", "")
+    for size, unit in ((3e-6, ", in 10⁻⁶"), (0.3, ""), (4e7, ", in 10⁷")):
+        svg = Frame((20, 60), (-size, size), names).svg([])
+        assert f">mean score{unit}</text>" in svg
+        labels = re.findall(r'text-anchor="end">(−?[\d.]+)</text>', svg)
+        assert len(labels) >= 4
+        assert max(map(len, labels)) <= 4
+        scale = size if not unit else size / 10 ** np.floor(np.log10(size))
+        assert max(float(label.replace("−", "-")) for label in labels) <= scale
+    small = Frame((20, 60), (0, 3e-6), names, small=True).svg([])
+    assert ">in 10⁻⁶</text>" in small
+
+
+def test_a_long_label_moves_the_axis_to_the_right():
+    wide, narrow = (
+        float(
+            re.search(
+                r'class="axis"[^>]* d="M([\d.]+) ', Frame((0, 1), ends, ("", "", "")).svg([])
+            )[1]
+        )
+        for ends in ((100_000, 900_000), (0, 1))
+    )
+    assert (wide, narrow) == (6 + 11 * len("800,000"), 62)
+
+
 def test_small_differences_are_powers_of_ten_like_the_numbers_beside_them():
     values = {0.0634: "+0.063", -2.3e-5: "−2.3 × 10⁻⁵", 7e-7: "+7 × 10⁻⁷", 0.0: "+0"}
     assert {value: words.signed_figure(value) for value in values} == values

@@ -6,12 +6,12 @@ Colors are attributes, for notebooks; the style sheet of a report overrides them
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from frhsic.formatting import format_setting
+from frhsic.formatting import figure, format_setting
 
 # Width of a letter of a name, as on a phone, where letters are widest.
 LETTER = 11
@@ -87,13 +87,16 @@ class Frame:
             Left and right end of a part of the x-axis, and the tooltip shown there.
         """
         top, left, right = (6, 30, 4) if self.small else (28, 62, 12)
+        labels, power = self._labels()
+        if not self.small:
+            left = max(left, 6 + LETTER * max(map(len, labels.values()), default=0))
         floor = self.height - (18 if self.small else 44)
         bars = list(bars)
         strip = 0.16 * floor if bars else 0.0
         base = floor - strip - (6 if bars else 0)
         x = _scale(self.x, (left, self.width - right))
         y = _scale(self.y, (base, top))
-        parts = [*self._axes(x, y, left, right, floor)]
+        parts = [*self._axes(x, y, left, right, floor, labels, power)]
         tallest = max((bar[2] for bar in bars), default=1.0) or 1.0
         for start, end, size in bars:
             a, b = (x(min(max(value, self.x[0]), self.x[1])) for value in (start, end))
@@ -146,6 +149,17 @@ class Frame:
             f' font-family="sans-serif" font-size="13" fill="currentColor">{"".join(parts)}</svg>'
         )
 
+    def _labels(self) -> tuple[dict[float, str], str]:
+        """Return the labels of the vertical axis, and their unit if they are very small or very
+        large, such as “10⁻⁶”.
+        """
+        values = ticks(*self.y, 2 if self.small else 5)
+        largest = max(map(abs, values), default=0.0)
+        if largest == 0 or 1e-4 <= largest < 1e6:
+            return {tick: format_setting(tick) for tick in values}, ""
+        unit = 10.0 ** math.floor(math.log10(largest))
+        return {tick: format_setting(tick / unit) for tick in values}, figure(unit)[4:]
+
     def _axes(
         self,
         x: Callable[[float], float],
@@ -153,20 +167,24 @@ class Frame:
         left: int,
         right: int,
         floor: float,
+        labels: Mapping[float, str],
+        power: str,
     ) -> Iterable[str]:
-        for tick in ticks(*self.y, 2 if self.small else 5):
+        for tick, label in labels.items():
             yield (
                 f'<path class="grid" stroke="#e3dfd6" d="M{left} {y(tick):.1f}'
                 f'H{self.width - right}"/>'
             )
-            yield _text(left - 6, y(tick) + 4, format_setting(tick), "", "end")
+            yield _text(left - 6, y(tick) + 4, label, "", "end")
         yield f'<path class="axis" stroke="#c9c3b6" d="M{left} {floor:.1f}H{self.width - right}"/>'
         for tick in ticks(*self.x, 3 if self.small else 6):
             yield _text(
                 x(tick), floor + (14 if self.small else 18), format_setting(tick), "", "middle"
             )
+        if self.small and power:
+            yield _text(left, 14, f"in {power}", "", "start")
         if not self.small:
-            yield _text(0, 14, self.names[1], "name", "start")
+            yield _text(0, 14, self.names[1] + (f", in {power}" if power else ""), "name", "start")
             yield _text(self.width - right, floor + 39, self.names[0], "name", "end")
 
 
