@@ -22,7 +22,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import report_samples as samples
-from frhsic._pictures import Frame
+from frhsic._pictures import Frame, Line
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.gaps import decision_ratio
 from frhsic.auditing.results import WINDOWS_KEY, Change, Curve, LimitCheck, Number, Quality
@@ -1407,14 +1407,14 @@ def test_the_mean_score_is_said_to_rise_or_to_fall_where_bands_set_its_ends_apar
         trend_sentence(result, "age"),
         *(group_phrase(curve, i, "age") for i in (0, 1)),
     )
-    assert rise == f"The mean score rises from 0.200 at {start} to 0.500 at {end}."
+    assert rise == f"The mean score rises from 0.200 ({start}) to 0.500 ({end})."
     assert rise in text(result)
     assert rise in text_of(render(result))
     down = replace(
         curve, mean=(0.5, 0.4, 0.2, 0.9), low=(0.4, 0.3, 0.1, 0.0), high=(0.6, 0.5, 0.3, 1.0)
     )
     fall = with_curve(result, down)
-    assert trend_sentence(fall, "age").startswith("The mean score falls from 0.500 at")
+    assert trend_sentence(fall, "age").startswith("The mean score falls from 0.500 (")
     alike = with_curve(result, replace(curve, high=(0.41, 0.6, 0.5, 1.0)))
     assert trend_sentence(alike, "age") == ""
 
@@ -1587,6 +1587,23 @@ def test_an_axis_of_very_small_numbers_has_short_labels_and_names_their_unit():
         assert max(float(label.replace("−", "-")) for label in labels) <= scale
     small = Frame((20, 60), (0, 3e-6), names, small=True).svg([])
     assert ">in 10⁻⁶</text>" in small
+
+
+def test_the_name_of_the_average_is_placed_where_no_line_is():
+    """Lines end just above or below the average, or at both sides of it."""
+
+    def place(*ends: tuple[float, float]) -> tuple[bool, str]:
+        lines = [Line("after", (0.0, 0.7, 1.0), (start, 0.9, end)) for start, end in ends]
+        frame = Frame((0.0, 1.0), (0.0, 1.0), ("s", "mean", ""))
+        svg = frame.svg(lines, level=(0.5, "average 0.500"))
+        (at,) = re.findall(r'class="level"[^>]* d="M\d+ ([\d.]+)H', svg)
+        ((b, side),) = re.findall(r'y="([\d.]+)" text-anchor="(\w+)">average', svg)
+        return float(b) < float(at), side
+
+    assert place((0.9, 0.9)) == (True, "end")
+    assert place((0.9, 0.52)) == (True, "start")
+    assert place((0.52, 0.52)) == (False, "end")
+    assert place((0.52, 0.52), (0.9, 0.47)) == (False, "start")
 
 
 def test_a_long_label_moves_the_axis_to_the_right():

@@ -106,6 +106,9 @@ class Frame:
                     f'<rect class="bars" fill="#d8d2c5" x="{a:.1f}" y="{floor - tall:.1f}"'
                     f' width="{max(b - a - 1, 0.5):.1f}" height="{tall:.1f}"/>'
                 )
+        lines = list(lines)
+        dots = list(dots)
+        name = []
         if level is not None and self.y[0] <= level[0] <= self.y[1]:
             at = y(level[0])
             parts.append(
@@ -113,9 +116,20 @@ class Frame:
                 f' d="M{left} {at:.1f}H{self.width - right}"/>'
             )
             if not self.small:
-                parts.append(_text(self.width - right, at - 5, level[1], "halo", "end"))
-        lines = list(lines)
-        dots = list(dots)
+                near = [(x(c), y(d)) for c, d in dots]
+                for line in lines:
+                    near += _along([(x(c), y(d)) for c, d in zip(line.x, line.y)])
+                wide = LETTER * len(level[1])
+                starts = {"end": self.width - right - wide, "start": left}
+                places = [
+                    (_covered(starts[side], at + down, wide, near), down, side)
+                    for down in (-5, 17)
+                    for side in starts
+                ]
+                _, down, side = min(places, key=lambda place: place[0])
+                a, b = starts[side], at + down
+                parts.append(_text(a + wide if side == "end" else a, b, level[1], "halo", side))
+                name = _along([(a, b - 3), (a + wide, b - 3)])
         parts += [_line_svg(line, x, y) for line in lines]
         for a, b in dots:
             if self.x[0] <= a <= self.x[1] and self.y[0] <= b <= self.y[1]:
@@ -124,12 +138,7 @@ class Frame:
                     f' cx="{x(a):.1f}" cy="{y(b):.1f}" r="{1.6 if self.small else 4}"/>'
                 )
         for kind, a, b, text in () if self.small else marks:
-            near = [(x(c), y(d)) for c, d in dots]
-            if level is not None:
-                end = self.width - right
-                near += _along(
-                    [(end - LETTER * len(level[1]), y(level[0]) - 8), (end, y(level[0]))]
-                )
+            near = [(x(c), y(d)) for c, d in dots] + name
             for line in lines:
                 if line.kind in ("before", kind):
                     near += _along([(x(c), y(d)) for c, d in zip(line.x, line.y)])
@@ -205,9 +214,7 @@ def _mark(
         left = a - wide if side == "end" else a
         if left < box[0] or left + wide > box[1] or not 28 < b + down < box[2]:
             return len(near) + 1
-        return sum(
-            left - 6 <= c <= left + wide + 6 and b + down - 16 <= d <= b + down + 8 for c, d in near
-        )
+        return _covered(left, b + down, wide, near)
 
     sides = ("end", "start") if 2 * a > box[1] else ("start", "end")
     places = [(down, side) for down in (29, -17, 40, -28) for side in sides]
@@ -220,6 +227,11 @@ def _mark(
         f'{lead}<circle class="mark" fill="none" stroke="#93390b" stroke-width="2.5" cx="{a:.1f}"'
         f' cy="{b:.1f}" r="9"/>{_text(a, b + down, text, "halo marked", side)}'
     )
+
+
+def _covered(left: float, base: float, wide: float, near: Sequence[tuple[float, float]]) -> int:
+    """Return how many points a text covers."""
+    return sum(left - 6 <= a <= left + wide + 6 and base - 16 <= b <= base + 8 for a, b in near)
 
 
 def _along(corners: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -434,6 +434,7 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
         yield from _fit_lines(report)
         for i, change in enumerate(tradeoff.changes):
             among = "equal" if tradeoff.controls else tradeoff.condition
+            among = "classes" if tradeoff.classes else among
             what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
             what = capitalize(what + condition_phrase(among, report.audit))
             numbers = change.before, change.after, change.reduction
@@ -509,7 +510,7 @@ def meaning(head: Headline, audit: Audit) -> str:
         noun=_class_noun(audit, head.label),
         people=rows_phrase(audit),
         control=control_phrase(audit),
-        selected=_decided(audit, "selected", "scored_above"),
+        selected=_decision_phrase(audit, "selected", "scored_above"),
         **values,
     )
 
@@ -656,14 +657,14 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
         "negatives": negatives,
         "noun": score_noun(audit),
         "outcome": outcome_phrase(audit.subject),
-        "selected": _decided(audit, "selected", "above"),
-        "right": _decided(audit, "right", "right_side"),
+        "selected": _decision_phrase(audit, "selected", "above"),
+        "right": _decision_phrase(audit, "right", "right_side"),
     }
     name, meaning = (fill(COSTS[key][part], **values) for part in ("name", "meaning"))
     return Cost(key, name, meaning, was, form(number.value), text, reach)
 
 
-def _decided(audit: Audit, key: str, threshold_key: str) -> str:
+def _decision_phrase(audit: Audit, key: str, threshold_key: str) -> str:
     """Return a phrase about decisions: with a threshold if they are made from scores."""
     if are_decisions(audit) or audit.subject.threshold is None:
         return say(key)

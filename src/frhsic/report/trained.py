@@ -16,7 +16,7 @@ from frhsic.auditing import Audit, Context, Settings
 from frhsic.auditing.comparing import check_limits, difference, holm
 from frhsic.auditing.gaps import gap_column, gap_number, gap_terms, shown_curve
 from frhsic.auditing.measures import RANK_ROWS
-from frhsic.auditing.outputs import largest_gap, output_gaps
+from frhsic.auditing.outputs import maximum_gap, output_gaps
 from frhsic.auditing.performance import base_rate, changes, covariance, performance
 from frhsic.auditing.results import GAPS, LIMITABLE, Change, Keyed, LimitCheck, Number
 from frhsic.auditing.rows import Rows
@@ -308,7 +308,7 @@ class _HeldOut:
             )
             for f in (outputs.T if outputs.ndim > 1 else [outputs])
         ]
-        gaps = [largest_gap(each) for each in zip(*by_class)]
+        gaps = [maximum_gap(each) for each in zip(*by_class)]
         return _Measured(self.performance(outputs), gaps)
 
     def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
