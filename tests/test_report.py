@@ -1463,7 +1463,7 @@ def test_rows_in_groups_are_not_called_people():
     assert "3,000 rows in 1,000 groups" in surety(Report(result))
     assert "rows). Their mean score" in worst_sentence(Report(result), "age")
     assert "applicants). Their mean score" in worst_sentence(Report(scored(context=CONTEXT)), "age")
-    shown = text_of(render(result))
+    shown = text_of(render(scored(groups=groups, limit="gdp <= 0.3", context=CONTEXT)))
     assert "The mean score of rows with the same age" in shown
     assert "applicants" not in shown.replace("3,000 applicants", "")
     assert "person" not in shown
@@ -1562,6 +1562,41 @@ def test_two_gaps_that_are_not_significant_are_no_movement():
     assert "In the fit" not in " ".join(verdict(replace(report, tradeoff=nothing)).remarks)
     significant = replace(tradeoff, after=replace(after, gaps=(Gap(0.03, 0.01, 0.05),)))
     assert "goes from 0.00200 to" in verdict(replace(report, tradeoff=significant)).sentence
+
+
+def test_a_share_of_noise_comes_after_other_verdicts():
+    """By age the target is met; by hours, there was no significant gap, and is none."""
+    noise = Change("gdp", "hours", 0.002, 0.0003, Interval(-0.01, 0.01, 0.95, ""), 0.6, 0.05)
+    tradeoff = samples.tradeoff("age", "hours")
+    gaps = tradeoff.after.gaps[0], Gap(0.0003, 0.0, 0.004)
+    tradeoff = replace(
+        tradeoff,
+        shares=(0.5, 0.5),
+        changes=(tradeoff.changes[0], noise),
+        after=replace(tradeoff.after, gaps=gaps),
+    )
+    head = verdict(Report(samples.audit("age", "hours"), tradeoff=tradeoff))
+    assert (head.attribute, head.kind) == ("age", "kept")
+    assert head.others == (
+        "Not judged: the gap by hours is not distinguishable from 0, with the limit or without it.",
+    )
+    clear = replace(tradeoff, after=replace(tradeoff.after, gaps=(gaps[0], Gap(0.03, 0.01, 0.05))))
+    assert verdict(Report(samples.audit("age", "hours"), tradeoff=clear)).attribute == "hours"
+
+
+def test_the_size_of_a_gap_that_is_not_significant_is_not_explained():
+    interval = Interval(0.0, 0.05, 0.95, "")
+    gap = Number("gdp", 0.02, 4000, interval, pvalue=0.3)
+    result = samples.audit("age")
+    (age,) = result.attributes
+    rows = replace(age.all_rows, numbers=(gap, *age.all_rows.numbers[1:]))
+    result = replace(result, attributes=(replace(age, all_rows=rows),))
+    head = verdict(Report(result))
+    assert "does not vary significantly" in head.sentence
+    assert meaning(head, result) == ""
+    check = LimitCheck("age", "gdp", "all", 0.1, 0.02, interval)
+    limited = replace(result, limits=(check,))
+    assert "by 0.020 on average" in meaning(verdict(Report(limited)), limited)
 
 
 def test_no_sentence_names_a_group_of_few_rows():

@@ -44,6 +44,7 @@ from frhsic.report.words import (
     LEAST_OF_AIM,
     WORDS,
     aim_sentence,
+    compares_noise,
     condition_phrase,
     control_phrase,
     dependence_lines,
@@ -266,10 +267,7 @@ def _beats_constant(audit: Audit, by: float) -> bool:
 
 def _gap_verdict(report: Report) -> Headline:
     audit = report.audit
-    judged = sorted(
-        checks(report),
-        key=lambda check: (SEVERITY.index(verdict_phrase(check)), -_share_of_limit(check)),
-    )
+    judged = sorted(checks(report), key=_urgency)
     if judged:
         first, *others = judged
         remarks = [*_fit_lines(report)]
@@ -354,6 +352,13 @@ def _gap_verdict(report: Report) -> Headline:
         tuple(_unlimited_reasons(report)),
         label=labels.get(ordered[0], ""),
     )
+
+
+def _urgency(check: LimitCheck) -> tuple[bool, int, float]:
+    """Return a key that sorts checks: first the worst verdict, then the number that is farthest
+    above its limit in proportion; comparisons of noise with noise come last.
+    """
+    return compares_noise(check), SEVERITY.index(verdict_phrase(check)), -_share_of_limit(check)
 
 
 def _share_of_limit(check: LimitCheck) -> float:
@@ -489,11 +494,13 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
 
 def meaning(head: Headline, audit: Audit) -> str:
     """Describe the gap in plain words (in percentage points for probabilities or shares), and the
-    largest allowed gap.
+    largest allowed gap; empty if there is no limit and the gap is not significant.
     """
     subject, s, gap = audit.subject, head.attribute, head.gap
     if gap is None or gap.value == 0 or gap.key not in GAP_MEANINGS:
         return ""
+    if head.limit is None and gap.interval is not None and gap.interval.low <= 0:
+        return ""  # not significant
     shares = subject.chances or gap.key not in ("gdp", "within")
     scale = 100 if shares else 1
     limit = None if head.limit is None else scale * head.limit
