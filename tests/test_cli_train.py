@@ -25,8 +25,8 @@ from frhsic.cli import train as training
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap
 from frhsic.formatting import figure
-from frhsic.parity import gdp, rank_gap
 from frhsic.intervals import Interval
+from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, render, trained_report
 from frhsic.report.first_page import checks, closing_lines, verdict
 from frhsic.report.words import aim_sentence
