@@ -1104,9 +1104,7 @@ def test_of_several_classes_the_first_screen_names_every_significant_one():
     report = three_parties(1.0)
     assert Report.from_json(report.to_json()) == report
     *_, gaps, shown = verdict(report).remarks
-    assert shown == (
-        "The picture and the costs are those of “vote: red”, the most frequent of 3 classes."
-    )
+    assert shown == ("The picture and the costs show “vote: red”, the most frequent of 3 classes.")
     assert re.fullmatch(r"The gap by age is significant for “green”, 0\.0\S+ \(.*\)\.", gaps)
     for line in (gaps, shown):
         assert line in closing_lines(report)["rows"]

@@ -93,6 +93,7 @@ def visit(browser, tmp_path):
 
 
 COSTS = "true_positive_rate", "false_positive_rate", "auc", "log_loss"
+QUALITY = tuple(Quality(key, 0.7, 0.5, 0.01) for key in COSTS)
 QUICK = Settings(resamples=60, max_rows=500, probe_rows=500)
 
 
@@ -159,13 +160,12 @@ def trained(*names):
     costs = tuple(samples.change(key, "", 0.7, 0.68) for key in COSTS)
     stops = [replace(stop, costs=costs) for stop in tradeoff.stops]
     tradeoff = replace(tradeoff, stops=(*stops[:2], *stops[1:]))
-    before, after = samples.audit(*names), samples.audit(*names, strength=0.2)
-    return Report(after, before=before, tradeoff=tradeoff)
+    after = replace(samples.audit(*names, strength=0.2), quality=QUALITY)
+    return Report(after, before=samples.audit(*names), tradeoff=tradeoff)
 
 
 def alone():
-    quality = tuple(Quality(key, 0.7, 0.5, 0.01) for key in COSTS)
-    return Report(replace(samples.audit("age"), quality=quality))
+    return Report(replace(samples.audit("age"), quality=QUALITY))
 
 
 def drift():
