@@ -22,7 +22,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import report_samples as samples
-from frhsic._pictures import Frame
+from frhsic._pictures import Frame, Line
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.gaps import decision_ratio
 from frhsic.auditing.results import WINDOWS_KEY, Change, Curve, LimitCheck, Number, Quality
@@ -1104,9 +1104,7 @@ def test_of_several_classes_the_first_screen_names_every_significant_one():
     report = three_parties(1.0)
     assert Report.from_json(report.to_json()) == report
     *_, gaps, shown = verdict(report).remarks
-    assert shown == (
-        "The picture and the costs are those of “vote: red”, the most frequent of 3 classes."
-    )
+    assert shown == ("The picture and the costs show “vote: red”, the most frequent of 3 classes.")
     assert re.fullmatch(r"The gap by age is significant for “green”, 0\.0\S+ \(.*\)\.", gaps)
     for line in (gaps, shown):
         assert line in closing_lines(report)["rows"]
@@ -1407,14 +1405,14 @@ def test_the_mean_score_is_said_to_rise_or_to_fall_where_bands_set_its_ends_apar
         trend_sentence(result, "age"),
         *(group_phrase(curve, i, "age") for i in (0, 1)),
     )
-    assert rise == f"The mean score rises from 0.200 at {start} to 0.500 at {end}."
+    assert rise == f"The mean score rises from 0.200 ({start}) to 0.500 ({end})."
     assert rise in text(result)
     assert rise in text_of(render(result))
     down = replace(
         curve, mean=(0.5, 0.4, 0.2, 0.9), low=(0.4, 0.3, 0.1, 0.0), high=(0.6, 0.5, 0.3, 1.0)
     )
     fall = with_curve(result, down)
-    assert trend_sentence(fall, "age").startswith("The mean score falls from 0.500 at")
+    assert trend_sentence(fall, "age").startswith("The mean score falls from 0.500 (")
     alike = with_curve(result, replace(curve, high=(0.41, 0.6, 0.5, 1.0)))
     assert trend_sentence(alike, "age") == ""
 
@@ -1463,7 +1461,7 @@ def test_rows_in_groups_are_not_called_people():
     assert "3,000 rows in 1,000 groups" in surety(Report(result))
     assert "rows). Their mean score" in worst_sentence(Report(result), "age")
     assert "applicants). Their mean score" in worst_sentence(Report(scored(context=CONTEXT)), "age")
-    shown = text_of(render(result))
+    shown = text_of(render(scored(groups=groups, limit="gdp <= 0.3", context=CONTEXT)))
     assert "The mean score of rows with the same age" in shown
     assert "applicants" not in shown.replace("3,000 applicants", "")
     assert "person" not in shown
@@ -1564,6 +1562,41 @@ def test_two_gaps_that_are_not_significant_are_no_movement():
     assert "goes from 0.00200 to" in verdict(replace(report, tradeoff=significant)).sentence
 
 
+def test_a_share_of_noise_comes_after_other_verdicts():
+    """By age the target is met; by hours, there was no significant gap, and is none."""
+    noise = Change("gdp", "hours", 0.002, 0.0003, Interval(-0.01, 0.01, 0.95, ""), 0.6, 0.05)
+    tradeoff = samples.tradeoff("age", "hours")
+    gaps = tradeoff.after.gaps[0], Gap(0.0003, 0.0, 0.004)
+    tradeoff = replace(
+        tradeoff,
+        shares=(0.5, 0.5),
+        changes=(tradeoff.changes[0], noise),
+        after=replace(tradeoff.after, gaps=gaps),
+    )
+    head = verdict(Report(samples.audit("age", "hours"), tradeoff=tradeoff))
+    assert (head.attribute, head.kind) == ("age", "kept")
+    assert head.others == (
+        "Not judged: the gap by hours is not distinguishable from 0, with the limit or without it.",
+    )
+    clear = replace(tradeoff, after=replace(tradeoff.after, gaps=(gaps[0], Gap(0.03, 0.01, 0.05))))
+    assert verdict(Report(samples.audit("age", "hours"), tradeoff=clear)).attribute == "hours"
+
+
+def test_the_size_of_a_gap_that_is_not_significant_is_not_explained():
+    interval = Interval(0.0, 0.05, 0.95, "")
+    gap = Number("gdp", 0.02, 4000, interval, pvalue=0.3)
+    result = samples.audit("age")
+    (age,) = result.attributes
+    rows = replace(age.all_rows, numbers=(gap, *age.all_rows.numbers[1:]))
+    result = replace(result, attributes=(replace(age, all_rows=rows),))
+    head = verdict(Report(result))
+    assert "does not vary significantly" in head.sentence
+    assert meaning(head, result) == ""
+    check = LimitCheck("age", "gdp", "all", 0.1, 0.02, interval)
+    limited = replace(result, limits=(check,))
+    assert "by 0.020 on average" in meaning(verdict(Report(limited)), limited)
+
+
 def test_no_sentence_names_a_group_of_few_rows():
     age = pd.Series(np.arange(20.0, 45.0), name="age")
     score = pd.Series(np.arange(25) / 50, name="score")
@@ -1573,6 +1606,49 @@ def test_no_sentence_names_a_group_of_few_rows():
     assert trend_sentence(few, "age") == ""
     assert 'class="mark"' not in picture(Report(few), "age")
     assert "(ringed)" not in render(few)
+
+
+def test_an_axis_of_very_small_numbers_has_short_labels_and_names_their_unit():
+    names = ("age", "mean score", "")
+    for size, unit in ((3e-6, ", in 10⁻⁶"), (0.3, ""), (4e7, ", in 10⁷")):
+        svg = Frame((20, 60), (-size, size), names).svg([])
+        assert f">mean score{unit}</text>" in svg
+        labels = re.findall(r'text-anchor="end">(−?[\d.]+)</text>', svg)
+        assert len(labels) >= 4
+        assert max(map(len, labels)) <= 4
+        scale = size if not unit else size / 10 ** np.floor(np.log10(size))
+        assert max(float(label.replace("−", "-")) for label in labels) <= scale
+    small = Frame((20, 60), (0, 3e-6), names, small=True).svg([])
+    assert ">in 10⁻⁶</text>" in small
+
+
+def test_the_name_of_the_average_is_placed_where_no_line_is():
+    """Lines end just above or below the average, or at both sides of it."""
+
+    def place(*ends: tuple[float, float]) -> tuple[bool, str]:
+        lines = [Line("after", (0.0, 0.7, 1.0), (start, 0.9, end)) for start, end in ends]
+        frame = Frame((0.0, 1.0), (0.0, 1.0), ("s", "mean", ""))
+        svg = frame.svg(lines, level=(0.5, "average 0.500"))
+        (at,) = re.findall(r'class="level"[^>]* d="M\d+ ([\d.]+)H', svg)
+        ((b, side),) = re.findall(r'y="([\d.]+)" text-anchor="(\w+)">average', svg)
+        return float(b) < float(at), side
+
+    assert place((0.9, 0.9)) == (True, "end")
+    assert place((0.9, 0.52)) == (True, "start")
+    assert place((0.52, 0.52)) == (False, "end")
+    assert place((0.52, 0.52), (0.9, 0.47)) == (False, "start")
+
+
+def test_a_long_label_moves_the_axis_to_the_right():
+    wide, narrow = (
+        float(
+            re.search(
+                r'class="axis"[^>]* d="M([\d.]+) ', Frame((0, 1), ends, ("", "", "")).svg([])
+            )[1]
+        )
+        for ends in ((100_000, 900_000), (0, 1))
+    )
+    assert (wide, narrow) == (6 + 11 * len("800,000"), 62)
 
 
 def test_small_differences_are_powers_of_ten_like_the_numbers_beside_them():

@@ -15,7 +15,8 @@ import pytest
 
 import report_samples as samples
 from frhsic.auditing import Context, Settings, audit
-from frhsic.auditing.results import Quality
+from frhsic.auditing.results import Change, Quality
+from frhsic.estimators.frontier import Gap
 from frhsic.report import Report, write
 from frhsic.report.words import measure_label
 
@@ -92,6 +93,7 @@ def visit(browser, tmp_path):
 
 
 COSTS = "true_positive_rate", "false_positive_rate", "auc", "log_loss"
+QUALITY = tuple(Quality(key, 0.7, 0.5, 0.01) for key in COSTS)
 QUICK = Settings(resamples=60, max_rows=500, probe_rows=500)
 
 
@@ -158,13 +160,12 @@ def trained(*names):
     costs = tuple(samples.change(key, "", 0.7, 0.68) for key in COSTS)
     stops = [replace(stop, costs=costs) for stop in tradeoff.stops]
     tradeoff = replace(tradeoff, stops=(*stops[:2], *stops[1:]))
-    before, after = samples.audit(*names), samples.audit(*names, strength=0.2)
-    return Report(after, before=before, tradeoff=tradeoff)
+    after = replace(samples.audit(*names, strength=0.2), quality=QUALITY)
+    return Report(after, before=samples.audit(*names), tradeoff=tradeoff)
 
 
 def alone():
-    quality = tuple(Quality(key, 0.7, 0.5, 0.01) for key in COSTS)
-    return Report(replace(samples.audit("age"), quality=quality))
+    return Report(replace(samples.audit("age"), quality=QUALITY))
 
 
 def drift():
@@ -218,6 +219,25 @@ def test_no_accessibility_violation_and_no_sideways_scroll(visit, size, scheme):
     unfold(page)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert axe_violations(page) == []
+
+
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+def test_very_small_numbers_stay_in_their_columns(visit, size):
+    report = samples.full()
+
+    def shrunk(gaps):
+        return tuple(Gap(*(gap / 1e4 for gap in (one.value, one.low, one.high))) for one in gaps)
+
+    stops = []
+    for stop in report.tradeoff.stops:
+        point = replace(stop.point, gaps=shrunk(stop.point.gaps))
+        costs = (Change("root_squared_error", "", 9.9e-5, 1.23e-5, None, 0.5, 0.05),)
+        stops.append(replace(stop, point=point, costs=costs))
+    tradeoff = replace(report.tradeoff, stops=tuple(stops))
+    page = visit(replace(report, tradeoff=tradeoff), size).page
+    wide = "spans => spans.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)"
+    assert page.locator(".stops label span").evaluate_all(wide) == []
+    assert "10⁻⁶" in page.locator(".stops").inner_text()
 
 
 def test_a_column_sorts(visit):

@@ -6,12 +6,12 @@ Colors are attributes, for notebooks; the style sheet of a report overrides them
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from frhsic.formatting import format_setting
+from frhsic.formatting import figure, format_setting
 
 # Width of a letter of a name, as on a phone, where letters are widest.
 LETTER = 11
@@ -87,13 +87,16 @@ class Frame:
             Left and right end of a part of the x-axis, and the tooltip shown there.
         """
         top, left, right = (6, 30, 4) if self.small else (28, 62, 12)
+        labels, power = self._labels()
+        if not self.small:
+            left = max(left, 6 + LETTER * max(map(len, labels.values()), default=0))
         floor = self.height - (18 if self.small else 44)
         bars = list(bars)
         strip = 0.16 * floor if bars else 0.0
         base = floor - strip - (6 if bars else 0)
         x = _scale(self.x, (left, self.width - right))
         y = _scale(self.y, (base, top))
-        parts = [*self._axes(x, y, left, right, floor)]
+        parts = [*self._axes(x, y, left, right, floor, labels, power)]
         tallest = max((bar[2] for bar in bars), default=1.0) or 1.0
         for start, end, size in bars:
             a, b = (x(min(max(value, self.x[0]), self.x[1])) for value in (start, end))
@@ -103,6 +106,9 @@ class Frame:
                     f'<rect class="bars" fill="#d8d2c5" x="{a:.1f}" y="{floor - tall:.1f}"'
                     f' width="{max(b - a - 1, 0.5):.1f}" height="{tall:.1f}"/>'
                 )
+        lines = list(lines)
+        dots = list(dots)
+        name = []
         if level is not None and self.y[0] <= level[0] <= self.y[1]:
             at = y(level[0])
             parts.append(
@@ -110,9 +116,20 @@ class Frame:
                 f' d="M{left} {at:.1f}H{self.width - right}"/>'
             )
             if not self.small:
-                parts.append(_text(self.width - right, at - 5, level[1], "halo", "end"))
-        lines = list(lines)
-        dots = list(dots)
+                near = [(x(c), y(d)) for c, d in dots]
+                for line in lines:
+                    near += _along([(x(c), y(d)) for c, d in zip(line.x, line.y)])
+                wide = LETTER * len(level[1])
+                starts = {"end": self.width - right - wide, "start": left}
+                places = [
+                    (_covered(starts[side], at + down, wide, near), down, side)
+                    for down in (-5, 17)
+                    for side in starts
+                ]
+                _, down, side = min(places, key=lambda place: place[0])
+                a, b = starts[side], at + down
+                parts.append(_text(a + wide if side == "end" else a, b, level[1], "halo", side))
+                name = _along([(a, b - 3), (a + wide, b - 3)])
         parts += [_line_svg(line, x, y) for line in lines]
         for a, b in dots:
             if self.x[0] <= a <= self.x[1] and self.y[0] <= b <= self.y[1]:
@@ -121,12 +138,7 @@ class Frame:
                     f' cx="{x(a):.1f}" cy="{y(b):.1f}" r="{1.6 if self.small else 4}"/>'
                 )
         for kind, a, b, text in () if self.small else marks:
-            near = [(x(c), y(d)) for c, d in dots]
-            if level is not None:
-                end = self.width - right
-                near += _along(
-                    [(end - LETTER * len(level[1]), y(level[0]) - 8), (end, y(level[0]))]
-                )
+            near = [(x(c), y(d)) for c, d in dots] + name
             for line in lines:
                 if line.kind in ("before", kind):
                     near += _along([(x(c), y(d)) for c, d in zip(line.x, line.y)])
@@ -146,6 +158,17 @@ class Frame:
             f' font-family="sans-serif" font-size="13" fill="currentColor">{"".join(parts)}</svg>'
         )
 
+    def _labels(self) -> tuple[dict[float, str], str]:
+        """Return the labels of the vertical axis, and their unit if they are very small or very
+        large, such as “10⁻⁶”.
+        """
+        values = ticks(*self.y, 2 if self.small else 5)
+        largest = max(map(abs, values), default=0.0)
+        if largest == 0 or 1e-4 <= largest < 1e6:
+            return {tick: format_setting(tick) for tick in values}, ""
+        unit = 10.0 ** math.floor(math.log10(largest))
+        return {tick: format_setting(tick / unit) for tick in values}, figure(unit)[4:]
+
     def _axes(
         self,
         x: Callable[[float], float],
@@ -153,20 +176,24 @@ class Frame:
         left: int,
         right: int,
         floor: float,
+        labels: Mapping[float, str],
+        power: str,
     ) -> Iterable[str]:
-        for tick in ticks(*self.y, 2 if self.small else 5):
+        for tick, label in labels.items():
             yield (
                 f'<path class="grid" stroke="#e3dfd6" d="M{left} {y(tick):.1f}'
                 f'H{self.width - right}"/>'
             )
-            yield _text(left - 6, y(tick) + 4, format_setting(tick), "", "end")
+            yield _text(left - 6, y(tick) + 4, label, "", "end")
         yield f'<path class="axis" stroke="#c9c3b6" d="M{left} {floor:.1f}H{self.width - right}"/>'
         for tick in ticks(*self.x, 3 if self.small else 6):
             yield _text(
                 x(tick), floor + (14 if self.small else 18), format_setting(tick), "", "middle"
             )
+        if self.small and power:
+            yield _text(left, 14, f"in {power}", "", "start")
         if not self.small:
-            yield _text(0, 14, self.names[1], "name", "start")
+            yield _text(0, 14, self.names[1] + (f", in {power}" if power else ""), "name", "start")
             yield _text(self.width - right, floor + 39, self.names[0], "name", "end")
 
 
@@ -187,9 +214,7 @@ def _mark(
         left = a - wide if side == "end" else a
         if left < box[0] or left + wide > box[1] or not 28 < b + down < box[2]:
             return len(near) + 1
-        return sum(
-            left - 6 <= c <= left + wide + 6 and b + down - 16 <= d <= b + down + 8 for c, d in near
-        )
+        return _covered(left, b + down, wide, near)
 
     sides = ("end", "start") if 2 * a > box[1] else ("start", "end")
     places = [(down, side) for down in (29, -17, 40, -28) for side in sides]
@@ -202,6 +227,11 @@ def _mark(
         f'{lead}<circle class="mark" fill="none" stroke="#93390b" stroke-width="2.5" cx="{a:.1f}"'
         f' cy="{b:.1f}" r="9"/>{_text(a, b + down, text, "halo marked", side)}'
     )
+
+
+def _covered(left: float, base: float, wide: float, near: Sequence[tuple[float, float]]) -> int:
+    """Return how many points a text covers."""
+    return sum(left - 6 <= a <= left + wide + 6 and base - 16 <= b <= base + 8 for a, b in near)
 
 
 def _along(corners: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

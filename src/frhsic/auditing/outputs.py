@@ -52,10 +52,10 @@ def output_gaps(
             outputs[kept], own, *more[::-1], strata=codes, ranks=predictor.aim == "rank"
         )
         gaps.setdefault(block.attribute, []).append((gap_number(key, gap), terms))
-    return [largest_gap(each) for each in gaps.values()]
+    return [maximum_gap(each) for each in gaps.values()]
 
 
-def largest_gap(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
+def maximum_gap(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
     """Return the largest value, low and high of several conditions or classes, as in the frontier,
     with the contributions to the largest value; the p-value is for all of them (Bonferroni).
     """

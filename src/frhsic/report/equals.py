@@ -112,7 +112,7 @@ def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = 
         limited = check.attribute, check.key, check.among, check.base
         numeric = limited in ((s, "gdp", "equal", ""), (s, "gdp", "equal", "base rate"))
         if numeric and gap.interval.low > check.limit:
-            text += say("worst_above", limit=check.limit)
+            text += say("worst_above", name=name, limit=check.limit)
     return text
 
 

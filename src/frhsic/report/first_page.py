@@ -44,6 +44,7 @@ from frhsic.report.words import (
     LEAST_OF_AIM,
     WORDS,
     aim_sentence,
+    compares_noise,
     condition_phrase,
     control_phrase,
     dependence_lines,
@@ -266,10 +267,7 @@ def _beats_constant(audit: Audit, by: float) -> bool:
 
 def _gap_verdict(report: Report) -> Headline:
     audit = report.audit
-    judged = sorted(
-        checks(report),
-        key=lambda check: (SEVERITY.index(verdict_phrase(check)), -_share_of_limit(check)),
-    )
+    judged = sorted(checks(report), key=_urgency)
     if judged:
         first, *others = judged
         remarks = [*_fit_lines(report)]
@@ -356,6 +354,13 @@ def _gap_verdict(report: Report) -> Headline:
     )
 
 
+def _urgency(check: LimitCheck) -> tuple[bool, int, float]:
+    """Return a key that sorts checks: first the worst verdict, then the number that is farthest
+    above its limit in proportion; comparisons of noise with noise come last.
+    """
+    return compares_noise(check), SEVERITY.index(verdict_phrase(check)), -_share_of_limit(check)
+
+
 def _share_of_limit(check: LimitCheck) -> float:
     """Return a number as a multiple of its limit, or the limit as a multiple of a number that it
     bounds from below.
@@ -434,6 +439,7 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
         yield from _fit_lines(report)
         for i, change in enumerate(tradeoff.changes):
             among = "equal" if tradeoff.controls else tradeoff.condition
+            among = "classes" if tradeoff.classes else among
             what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
             what = capitalize(what + condition_phrase(among, report.audit))
             numbers = change.before, change.after, change.reduction
@@ -488,11 +494,13 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
 
 def meaning(head: Headline, audit: Audit) -> str:
     """Describe the gap in plain words (in percentage points for probabilities or shares), and the
-    largest allowed gap.
+    largest allowed gap; empty if there is no limit and the gap is not significant.
     """
     subject, s, gap = audit.subject, head.attribute, head.gap
     if gap is None or gap.value == 0 or gap.key not in GAP_MEANINGS:
         return ""
+    if head.limit is None and gap.interval is not None and gap.interval.low <= 0:
+        return ""  # not significant
     shares = subject.chances or gap.key not in ("gdp", "within")
     scale = 100 if shares else 1
     limit = None if head.limit is None else scale * head.limit
@@ -509,7 +517,7 @@ def meaning(head: Headline, audit: Audit) -> str:
         noun=_class_noun(audit, head.label),
         people=rows_phrase(audit),
         control=control_phrase(audit),
-        selected=_decided(audit, "selected", "scored_above"),
+        selected=_decision_phrase(audit, "selected", "scored_above"),
         **values,
     )
 
@@ -656,14 +664,14 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
         "negatives": negatives,
         "noun": score_noun(audit),
         "outcome": outcome_phrase(audit.subject),
-        "selected": _decided(audit, "selected", "above"),
-        "right": _decided(audit, "right", "right_side"),
+        "selected": _decision_phrase(audit, "selected", "above"),
+        "right": _decision_phrase(audit, "right", "right_side"),
     }
     name, meaning = (fill(COSTS[key][part], **values) for part in ("name", "meaning"))
     return Cost(key, name, meaning, was, form(number.value), text, reach)
 
 
-def _decided(audit: Audit, key: str, threshold_key: str) -> str:
+def _decision_phrase(audit: Audit, key: str, threshold_key: str) -> str:
     """Return a phrase about decisions: with a threshold if they are made from scores."""
     if are_decisions(audit) or audit.subject.threshold is None:
         return say(key)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from frhsic._files import require_writable, write_whole
 from frhsic.auditing import Audit, Context
@@ -54,7 +54,7 @@ def render(report: Report | Audit) -> str:
         lstrip_blocks=True,
         finalize=keep_together,
     )
-    environment.filters |= words.FORMS
+    environment.filters |= words.FORMS | {"breakable": breakable}
     audit = report.audit
     texts = {name: words.WORDS[name] for name in ("page", "curves", "notes", "glossary")}
     absent = []
@@ -119,6 +119,11 @@ def keep_together(value: Any) -> Any:
         return value
     text = re.sub(r"(?<=\d) (?=%)|(?<=\d) (?=× 10)|(?<=×) (?=10)", "\u00a0", value)
     return re.sub(r"\(\S{1,8} to \S{1,8}\)", lambda range_: range_[0].replace(" ", "\u00a0"), text)
+
+
+def breakable(text: str) -> Markup:
+    """Return text for a narrow column, which may break before a power of ten and nowhere else."""
+    return Markup(escape(keep_together(text).replace("×\u00a0", "× ")))
 
 
 def _embeddable(report: Report) -> Markup:

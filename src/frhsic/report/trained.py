@@ -16,7 +16,7 @@ from frhsic.auditing import Audit, Context, Settings
 from frhsic.auditing.comparing import check_limits, difference, holm
 from frhsic.auditing.gaps import gap_column, gap_number, gap_terms, shown_curve
 from frhsic.auditing.measures import RANK_ROWS
-from frhsic.auditing.outputs import largest_gap, output_gaps
+from frhsic.auditing.outputs import maximum_gap, output_gaps
 from frhsic.auditing.performance import base_rate, changes, covariance, performance
 from frhsic.auditing.results import GAPS, LIMITABLE, Change, Keyed, LimitCheck, Number
 from frhsic.auditing.rows import Rows
@@ -308,7 +308,7 @@ class _HeldOut:
             )
             for f in (outputs.T if outputs.ndim > 1 else [outputs])
         ]
-        gaps = [largest_gap(each) for each in zip(*by_class)]
+        gaps = [maximum_gap(each) for each in zip(*by_class)]
         return _Measured(self.performance(outputs), gaps)
 
     def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
@@ -366,8 +366,8 @@ class _HeldOut:
         classes: dict[str, tuple[Number, ...]],
         confidence: float,
     ) -> str:
-        """Return which class the report is about, how often the most probable class is right, and
-        the gaps and means of the others.
+        """Return how often the most probable class is right, and the gaps and means of the classes
+        that the report does not show.
         """
         assert self.codes is not None
         rows = self.rows
@@ -378,22 +378,20 @@ class _HeldOut:
             gaps = []
             for name, gap in zip(self.names, classes[label]):
                 assert gap.interval is not None
-                gaps.append(f"{format_interval(gap.value, *gap.interval)} by {name}")
+                gaps.append(f"gap {format_interval(gap.value, *gap.interval)} by {name}")
             happened = np.average(self.codes == place, weights=rows.weights)
             mean = np.average(outputs[:, place], weights=rows.weights)
             others.append(
-                f"{label!r} {', '.join(gaps)}, with a mean probability of"
-                f" {percent(mean)} where {percent(happened)} actually have it"
+                f"{label!r}, {', '.join(gaps)}, mean probability {percent(mean)}, actual share"
+                f" {percent(happened)}"
             )
         right = (outputs.argmax(axis=1) == self.codes).astype(np.float64)
         correct = base_rate(right, confidence, rows.weights, rows.groups)
         assert correct.interval is not None
         low, high = map(percent, correct.interval)
         return (
-            f"The report is about the probability of {str(labels[self.shown])!r}, the most frequent"
-            f" of {len(labels)} classes. The most probable class is right in"
-            f" {percent(correct.value)} of the rows ({low} to {high}). The limit applies to each"
-            f" class; the gaps of the others are {'; '.join(others)}."
+            f"The most probable class is right in {percent(correct.value)} of the rows ({low} to"
+            f" {high}). Classes that are not shown: {'; '.join(others)}."
         )
 
     def stops(

@@ -257,6 +257,11 @@ def verdict_phrase(check: LimitCheck) -> str:
     return "probably kept" if keeps else "probably not kept"
 
 
+def compares_noise(check: LimitCheck) -> bool:
+    """Whether a share refers to a gap that is not significant, and the gap now is not either."""
+    return check.base == "gap" and check.reduction is None and check.interval.low <= 0
+
+
 def reduced_phrase(
     was: float, now: float, reduction: Interval | None, *, noise: bool = False
 ) -> str:
@@ -283,8 +288,8 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
     assert check.reference is not None
     assert check.share is not None
     was, now, asked = check.reference.value, check.value, 1 - check.share
-    noise = check.reduction is None and check.interval.low <= 0
-    values = {"what": what, "reduced": reduced_phrase(was, now, check.reduction, noise=noise)}
+    reduced = reduced_phrase(was, now, check.reduction, noise=compares_noise(check))
+    values = {"what": what, "reduced": reduced}
     if check.reduction is None:
         return say("not_judged", **values)
     if check.share > 1:
