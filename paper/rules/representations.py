@@ -36,7 +36,7 @@ def coupling() -> Iterator[str]:
     largest = plain.loc[plain["leak"].idxmax()]
     yield (
         f"the best probe has an R² of at most {short(plain['leak'].max(), 4)}"
-        f" ({short(named['leak'].max(), 4)} if you pass targets to `fit`)"
+        f" ({short(named['leak'].max(), 4)} if you pass y to `fit`)"
     )
     more = plain["leak"] > plain["shuffled"] + 2 * plain["error"]
     yield (
