@@ -4,12 +4,12 @@ Compare people with the same education
 
 Scores rise with age. Do they also rise among people with the same education, or do older people
 just have a different education? On the command line, ``frhsic audit scores.csv -s age --score score
---control education`` does the same and writes the report.
+--control education`` runs this audit and writes a report.
 """
 
 # %%
-# 6,000 synthetic applicants. Older ones more often have a degree, which raises the score; among
-# those with a degree, the score also rises with age.
+# 6,000 synthetic applicants. Older applicants more often have a degree, which raises the score;
+# among those with a degree, the score also rises with age.
 
 import matplotlib.pyplot as plt
 import numpy as np

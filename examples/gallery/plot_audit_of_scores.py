@@ -47,8 +47,8 @@ for quality in audit.quality:
         print(f"{quality.key}: {quality.value:.3f}; a constant gets {quality.constant:.3f}")
 
 # %%
-# Each measure is printed with its value on shuffled ages. Only values above that are evidence of
-# dependence.
+# Each measure is printed with its value on shuffled ages. Only values well above that are evidence
+# of dependence.
 
 for number in attribute.all_rows.numbers:
     interval, shuffled = number.interval, number.under_independence

@@ -7,7 +7,7 @@ it, and request ``sensitive_features`` for both.
 """
 
 # %%
-# Who was hired? Experience matters, and it grows with age.
+# Synthetic applicants. Experience helps people get hired, and it grows with age.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,7 +44,7 @@ columns = make_column_transformer((OneHotEncoder(), ["degree"]), remainder=Stand
 with config_context(enable_metadata_routing=True):
     model = ParityClassifier(
         make_pipeline(columns, LogisticRegression()),
-        attribute_estimator=make_pipeline(columns, Ridge()),  # default: boosted trees
+        attribute_estimator=make_pipeline(columns, Ridge()),  # default: splines and trees
         random_state=0,
     )
     gap = make_scorer(gdp_difference, greater_is_better=False, response_method="predict_proba")

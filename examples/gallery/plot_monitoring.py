@@ -8,7 +8,7 @@ rows of each month and compare with the first audit. On the command line,
 """
 
 # %%
-# Five months of 2,000 scores each. From May on, the score rises slightly with age.
+# Six months of 2,000 scores each. From May on, the score rises slightly with age.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -2,7 +2,7 @@
 Halve the gap of a model in production
 ======================================
 
-A bank predicts default with a LightGBM model; six of a hundred applicants default. Years in a job
+A bank predicts default with a LightGBM model; 6 % of applicants default. Years in a job
 and at an address increase with age, so the score depends on age. The model stays unchanged; only
 its scores are corrected.
 """

@@ -3,8 +3,8 @@ Share a table that doesn't reveal age
 =====================================
 
 A company gives a table of applicants to another team. It doesn't contain age, but experience and
-job reveal it. What the team will predict isn't known yet. ``ParityCoupling`` creates a table with
-the same columns whose rows don't depend on age.
+job reveal it. It isn't known yet what the team will predict. ``ParityCoupling`` creates a table
+with the same columns whose rows don't depend on age.
 """
 
 # %%

@@ -9,9 +9,9 @@ from rules.first_round import FRESH, on_tables
 from rules.writing import WORDS
 
 GIVEN = (
-    "The positive rates of two age groups differ by .002, so a method for two groups has nothing to"
-    " correct; yet the positive rate at a person's age differs from the overall rate by 34"
-    " percentage points on average",
+    "The positive rates of two age groups differ by 0.2 percentage points, so a method for two"
+    " groups has nothing to correct; yet the rate at a person's age is 34 points from the overall"
+    " rate on average",
     "the 1978 earnings of 15,992 people",
 )
 

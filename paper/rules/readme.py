@@ -12,8 +12,8 @@ from rules.representations import beside_rivals
 from rules.writing import seconds
 
 GIVEN = (
-    "the positive rates of two age groups differ by .002, while the positive rate at a person's age"
-    " differs from the overall rate by 34 percentage points on average",
+    "the positive rates of two age groups differ by 0.2 percentage points, but the rate at a"
+    " person's age is 34 points from the overall rate on average",
     "BSD-3-Clause",
 )
 

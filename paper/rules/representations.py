@@ -36,7 +36,7 @@ def coupling() -> Iterator[str]:
     largest = plain.loc[plain["leak"].idxmax()]
     yield (
         f"the best probe has an R² of at most {short(plain['leak'].max(), 4)}"
-        f" ({short(named['leak'].max(), 4)} if you pass targets to `fit`)"
+        f" ({short(named['leak'].max(), 4)} if you pass y to `fit`)"
     )
     more = plain["leak"] > plain["shuffled"] + 2 * plain["error"]
     yield (
@@ -121,7 +121,7 @@ def encoder() -> Iterator[str]:
         for name in ("first", "first and refit, 5 % other rows", "first and limit 50%")
     )
     yield (
-        f"on Adult χ² is {short(alone, 3)} for one release, {short(refit, 2)} together with"
+        f"on Adult, χ² is {short(alone, 3)} for one release, {short(refit, 2)} together with"
         f" a refit, and {short(looser, 2)} together with one at a limit of 50 %"
     )
 
@@ -133,9 +133,9 @@ def waves() -> Iterator[str]:
     few = fits[fits["rows"] == 1000][["upper end", "finer head"]].median()
     yield (
         f"where X oscillates {fits['periods'].min()} to {fits['periods'].max()} times over the"
-        f" range of S, the upper end exceeded the true bound in {covered} of {len(fits)} fits; with"
-        f" 1,000 rows, its median was {short(few['upper end'], 2)}, and the worst head's median gap"
-        f" in windows ten times finer was {short(few['finer head'], 2)}."
+        f" range of S, the upper end was at or above the true bound in {covered} of {len(fits)}"
+        f" fits; with 1,000 rows, its median was {short(few['upper end'], 2)}, and the worst head's"
+        f" median gap in windows ten times finer was {short(few['finer head'], 2)}."
     )
 
 

@@ -100,13 +100,16 @@ def training() -> Iterator[str]:
         f" {far['peak'] / 1000:.1f} GB per worker"
     )
     yield (
-        f"{fixed['seconds']:.0f} s + {step['seconds'] * 1e6:.0f} µs × rows / workers and"
-        f" {fixed['peak'] / 1000:.1f} GB + {step['peak'] * 1000:.2f} kB × rows / workers, lines"
-        f" through both runs on {CORES} workers"
+        f"from both runs on {CORES} workers: {fixed['seconds']:.0f} s +"
+        f" {step['seconds'] * 1e6:.0f} µs × rows / workers and"
+        f" {fixed['peak'] / 1000:.1f} GB + {step['peak'] * 1000:.2f} kB × rows / workers."
     )
     fewer = runs[(runs["rows"] == largest.index[-1]) & (runs["workers"] < CORES)].iloc[0]
     line = (fixed + step * fewer["rows"] / fewer["workers"])["seconds"]
-    yield f"On {fewer['workers']} workers they give {line:.0f} s instead of {fewer['seconds']:.0f}"
+    yield (
+        f"For {fewer['workers']} workers these lines give {line:.0f} s; {fewer['seconds']:.0f} were"
+        " measured"
+    )
 
 
 def agreement(runs: pd.DataFrame) -> Iterator[str]:
@@ -114,7 +117,7 @@ def agreement(runs: pd.DataFrame) -> Iterator[str]:
     alone, spread = (own.set_index("seed") for _, own in runs.groupby(runs["workers"] > 0))
     cpu = np.mean([times[0] for times in alone["processor_seconds"]])
     yield (
-        f"{SMALL:,} take {cpu:.0f} s of CPU time on one thread and"
+        f"{SMALL:,} rows take {cpu:.0f} s of CPU time on one thread and"
         f" {alone['peak'].max() / 1000:.1f} GB"
     )
     by_seed = (spread["log_loss"] - alone["log_loss"]).to_numpy()
@@ -123,9 +126,10 @@ def agreement(runs: pd.DataFrame) -> Iterator[str]:
     units = [abs(own.mean()) / own.std(ddof=1) * math.sqrt(len(own)) for own in worse.values()]
     gaps = (spread["gap"] - alone["gap"]).abs().max()
     yield (
-        f"log loss differs by {short(by_seed.mean(), 5)} ± {short(error, 5)} from that of `fit`"
-        f" over {len(by_seed)} seeds, at {percents(SHARES)} of the gap by at most"
-        f" {two(max(units))} standard errors, and the gap by at most {short(gaps, 4)}"
+        f"over {len(by_seed)} seeds, log loss differs by"
+        f" {short(by_seed.mean(), 5).replace('-', '−')} ± {short(error, 5)} without a limit and by"
+        f" at most {two(max(units))} standard errors at {percents(SHARES)} of the gap; the gap"
+        f" differs by at most {short(gaps, 4)}"
     )
 
 
@@ -142,7 +146,7 @@ def loss_at(runs: pd.DataFrame, share: float) -> NDArray[np.float64]:
 def beside_peers(peers: dict[str, Any]) -> Iterator[str]:
     """Yield the table of other libraries."""
     names = {
-        "HSIC divided by its norms": "HSIC, normalised",
+        "HSIC divided by its norms": "HSIC, normalized",
         "pykeops": "KeOps",
         "numpy": "NumPy, dense",
     }
@@ -195,7 +199,7 @@ def on_gpu() -> Iterator[str]:
     yield f"The first epoch takes up to {two(first)} s"
     exact = {r["n"]: r["seconds"] for r in gpu["hsic"]}
     faster = min(n for n, r in features.items() if r["seconds"] < exact[n])
-    yield f"`hsic_features` with {faster:,} rows or more"
+    yield f"on a GPU with {faster:,} rows or more, `hsic_features`"
 
 
 def serving() -> Iterator[str]:
