@@ -164,7 +164,6 @@ STUDY = Study(
     ),
     figures=protocol_figures(
         "ablation-dimension",
-        "ablation-dimension",
         "Accuracy and GDP against the dimension of Z",
         draw,
     ),

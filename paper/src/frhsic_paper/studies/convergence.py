@@ -314,6 +314,6 @@ STUDY = Study(
     """,
     measure=(MEASURE,),
     tables=protocol_tables("convergence", "Slopes", slope_table),
-    figures=protocol_figures("convergence", "convergence", "Mean absolute error against n", draw),
+    figures=protocol_figures("convergence", "Mean absolute error against n", draw),
     claims=(_hsic_rate, _eipm_rate),
 )

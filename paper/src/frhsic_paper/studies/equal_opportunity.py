@@ -184,9 +184,7 @@ STUDY = Study(
     """,
     train=(Training(grid),),
     tables=protocol_tables("equal-opportunity", "Accuracy and GDP", gdp_table),
-    figures=protocol_figures(
-        "equal-opportunity", "equal-opportunity", "Accuracy and EO-GDP against λ", draw
-    ),
+    figures=protocol_figures("equal-opportunity", "Accuracy and EO-GDP against λ", draw),
     claims=(
         Claim(
             name="eo-compas",

@@ -159,8 +159,6 @@ STUDY = Study(
     """,
     train=(Training(grid),),
     tables=protocol_tables("multi-attribute", "Accuracy and GDP by attribute", gdp_table),
-    figures=protocol_figures(
-        "multi-attribute", "multi-attribute", "Frontiers for each attribute", draw, AT_THE_STAR
-    ),
+    figures=protocol_figures("multi-attribute", "Frontiers for each attribute", draw, AT_THE_STAR),
     claims=(_reduce, _joint_below_sum),
 )

@@ -125,7 +125,6 @@ STUDY = Study(
     ),
     figures=protocol_figures(
         "mutual-information",
-        "mutual-information",
         "Mutual information of Z and S against performance",
         draw,
         AT_THE_STAR,

@@ -447,9 +447,7 @@ STUDY = Study(
     train=(TRAIN,),
     measure=(MEASURE,),
     tables=protocol_tables(HEADS, "GDP over heads", heads_table),
-    figures=protocol_figures(
-        HEADS, "transfer", "GDP of fresh heads, means over splits", draw, None
-    ),
+    figures=protocol_figures(HEADS, "GDP of fresh heads, means over splits", draw, None),
     claims=(
         _below_unfair,
         _crime,

@@ -412,7 +412,6 @@ STUDY = Study(
     tables=tables,
     figures=protocol_figures(
         TESTS,
-        "weight-selection",
         "n·HSIC and thresholds, means over splits; thin lines are single splits",
         draw,
         None,
