@@ -13,13 +13,7 @@ from scipy.stats import multivariate_normal
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from frhsic_paper.baselines import CorrelationAdversary, PairwiseMMD, UnbiasedCorrelation
-from frhsic_paper.crossed.bases import (
-    BASES,
-    Encoded,
-    Fit,
-    Splines,
-    ridge_fit,
-)
+from frhsic_paper.crossed.bases import BASES, Encoded, Fit, Splines, ridge_fit
 from frhsic_paper.crossed.penalties import PENALTIES, chi_squared
 from frhsic_paper.crossed.reading import (
     CONSTANT,

@@ -170,6 +170,6 @@ def _mean(method: str, weight: float, runs: Sequence[Run]) -> Point:
     if len(runs) == 1:  # of a repeat's own frontier, of which a sweep has many
         return Point(method, weight, runs[0].performance, runs[0].dependence, math.nan, math.nan, 1)
     values = np.array([[run.performance for run in runs], [run.dependence for run in runs]])
-    means = values.mean(axis=1).tolist()
-    deviations = values.std(axis=1, ddof=1).tolist()
-    return Point(method, weight, *means, *deviations, len(runs))
+    performance, dependence = values.mean(axis=1).tolist()
+    performance_sd, dependence_sd = values.std(axis=1, ddof=1).tolist()
+    return Point(method, weight, performance, dependence, performance_sd, dependence_sd, len(runs))

@@ -53,8 +53,6 @@ class Study:
         Claims of the paper that stand in this section.
     published
         Whether it runs under the published protocol.
-    made_by
-        Program that makes its records, if that is not this package.
     """
 
     name: str
@@ -68,12 +66,10 @@ class Study:
     figures: Callable[[Results], Sequence[Drawn]] = no_items
     claims: tuple[Claim, ...] = ()
     published: bool = True
-    made_by: str = ""
 
 
 def select_studies(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
-    """Return the studies with the given names, each once; "all" stands for every one that has
-    something to run.
+    """Return the studies with the given names, each once; "all" stands for every one.
 
     Examples
     --------
@@ -85,12 +81,9 @@ def select_studies(studies: Iterable[Study], names: Iterable[str]) -> list[Study
     >>> [study.name for study in select_studies([bound, leak], ["leak", "all"])]
     ['leak', 'bound']
     """
-    studies = list(studies)
-    known = {study.name: study for study in studies if study.train or study.measure}
+    known = {study.name: study for study in studies}
     chosen: dict[str, Study] = {}
     for name in names:
-        if program := next((study.made_by for study in studies if study.name == name), ""):
-            raise ValueError(f"the records of {name!r} are made by another program: `{program}`.")
         if name != "all" and name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "."

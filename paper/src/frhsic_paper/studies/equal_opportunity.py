@@ -10,16 +10,7 @@ from matplotlib.figure import Figure
 
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC
-from frhsic_paper.claim import (
-    NOT_RUN,
-    Case,
-    Claim,
-    Outcome,
-    Rule,
-    case_rule,
-    claim,
-    protocol_rule,
-)
+from frhsic_paper.claim import NOT_RUN, Case, Claim, Outcome, Rule, case_rule, claim, protocol_rule
 from frhsic_paper.frontiers import (
     column_means,
     column_values,

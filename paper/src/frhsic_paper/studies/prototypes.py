@@ -219,6 +219,12 @@ def join_networks(results: Results, protocol: Protocol) -> list[Record]:
     return shared_repeats([r for r in (*rivals, *own) if r["dataset"] in datasets])
 
 
+def _joined(results: Results) -> list[tuple[Protocol, list[Record]]]:
+    """Return the protocols under which both were run, with their records."""
+    every = ((protocol, join_networks(results, protocol)) for protocol in PROTOCOLS.values())
+    return [(protocol, records) for protocol, records in every if records]
+
+
 def printed_sweep() -> list[Record]:
     """Return the published sweep in the columns of the published protocol; its deviation over heads
     is at λ = 10 on Adult and 100 on Crime.
@@ -346,32 +352,31 @@ def _compared(
 def tables(results: Results) -> list[Listed]:
     """The verdict, matched points and all limits, under each protocol."""
     listed = []
-    for protocol in PROTOCOLS.values():
-        records = join_networks(results, protocol)
-        if records:
-            of = f", {protocol.name} protocol"
-            own = matching(records, method=OWN)
-            listed += [
-                Listed(
-                    f"ParityEncoder and FRHSIC or Unfair on each table{of}",
-                    verdict_table(records, protocol),
-                ),
-                Listed(f"Within 1 % of Unfair's performance{of}", matched_table(records, protocol)),
-                Listed(f"Every limit{of}", limits_table(own, protocol), folded=True),
-            ]
+    for protocol, records in _joined(results):
+        of = f", {protocol.name} protocol"
+        own = matching(records, method=OWN)
+        listed += [
+            Listed(
+                f"ParityEncoder and FRHSIC or Unfair on each table{of}",
+                verdict_table(records, protocol),
+            ),
+            Listed(f"Within 1 % of Unfair's performance{of}", matched_table(records, protocol)),
+            Listed(f"Every limit{of}", limits_table(own, protocol), folded=True),
+        ]
     return listed
 
 
 def figures(results: Results) -> list[Drawn]:
     """The matched points, under each protocol."""
-    drawn = []
-    for protocol in PROTOCOLS.values():
-        records = join_networks(results, protocol)
-        if records:
-            caption = f"Measures within 1 % of Unfair's performance, {protocol.name} protocol"
-            figure = draw(records, protocol)
-            drawn.append(Drawn(f"{OWN}-{protocol.name}", caption + intervals(records), figure))
-    return drawn
+    return [
+        Drawn(
+            f"{OWN}-{protocol.name}",
+            f"Measures within 1 % of Unfair's performance, {protocol.name} protocol"
+            f"{intervals(records)}",
+            draw(records, protocol),
+        )
+        for protocol, records in _joined(results)
+    ]
 
 
 @page_style()

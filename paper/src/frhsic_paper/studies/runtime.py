@@ -27,13 +27,19 @@ from torch import nn
 from frhsic.kernels import Gaussian, median_bandwidth
 from frhsic.penalties import EIPM, GDP, HSIC, NoPenalty, Penalty
 from frhsic.training import MLP
-from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, protocol_rule
+from frhsic_paper.claim import (
+    NOT_RUN,
+    Outcome,
+    claim,
+    outcome_from_cases,
+    protocol_rule,
+    published_rule,
+)
 from frhsic_paper.options import Options
 from frhsic_paper.plot import LOOKS, finish, page_style, panels, protocol_figures
 from frhsic_paper.printed import METHOD_NAMES, printed_records, published_numbers
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit, matching
-from frhsic_paper.results import Results
 from frhsic_paper.steps import Computation
 from frhsic_paper.study import Study
 from frhsic_paper.synthetic import synthetic_task
@@ -247,14 +253,13 @@ def _reg_gdp_faster(records: Sequence[Record], protocol: Protocol) -> Outcome:
     "five epochs",
     about="reporting",
 )
-def _as_timed(results: Results, protocol: Protocol) -> Outcome:
+@published_rule("five epochs after one of warm-up, both devices")
+def _as_timed() -> Outcome:
     """The number of epochs decides: the published code and its file have the first epoch of three
     fresh models. The file's times are whole ticks of 1/24 MHz, as the clock of Apple's processors
     counts, but they are far from the printed ones. Those are in no file, so that their hardware
     cannot be judged.
     """
-    if not protocol.printed:
-        return Outcome(None, "five epochs after one of warm-up, both devices")
     rows = published_numbers("runtime_seconds_per_epoch")
     ticks = np.array([float(r["seconds"]) for r in rows]) * APPLE_TICK
     whole = int((np.abs(ticks - ticks.round()) < 0.05).sum())

@@ -18,6 +18,7 @@ from frhsic_paper.claim import (
     claim,
     outcome_from_cases,
     protocol_rule,
+    published_rule,
 )
 from frhsic_paper.frontier import Frontier, Run, is_within_band
 from frhsic_paper.frontiers import (
@@ -383,13 +384,12 @@ def printed_area(dataset: str, weights: tuple[float, ...] | None) -> str:
     "{0.1, 1, 10, 100, 500}",
     about="reporting",
 )
-def _one_grid(results: Results, protocol: Protocol) -> Outcome:
+@published_rule(f"{len(PAPER_WEIGHTS)} for every method")
+def _one_grid() -> Outcome:
     """A case for each method: how many weights the published files have. Below, FRHSIC's nAUP and
     its rank of six in these files: on all 18 weights, on the nine that all methods share, on the
     five of the text.
     """
-    if not protocol.printed:
-        return Outcome(None, f"{len(PAPER_WEIGHTS)} for every method")
     grids = {m: {r["weight"] for r in matching(printed_sweeps(), method=m)} for m in METHODS}
     told = [f"{METHOD_NAMES[m]}: {len(grid)} weights" for m, grid in grids.items()]
     sizes = (None, PAPER_WEIGHTS, TEXT_WEIGHTS)
@@ -408,12 +408,11 @@ def _one_grid(results: Results, protocol: Protocol) -> Outcome:
     "same rule stated",
     about="reporting",
 )
-def _tables_agree(results: Results, protocol: Protocol) -> Outcome:
+@published_rule("one table")
+def _tables_agree() -> Outcome:
     """GDP of FRHSIC in the main table against the summary in the appendix: the first reads 18
     weights, the second 9.
     """
-    if not protocol.printed:
-        return Outcome(None, "one table")
     main, summary = (
         {(r["dataset"], r["method"]): r["gdp"] for r in printed_records(table)}
         for table in ("matched_performance", "pareto_summary")
@@ -433,12 +432,11 @@ def _tables_agree(results: Results, protocol: Protocol) -> Outcome:
     "the test of independence of the appendix",
     about="reporting",
 )
-def _held_out(results: Results, protocol: Protocol) -> Outcome:
+@published_rule("chosen on validation rows, in each split")
+def _held_out() -> Outcome:
     """The main table's λ were chosen on the test rows: the least mean GDP within the band of the
     published files is the printed GDP. The appendix says that there is no validation split.
     """
-    if not protocol.printed:
-        return Outcome(None, "chosen on validation rows, in each split")
     rows = [r for r in printed_records("matched_performance") if r["method"] != BASELINE]
     same = 0
     for row in rows:
@@ -482,11 +480,10 @@ def _one_hot(results: Results, protocol: Protocol) -> Outcome:
     "Panel 19, n ≈ 13,000",
     about="reporting",
 )
-def _meps_panel(results: Results, protocol: Protocol) -> Outcome:
+@published_rule(f"Panel 19: n = {ENTRIES['meps'].shape[0]:,}")
+def _meps_panel() -> Outcome:
     """The whole file HC-181 was used, Panels 19 and 20."""
     rows = ENTRIES["meps"].shape[0]
-    if not protocol.printed:
-        return Outcome(None, f"Panel 19: n = {rows:,}")
     theirs = matching(printed_sweeps(), dataset="meps")[0]["n"]
     return Outcome(theirs == rows, f"files: n = {theirs:,}; Panel 19 alone has {rows:,}")
 
@@ -526,10 +523,9 @@ def _scaled_z(results: Results, protocol: Protocol) -> Outcome:
     "mean ± standard deviation",
     about="reporting",
 )
-def _mean_and_std(results: Results, protocol: Protocol) -> Outcome:
+@published_rule("given in every table")
+def _mean_and_std() -> Outcome:
     """A case each for the main table and the Pareto summary, as printed."""
-    if not protocol.printed:
-        return Outcome(None, "given in every table")
     tables = ("matched_performance", "pareto_summary")
     given = [
         any("std" in key or "sd" in key for row in printed_records(table) for key in row)
@@ -576,13 +572,12 @@ def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
     "n ≈ 30,000, d = 107",
     about="reporting",
 )
-def _adult_rows(results: Results, protocol: Protocol) -> Outcome:
+@published_rule("n = {:,}, d = {}".format(*ENTRIES["adult"].shape))
+def _adult_rows() -> Outcome:
     """All 32,561 rows of the source were used, with “?” as a level of its own; 107 columns cannot
     be had otherwise.
     """
     rows, columns = ENTRIES["adult"].shape
-    if not protocol.printed:
-        return Outcome(None, f"n = {rows:,}, d = {columns}")
     row = matching(printed_sweeps(), dataset="adult")[0]
     removed = row["n"] == rows and row["d"] == 107
     return Outcome(

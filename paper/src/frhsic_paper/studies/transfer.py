@@ -35,6 +35,7 @@ from frhsic_paper.claim import (
     claim,
     outcome_from_cases,
     protocol_rule,
+    published_rule,
     require_repeats,
 )
 from frhsic_paper.frontier import is_within_band
@@ -399,10 +400,9 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
     "five datasets",
     about="reporting",
 )
-def _datasets(results: Results, protocol: Protocol) -> Outcome:
+@published_rule("three datasets, λ = 10 and 100")
+def _datasets() -> Outcome:
     """The published files have three datasets, and λ = 10 alone."""
-    if not protocol.printed:
-        return Outcome(None, "three datasets, λ = 10 and 100")
     rows = published_numbers("transfer_lambda10")
     names = list(dict.fromkeys(r["dataset"] for r in rows))
     on_crime = {float(r["weight"]) for r in matching(rows, dataset="crime")}
