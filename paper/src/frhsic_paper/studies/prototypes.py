@@ -35,16 +35,14 @@ from frhsic.training import Member, Recipe, TrainingData, train
 from frhsic_paper.claim import FEWEST_SPLITS, outcome_from_cases
 from frhsic_paper.datasets import load_variant
 from frhsic_paper.frontiers import (
-    chosen_models,
     column_means,
     column_values,
     finite_records,
-    frontier,
     is_error,
+    matched_by_split,
     printed_name,
     printed_performance,
     record_datasets,
-    rounded_frontier,
     shared_repeats,
     swept_datasets,
 )
@@ -66,7 +64,7 @@ from frhsic_paper.plot import (
     panels,
 )
 from frhsic_paper.printed import dataset_name, method_name, printed_records, printed_sweeps
-from frhsic_paper.protocol import BAND, BASELINE, DATASETS, PROTOCOLS, Protocol
+from frhsic_paper.protocol import BASELINE, DATASETS, PROTOCOLS, Protocol
 from frhsic_paper.records import Record, Unit, matching
 from frhsic_paper.results import Results
 from frhsic_paper.splits import Split, Subset
@@ -246,17 +244,8 @@ def matched_records(
     """Return the records of each method at its least GDP within 1 % of the unpenalized performance,
     chosen as the protocol does; none where it is never inside.
     """
-    if protocol.validation:
-        choices = chosen_models(records, dataset, protocol.gdp)
-        return {method: [r for r, inside in some if inside] for method, some in choices.items()}
-    points = rounded_frontier(
-        frontier(records, dataset, protocol.gdp), protocol.decimals
-    ).matched_points(BAND)
-    usable = finite_records(matching(records, dataset=dataset), protocol.gdp)
-    return {
-        method: matching(usable, method=method, weight=point.weight) if point else []
-        for method, point in points.items()
-    }
+    points = matched_by_split(records, dataset, protocol)
+    return {method: [r for r, inside in some if inside] for method, some in points.items()}
 
 
 def headings(protocol: Protocol) -> list[Column]:
@@ -271,7 +260,8 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
         points = matched_records(records, dataset, protocol)
         shown = {method_name(m): points.get(m, []) for m in (BASELINE, RIVAL, OWN)}
         if protocol.printed:
-            shown["FRHSIC, printed"] = matched_records(printed_sweep(), dataset, protocol)[RIVAL]
+            printed = matched_records(printed_sweep(), dataset, protocol)
+            shown["FRHSIC, printed"] = printed.get(RIVAL, [])
         for number, (name, own) in enumerate(shown.items()):
             columns = ("performance", *MEASURES[protocol.name].values())
             performance, *others = column_means(own, columns)

@@ -136,10 +136,13 @@ def _by_split(
     usable = shared_repeats(matching(records, dataset=dataset))
     full = frontier(usable, dataset, protocol.gdp)
     unfair = full.method_points(BASELINE)[0].dependence
-    gdp = matched_by_split(usable, dataset, protocol)
+    gdp = {
+        m: np.array([r[protocol.gdp] for r, _ in models])
+        for m, models in matched_by_split(usable, dataset, protocol).items()
+    }
     return {
         "nAUP": naup_by_repeat(full),
-        "GDP": {m: -np.array(values) / unfair for m, values in gdp.items()},
+        "GDP": {m: -values / unfair for m, values in gdp.items()},
     }
 
 
