@@ -62,13 +62,9 @@ from sklearn.preprocessing import SplineTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from frhsic import ParityClassifier, ParityRegressor
+from frhsic.estimators.basis import SensitiveBasis
 from frhsic.parity import gdp
 from frhsic_paper.crossed.rows import SEED, Rows, load
-
-try:
-    from frhsic.estimators.basis import SensitiveBasis
-except ImportError:  # of an earlier version
-    from frhsic.estimators.conditional import SensitiveBasis  # type: ignore
 
 TABLES = ["crime", "wages", "compas", "pension", "meps", "acs_income", "adult", "women"]
 TABLES += ["birth_control", "affairs"]

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import lightgbm
 import numpy as np
 import pandas as pd
-from encoder import Record, Study, command_line, grouped, heads_test, markdown, standard_error
+from encoder import Study, command_line, heads_test, markdown, standard_error
 from scipy.stats import f_oneway
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import Ridge, RidgeCV
@@ -51,6 +51,7 @@ from frhsic import (
     gdp,
     load_dataset,
 )
+from frhsic_paper.records import Record, grouped
 
 TAKEN_OUT: dict[str, tuple[str, ...]] = {
     "adult": ("hours-per-week", "sex=Female", "marital-status=Married-civ-spouse"),
@@ -498,15 +499,16 @@ def show_heads(records: list[Record]) -> str:
         each = np.array([[head[2:] for head in record["heads"]] for record in own], dtype=float)
         gaps = np.median(each[:, :, 0], axis=1)
         beyond = (each[:, :, 1:3] < LEVEL).mean(axis=1)
+        notes = pd.DataFrame(own, columns=["prototypes", "stated", "fresh"]).mean()
         lines.append(
             {
                 "table": table,
                 "Z": method,
                 "splits": len(own),
                 "heads": each.shape[0] * each.shape[1],
-                "prototypes": np.mean([record.get("prototypes", np.nan) for record in own]),
-                "upper end": np.mean([record.get("stated", np.nan) for record in own]),
-                "fresh ½√χ²": np.mean([record.get("fresh", np.nan) for record in own]),
+                "prototypes": notes["prototypes"],
+                "upper end": notes["stated"],
+                "fresh ½√χ²": notes["fresh"],
                 "beyond chance (GDP)": beyond[:, 0].mean(),
                 "± (GDP)": standard_error(beyond[:, 0]),
                 "beyond chance (F)": beyond[:, 1].mean(),

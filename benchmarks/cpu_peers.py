@@ -91,18 +91,13 @@ def main() -> None:
         "torch": torch.__version__,
         "machine": old.get("machine", hardware(torch.device("cpu"))),
         "peers": old.get("peers", {}) | installed,
+        "records": records,
     }
     for comparison in comparisons(options.scale):
         if comparison.section in sections and comparison.peer in installed:
             records.append(measured(comparison, options.repeats))
             print(line(records[-1]), flush=True)
-            options.out.write_text(
-                json.dumps(
-                    {**content, "peers": old.get("peers", {}) | installed, "records": records},
-                    indent=1,
-                )
-                + "\n"
-            )
+            options.out.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def sample(n: int, columns: int) -> tuple[Rows, Rows]:
@@ -121,6 +116,7 @@ def comparisons(scale: float) -> Iterator[Comparison]:
     )
     for d in (1, 50):
         w = math.sqrt(d)
+        ours_hsic = partial(ours_with, (Gaussian(w), Gaussian(1.0)))
         ratio, hsic_learn, hsic_keops = (
             partial(hyppo_given, w),
             partial(causal_learn_hsic, w),
@@ -129,10 +125,8 @@ def comparisons(scale: float) -> Iterator[Comparison]:
         yield Comparison(
             "hsic", "HSIC divided by its norms", "hyppo", some, d, ours_effect(w), ratio, "its root"
         )
-        yield Comparison(
-            "hsic", "HSIC", "causal-learn", some, d, ours_hsic(w), hsic_learn, "times n²"
-        )
-        yield Comparison("hsic", "HSIC", "pykeops", some, d, ours_hsic(w), hsic_keops)
+        yield Comparison("hsic", "HSIC", "causal-learn", some, d, ours_hsic, hsic_learn, "times n²")
+        yield Comparison("hsic", "HSIC", "pykeops", some, d, ours_hsic, hsic_keops)
         n, note = (
             (some, "O(n log n)") if d == 1 else (few, "holds n² d numbers, hence the smaller n")
         )
@@ -167,10 +161,6 @@ def comparisons(scale: float) -> Iterator[Comparison]:
 
 # --- ours
 # --------------------------------------------------------------------------------------------------
-
-
-def ours_hsic(width: float) -> Call:
-    return lambda z, s: float(hsic(z, s, Gaussian(width), Gaussian(1.0)))
 
 
 def ours_with(kernels: Any, z: Rows, s: Rows) -> float:
@@ -214,22 +204,20 @@ def hyppo_given(width: float) -> Call:
     )  # it gives the root
 
 
-def causal_learn_hsic(width: float) -> Call:
+def causal_learn(width: float) -> Any:
     from causallearn.utils.KCI.KCI import KCI_UInd
 
-    def call(z: Rows, s: Rows) -> float:
-        test = KCI_UInd(est_width="manual", kwidthx=width, kwidthy=1.0)
-        return float(test.HSIC_V_statistic(*test.kernel_matrix(z, s))[0]) / len(z) ** 2
+    return KCI_UInd(est_width="manual", kwidthx=width, kwidthy=1.0)
 
-    return call
+
+def causal_learn_hsic(width: float) -> Call:
+    test = causal_learn(width)
+    return lambda z, s: float(test.HSIC_V_statistic(*test.kernel_matrix(z, s))[0]) / len(z) ** 2
 
 
 def causal_learn_test(width: float) -> Call:
-    from causallearn.utils.KCI.KCI import KCI_UInd
-
-    return lambda z, s: float(
-        KCI_UInd(est_width="manual", kwidthx=width, kwidthy=1.0).compute_pvalue(z, s)[0]
-    )
+    test = causal_learn(width)
+    return lambda z, s: float(test.compute_pvalue(z, s)[0])
 
 
 def keops_hsic(width: float) -> Call:

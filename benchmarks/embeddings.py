@@ -30,7 +30,6 @@ import argparse
 import json
 import time
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -39,6 +38,7 @@ from typing import Any, NamedTuple
 import lightgbm
 import numpy as np
 from coupling import matrix, typed
+from encoder import records_of
 from scipy.stats import rankdata
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -48,6 +48,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from frhsic import ParityClassifier, ParityCoupling, ParityEncoder, audit
+from frhsic_paper.records import grouped, matching
 
 EMBEDDINGS = ("adult", "acs_income", "made up")
 LATER = {"adult": "hours-per-week", "acs_income": "WKHP"}
@@ -104,27 +105,23 @@ def embedding(name: str, seed: int, rows: int, width: int) -> tuple[Rows, Rows, 
     return parts[0], parts[1], parts[2]
 
 
-def erased(way: str, fit: Rows, others: list[Rows], seed: int) -> tuple[list[np.ndarray], float]:
-    """Return Z of other rows, and the processor seconds of the fit."""
-    started = time.process_time()
+def eraser(way: str, fit: Rows, seed: int) -> Callable[[Rows], np.ndarray]:
+    """Return what gives Z of other rows."""
     if way == "raw":
-        return [rows.X for rows in others], 0.0
+        return lambda rows: rows.X
     if way == "LEACE":
         import torch
         from concept_erasure import LeaceEraser
 
         concept = np.column_stack([fit.s, rankdata(fit.s)])
-        eraser = LeaceEraser.fit(torch.tensor(fit.X), torch.tensor(concept / concept.std(axis=0)))
-        seconds = time.process_time() - started
-        return [eraser(torch.tensor(rows.X)).numpy() for rows in others], seconds
+        leace = LeaceEraser.fit(torch.tensor(fit.X), torch.tensor(concept / concept.std(axis=0)))
+        return lambda rows: leace(torch.tensor(rows.X)).numpy()
     if way == "encoder":
         encoder = ParityEncoder(random_state=seed, n_jobs=1)
         encoder.fit(fit.X, fit.y, sensitive_features=fit.s)
-        seconds = time.process_time() - started
-        return [encoder.transform(rows.X) for rows in others], seconds
+        return lambda rows: encoder.transform(rows.X)
     coupling = ParityCoupling(random_state=seed, n_jobs=1).fit(fit.X, sensitive_features=fit.s)
-    seconds = time.process_time() - started
-    return [coupling.transform(rows.X, sensitive_features=rows.s) for rows in others], seconds
+    return lambda rows: coupling.transform(rows.X, sensitive_features=rows.s)
 
 
 def probe(kind: str) -> Any:
@@ -158,7 +155,10 @@ def leak_job(name: str, seed: int, rows: int, width: int) -> Iterator[dict[str, 
     fit, between, measure = embedding(name, seed, rows, width)
     rank = [np.sqrt(12) * (rankdata(own.s) / rows - 0.5) for own in (between, measure)]
     for way in WAYS:
-        (Z, Z_new), seconds = erased(way, fit, [between, measure], seed)
+        started = time.process_time()
+        erased = eraser(way, fit, seed)
+        seconds = time.process_time() - started
+        Z, Z_new = erased(between), erased(measure)
         record: dict[str, Any] = {"embedding": name, "seed": seed, "rows": rows, "columns": width}
         record |= {"way": way, "seconds": round(seconds, 2)}
         record["leak"] = {
@@ -223,12 +223,12 @@ def bins_job(law: str, seed: int) -> Iterator[dict[str, Any]]:
 
 def show(folder: Path) -> None:
     """Print the tables of the studies that the folder has."""
-    records = {path.stem: _records(path) for path in sorted(folder.glob("*.jsonl"))}
+    records = {path.stem: records_of(path) for path in sorted(folder.glob("*.jsonl"))}
     if leaks := records.get("leak"):
         print("| embedding | Z | ridge | trees | network | target, AUC | later task, R² | fit, s |")
         print("|---|---|---|---|---|---|---|---|")
         for name, way in product(EMBEDDINGS, WAYS):
-            own = [one for one in leaks if (one["embedding"], one["way"]) == (name, way)]
+            own = matching(leaks, embedding=name, way=way)
             if not own:
                 continue
             cells = [_mean(one["leak"][kind] for one in own) for kind in PROBES]
@@ -239,14 +239,11 @@ def show(folder: Path) -> None:
     for rows, columns in COSTS:
         own = {
             one["operation"]: one["seconds"]
-            for one in records.get("cost", [])
-            if (one["rows"], one["columns"]) == (rows, columns)
+            for one in matching(records.get("cost", []), rows=rows, columns=columns)
         }
         ratios = [f"{key} {own[key]:.0f} s ({own[key] / own['LightGBM']:.1f})" for key in own]
         print(f"{rows:,} × {columns:,}: {', '.join(ratios)}")
-    cases = defaultdict(list)
-    for one in records.get("bins", []):
-        cases[one["law"], one["table"], one["share"], one["bins"]].append(one)
+    cases = grouped(records.get("bins", []), "law", "table", "share", "bins")
     for case, own in cases.items():
         mean = _mean((one["r2"], one["error"]) for one in own)
         print(*case, mean, f"{np.mean([one['seconds'] for one in own]):.2f} s")
@@ -256,10 +253,6 @@ def _mean(pairs: Any) -> str:
     """Return the mean of estimates with standard errors, and its own."""
     values, errors = np.array(list(pairs)).T
     return f"{values.mean():.3f} ± {np.sqrt((errors**2).sum()) / len(errors):.3f}"
-
-
-def _records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def main() -> None:
@@ -291,7 +284,7 @@ def main() -> None:
             show(arguments.out)
             continue
         path = arguments.out / f"{study}.jsonl"
-        done = {tuple(one[key] for key in keys[study]) for one in _records(path)}
+        done = {tuple(one[key] for key in keys[study]) for one in records_of(path)}
         for job in jobs[study]:
             if job in done:
                 continue

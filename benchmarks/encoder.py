@@ -72,14 +72,14 @@ from frhsic import (
     load_dataset,
 )
 from frhsic.datasets import Dataset
+from frhsic.datasets.catalogue import ENTRIES
 from frhsic.estimators.basis import SensitiveBasis
 from frhsic.estimators.heads_gap import HeadsTest
 from frhsic.estimators.network import fit_path
 from frhsic.training import Training
 from frhsic_paper.plot import ACCENT, LOOKS, finish, page_style, panels
 from frhsic_paper.printed import dataset_name, method_name
-
-Record = dict[str, Any]
+from frhsic_paper.records import Record, grouped
 
 # Fresh rows that stand for the population of a law.
 POPULATION = 100_000
@@ -208,18 +208,7 @@ def bound(seed: int, rows: int, law: str, limit: Any) -> Record:
     }
 
 
-TABLES = (
-    "adult",
-    "acs_income",
-    "meps",
-    "crime",
-    "compas",
-    "bank",
-    "credit",
-    "support",
-    "pension",
-    "wages",
-)
+TABLES = tuple(ENTRIES)
 
 # Rows that fit the encoder, and rows that it never sees, at most. Half of the latter fit the probes
 # and the other half score them.
@@ -323,28 +312,27 @@ def leak(split: int, table: str) -> Record:
 
 def show_leak(records: list[Record]) -> str:
     """Return the leak of each table at limit 0, the best of five probes, and the largest split."""
-    lines = []
-    for record in records:
-        best = np.max([*record["probes"].values()], axis=0)
-        lines.append(
-            {
-                "table": record["table"],
-                "rows": record["rows"],
-                "distinct": record["distinct"],
-                "L": record["prototypes 0"],
-                "head free": record["head None"],
-                "head 0": record["head 0"],
-                "R2 rank": best[0],
-                "sum R2": best[1],
-                "chi2": record["chi2 0"],
-                "estimated": record["estimate 0"],
-                "upper end": record["upper end 0"],
-                "raw rank": record["raw"][0],
-                "raw sum": record["raw"][1],
-                "seconds": record["seconds"],
-            }
-        )
-    frame = pd.DataFrame(lines).groupby("table", sort=False)
+    names = {
+        "table": "table",
+        "rows": "rows",
+        "distinct": "distinct",
+        "prototypes 0": "L",
+        "head None": "head free",
+        "head 0": "head 0",
+        "best rank": "R2 rank",
+        "best sum": "sum R2",
+        "chi2 0": "chi2",
+        "estimate 0": "estimated",
+        "upper end 0": "upper end",
+        "raw rank": "raw rank",
+        "raw sum": "raw sum",
+        "seconds": "seconds",
+    }
+    lines = pd.DataFrame(records)
+    best = [np.max([*probes.values()], axis=0)[:2] for probes in lines["probes"]]
+    lines[["best rank", "best sum"]] = np.array(best)
+    lines[["raw rank", "raw sum"]] = np.array([raw[:2] for raw in lines["raw"]])
+    frame = lines[[*names]].rename(columns=names).groupby("table", sort=False)
     worst = frame[["R2 rank", "sum R2", "chi2"]].max().add_prefix("worst ")
     return markdown(frame.mean().join(worst).reset_index())
 
@@ -496,16 +484,11 @@ def undominated(points: Sequence[Sequence[float]]) -> list[int]:
     >>> undominated([(0.8, 0.3), (0.7, 0.1), (0.7, 0.2)])
     [0, 1]
     """
-    kept = []
-    for place, (head, leak) in enumerate(points):
-        better = [
-            other
-            for other in points
-            if other[0] >= head and other[1] <= leak and tuple(other) != (head, leak)
-        ]
-        if not better:
-            kept.append(place)
-    return kept
+    return [
+        place
+        for place, (head, leak) in enumerate(points)
+        if not any(h >= head and l <= leak and (h, l) != (head, leak) for h, l in points)
+    ]
 
 
 def tuned_networks(
@@ -567,15 +550,14 @@ def rivals(split: int, table: str, method: str) -> Record:
 
 def leak_at(points: list[list[float]], heads: np.ndarray) -> np.ndarray:
     """Return the sum of positive R² at performances of the head, interpolated along a path."""
-    ordered = sorted(points)
-    reached = [point[0] for point in ordered]
-    return np.asarray(np.interp(heads, reached, [point[3] for point in ordered]))
+    reached, leaks = np.array(sorted(points))[:, [0, 3]].T
+    return np.asarray(np.interp(heads, reached, leaks))
 
 
 def common_heads(*paths: list[list[float]], count: int = 5) -> np.ndarray:
     """Return performances that all paths reach, evenly spaced; none, if there are none."""
-    low = max(min(point[0] for point in path) for path in paths)
-    high = min(max(point[0] for point in path) for path in paths)
+    low = max(min(path)[0] for path in paths)
+    high = min(max(path)[0] for path in paths)
     return np.linspace(low, high, count) if low < high else np.zeros(0)
 
 
@@ -640,19 +622,19 @@ def show_rivals(records: list[Record]) -> str:
 def figure(folder: Path) -> None:
     """Draw what trees read of S against the head's performance, means over splits."""
     records = [one for one in records_of(folder / "rivals.jsonl") if "error" not in one]
-    by_method = grouped(records, "table", "method")
-
-    def paths_of(table: str, method: str) -> list[list[list[float]]]:
-        return [record["points"] for record in by_method.get((table, method), [])]
-
+    by_method = {
+        key: [record["points"] for record in own]
+        for key, own in grouped(records, "table", "method").items()
+    }
     with page_style():
         canvas, axes = panels(len(DRAWN))
         for axis, table in zip(axes, DRAWN):
             for method in ("prototypes", *METHODS):
-                paths = paths_of(table, method)
-                if not paths or not paths_of(table, "prototypes"):
+                paths = by_method.get((table, method))
+                prototypes = by_method.get((table, "prototypes"))
+                if not paths or not prototypes:
                     continue
-                heads = common_heads(*paths, *paths_of(table, "prototypes"), count=7)
+                heads = common_heads(*paths, *prototypes, count=7)
                 if not len(heads):
                     continue
                 leaks = np.mean([leak_at(path, heads) for path in paths], axis=0)
@@ -682,14 +664,6 @@ def figure(folder: Path) -> None:
 def standard_error(values: Any) -> float:
     """Return the standard error of a mean; NaN of fewer than two values."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
-
-
-def grouped(records: list[Record], *fields: str) -> dict[tuple[Any, ...], list[Record]]:
-    """Return records by the values of some fields, in their order."""
-    groups: dict[tuple[Any, ...], list[Record]] = {}
-    for record in records:
-        groups.setdefault(tuple(record[field] for field in fields), []).append(record)
-    return groups
 
 
 def markdown(frame: pd.DataFrame) -> str:

@@ -142,6 +142,7 @@ PACKAGED = {
 ROWS = 4_500
 BANDS = 5
 SHARES = ("50%", "25%")
+LIMITS = (None, *SHARES, 0)
 RECORDS = Path(__file__).parent / "results" / "equals.jsonl"
 
 
@@ -171,6 +172,10 @@ class Table:
         self.w = w.iloc[rows].reset_index(drop=True)
         self.train = np.arange(len(rows)) < 2 * len(rows) // 3
         self.classes = len(np.unique(self.y)) == 2
+        self.known = {
+            "sensitive_features": self.s[self.train],
+            "control_features": self.w[self.train],
+        }
 
     def model(self, **parameters: Any) -> Any:
         """Return a predictor under parity with fast models."""
@@ -223,9 +228,8 @@ def predicted(model: Any, X: np.ndarray, **known: Any) -> np.ndarray:
 def within(table: Table) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the scores of each limit among people with the same controls, and without any."""
     train, held = table.train, ~table.train
-    known = {"sensitive_features": table.s[train], "control_features": table.w[train]}
-    model = table.model(limit="50%").fit(table.X[train], table.y[train], **known)
-    for limit in (None, *SHARES, 0):
+    model = table.model(limit="50%").fit(table.X[train], table.y[train], **table.known)
+    for limit in LIMITS:
         f = predicted(model.at(limit), table.X[held], control_features=table.w[held])
         yield str(limit), f
 
@@ -239,7 +243,7 @@ def marginal(table: Table) -> Iterator[tuple[str, np.ndarray]]:
     model = table.model(limit="50%").fit(
         X[train], table.y[train], sensitive_features=table.s[train]
     )
-    for limit in (None, *SHARES, 0):
+    for limit in LIMITS:
         yield str(limit), predicted(model.at(limit), X[held])
 
 
@@ -248,8 +252,7 @@ def separate(table: Table) -> Iterator[tuple[str, np.ndarray]]:
     strata = Strata.fit(table.w[table.train])
     codes = strata.codes(table.w)
     held = ~table.train
-    limits = (None, *SHARES, 0)
-    scores = {limit: np.full(held.sum(), np.nan) for limit in limits}
+    scores = {limit: np.full(held.sum(), np.nan) for limit in LIMITS}
     for code in np.unique(codes[held]):
         own = codes == code
         train = table.train & own
@@ -257,7 +260,7 @@ def separate(table: Table) -> Iterator[tuple[str, np.ndarray]]:
             train = table.train
         X, y, s = table.X[train], table.y[train], table.s[train]
         model = table.model(limit=None).fit(X, y, sensitive_features=s)
-        for limit in limits:
+        for limit in LIMITS:
             scores[limit][own[held]] = predicted(model.at(limit), table.X[own & held])
     for limit, f in scores.items():
         yield str(limit), f
@@ -295,7 +298,6 @@ def peers(table: Table) -> Iterator[dict[str, Any]]:
     bands = pd.qcut(table.s, BANDS, labels=False, duplicates="drop")
     y = (table.y == np.unique(table.y)[1]).astype(int)
     line = scaled(LogisticRegression(max_iter=1000)).fit(table.X[train], y[train])
-    known = {"sensitive_features": table.s[train], "control_features": table.w[train]}
 
     def outcome(method: str, limit: str, decided: np.ndarray, seconds: float) -> dict[str, Any]:
         frame = MetricFrame(
@@ -324,7 +326,7 @@ def peers(table: Table) -> Iterator[dict[str, Any]]:
 
     yield outcome("logistic regression", "None", line.predict(table.X[held]), 0.0)
     start = time.process_time()
-    model = table.model(aim="decision").fit(table.X[train], y[train], **known)
+    model = table.model(aim="decision").fit(table.X[train], y[train], **table.known)
     seconds = time.process_time() - start
     for limit in (*SHARES, "10%"):
         decided = model.at(limit).predict(table.X[held], control_features=table.w[held])

@@ -290,16 +290,13 @@ def against_targets(records: dict[str, Any]) -> list[dict[str, Any]]:
         ("one epoch, hsic, s", training.get("one epoch, hsic"), 0.014),
     ]
     print(f"\n{'':36}{'measured':>10}{'target':>10}")
+    found = []
     for name, value, target in rows:
         if value is not None:
-            print(
-                f"{name:36}{value:>10.3g}{target:>10.3g}  {'met' if value <= target else 'missed'}"
-            )
-    return [
-        {"what": name, "measured": value, "target": target}
-        for name, value, target in rows
-        if value is not None
-    ]
+            met = "met" if value <= target else "missed"
+            print(f"{name:36}{value:>10.3g}{target:>10.3g}  {met}")
+            found.append({"what": name, "measured": value, "target": target})
+    return found
 
 
 SECTIONS: dict[str, Callable[[argparse.Namespace, torch.device], Any]] = {

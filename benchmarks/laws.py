@@ -35,6 +35,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,11 @@ Random = np.random.Generator
 Record = dict[str, Any]
 Sample = tuple[Array, Array, dict[str, Array]]
 """Scores, S, and the weights or clusters."""
+
+
+def up_to(value: float, *bounds: float) -> str:
+    """Return the first bound that a value is within, in words."""
+    return f"up to {next(most for most in bounds if value <= most):,}"
 
 
 def log_uniform(rng: Random, low: float, high: float) -> float:
@@ -172,10 +178,7 @@ Curve = Callable[[Array], Array]
 def waves(rng: Random) -> tuple[str, Curve]:
     count = rng.uniform(0, 12)
     phase = rng.random()
-    for most in (2, 6, 12):
-        if count <= most:
-            return f"up to {most} waves", lambda x: np.sin(2 * np.pi * (count * x + phase))
-    raise AssertionError
+    return f"{up_to(count, 2, 6, 12)} waves", lambda x: np.sin(2 * np.pi * (count * x + phase))
 
 
 def jumps(rng: Random) -> tuple[str, Curve]:
@@ -331,7 +334,7 @@ def zero_inflated_scores(rng: Random) -> Scores:
 SCORES = (normal_scores, decisions, beta_scores, heavy_scores, zero_inflated_scores)
 
 
-def no_weights(rng: Random, n: int) -> tuple[str, Array | None]:
+def no_design(rng: Random, n: int) -> tuple[str, Array | None]:
     return "none", None
 
 
@@ -348,11 +351,7 @@ def one_heavy_row(rng: Random, n: int) -> tuple[str, Array | None]:
     return "one heavy row", weights
 
 
-WEIGHTS = (no_weights, no_weights, log_normal_weights, one_heavy_row)
-
-
-def no_clusters(rng: Random, n: int) -> tuple[str, Array | None]:
-    return "none", None
+WEIGHTS = (no_design, no_design, log_normal_weights, one_heavy_row)
 
 
 def pairs(rng: Random, n: int) -> tuple[str, Array | None]:
@@ -365,7 +364,7 @@ def pareto_clusters(rng: Random, n: int) -> tuple[str, Array | None]:
     return "Pareto sizes", np.repeat(np.arange(n), sizes)[:n]
 
 
-CLUSTERS = (no_clusters, no_clusters, pairs, pareto_clusters)
+CLUSTERS = (no_design, no_design, pairs, pareto_clusters)
 
 
 @dataclass(frozen=True)
@@ -621,11 +620,10 @@ class StratifiedLaw:
     @property
     def ingredients(self) -> Record:
         """What the law is made of, in words."""
-        count = len(self.parts)
         return {
             **self.whole.ingredients,
             "curve": "flat" if self.gap() < FLAT else "not flat",
-            "strata": next(f"up to {most}" for most in (1, 4, 12) if count <= most),
+            "strata": up_to(len(self.parts), 1, 4, 12),
         }
 
 
@@ -679,11 +677,16 @@ def within_strata(law: StratifiedLaw, rng: Random, number: int) -> Record:
     }
 
 
-def difference_of(one: Record) -> Record:
-    """Return the interval of a difference of gaps in place of that of the gap."""
-    truth = one["difference"]
-    low, high = one["difference_low"], one["difference_high"]
+def without_resolution(truth: float, interval: Any) -> Record:
+    """Return an interval of a quantity that is the same at every resolution."""
+    low, high = interval
     return {"gap": truth, "gap_at": truth, "low": low, "high": high}
+
+
+def quantity(one: Record, name: str, truth: str = "") -> Record:
+    """Return the interval of another quantity in place of that of the gap."""
+    ends = one[f"{name}_low"], one[f"{name}_high"]
+    return without_resolution(one[truth or name], ends)
 
 
 def interval_of(
@@ -730,8 +733,7 @@ def explained_share(law: Law, rng: Random, number: int) -> Record:
     f, s, options = varied_sample(law, rng)
     result = correlation_ratio(f, s, **options)
     share = float(law.means.var()) / law.variance
-    low, high = result.interval
-    return {"gap": share, "gap_at": share, "low": low, "high": high, "stated": result.trusted}
+    return {**without_resolution(share, result.interval), "stated": result.trusted}
 
 
 def band(law: Law, rng: Random, number: int) -> Record:
@@ -744,7 +746,7 @@ def band(law: Law, rng: Random, number: int) -> Record:
     truths = [law.means[a : max(b, a + 1)].mean() for a, b in zip(first, last)]
     low = float((curve.lower - truths).max())
     high = float((curve.upper - truths).min())
-    return {"gap": 0.0, "gap_at": 0.0, "low": low, "high": high}
+    return without_resolution(0.0, (low, high))
 
 
 @dataclass(frozen=True)
@@ -773,9 +775,9 @@ class NormalPair:
 
     @property
     def ingredients(self) -> Record:
-        most = next(most for most in (0.3, 0.6, 0.9) if self.correlation <= most)
+        within = f"correlation {up_to(self.correlation, 0.3, 0.6, 0.9)}"
         return {
-            "curve": "flat" if self.correlation == 0 else f"correlation up to {most:g}",
+            "curve": "flat" if self.correlation == 0 else within,
             "weights": "none",
             "narrower kernel": "below 1" if min(self.bandwidths) < 1 else "from 1",
             "rows": self.n,
@@ -786,8 +788,8 @@ def hsic_of(law: NormalPair, rng: Random, number: int) -> Record:
     """Return the interval of HSIC."""
     z, noise = rng.standard_normal((2, law.n))
     s = law.correlation * z + math.sqrt(1 - law.correlation**2) * noise
-    low, high = hsic_interval(z, s, *map(Gaussian, law.bandwidths)).interval
-    return {"gap": law.hsic, "gap_at": law.hsic, "low": low, "high": high}
+    result = hsic_interval(z, s, *map(Gaussian, law.bandwidths))
+    return without_resolution(law.hsic, result.interval)
 
 
 def audit_of_gaps(f: Array, s: Array, options: dict[str, Array]) -> Audit:
@@ -935,17 +937,10 @@ def paired(law: Law, rng: Random, number: int) -> Record:
     )
     resolution = results[0].resolution
     before, after = law.gap(resolution), second.gap(resolution)
-    numbers = {
-        "second gap": kind,
-        "gap": after - before,
-        "gap_at": after - before,
-        "low": change.interval.low,
-        "high": change.interval.high,
-    }
+    numbers = {"second gap": kind, **without_resolution(after - before, change.interval)}
     if change.reduction is not None and before > FLAT:
         numbers["reduction"] = 1 - after / before
-        numbers["reduction_low"] = change.reduction.low
-        numbers["reduction_high"] = change.reduction.high
+        numbers["reduction_low"], numbers["reduction_high"] = change.reduction
     return numbers
 
 
@@ -1007,14 +1002,15 @@ def first_screen(law: Law, rng: Random, number: int) -> Record:
         stops=(Stop("", point, moved, {}),),
     )
     limited_report = Report(after, before=before, tradeoff=tradeoff)
+    sentence = worst_sentence(Report(after), "s")
     reduction = 1 - truth / law.gap(resolution) if law.gap(resolution) > FLAT else 0.0
     return {
         "says": {
             "gap": {"says": gap.pvalue <= LEVEL, "true": law.gap() * share > FLAT},
             "limit": limit_claim(verdict(Report(limited)), truth, limit) if limit > FLAT else {},
             "aim": aim_claim(verdict(limited_report), reduction),
-            "group": group_claim(worst_sentence(Report(after), "s"), after, law, second),
-            "errors": errors_claim(worst_sentence(Report(after), "s"), after, law, second),
+            "group": group_claim(sentence, after, law, second),
+            "errors": errors_claim(sentence, after, law, second),
             "numbers": numbers_claim(law, rng, (u, noise, options)),
             **cost_claims(limited_report, law, second, threshold),
         }
@@ -1202,13 +1198,6 @@ def contradicts(one: Record) -> bool:
     return (one["low"] > 0) != (one["pvalue"] <= LEVEL)
 
 
-def reduction_of(one: Record) -> Record:
-    """Return the interval of a reduction in place of that of a difference."""
-    truth = one["reduction"]
-    low, high = one["reduction_low"], one["reduction_high"]
-    return {"gap": truth, "gap_at": truth, "low": low, "high": high}
-
-
 def says(one: Record, kind: str) -> bool:
     """Whether the first screen says something definite of a kind."""
     return bool(one["says"].get(kind, {}).get("says", False))
@@ -1304,18 +1293,15 @@ INTERVAL = (
 )
 TESTED = (Rate("contradicts its p-value", contradicts, most=0.0), *INTERVAL)
 DIFFERENCE = (
-    Rate("difference covered", lambda one: covers(difference_of(one)), least=0.94),
-    Rate("difference above", lambda one: above(difference_of(one)), most=LEVEL),
-    Rate("difference below", lambda one: below(difference_of(one)), most=LEVEL),
+    Rate("difference covered", lambda one: covers(quantity(one, "difference")), least=0.94),
+    Rate("difference above", lambda one: above(quantity(one, "difference")), most=LEVEL),
+    Rate("difference below", lambda one: below(quantity(one, "difference")), most=LEVEL),
 )
 
 
 def part_covered(part: str, one: Record) -> bool:
     """Whether the interval of a part of a change holds it."""
-    truth = one[f"{part}_part"]
-    return covers(
-        {"gap": truth, "gap_at": truth, "low": one[f"{part}_low"], "high": one[f"{part}_high"]}
-    )
+    return covers(quantity(one, part, f"{part}_part"))
 
 
 def has_changed(*parts: str) -> Callable[[Record], bool]:
@@ -1327,35 +1313,33 @@ SPLIT = (
     Rate("part by the curve covered", partial(part_covered, "curve"), least=0.94),
     Rate(
         "who came called, unchanged",
-        lambda one: one["people_called"],
+        itemgetter("people_called"),
         has_changed("nothing", "curve"),
         most=LEVEL,
     ),
     Rate(
         "part by the curve called, unchanged",
-        lambda one: one["curve_called"],
+        itemgetter("curve_called"),
         has_changed("nothing", "people"),
         most=LEVEL,
     ),
     Rate(
         "curve called, unchanged",
-        lambda one: one["shape_called"],
+        itemgetter("shape_called"),
         has_changed("nothing", "people"),
         most=LEVEL,
     ),
-    Rate("who came called, changed", lambda one: one["people_called"], has_changed("people")),
-    Rate(
-        "part by the curve called, changed", lambda one: one["curve_called"], has_changed("curve")
-    ),
-    Rate("curve called, changed", lambda one: one["shape_called"], has_changed("curve")),
+    Rate("who came called, changed", itemgetter("people_called"), has_changed("people")),
+    Rate("part by the curve called, changed", itemgetter("curve_called"), has_changed("curve")),
+    Rate("curve called, changed", itemgetter("shape_called"), has_changed("curve")),
 )
 
 
-def cost_rates(key: str, name: str) -> tuple[Rate, Rate]:
-    """Return how often a cost is said to be better or worse, and how often falsely."""
+def said_rates(kind: str, name: str, falsely: str = " falsely") -> tuple[Rate, Rate]:
+    """Return how often something is said, and how often falsely."""
     return (
-        Rate(f"{name} judged", partial(says, kind=key)),
-        Rate(f"{name} judged falsely", partial(says_falsely, kind=key), most=LEVEL),
+        Rate(name, partial(says, kind=kind)),
+        Rate(name + falsely, partial(says_falsely, kind=kind), most=LEVEL),
     )
 
 
@@ -1383,13 +1367,13 @@ CLAIMS = {
             Rate("difference below", below, most=LEVEL),
             Rate(
                 "reduction covered",
-                lambda one: covers(reduction_of(one)),
+                lambda one: covers(quantity(one, "reduction")),
                 has_reduction,
                 least=0.94,
             ),
             Rate(
                 "reduction overstated",
-                lambda one: below(reduction_of(one)),
+                lambda one: below(quantity(one, "reduction")),
                 has_reduction,
                 most=LEVEL,
             ),
@@ -1415,38 +1399,29 @@ CLAIMS = {
     "sentences": Claim(
         first_screen,
         (
-            Rate("moves", partial(says, kind="gap")),
-            Rate("moves, falsely", partial(says_falsely, kind="gap"), most=LEVEL),
-            Rate("limit judged", partial(says, kind="limit")),
-            Rate("limit judged falsely", partial(says_falsely, kind="limit"), most=LEVEL),
-            Rate("aim judged", partial(says, kind="aim")),
-            Rate("aim judged falsely", partial(says_falsely, kind="aim"), most=LEVEL),
+            *said_rates("gap", "moves", ", falsely"),
+            *said_rates("limit", "limit judged"),
+            *said_rates("aim", "aim judged"),
             Rate("group scored wrongly", group_is_called),
             Rate(
                 "group scored wrongly, falsely",
                 lambda one: group_is_called(one) and says_falsely(one, "group"),
                 most=LEVEL,
             ),
-            Rate("errors change", partial(says, kind="errors")),
-            Rate("errors change, falsely", partial(says_falsely, kind="errors"), most=LEVEL),
+            *said_rates("errors", "errors change", ", falsely"),
             Rate("group far", lambda one: says(one, "group") and not group_is_called(one)),
             Rate(
                 "group far, falsely",
                 lambda one: says_falsely(one, "group") and not group_is_called(one),
                 most=LEVEL,
             ),
-            Rate("numbers: group scored wrongly", partial(says, kind="numbers")),
-            Rate(
-                "numbers: group scored wrongly, falsely",
-                partial(says_falsely, kind="numbers"),
-                most=LEVEL,
-            ),
+            *said_rates("numbers", "numbers: group scored wrongly", ", falsely"),
             Rate(
                 "numbers: wrong group named",
                 partial(says, kind="numbers"),
                 lambda one: one["says"].get("numbers", {}).get("wrong", False),
             ),
-            *chain(*(cost_rates(key, name) for key, name in COSTS.items())),
+            *chain(*(said_rates(key, f"{name} judged") for key, name in COSTS.items())),
         ),
         probability_law,
     ),
@@ -1480,13 +1455,11 @@ def record(word: str, claim: str, number: int) -> Record:
 def strength_of(one: Record) -> str:
     if is_flat(one):
         return "flat"
-    return next(
-        f"up to {most:g} standard deviations" for most in (0.3, 1, 3) if one["strength"] <= most
-    )
+    return f"{up_to(one['strength'], 0.3, 1, 3)} standard deviations"
 
 
 def rows_of(one: Record) -> str:
-    return next(f"up to {most:,}" for most in (250, 1_000, 5_000, 20_000) if one["rows"] <= most)
+    return up_to(one["rows"], 250, 1_000, 5_000, 20_000)
 
 
 def parts(records: list[Record]) -> Iterator[tuple[str, list[Record]]]:

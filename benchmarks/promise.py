@@ -39,6 +39,7 @@ from threadpoolctl import threadpool_limits
 
 from frhsic import ParityClassifier
 from frhsic.estimators import UnmetLimitWarning
+from frhsic_paper.records import grouped
 
 GRID = 1_000
 ROWS = (500, 1_000, 3_000)
@@ -314,14 +315,9 @@ def turned(X: np.ndarray) -> pd.DataFrame:
 
 def spread(model: Any, law: Law) -> float:
     """Return the largest standard deviation of scores by a fold's predictor over the smallest."""
-    solution = model.solution_
-    earlier = not hasattr(model, "_regressions")
-    parts = (model.regressions if earlier else model._regressions)(law.cells)
     place = model.choice_.position
-    if hasattr(solution, "at"):  # other sources
-        scores = [solution.scores(own, *part) for own, part in zip(solution.at(place), parts)]
-    else:
-        scores = [solution.scores(place, fold, *part) for fold, part in enumerate(parts)]
+    parts = model._regressions(law.cells)
+    scores = [model.solution_.scores(place, fold, *part) for fold, part in enumerate(parts)]
     deviations = np.std(scores, axis=1)
     return float(deviations.max() / max(deviations.min(), 1e-12))
 
@@ -335,10 +331,8 @@ def page(records: Sequence[dict[str, Any]]) -> str:
         ),
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for aim in dict.fromkeys(each["aim"] for each in records):
-        whole = [each for each in records if each["aim"] == aim]
-        for name, rows in dict.fromkeys((each["law"], each["rows"]) for each in whole):
-            own = [each for each in whole if (each["law"], each["rows"]) == (name, rows)]
+    for (aim,), whole in grouped(records, "aim").items():
+        for (name, rows), own in grouped(whole, "law", "rows").items():
             lines.append(line(own, aim, name, f"{rows:,}", f"{own[0]['limit']:g}"))
         lines.append(line(whole, aim, "all", "", ""))
     return "\n".join(lines)

@@ -40,6 +40,7 @@ import tempfile
 import time
 from concurrent import futures
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -80,9 +81,9 @@ def write(folder: Path, rows: int, part: int) -> list[str]:
         score = 1 / (1 + np.exp(-(z[:, 0] - 1 + 0.5 * z[:, 1])))
         repaid = (rng.random(part, dtype=np.float32) < score).astype(np.uint8)
         values = {"age": age, "score": score, "repaid": repaid} | dict(zip(EMBEDDING, z.T))
-        partial = path.with_suffix(".partial")
-        parquet.write_table(pa.table(values), partial, compression=None, use_dictionary=False)
-        partial.rename(path)
+        unfinished = path.with_suffix(".partial")
+        parquet.write_table(pa.table(values), unfinished, compression=None, use_dictionary=False)
+        unfinished.rename(path)
     return table_files(str(folder / "part-*.parquet"))[: rows // part]
 
 
@@ -210,9 +211,9 @@ def write_part(path: Path, number: int, first_row: int, n: int) -> None:
         "repaid": (rng.random(n) < chance).astype(np.int8),
         "row": np.arange(n) + first_row,
     }
-    partial = path.with_suffix(".partial")
-    parquet.write_table(pa.table(columns), partial)
-    partial.rename(path)
+    unfinished = path.with_suffix(".partial")
+    parquet.write_table(pa.table(columns), unfinished)
+    unfinished.rename(path)
 
 
 FITTED = [*NUMBERS, *LACKING, *CATEGORIES, "age", "repaid"]
@@ -251,7 +252,7 @@ def described(model: ParityClassifier) -> dict[str, Any]:
     }
 
 
-def fitted(paths: list[str], rows: int, seed: int, workers: int) -> dict[str, Any]:
+def fitted(paths: list[str], seed: int, workers: int) -> dict[str, Any]:
     """Fit on a cluster of processes of this machine."""
     shares: dict[int, float] = {}
     start = time.perf_counter()
@@ -276,10 +277,6 @@ def fitted(paths: list[str], rows: int, seed: int, workers: int) -> dict[str, An
         after = client.run(used)
     here = used()
     return {
-        "rows": rows,
-        "columns": len(FITTED) - 2,
-        "workers": workers,
-        "seed": seed,
         "seconds": seconds,
         "seconds_at_percent": shares,
         "processor_seconds": [after[worker][0] - before[worker][0] for worker in after],
@@ -290,7 +287,7 @@ def fitted(paths: list[str], rows: int, seed: int, workers: int) -> dict[str, An
     }
 
 
-def fitted_here(paths: list[str], rows: int, seed: int) -> dict[str, Any]:
+def fitted_here(paths: list[str], seed: int) -> dict[str, Any]:
     """Fit in the memory of one machine, in a process of its own."""
     before = used()
     start = time.perf_counter()
@@ -300,10 +297,6 @@ def fitted_here(paths: list[str], rows: int, seed: int) -> dict[str, Any]:
     model.fit(X, table["repaid"], sensitive_features=table["age"])
     after = used()
     return {
-        "rows": rows,
-        "columns": len(FITTED) - 2,
-        "workers": 0,
-        "seed": seed,
         "seconds": time.perf_counter() - start,
         "processor_seconds": [after[0] - before[0]],
         "peak_memory_mb": [after[1] / 1e6],
@@ -322,12 +315,19 @@ def measure_fits(options: argparse.Namespace) -> None:
         optimum, gap = least_loss(paths)
         for seed, workers in product(options.seeds, options.workers):
             with futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-                if workers:
-                    result = pool.submit(fitted, paths, rows, seed, workers).result()
-                else:
-                    result = pool.submit(fitted_here, paths, rows, seed).result()
-            record = {"machine": machine, "cores": os.cpu_count(), **result}
-            record |= {"least_log_loss": optimum, "gap_of_probabilities": gap}
+                call = partial(fitted, workers=workers) if workers else fitted_here
+                result = pool.submit(call, paths, seed).result()
+            record = {
+                "machine": machine,
+                "cores": os.cpu_count(),
+                "rows": rows,
+                "columns": len(FITTED) - 2,
+                "workers": workers,
+                "seed": seed,
+                **result,
+                "least_log_loss": optimum,
+                "gap_of_probabilities": gap,
+            }
             print(record, flush=True)
             with options.out.open("a") as file:
                 file.write(json.dumps(record) + "\n")

@@ -36,7 +36,6 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "s": (*ROWS, np.ones(40)),
     "y": (*ROWS, np.ones(40), np.stack([Z, S], axis=1)),
     "sensitive_features": ROWS[1:],
-    "weighting": ("grid",),
     "device": ("toaster",),
     "kernels": ([],),
     "edges": ([2.0, 1.0], [1e9]),
@@ -45,12 +44,11 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "random_state": ("seed", -1),
     **dict.fromkeys(("kernel_z", "kernel_s"), ("gaussian",)),
     **dict.fromkeys(("confidence", "level", "resolution"), (0.0, 1.0, np.nan)),
-    **dict.fromkeys(("bandwidth", "ridge_z", "ridge_s", "tolerance"), (0.0, -1.0, np.inf)),
+    **dict.fromkeys(("bandwidth", "ridge_z", "ridge_s"), (0.0, -1.0, np.inf)),
     **dict.fromkeys(("bins", "blocks"), (1, 0)),
     **dict.fromkeys(("anchors", "features"), (0, 41)),
-    **dict.fromkeys(("resamples", "permutations", "bootstrap"), (-1, 2.5)),
+    "resamples": (-1, 2.5),
     "max_rows": (3, 2.5),
-    "max_rank": (1,),
     "n_neighbors": (0, 2.5),
     **dict.fromkeys(("weights", "sample_weight"), ([1.0], -k, np.full(40, np.inf))),
 }
@@ -58,16 +56,12 @@ DEFAULTS = {
     "level": 0.05,
     "confidence": 0.95,
     "resamples": 999,
-    "bootstrap": 500,
-    "permutations": 500,
     "max_rows": 2000,
     "features": 512,
     "blocks": 16,
     "n_neighbors": 5,
     "ridge_z": 0.01,
     "ridge_s": 0.01,
-    "tolerance": 1e-6,
-    "weighting": "population",
 }
 
 
@@ -90,8 +84,7 @@ def rows_of(statistic: Statistic, change: Callable[[Any], Any]) -> dict[str, Any
 
 
 def few(statistic: Statistic) -> dict[str, int]:
-    known = parameters(statistic)
-    return {key: 49 for key in ("resamples", "permutations", "bootstrap") if key in known}
+    return {"resamples": 49} if "resamples" in parameters(statistic) else {}
 
 
 def check_that_refused_values_are_named(statistic: Statistic) -> None:

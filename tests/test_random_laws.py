@@ -184,8 +184,8 @@ def test_a_paired_reduction_is_judged_by_the_gaps_at_the_resolution(laws):
         share = 1 + one["gap"] / law.gap(0.04)
         assert one["reduction"] == approx(1 - share, abs=0.01)
         assert laws.has_reduction(one)
-        assert laws.covers(laws.reduction_of({**one, "reduction_low": 1 - share}))
-        assert laws.below(laws.reduction_of({**one, "reduction_low": 1.1 - share}))
+        assert laws.covers(laws.quantity({**one, "reduction_low": 1 - share}, "reduction"))
+        assert laws.below(laws.quantity({**one, "reduction_low": 1.1 - share}, "reduction"))
 
 
 @pytest.fixture

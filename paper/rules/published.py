@@ -43,9 +43,7 @@ def agreement() -> tuple[str, ...]:
     ours = sweep("published")
     if not len(ours):
         return ()
-    path = ROOT / "paper" / "src" / "frhsic_paper" / "published.json"
-    published = json.loads(path.read_text(encoding="utf-8"))
-    theirs = in_our_names(published["repo_sweeps"])
+    theirs = in_our_names(published()["repo_sweeps"])
     rows = {(r["dataset"], r["method"], r["lambda"]): r for r in theirs.to_dict("records")}
     within = near = total = 0
     for cell, own in ours.groupby(["dataset", "method", "weight"]):
@@ -64,7 +62,7 @@ def agreement() -> tuple[str, ...]:
             within += apart <= 2 * max(scale, floor)
             near += apart <= 2 * max(scale / math.sqrt(len(values)), 1e-9)
             total += 1
-    table = in_our_names(published["paper"]["matched_performance"])
+    table = in_our_names(published()["paper"]["matched_performance"])
     return f"{within} of {total}", f"{near}", *beside_print(ours, theirs, table)
 
 
@@ -166,7 +164,7 @@ def deviations_over_heads() -> Iterator[tuple[pd.Series[float], float]]:
     """Yield deviations of GDP over heads, by split, with the printed one."""
     heads = study("transfer-published").query("part == 'heads'")
     ours = heads.groupby(["dataset", "method", "weight", "repeat"])["gdp"].std(ddof=0)
-    for row in printed()["transfer_cross_head_std"]:
+    for row in published()["paper"]["transfer_cross_head_std"]:
         method = row["method"].lower().replace("unfair", "none")
         for dataset, weight in (("adult", 10), ("crime", 100)):
             value = row[f"{dataset}_lambda{weight}"]
@@ -178,7 +176,7 @@ def one_run(table: str) -> Iterator[tuple[pd.Series[float], float]]:
     """Yield accuracies and gaps, by split, with the printed one."""
     name, columns = SMALL[table]
     records = study(f"{name}-published").query("part == 'models'")
-    for row in printed()[table]:
+    for row in published()["paper"][table]:
         method = row.get("variant", row.get("method")).replace("Unfair", "none")
         own = records[
             (records["dataset"] == row.get("dataset", "adult").lower())
@@ -189,11 +187,10 @@ def one_run(table: str) -> Iterator[tuple[pd.Series[float], float]]:
 
 
 @cache
-def printed() -> dict[str, Any]:
-    """Return the printed tables."""
+def published() -> Any:
+    """Return the printed tables, and the numbers of the authors' files."""
     path = ROOT / "paper" / "src" / "frhsic_paper" / "published.json"
-    tables: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["paper"]
-    return tables
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def in_our_names(rows: list[dict[str, Any]]) -> pd.DataFrame:

@@ -9,14 +9,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-from frhsic_paper.claim import (
-    VERDICTS,
-    Cases,
-    Finding,
-    Outcome,
-    judge_claims,
-    verdict,
-)
+from frhsic_paper.claim import VERDICTS, Cases, Finding, Outcome, judge_claims, verdict
 from frhsic_paper.options import Options
 from frhsic_paper.page import Source, details, figures, fingerprint, write
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS

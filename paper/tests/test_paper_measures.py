@@ -124,7 +124,7 @@ def test_eipm_at_a_fixed_bandwidth_goes_to_the_smoothed_value_and_not_to_the_tru
     )
     error = estimates.std(ddof=1) / math.sqrt(len(estimates))
     assert (
-        abs(estimates.mean() - convergence.smoothed_eipm(1.0)) < 4 * error + 1e-3
+        abs(estimates.mean() - gaussian_pair(2, correlation=0.5).eipm(1.0)) < 4 * error + 1e-3
     )  # bias of order 1/n under the root
     assert (
         abs(estimates.mean() - gaussian_pair(2, correlation=0.5, random_state=0).eipm())

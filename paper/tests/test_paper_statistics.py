@@ -8,11 +8,7 @@ import torch
 from numpy.polynomial.hermite_e import hermegauss
 from pytest import approx
 
-from dependence_samples import (
-    eipm_by_definition,
-    gaussian_pair,
-    mean_over,
-)
+from dependence_samples import eipm_by_definition, gaussian_pair, mean_over
 from frhsic.kernels import Gaussian, Laplacian, Linear
 from frhsic_paper.statistics import eipm, kernel_hgr
 from frhsic_paper.statistics.conditional import smoothing_bandwidth

@@ -26,7 +26,6 @@ from statistic_arguments import (
     check_that_one_row_is_refused,
     check_that_refused_values_are_named,
     check_that_the_order_of_rows_does_not_matter,
-    check_that_where_keeps_rows,
 )
 from trust.inputs import NAMES, pairs
 
@@ -46,10 +45,6 @@ def test_an_argument_that_is_left_out_has_its_documented_default(statistic):
 @every
 def test_a_default_device_does_not_matter(statistic):
     check_that_a_default_device_does_not_matter(statistic)
-
-
-def test_where_keeps_rows():
-    check_that_where_keeps_rows(eipm, anchors=20)
 
 
 @pytest.mark.parametrize("kind", KINDS)

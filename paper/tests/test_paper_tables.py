@@ -24,12 +24,7 @@ from frhsic_paper.frontiers import (
     with_contraction,
 )
 from frhsic_paper.measures import _auc
-from frhsic_paper.printed import (
-    PRINTED_SIX,
-    printed_records,
-    printed_sweeps,
-    published_numbers,
-)
+from frhsic_paper.printed import PRINTED_SIX, printed_records, printed_sweeps, published_numbers
 from frhsic_paper.protocol import CORRECTED, DATASETS, METHODS, PAPER_WEIGHTS, PUBLISHED
 from frhsic_paper.studies.transfer import head_deviations, heads_table
 from frhsic_paper.table import Column, Table

@@ -22,12 +22,7 @@ from frhsic.dependence.grams import centered_gram, hsic_biased_from_gram
 from frhsic.kernels import Gaussian, InverseMultiquadric, Kernel, Linear, PerColumn
 from frhsic_paper import theory
 from frhsic_paper.directions import NumericalRank, VarianceShare
-from frhsic_paper.theory import (
-    FiniteLaw,
-    KernelExpansion,
-    LinearEncoders,
-    MLPEncoders,
-)
+from frhsic_paper.theory import FiniteLaw, KernelExpansion, LinearEncoders, MLPEncoders
 
 
 def law_of(

@@ -133,13 +133,11 @@ def rows_and_kernels(
     s: Any,
     kernel_z: Kernel | None,
     kernel_s: Kernel | None,
-    *,
-    device: torch.device | str | None = None,
 ) -> tuple[Tensor, Tensor, Kernel, Kernel]:
     """Return z and s as detached float64 matrices, and their kernels; None is a Gaussian at the
     median distance.
     """
-    pair = paired_rows(z, s, where=None, device=device, least=2, what="a certificate")
+    pair = paired_rows(z, s, where=None, device=None, least=2, what="a certificate")
     z, s = (x.detach().to(torch.float64) for x in pair)
     return z, s, kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s")
 
@@ -200,7 +198,6 @@ def gdp_certificate(
     norm: float | None = None,
     form: Form = "tight",
     directions: DirectionRule | None = None,
-    device: torch.device | str | None = None,
 ) -> GapCertificate:
     r"""Bound the gap :math:`\|P_m \delta_f\|^2 / n` of a head, or of every head of a norm, on these
     rows.
@@ -238,8 +235,6 @@ def gdp_certificate(
     directions
         Rule for the number m of directions of S: :class:`NumericalRank` (the default, at 1e-6),
         :class:`VarianceShare`, or a number fixed beforehand.
-    device
-        Where to compute; that of the data if None.
 
     Returns
     -------
@@ -271,7 +266,7 @@ def gdp_certificate(
     (0.25, 0.25, 1, 0.25)
     """
     require_form(form)
-    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s, device=device)
+    z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s)
     n = z.shape[0]
     f = None if scores is None else _scores(scores, z)
     deployed = None if norm is not None else f
@@ -389,7 +384,6 @@ def held_out_bound(
     kernel_s: Kernel,
     *,
     confidence: float = 0.95,
-    device: torch.device | str | None = None,
 ) -> Certificate:
     r"""Bound HSIC in the population from held-out rows.
 
@@ -412,8 +406,6 @@ def held_out_bound(
         None raises an error.
     confidence
         Probability :math:`1 - \delta` with which the bound holds.
-    device
-        Where to compute; that of the data if None.
 
     Notes
     -----
@@ -449,7 +441,7 @@ def held_out_bound(
                 f"{name} is {kernel}; pass a kernel with unit diagonal whose bandwidth does not"
                 " come from these rows, such as Gaussian(median_bandwidth(training rows))."
             )
-    z, s, *_ = rows_and_kernels(z, s, kernel_z, kernel_s, device=device)
+    z, s, *_ = rows_and_kernels(z, s, kernel_z, kernel_s)
     n = z.shape[0]
     measured = max(float(hsic(z, s, kernel_z, kernel_s)), 0.0)
     deviation = math.sqrt(3 * math.log(1 / (1 - confidence)) / n)

@@ -166,21 +166,10 @@ class Frontier:
         return performance if self.higher_is_better else -performance
 
 
-def _coordinates(points: Sequence[Run | Point]) -> tuple[np.ndarray, np.ndarray]:
-    """Return dependence and performance of the points, each an array."""
-    return np.array([p.dependence for p in points]), np.array([p.performance for p in points])
-
-
 def _mean(method: str, weight: float, runs: Sequence[Run]) -> Point:
     if len(runs) == 1:  # of a repeat's own frontier, of which a sweep has many
         return Point(method, weight, runs[0].performance, runs[0].dependence, math.nan, math.nan, 1)
-    dependence, performance = _coordinates(runs)
-    means = float(performance.mean()), float(dependence.mean())
-    return Point(
-        method,
-        weight,
-        *means,
-        float(performance.std(ddof=1)),
-        float(dependence.std(ddof=1)),
-        len(runs),
-    )
+    values = np.array([[run.performance for run in runs], [run.dependence for run in runs]])
+    performance, dependence = values.mean(axis=1).tolist()
+    performance_sd, dependence_sd = values.std(axis=1, ddof=1).tolist()
+    return Point(method, weight, performance, dependence, performance_sd, dependence_sd, len(runs))

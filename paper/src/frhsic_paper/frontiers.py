@@ -315,19 +315,18 @@ def matched_points(records: Sequence[Record], dataset: str, protocol: Protocol) 
 
 def matched_by_split(
     records: Sequence[Record], dataset: str, protocol: Protocol
-) -> dict[str, list[float]]:
-    """Return the GDP of each method at its matched point in every split; none where no weight is
-    inside the band.
+) -> dict[str, list[tuple[Record, bool]]]:
+    """Return the model of each method at its matched point in every split, as the protocol chooses
+    it, and whether it is inside the band.
     """
     if protocol.validation:
-        choices = chosen_models(records, dataset, protocol.gdp)
-        return {m: [r[protocol.gdp] for r, _ in models] for m, models in choices.items()}
-    weights = {p.method: p.weight for p in matched_points(records, dataset, protocol)}
-    runs = frontier(records, dataset, protocol.gdp).runs
+        return chosen_models(records, dataset, protocol.gdp)
+    means = rounded_frontier(frontier(records, dataset, protocol.gdp), protocol.decimals)
+    usable = finite_records(matching(records, dataset=dataset), "performance", protocol.gdp)
     return {
-        m: [r.dependence for r in runs if (r.method, r.weight) == (m, weight)]
-        for m, weight in weights.items()
-        if weight is not None
+        m: [(r, True) for r in matching(usable, method=m, weight=point.weight)]
+        for m, point in means.matched_points(BAND).items()
+        if point is not None
     }
 
 

@@ -122,16 +122,18 @@ class Drawn:
 
 def protocol_figures(
     name: str,
-    file: str,
     caption: str,
     make: Callable[[Sequence[Record], Protocol], Figure],
     bars: str | None = "Bars are 95 % intervals",
+    file: str = "",
 ) -> Callable[[Results], list[Drawn]]:
     """Return the figures of a study that has one for each protocol under which its records were
     made.
 
-    The caption ends with what the bars are, if there are any.
+    The caption ends with what the bars are, if there are any. A file has the name of the study, if
+    no other is given.
     """
+    file = file or name.partition("/")[0]
 
     def figures(results: Results) -> list[Drawn]:
         return [

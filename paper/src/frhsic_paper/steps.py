@@ -84,6 +84,10 @@ class OnTrained:
         """Return the hash of a record, from that of its model."""
         return records.digest(model, self.settings, code_hash(self.measure))
 
+    def stamp(self, of_model: Stamp) -> Stamp:
+        """Return the hash that a record would have today, from that of its model."""
+        return lambda record: self.depends_on(of_model(record))
+
 
 @dataclass(frozen=True)
 class Training:
@@ -100,13 +104,11 @@ class Training:
         """Return how many records the step makes, by file and part."""
         grid = self.grid(protocol)
         models = sum(wanted.records for wanted in grid.units(protocol).values())
-        measured = (keeper for keeper in self.keep if isinstance(keeper, OnTrained))
-        shares = {
-            (m.study, m.part): m.of_model * min(m.repeats, grid.repeats) / grid.repeats
-            for m in measured
-        }
         return {(grid.study, grid.part): models} | {
-            part: round(share * models) for part, share in shares.items()
+            (m.study, m.part): round(
+                models * m.of_model * min(m.repeats, grid.repeats) / grid.repeats
+            )
+            for m in self._measured
         }
 
     def stamps(self, protocol: Protocol, results: Results) -> dict[Part, Stamp]:
@@ -118,16 +120,12 @@ class Training:
             unit = units.get((grid.part, record["dataset"], record["method"]))
             return unit.depends_on if unit else ""
 
-        measured: dict[Part, Stamp] = {
-            (m.study, m.part): partial(_of_measured, m, of_model)
-            for m in self.keep
-            if isinstance(m, OnTrained)
-        }
+        measured = {(m.study, m.part): m.stamp(of_model) for m in self._measured}
         return {(grid.study, grid.part): of_model} | measured
 
-
-def _of_measured(step: OnTrained, of_model: Stamp, record: Record) -> str:
-    return step.depends_on(of_model(record))
+    @property
+    def _measured(self) -> list[OnTrained]:
+        return [keeper for keeper in self.keep if isinstance(keeper, OnTrained)]
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class Study:
     name
         Its name on the command line, in the file of its records and in links.
     about
-        One line: the table or figure that it reproduces.
+        One line: which table or figure it is for.
     title, words
         Heading and paragraph of its section of the page, as plain text. A study without a title has
         no section.
@@ -46,15 +46,13 @@ class Study:
     measure
         Steps that measure the trained models or compute without any, on a CPU.
     lead
-        Sentences, computed from the records, at the start of the section.
+        Sentences from the records that the section begins with.
     tables, figures
         What the section shows, from the records; a study that was not run shows nothing.
     claims
         Claims of the paper that stand in this section.
     published
         Whether it runs under the published protocol.
-    made_by
-        Program that writes its records, if that is not this package.
     """
 
     name: str
@@ -68,12 +66,10 @@ class Study:
     figures: Callable[[Results], Sequence[Drawn]] = no_items
     claims: tuple[Claim, ...] = ()
     published: bool = True
-    made_by: str = ""
 
 
 def select_studies(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
-    """Return the studies with the given names, each once; "all" means every study that has
-    something to run.
+    """Return the studies with the given names, each once; "all" means every one of them.
 
     Examples
     --------
@@ -85,14 +81,9 @@ def select_studies(studies: Iterable[Study], names: Iterable[str]) -> list[Study
     >>> [study.name for study in select_studies([bound, leak], ["leak", "all"])]
     ['leak', 'bound']
     """
-    studies = list(studies)
-    known = {study.name: study for study in studies if study.train or study.measure}
+    known = {study.name: study for study in studies}
     chosen: dict[str, Study] = {}
     for name in names:
-        if program := next((study.made_by for study in studies if study.name == name), ""):
-            raise ValueError(
-                f"the records of {name!r} are written by another program; run `{program}`."
-            )
         if name != "all" and name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "."
@@ -138,7 +129,7 @@ def tasks(studies: Iterable[Study], protocols: Iterable[Protocol]) -> list[tuple
 def train_side_by_side(
     studies: Sequence[Study], protocols: Sequence[Protocol], options: Options, processes: int
 ) -> None:
-    """Train missing models, several studies at a time on one GPU; their output goes to the log.
+    """Train what is missing, so many studies at a time on one GPU; their lines go to the log.
 
     A fleet of small networks keeps one core of the processor busy and leaves most of a large GPU
     idle. Studies write files of their own, so several can be trained in as many processes.

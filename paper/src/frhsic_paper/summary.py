@@ -11,12 +11,7 @@ from typing import NamedTuple
 
 import jinja2
 
-from frhsic_paper.agreement import (
-    agreement,
-    compare_small_tables,
-    compare_with_print,
-    counts,
-)
+from frhsic_paper.agreement import agreement, compare_small_tables, compare_with_print, counts
 from frhsic_paper.claim import (
     NOT_RUN,
     VERDICTS,

@@ -56,29 +56,32 @@ class GaussianPair:
 
         return math.sqrt(a * b / free) * (excess(4 * square / free) - 2 * excess(square / free))
 
-    def eipm(self, bandwidth_z: float = 1.0) -> float:
-        r"""Return :math:`E_S\, \mathrm{MMD}(P_{Z \mid S}, P_Z)` under a Gaussian kernel on z.
+    def eipm(self, bandwidth: float = 0.0) -> float:
+        r"""Return what EIPM at a bandwidth γ of the weights converges to, under a Gaussian of
+        bandwidth 1 on z; at γ = 0 :math:`E_S\, \mathrm{MMD}(P_{Z \mid S}, P_Z)`.
 
-        Given :math:`S = s`, Z is normal with mean :math:`\rho s` and variance :math:`v = 1 -
-        \rho^2`; with :math:`a = \sigma_Z^2`,
+        The weighted law at s is that of Z given a normal :math:`S'` with mean :math:`s/(1 +
+        \gamma^2)` and variance :math:`\gamma^2/(1 + \gamma^2)`: normal with mean :math:`m =
+        \rho s/(1 + \gamma^2)` and variance :math:`v = 1 - \rho^2 + \rho^2 \gamma^2/(1 +
+        \gamma^2)`. Then
 
-        .. math:: \mathrm{MMD}^2 = \sqrt{\tfrac{a}{a + 2v}} + \sqrt{\tfrac{a}{a + 2}}
-                  - 2 \sqrt{\tfrac{a}{a + 1 + v}}\, e^{-\rho^2 s^2 / 2(a + 1 + v)}
+        .. math:: \mathrm{MMD}^2 = \sqrt{\tfrac{1}{1 + 2v}} + \sqrt{\tfrac13}
+                  - 2 \sqrt{\tfrac{1}{2 + v}}\, e^{-m^2 / 2(2 + v)}
 
         Examples
         --------
-        >>> round(gaussian_pair(2, correlation=0.5, random_state=0).eipm(), 4)
-        0.1995
+        >>> pair = gaussian_pair(2, correlation=0.5, random_state=0)
+        >>> round(pair.eipm(), 4), round(pair.eipm(1.0), 4)
+        (0.1995, 0.0976)
         """
-        require_positive(bandwidth_z, "bandwidth_z")
-        a, r = bandwidth_z**2, self.correlation
-        v = 1 - r * r
+        square = self.correlation**2
+        shrink = 1 + bandwidth**2
+        v = 1 - square + square * bandwidth**2 / shrink
 
         def mmd(s: float) -> float:
-            cross = math.sqrt(a / (a + 1 + v)) * math.exp(-((r * s) ** 2) / (2 * (a + 1 + v)))
-            return math.sqrt(
-                max(math.sqrt(a / (a + 2 * v)) + math.sqrt(a / (a + 2)) - 2 * cross, 0.0)
-            )
+            mean = self.correlation * s / shrink
+            cross = math.sqrt(1 / (2 + v)) * math.exp(-(mean**2) / (2 * (2 + v)))
+            return math.sqrt(max(math.sqrt(1 / (1 + 2 * v)) + math.sqrt(1 / 3) - 2 * cross, 0.0))
 
         return normal_mean(mmd)
 

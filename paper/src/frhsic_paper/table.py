@@ -77,14 +77,6 @@ class Table:
         )
         return cls(columns, tuple(tuple(row) for row in rows))
 
-    def column(self, name: str) -> list[Cell]:
-        """Return the cells of one column."""
-        names = [column.name for column in self.columns]
-        if name not in names:
-            raise ValueError(f"no column {name!r}; the columns are {names}.")
-        index = names.index(name)
-        return [row[index] for row in self.rows]
-
     def markdown(self) -> str:
         """Return the table as GitHub's markdown, numbers to the right."""
         lines = [_line([column.name for column in self.columns])]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from frhsic_paper.crossed.rows import FRESH
 from frhsic_paper.crossed.settings import CLOSED_FORM, NONE, USES_S, WITH_S, Quantity
 from frhsic_paper.plot import ACCENT, GRAY, WIDTH, Drawn, finish, name_rows, page_style
 from frhsic_paper.printed import dataset_name, method_name
-from frhsic_paper.records import Record
+from frhsic_paper.records import grouped
 from frhsic_paper.results import Results
 from frhsic_paper.table import Cell, Column, Listed, Spread, Table
 
@@ -36,11 +37,9 @@ Cells = dict[tuple[Quantity, str, str], dict[str, Cost]]
 
 def all_costs(results: Results) -> Cells:
     """Return the costs of all ways on the fresh tables."""
-    groups: dict[tuple[Quantity, str, str], list[Record]] = {}
-    for path in results.records("crossed/final", "corrected"):
-        if path["dataset"] in FRESH:
-            groups.setdefault((path["quantity"], path["base"], path["dataset"]), []).append(path)
-    return {key: each for key, paths in groups.items() if (each := costs(paths))}
+    paths = (p for p in results.records("crossed/final", "corrected") if p["dataset"] in FRESH)
+    cells = grouped(paths, "quantity", "base", "dataset")
+    return {key: each for key, own in cells.items() if (each := costs(own))}
 
 
 def compared(ways: Sequence[str], with_s: bool) -> list[str]:
@@ -75,9 +74,17 @@ def standings(cells: Cells, quantity: Quantity, with_s: bool, errors: float) -> 
     return pd.DataFrame(rows, columns=["way", "base", "table", "standing"])
 
 
-def counted(some: Frame) -> str:
-    """Return how many cells of a way are ahead, level and behind."""
+def counted(some: Frame) -> str | None:
+    """Return how many cells of a way are ahead, level and behind, if there are any."""
+    if not len(some):
+        return None
     return " / ".join(str(int((some.standing == one).sum())) for one in STANDINGS)
+
+
+def best_first(every: Frame) -> list[str]:
+    """Return the ways, the one that is least often behind first."""
+    behind = every.standing.eq("behind").groupby(every.way, sort=False).mean()
+    return list(behind.sort_values(kind="stable").index)
 
 
 def standing_table(cells: Cells, quantity: Quantity, with_s: bool, errors: float) -> Table:
@@ -85,21 +92,13 @@ def standing_table(cells: Cells, quantity: Quantity, with_s: bool, errors: float
     The way that is least often behind comes first.
     """
     every = standings(cells, quantity, with_s, errors)
-    rows: list[tuple[float, list[Cell]]] = []
-    for way in dict.fromkeys(every.way):
+    rows: list[list[Cell]] = []
+    for way in best_first(every):
         own = every[every.way == way]
-        each: list[Cell] = []
-        for base in BASES:
-            here = own[own.base == base]
-            each.append(counted(here) if len(here) else None)
-        costs_of_way = [
-            one[way].value for key, one in cells.items() if key[0] == quantity and way in one
-        ]
-        behind = float((own.standing == "behind").mean())
-        median = 100 * float(np.median(costs_of_way))
-        rows.append((behind, [method_name(way), *each, counted(own), median]))
-    ordered = [row for _, row in sorted(rows, key=lambda row: row[0])]
-    return Table.from_rows(["method", *BASES, "all bases", Column("median cost, %", 1)], ordered)
+        each = [counted(own[own.base == base]) for base in BASES]
+        values = [one[way].value for (q, *_), one in cells.items() if q == quantity and way in one]
+        rows.append([method_name(way), *each, counted(own), 100 * float(np.median(values))])
+    return Table.from_rows(["method", *BASES, "all bases", Column("median cost, %", 1)], rows)
 
 
 def cost_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
@@ -110,23 +109,17 @@ def cost_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
     names = list(dict.fromkeys(name for _, name in own))
     rows: list[list[Cell]] = []
     for base in BASES:
-        here = {name: one for (b, name), one in own.items() if b == base}
-        ways = compared(list(dict.fromkeys(way for one in here.values() for way in one)), with_s)
-        least = {
-            name: min(one[way].value for way in ways if way in one) if ways else None
-            for name, one in here.items()
-        }
+        here = [own.get((base, name), {}) for name in names]
+        ways = compared(list(dict.fromkeys(way for one in here for way in one)), with_s)
+        least = [min((one[way].value for way in ways if way in one), default=None) for one in here]
         for way in ways:
             row: list[Cell] = [base, method_name(way)]
-            for name in names:
-                cost = here.get(name, {}).get(way)
+            for one, lowest in zip(here, least):
+                cost = one.get(way)
                 row.append(
-                    None
-                    if cost is None
-                    else Spread(
-                        100 * cost.value,
-                        100 * cost.difference_error(),
-                        cost.value == least[name],
+                    cost
+                    and Spread(
+                        100 * cost.value, 100 * cost.difference_error(), cost.value == lowest
                     )
                 )
             rows.append(row)
@@ -214,31 +207,29 @@ def sentences(results: Results) -> list[str]:
 def tables(results: Results) -> list[Listed]:
     """Return the standings by one standard error; then, folded, by two, all costs and the bases."""
     cells = all_costs(results)
-    both = [(quantity, with_s) for with_s in WHO for quantity in YARDSTICKS]
-    found = []
-    for errors, number in ((1.0, "one standard error"), (2.0, "two standard errors")):
-        words = f"number of cells ahead / level / behind, by {number}"
-        found += [
-            _listed(quantity, with_s, words, standing_table(cells, quantity, with_s, errors))
-            for quantity, with_s in both
-        ]
-    words = "cost of parity in % of the base's gain"
-    found += [
-        _listed(quantity, with_s, words, cost_table(cells, quantity, with_s))
-        for quantity, with_s in both
+    counts = "number of cells ahead / level / behind, by"
+    made: dict[str, Callable[[Cells, Quantity, bool], Table]] = {
+        f"{counts} one standard error": partial(standing_table, errors=1.0),
+        f"{counts} two standard errors": partial(standing_table, errors=2.0),
+        "cost of parity in % of the base's gain": cost_table,
+    }
+    found = [
+        Listed(
+            f"{title[0].upper()}{title[1:]}, {who}: {words}",
+            make(cells, quantity, with_s),
+        )
+        for words, make in made.items()
+        for with_s, who in WHO.items()
+        for quantity, title in YARDSTICKS.items()
     ]
     heading = "Median seconds of a method on a table: all folds and trade-offs, in one process"
     found.append(Listed(heading, seconds_table(results)))
     heading = "Loss of the bases without constraint, over that of a constant"
     found.append(Listed(heading, base_table(results)))
+    first = len(WHO) * len(YARDSTICKS)
     return [
-        replace(one, folded=place >= len(both)) for place, one in enumerate(found) if one.table.rows
+        replace(one, folded=place >= first) for place, one in enumerate(found) if one.table.rows
     ]
-
-
-def _listed(quantity: Quantity, with_s: bool, words: str, table: Table) -> Listed:
-    title = YARDSTICKS[quantity]
-    return Listed(f"{title[0].upper()}{title[1:]}, {WHO[with_s]}: {words}", table)
 
 
 def figures(results: Results) -> list[Drawn]:
@@ -267,8 +258,7 @@ def draw_standings(cells: Cells, with_s: bool) -> Figure | None:
     found = {quantity: some for quantity, some in found.items() if len(some)}
     if not found:
         return None
-    every = pd.concat(found.values())
-    ways = every.standing.eq("behind").groupby(every.way).mean().sort_values().index
+    ways = best_first(pd.concat(found.values()))
     size = (WIDTH, 0.19 * len(ways) + 0.75)
     figure = Figure(figsize=size, layout="constrained")
     axes = list(figure.subplots(1, len(found), sharex=True, sharey=True, squeeze=False).ravel())
@@ -285,7 +275,7 @@ def draw_standings(cells: Cells, with_s: bool) -> Figure | None:
             ax.barh(place, shares["ahead"][way], **bar)
         ax.set_title(quantity)
         ax.set_xlim(0, 100)
-    name_rows(axes[0], [method_name(str(way)) for way in ways])
+    name_rows(axes[0], [method_name(way) for way in ways])
     axes[0].set_xticks([0, 50, 100])
     axes[len(axes) // 2].set_xlabel("best or level, % of cells")
     finish(figure, axes)

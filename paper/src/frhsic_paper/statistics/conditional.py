@@ -52,8 +52,6 @@ def eipm(
     bandwidth: float | None = None,
     anchors: int | None = None,
     random_state: _arrays.RandomState = None,
-    where: Any = None,
-    device: torch.device | str | None = None,
 ) -> Tensor:
     r"""Expected integral probability metric with the kernel as witness class: the mean conditional
     MMD.
@@ -81,10 +79,6 @@ def eipm(
         is O(anchors · n²).
     random_state
         Seed of the draw of the anchors.
-    where
-        Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
-    device
-        Where to compute; that of the inputs if not given.
 
     Returns
     -------
@@ -105,7 +99,7 @@ def eipm(
     >>> eipm([0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 9.0, 9.0], Linear(), bandwidth=1.0)
     tensor(0.5000, dtype=torch.float64)
     """
-    z, s = paired_rows(z, s, where=where, device=device, least=2, what="EIPM")
+    z, s = paired_rows(z, s, where=None, device=None, least=2, what="EIPM")
     kernel = kernel_or_median(kernel_z, z, "z")
     if bandwidth is not None:
         _arrays.require_scale(bandwidth, "bandwidth")

@@ -10,13 +10,7 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from frhsic_paper.claim import (
-    NOT_RUN,
-    Outcome,
-    claim,
-    outcome_from_cases,
-    protocol_rule,
-)
+from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, protocol_rule
 from frhsic_paper.frontiers import column_values, record_weights
 from frhsic_paper.grid import Grid, methods_by_name
 from frhsic_paper.plot import (
@@ -163,7 +157,6 @@ STUDY = Study(
         "ablation-dimension", "Dimension of the representation", dimension_table
     ),
     figures=protocol_figures(
-        "ablation-dimension",
         "ablation-dimension",
         "Accuracy and GDP against the dimension of Z",
         draw,

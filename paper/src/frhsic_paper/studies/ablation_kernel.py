@@ -208,8 +208,6 @@ STUDY = Study(
     """,
     train=(Training(grid),),
     tables=protocol_tables("ablation-kernel", "Accuracy and GDP", kernel_table),
-    figures=protocol_figures(
-        "ablation-kernel", "ablation-kernel", "Kernels on Z and on S, accuracy and GDP", draw
-    ),
+    figures=protocol_figures("ablation-kernel", "Kernels on Z and on S, accuracy and GDP", draw),
     claims=(_comparable, _gaussian_better),
 )

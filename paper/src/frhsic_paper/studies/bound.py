@@ -308,7 +308,7 @@ STUDY = Study(
     measure=(MEASURE,),
     tables=protocol_tables(RECORDS, "Both sides", sides_table, folded=True),
     figures=protocol_figures(
-        RECORDS, "bound", "Both sides of the bound against λ, the first split", draw, None
+        RECORDS, "Both sides of the bound against λ, the first split", draw, None
     ),
     claims=(_valid, _not_vacuous, _tightens),
 )

@@ -10,16 +10,7 @@ from matplotlib.figure import Figure
 
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC
-from frhsic_paper.claim import (
-    NOT_RUN,
-    Case,
-    Claim,
-    Outcome,
-    Rule,
-    case_rule,
-    claim,
-    protocol_rule,
-)
+from frhsic_paper.claim import NOT_RUN, Case, Claim, Outcome, Rule, case_rule, claim, protocol_rule
 from frhsic_paper.frontiers import (
     column_means,
     column_values,
@@ -184,9 +175,7 @@ STUDY = Study(
     """,
     train=(Training(grid),),
     tables=protocol_tables("equal-opportunity", "Accuracy and GDP", gdp_table),
-    figures=protocol_figures(
-        "equal-opportunity", "equal-opportunity", "Accuracy and EO-GDP against λ", draw
-    ),
+    figures=protocol_figures("equal-opportunity", "Accuracy and EO-GDP against λ", draw),
     claims=(
         Claim(
             name="eo-compas",

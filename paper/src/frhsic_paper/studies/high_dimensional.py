@@ -466,8 +466,6 @@ STUDY = Study(
     train=(TRAIN,),
     measure=(MEASURE,),
     tables=tables,
-    figures=protocol_figures(
-        "high-dimensional", "high-dimensional", "Cost of several sensitive columns", draw
-    ),
+    figures=protocol_figures("high-dimensional", "Cost of several sensitive columns", draw),
     claims=(_time, _flat, _columns, _error),
 )

@@ -21,12 +21,7 @@ from frhsic_paper.frontiers import (
     with_contraction,
 )
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic
-from frhsic_paper.plot import (
-    AT_THE_STAR,
-    GDP_NAMES,
-    draw_frontiers,
-    protocol_figures,
-)
+from frhsic_paper.plot import AT_THE_STAR, GDP_NAMES, draw_frontiers, protocol_figures
 from frhsic_paper.printed import method_name, printed_records
 from frhsic_paper.protocol import BAND, BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record, matching
@@ -159,8 +154,6 @@ STUDY = Study(
     """,
     train=(Training(grid),),
     tables=protocol_tables("multi-attribute", "Accuracy and GDP by attribute", gdp_table),
-    figures=protocol_figures(
-        "multi-attribute", "multi-attribute", "Frontiers for each attribute", draw, AT_THE_STAR
-    ),
+    figures=protocol_figures("multi-attribute", "Frontiers for each attribute", draw, AT_THE_STAR),
     claims=(_reduce, _joint_below_sum),
 )

@@ -6,26 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from matplotlib.figure import Figure
 
-from frhsic_paper.claim import (
-    NOT_RUN,
-    Case,
-    Outcome,
-    case_rule,
-    claim,
-    protocol_rule,
-)
-from frhsic_paper.frontiers import (
-    frontier,
-    mean_over_repeats,
-    naup,
-    record_methods,
-    swept_datasets,
-)
-from frhsic_paper.plot import (
-    AT_THE_STAR,
-    draw_frontiers,
-    protocol_figures,
-)
+from frhsic_paper.claim import NOT_RUN, Case, Outcome, case_rule, claim, protocol_rule
+from frhsic_paper.frontiers import frontier, mean_over_repeats, naup, record_methods, swept_datasets
+from frhsic_paper.plot import AT_THE_STAR, draw_frontiers, protocol_figures
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, Protocol
 from frhsic_paper.records import Record
@@ -124,7 +107,6 @@ STUDY = Study(
         "mutual-information", "Least mutual information within 1 % of performance", least_table
     ),
     figures=protocol_figures(
-        "mutual-information",
         "mutual-information",
         "Mutual information of Z and S against performance",
         draw,

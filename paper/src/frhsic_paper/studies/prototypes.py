@@ -35,16 +35,14 @@ from frhsic.training import Member, Recipe, TrainingData, train
 from frhsic_paper.claim import FEWEST_SPLITS, outcome_from_cases
 from frhsic_paper.datasets import load_variant
 from frhsic_paper.frontiers import (
-    chosen_models,
     column_means,
     column_values,
     finite_records,
-    frontier,
     is_error,
+    matched_by_split,
     printed_name,
     printed_performance,
     record_datasets,
-    rounded_frontier,
     shared_repeats,
     swept_datasets,
 )
@@ -66,7 +64,7 @@ from frhsic_paper.plot import (
     panels,
 )
 from frhsic_paper.printed import dataset_name, method_name, printed_records, printed_sweeps
-from frhsic_paper.protocol import BAND, BASELINE, DATASETS, PROTOCOLS, Protocol
+from frhsic_paper.protocol import BASELINE, DATASETS, PROTOCOLS, Protocol
 from frhsic_paper.records import Record, Unit, matching
 from frhsic_paper.results import Results
 from frhsic_paper.splits import Split, Subset
@@ -219,6 +217,12 @@ def join_networks(results: Results, protocol: Protocol) -> list[Record]:
     return shared_repeats([r for r in (*rivals, *own) if r["dataset"] in datasets])
 
 
+def _joined(results: Results) -> list[tuple[Protocol, list[Record]]]:
+    """Return the protocols under which both were run, with their records."""
+    every = ((protocol, join_networks(results, protocol)) for protocol in PROTOCOLS.values())
+    return [(protocol, records) for protocol, records in every if records]
+
+
 def printed_sweep() -> list[Record]:
     """Return the published sweep in the columns of the published protocol; its deviation over heads
     is at λ = 10 on Adult and 100 on Crime.
@@ -240,17 +244,8 @@ def matched_records(
     """Return the records of each method at its least GDP within 1 % of the unpenalized performance,
     chosen as the protocol does; none where it is never inside.
     """
-    if protocol.validation:
-        choices = chosen_models(records, dataset, protocol.gdp)
-        return {method: [r for r, inside in some if inside] for method, some in choices.items()}
-    points = rounded_frontier(
-        frontier(records, dataset, protocol.gdp), protocol.decimals
-    ).matched_points(BAND)
-    usable = finite_records(matching(records, dataset=dataset), protocol.gdp)
-    return {
-        method: matching(usable, method=method, weight=point.weight) if point else []
-        for method, point in points.items()
-    }
+    points = matched_by_split(records, dataset, protocol)
+    return {method: [r for r, inside in some if inside] for method, some in points.items()}
 
 
 def headings(protocol: Protocol) -> list[Column]:
@@ -265,7 +260,8 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
         points = matched_records(records, dataset, protocol)
         shown = {method_name(m): points.get(m, []) for m in (BASELINE, RIVAL, OWN)}
         if protocol.printed:
-            shown["FRHSIC, printed"] = matched_records(printed_sweep(), dataset, protocol)[RIVAL]
+            printed = matched_records(printed_sweep(), dataset, protocol)
+            shown["FRHSIC, printed"] = printed.get(RIVAL, [])
         for number, (name, own) in enumerate(shown.items()):
             columns = ("performance", *MEASURES[protocol.name].values())
             performance, *others = column_means(own, columns)
@@ -346,32 +342,31 @@ def _compared(
 def tables(results: Results) -> list[Listed]:
     """The verdict, matched points and all limits, under each protocol."""
     listed = []
-    for protocol in PROTOCOLS.values():
-        records = join_networks(results, protocol)
-        if records:
-            of = f", {protocol.name} protocol"
-            own = matching(records, method=OWN)
-            listed += [
-                Listed(
-                    f"ParityEncoder and FRHSIC or Unfair on each table{of}",
-                    verdict_table(records, protocol),
-                ),
-                Listed(f"Within 1 % of Unfair's performance{of}", matched_table(records, protocol)),
-                Listed(f"Every limit{of}", limits_table(own, protocol), folded=True),
-            ]
+    for protocol, records in _joined(results):
+        of = f", {protocol.name} protocol"
+        own = matching(records, method=OWN)
+        listed += [
+            Listed(
+                f"ParityEncoder and FRHSIC or Unfair on each table{of}",
+                verdict_table(records, protocol),
+            ),
+            Listed(f"Within 1 % of Unfair's performance{of}", matched_table(records, protocol)),
+            Listed(f"Every limit{of}", limits_table(own, protocol), folded=True),
+        ]
     return listed
 
 
 def figures(results: Results) -> list[Drawn]:
     """The matched points, under each protocol."""
-    drawn = []
-    for protocol in PROTOCOLS.values():
-        records = join_networks(results, protocol)
-        if records:
-            caption = f"Measures within 1 % of Unfair's performance, {protocol.name} protocol"
-            figure = draw(records, protocol)
-            drawn.append(Drawn(f"{OWN}-{protocol.name}", caption + intervals(records), figure))
-    return drawn
+    return [
+        Drawn(
+            f"{OWN}-{protocol.name}",
+            f"Measures within 1 % of Unfair's performance, {protocol.name} protocol"
+            f"{intervals(records)}",
+            draw(records, protocol),
+        )
+        for protocol, records in _joined(results)
+    ]
 
 
 @page_style()

@@ -7,31 +7,23 @@ products of matrices), "frem-loop" (one anchor after another, as the published c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from frhsic.kernels import Gaussian
-from frhsic.penalties import EIPM, HSIC, Penalty
 from frhsic_paper.claim import Case, case_rule, claim
 from frhsic_paper.options import Options
 from frhsic_paper.plot import finish, page_style, panels, protocol_figures
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit, hardware, matching
 from frhsic_paper.steps import Computation
-from frhsic_paper.studies.runtime import RUNTIME_NAMES, draw_seconds, fastest
+from frhsic_paper.studies.runtime import RUNTIME_NAMES, draw_seconds, fastest, timed_penalty
 from frhsic_paper.study import Study
 from frhsic_paper.synthetic import synthetic_task
 from frhsic_paper.table import Cell, Column, Table, protocol_tables
-from frhsic_paper.timing import LoopedEIPM, devices, one_thread, synchronized_clock
-
-PENALTIES: dict[str, Callable[[], Penalty]] = {
-    "frhsic": lambda: HSIC(Gaussian(1.0), scale_z=1.0, scale_s=1.0, head_weight=0.0),
-    "frem-all": lambda: EIPM(scale_z=1.0, gamma=0.5, anchors=None),
-    "frem-loop": lambda: LoopedEIPM(scale_z=1.0, gamma=0.5),
-}
+from frhsic_paper.timing import devices, one_thread, synchronized_clock
 
 SIZES = {
     "frhsic": (375, 750, 1500, 3000),
@@ -70,7 +62,7 @@ def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
             .to(device)
             .requires_grad_()
         )
-        penalty = PENALTIES[method]()
+        penalty = timed_penalty(method, 1.0, 1.0)
         penalty.prepare(s, torch.Generator(device=device).manual_seed(SEED))
         with one_thread(device):
             for _ in range(1 + options.limit_repeats(REPEATS)):
@@ -165,9 +157,7 @@ STUDY = Study(
         ),
     ),
     tables=protocol_tables("scaling", "Seconds, fastest repeat", order_table),
-    figures=protocol_figures(
-        "scaling", "scaling", "Seconds of a full batch against its rows", draw, None
-    ),
+    figures=protocol_figures("scaling", "Seconds of a full batch against its rows", draw, None),
     claims=(_orders,),
     published=False,
 )

@@ -254,6 +254,6 @@ STUDY = Study(
     tables=protocol_tables(
         "synthetic", "Accuracy, GDP and what a probe reads", path_table, folded=True
     ),
-    figures=protocol_figures("synthetic", "synthetic", "GDP, accuracy and HSIC", draw),
+    figures=protocol_figures("synthetic", "GDP, accuracy and HSIC", draw),
     claims=(_monotone, _together, _accuracy),
 )

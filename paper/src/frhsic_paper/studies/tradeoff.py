@@ -167,7 +167,7 @@ def figures(results: Results) -> list[Drawn]:
     scale.
     """
     caption = "Frontiers on the classification datasets"
-    drawn = protocol_figures("tradeoff", "pareto", caption, draw, AT_THE_STAR)(results)
+    drawn = protocol_figures("tradeoff", caption, draw, AT_THE_STAR, "pareto")(results)
     for protocol in PROTOCOLS.values():
         records = results.records("tradeoff", protocol.name)
         if "crime" in swept_datasets(records):

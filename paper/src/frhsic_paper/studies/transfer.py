@@ -35,6 +35,7 @@ from frhsic_paper.claim import (
     claim,
     outcome_from_cases,
     protocol_rule,
+    published_rule,
     require_repeats,
 )
 from frhsic_paper.frontier import is_within_band
@@ -399,10 +400,9 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
     "five datasets",
     about="reporting",
 )
-def _datasets(results: Results, protocol: Protocol) -> Outcome:
+@published_rule("three datasets, λ = 10 and 100")
+def _datasets() -> Outcome:
     """The published files have three datasets, and λ = 10 alone."""
-    if not protocol.printed:
-        return Outcome(None, "three datasets, λ = 10 and 100")
     rows = published_numbers("transfer_lambda10")
     names = list(dict.fromkeys(r["dataset"] for r in rows))
     on_crime = {float(r["weight"]) for r in matching(rows, dataset="crime")}
@@ -447,9 +447,7 @@ STUDY = Study(
     train=(TRAIN,),
     measure=(MEASURE,),
     tables=protocol_tables(HEADS, "GDP over heads", heads_table),
-    figures=protocol_figures(
-        HEADS, "transfer", "GDP of fresh heads, means over splits", draw, None
-    ),
+    figures=protocol_figures(HEADS, "GDP of fresh heads, means over splits", draw, None),
     claims=(
         _below_unfair,
         _crime,

@@ -16,7 +16,7 @@ rejected, or None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,11 +127,14 @@ HUES = {"published": SPARE[0], "corrected": SPARE[2]}
 QUANTITIES = ("λ", "performance", "GDP")
 """Columns of a selected model."""
 
+SplitKey = tuple[str, int]
+"""Dataset and repeat."""
+
 CLAIMED = ("crime", "compas")
 """Datasets on which the paper says that a weight is selected."""
 
 
-def selection(records: Sequence[Record], column: str) -> dict[tuple[str, int], Record | None]:
+def selection(records: Sequence[Record], column: str) -> dict[SplitKey, Record | None]:
     """Return, for each dataset and repeat, the model of the smallest λ whose independence is not
     rejected.
 
@@ -146,7 +149,7 @@ def selection(records: Sequence[Record], column: str) -> dict[tuple[str, int], R
     >>> selection(made, "rejected")["crime", 0]["weight"]
     5
     """
-    selected: dict[tuple[str, int], Record | None] = {}
+    selected: dict[SplitKey, Record | None] = {}
     for r in sorted(records, key=lambda r: float(r["weight"])):
         key = (r["dataset"], r["repeat"])
         if selected.setdefault(key, None) is None and r["method"] == "frhsic" and not r[column]:
@@ -156,7 +159,7 @@ def selection(records: Sequence[Record], column: str) -> dict[tuple[str, int], R
 
 def text_selection(
     records: Sequence[Record], column: str, threshold: float = 0.0
-) -> dict[tuple[str, int], Record]:
+) -> dict[SplitKey, Record]:
     """Return, for each dataset and repeat, the model that the algorithm of the text returns: of the
     smallest λ whose HSIC is below a threshold *or* whose independence is not rejected, and of the
     largest λ if there is none.
@@ -181,10 +184,23 @@ def text_selection(
     return {key: found[key] or record for key, record in largest.items()}
 
 
-def _least(records: Sequence[Record], methods: Sequence[str]) -> dict[tuple[str, int], Record]:
+def _least(records: Sequence[Record], methods: Sequence[str]) -> dict[SplitKey, Record]:
     """Return the model of the smallest λ of each dataset and repeat."""
     ordered = sorted(records, key=lambda r: -float(r["weight"]))
     return {(r["dataset"], r["repeat"]): r for r in ordered if r["method"] in methods}
+
+
+def _ordered(splits: Iterable[SplitKey]) -> list[SplitKey]:
+    return sorted(splits, key=lambda key: (list(DATASET_NAMES).index(key[0]), key[1]))
+
+
+def _selected_cells(
+    selected: Sequence[Mapping[SplitKey, Record | None]], split: SplitKey
+) -> Iterator[Cell]:
+    """Yield λ, performance and GDP of the model that each rule selects in a split."""
+    for by_rule in selected:
+        record = by_rule[split] or {}
+        yield from (_weight(record.get("weight")), record.get("performance"), record.get("gdp"))
 
 
 def selection_table(records: Sequence[Record], protocol: Protocol) -> Table:
@@ -195,18 +211,16 @@ def selection_table(records: Sequence[Record], protocol: Protocol) -> Table:
     }
     selected = [selection(records, column) for column in REJECTED.values()]
     base = _least(records, ("none", "frhsic"))
-    rows = []
-    for key in sorted(selected[0], key=lambda k: (list(DATASET_NAMES).index(k[0]), k[1])):
-        cells: list[Cell] = [
+    rows = [
+        [
             dataset_name(key[0]),
             key[1],
             _weight(in_paper.get(key)),
             base[key]["performance"],
+            *_selected_cells(selected, key),
         ]
-        for by_test in selected:
-            record = by_test[key] or {}
-            cells += [_weight(record.get("weight")), record.get("performance"), record.get("gdp")]
-        rows.append(cells)
+        for key in _ordered(selected[0])
+    ]
     tests = ("the published test", "permutation moments")
     headings = [f"{quantity} by {test}" for test in tests for quantity in QUANTITIES]
     return Table.from_rows(
@@ -220,12 +234,10 @@ def text_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """
     rejected = REJECTED[protocol.name]
     by_rule = [text_selection(records, rejected, threshold) for threshold in (0.0, EPSILON)]
-    rows: list[list[Cell]] = []
-    for key in sorted(by_rule[0], key=lambda k: (list(DATASET_NAMES).index(k[0]), k[1])):
-        rows.append([dataset_name(key[0]), key[1]])
-        for selected in by_rule:
-            record = selected[key]
-            rows[-1] += [_weight(record["weight"]), record["performance"], record["gdp"]]
+    rows = [
+        [dataset_name(key[0]), key[1], *_selected_cells(by_rule, key)]
+        for key in _ordered(by_rule[0])
+    ]
     rules = ("not rejected", f"HSIC < {EPSILON:g} or not rejected")
     headings = [f"{quantity}: {rule}" for rule in rules for quantity in QUANTITIES]
     return Table.from_rows(["dataset", "split", *headings], rows)
@@ -412,7 +424,6 @@ STUDY = Study(
     tables=tables,
     figures=protocol_figures(
         TESTS,
-        "weight-selection",
         "n·HSIC and thresholds, means over splits; thin lines are single splits",
         draw,
         None,

@@ -18,12 +18,7 @@ from torch import Tensor
 from frhsic import _tensors
 from frhsic.dependence import hsic
 from frhsic.kernels import Kernel
-from frhsic_paper.certificates import (
-    ON_THESE_ROWS,
-    Certificate,
-    feature_spread,
-    rows_and_kernels,
-)
+from frhsic_paper.certificates import ON_THESE_ROWS, Certificate, feature_spread, rows_and_kernels
 from frhsic_paper.products import gram_times
 
 

@@ -16,9 +16,7 @@ from torch import Tensor
 
 from frhsic import _tensors
 from frhsic.kernels import Kernel
-from frhsic_paper.certificates import (
-    rows_and_kernels,
-)
+from frhsic_paper.certificates import rows_and_kernels
 from frhsic_paper.directions import (
     DirectionRule,
     count_directions,
