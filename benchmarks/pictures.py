@@ -43,25 +43,28 @@ Table = tuple[pd.DataFrame, pd.Series, pd.Series | pd.DataFrame]
 """Columns, target and attributes."""
 
 
-def frontier(path: Path, dataset: str = "earnings") -> None:
-    """Draw the loss against the gap on test rows of the largest fresh table, for ways to parity on
-    one base.
+def frontier(path: Path, dataset: str = "food_spending") -> None:
+    """Draw the loss against the gap on test rows of the largest fresh table of numbers, for ways to
+    parity on one base.
     """
-    records = pd.read_parquet(ROOT / "paper" / "results" / "crossed-first.parquet")
-    final = records[(records.part == "final") & (records.left_out == -1)]
-    final = final[(final.dataset == dataset) & (final.base == BASE)]
+    records = pd.read_parquet(ROOT / "paper" / "results" / "crossed-corrected.parquet")
+    final = records[(records.part == "final") & (records.dataset == dataset)]
+    final = final[final.base == BASE].set_index("way")
     with page_style():
         figure, (ax,) = panels(1, 3.0)
         for way in WAYS:
-            points = final[final.way == way].sort_values("gdp")
+            gap, loss = (
+                np.array([row[0] for row in final.loc[way, name]]) for name in ("gaps", "losses")
+            )
+            order = np.argsort(gap)
             look = LOOKS.get(way, {"color": GRAY, "marker": "x"})
             if way == "closed form":
                 look = {"color": ACCENT, "marker": "o", "linewidth": 3, "markersize": 6}
-            ax.plot(points.gdp, np.sqrt(points.loss), **look, label=method_name(way))
+            ax.plot(gap[order], np.sqrt(loss[order]), **look, label=method_name(way))
         ax.set(
-            title="earnings; the same tuned network for all",
-            xlabel="gap by age, in dollars, on new rows",
-            ylabel="typical error (RMSE), dollars",
+            title="food expenditure; the same tuned network for all",
+            xlabel="gap by age, in log points, on new rows",
+            ylabel="typical error (RMSE), log points",
             xlim=(0, None),
         )
         finish(figure, [ax])

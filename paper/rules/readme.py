@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rules import index
-from rules.comparison import BASES, gaining, standing_of, standings
-from rules.first_round import FRESH, on_tables
+from rules.comparison import BASES, on_fresh_tables, standing_of, standings
 from rules.records import benchmark
 from rules.representations import beside_rivals
 from rules.writing import seconds
@@ -20,20 +19,21 @@ GIVEN = (
 
 def phrases() -> Iterator[str]:
     """Yield what the page says."""
-    yield index.fresh_tables()
-    cells = gaining(on_tables(FRESH))
-    own = standing_of("closed form", cells, "scores", False)
-    by_base = standings(cells, "scores", False)
-    trees, *networks = (by_base["closed form", base] for base in ("trees", *BASES[:2]))
-    yield (
-        f"in {own.ahead} of {sum(own)} cells (a cell is one table with one base model), and higher"
-        f" than another method's in {own.behind}; differences below one standard error don't count."
-        f" It is ahead in {trees.ahead} of {sum(trees)} cells on trees (the others"
-        " with scores shrink or reweigh) and"
-        f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))} on networks"
-    )
-    own = standing_of("closed form", cells, "decisions", False)
-    yield f"level with the best in {own.level} of {sum(own)} cells and behind in {own.behind}"
+    yield from index.shown()
+    cells = on_fresh_tables()
+    if cells:
+        by_base = standings(cells, "scores", False)
+        trees, *networks = (by_base["closed form", base] for base in ("trees", *BASES[:2]))
+        yield (
+            f"It is ahead in {trees.ahead} of {sum(trees)} cells on trees and"
+            f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))} on networks"
+        )
+    for quantity in ("ranks", "decisions"):
+        own = standing_of("closed form", cells, quantity, False)
+        yield (
+            f"{quantity}: ahead in {own.ahead} of {sum(own)} cells, level in {own.level}, behind in"
+            f" {own.behind}"
+        )
     less, more, total, _ = beside_rivals()
     yield f"In {less} of {total} comparisons with eight kinds of equally accurate networks"
     yield f"(by over two standard errors), and {f'more in {more}' if more else 'never more'}"

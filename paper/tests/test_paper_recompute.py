@@ -17,7 +17,7 @@ from frhsic_paper.agreement import compare_small_tables
 from frhsic_paper.crossed import reading, showing
 from frhsic_paper.results import Results
 from recompute import PAGES, PARTS, differences
-from rules import comparison, first_round, published, reproduction
+from rules import comparison, published, reproduction
 from rules.reading import NUMBER, compare, read
 
 ROOT = Path(__file__).parents[2]
@@ -211,32 +211,7 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
             for way in set(every.way):
                 own = comparison.standing_of(way, ours, quantity, with_s, errors)
                 assert " / ".join(map(str, own)) == showing.counted(every[every.way == way])
-
-
-def test_the_first_round_is_read_like_the_second():
-    """Made-up records of the second round, a row for each point and fold as the first had them."""
-    records = [one for one in records_of_ways(0) if one["quantity"] != "ranks"]
-    rows = []
-    for one in records:
-        decides = one["quantity"] == "decisions"
-        way = one["way"] + (", decisions" if decides and one["way"].startswith("closed") else "")
-        columns = first_round.COLUMNS[one["quantity"]]
-        shared = {name: one[name] for name in ("part", "dataset", "base")}
-        shared |= {name: one[name] for name in ("training_rows", "test_rows")}
-        for gaps, losses in zip(one["gaps"], one["losses"]):
-            rows += [
-                shared | {"way": way, "left_out": fold, columns[0]: gap, columns[1]: loss}
-                for fold, (gap, loss) in enumerate(zip(gaps, losses), start=-1)
-            ]
-    first = first_round.cells_of(pd.DataFrame(rows), ("neuroticism", "plebiscite"))
-    second = comparison.cells_of(pd.DataFrame(records))
-    assert first.keys() == second.keys()
-    for cell, costs in second.items():
-        assert first[cell].keys() == costs.keys()
-        for way, cost in costs.items():
-            assert first[cell][way].value == cost.value
-            assert first[cell][way].without == approx(cost.without, rel=1e-12)
-            assert first[cell][way].factor == cost.factor
+    assert list(reproduction.sentences(ours)) == showing.sentences(results)
 
 
 def test_numbers_of_the_small_tables_near_ours_are_those_of_the_package():
