@@ -438,10 +438,10 @@ def test_every_method_is_counted_ahead_level_and_behind():
     cells = all_costs(shown(LOSSES))
     first, second = standing_table(cells, "scores", False, 1.0).rows
     assert first[0] == "closed form"
-    assert first[3] == first[5] == "2 / 0 / 1"
+    assert first[3] == first[5] == "2/0/1"
     assert first[6] == approx(12.5)  # the median of 12.5, 25 and 10
     assert second[0] == "contraction"
-    assert second[5] == "1 / 0 / 2"
+    assert second[5] == "1/0/2"
     with_s = standing_table(cells, "scores", True, 1.0)  # one table has both
     assert [row[0] for row in with_s.rows] == [WITH_S, REMOVER]
     first, *_, last = sentences(shown(LOSSES))

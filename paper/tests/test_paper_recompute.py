@@ -210,7 +210,7 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
             every = showing.standings(theirs, quantity, with_s, errors)
             for way in set(every.way):
                 own = comparison.standing_of(way, ours, quantity, with_s, errors)
-                assert " / ".join(map(str, own)) == showing.counted(every[every.way == way])
+                assert "/".join(map(str, own)) == showing.counted(every[every.way == way])
     assert list(reproduction.sentences(ours)) == showing.sentences(results)
 
 

@@ -78,7 +78,7 @@ def counted(some: Frame) -> str | None:
     """Return how many cells of a way are ahead, level and behind, if there are any."""
     if not len(some):
         return None
-    return " / ".join(str(int((some.standing == one).sum())) for one in STANDINGS)
+    return "/".join(str(int((some.standing == one).sum())) for one in STANDINGS)
 
 
 def best_first(every: Frame) -> list[str]:
@@ -102,9 +102,7 @@ def standing_table(cells: Cells, quantity: Quantity, with_s: bool, errors: float
 
 
 def cost_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
-    """Bases and ways by tables: the cost in % of the base's gain with its error, the least in
-    bold.
-    """
+    """Bases and ways by tables: the cost in % of the base's gain, the least in bold."""
     own = {key[1:]: one for key, one in cells.items() if key[0] == quantity}
     names = list(dict.fromkeys(name for _, name in own))
     rows: list[list[Cell]] = []
@@ -116,12 +114,7 @@ def cost_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
             row: list[Cell] = [base, method_name(way)]
             for one, lowest in zip(here, least):
                 cost = one.get(way)
-                row.append(
-                    cost
-                    and Spread(
-                        100 * cost.value, 100 * cost.difference_error(), cost.value == lowest
-                    )
-                )
+                row.append(cost and Spread(100 * cost.value, None, cost.value == lowest))
             rows.append(row)
     return Table.from_rows(
         ["base", "method", *(Column(dataset_name(name), 1) for name in names)], rows
@@ -207,7 +200,7 @@ def sentences(results: Results) -> list[str]:
 def tables(results: Results) -> list[Listed]:
     """Return the standings by one standard error; then, folded, by two, all costs and the bases."""
     cells = all_costs(results)
-    counts = "number of cells ahead / level / behind, by"
+    counts = "number of cells ahead/level/behind, by"
     made: dict[str, Callable[[Cells, Quantity, bool], Table]] = {
         f"{counts} one standard error": partial(standing_table, errors=1.0),
         f"{counts} two standard errors": partial(standing_table, errors=2.0),
