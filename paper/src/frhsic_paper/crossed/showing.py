@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from frhsic_paper.crossed.bases import BASES
-from frhsic_paper.crossed.reading import CONSTANT, YARDSTICKS, Cost, costs
+from frhsic_paper.crossed.reading import CONSTANT, LEVELS, YARDSTICKS, Cost, costs
 from frhsic_paper.crossed.rows import FRESH
 from frhsic_paper.crossed.settings import CLOSED_FORM, NONE, USES_S, WITH_S, Quantity
 from frhsic_paper.plot import ACCENT, GRAY, WIDTH, Drawn, finish, name_rows, page_style
@@ -121,6 +121,27 @@ def cost_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
     )
 
 
+def reach_table(results: Results, cells: Cells) -> Table:
+    """Ways by quantities: in how many of the cells a path reaches the smallest level itself."""
+    least: dict[tuple[Quantity, str, str], dict[str, float]] = {}
+    for path in results.records("crossed/final", "corrected"):
+        key = (path["quantity"], path["base"], path["dataset"])
+        if key in cells:
+            least.setdefault(key, {})[path["way"]] = np.nanmin([gaps[0] for gaps in path["gaps"]])
+    rows: list[list[Cell]] = []
+    for way in dict.fromkeys(way for one in cells.values() for way in one if way != NONE):
+        row: list[Cell] = [method_name(way)]
+        for quantity in YARDSTICKS:
+            found = [
+                own[way] <= LEVELS[-1] * own[NONE]
+                for key, own in least.items()
+                if key[0] == quantity and way in own
+            ]
+            row.append(f"{sum(found)} of {len(found)}" if found else None)
+        rows.append(row)
+    return Table.from_rows(["method", *YARDSTICKS], rows)
+
+
 def base_table(results: Results) -> Table:
     """Bases by tables: loss without constraint, as a share of the constant's; below 1 is better."""
     losses = {
@@ -215,6 +236,8 @@ def tables(results: Results) -> list[Listed]:
         for with_s, who in WHO.items()
         for quantity, title in YARDSTICKS.items()
     ]
+    heading = f"Cells in which a method reaches {LEVELS[-1]:.0%} of the base's gap on test rows"
+    found.append(Listed(heading.replace("%", " %"), reach_table(results, cells)))
     heading = "Median seconds of a method on a table: all folds and trade-offs, in one process"
     found.append(Listed(heading, seconds_table(results)))
     heading = "Loss of the bases without constraint, over that of a constant"
