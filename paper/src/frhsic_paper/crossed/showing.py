@@ -88,17 +88,34 @@ def best_first(every: Frame) -> list[str]:
 
 
 def standing_table(cells: Cells, quantity: Quantity, with_s: bool, errors: float) -> Table:
-    """Ways by bases: in how many cells ahead / level / behind by some errors, and the median cost.
-    The way that is least often behind comes first.
+    """Ways by bases: in how many cells ahead/level/behind by some errors, and the median cost;
+    then, on the cells of that way, the closed form's median cost, and its standing against that way
+    alone. The way that is least often behind comes first.
     """
     every = standings(cells, quantity, with_s, errors)
+    closed = WITH_S if with_s else CLOSED_FORM
     rows: list[list[Cell]] = []
     for way in best_first(every):
         own = every[every.way == way]
-        each = [counted(own[own.base == base]) for base in BASES]
-        values = [one[way].value for (q, *_), one in cells.items() if q == quantity and way in one]
-        rows.append([method_name(way), *each, counted(own), 100 * float(np.median(values))])
-    return Table.from_rows(["method", *BASES, "all bases", Column("median cost, %", 1)], rows)
+        row: list[Cell] = [method_name(way)]
+        row += [counted(own[own.base == base]) for base in BASES]
+        shared = [
+            one for (q, *_), one in cells.items() if q == quantity and {way, closed} <= set(one)
+        ]
+        row += [counted(own), median_cost(shared, way)]
+        if way != closed:
+            against = [standing(one, closed, [way], errors) for one in shared]
+            row += [median_cost(shared, closed), counted(pd.DataFrame({"standing": against}))]
+        else:
+            row += [None, None]
+        rows.append(row)
+    costs_of = [Column(name, 1) for name in ("median cost, %", "closed form's on its cells")]
+    return Table.from_rows(["method", *BASES, "all bases", *costs_of, "closed form to it"], rows)
+
+
+def median_cost(cells: Sequence[dict[str, Cost]], way: str) -> float:
+    """Return the median cost of a way in %."""
+    return 100 * float(np.median([cell[way].value for cell in cells]))
 
 
 def cost_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
