@@ -36,7 +36,7 @@ from frhsic_paper.printed import method_name
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs" / "figures"
 BASE = "tuned network"
-WAYS = ("contraction", "frem", "reg-gdp", "mmd", "frhsic", "closed form")
+WAYS = ("contraction", "frhsic", "frem", "reg-gdp", "hsic", "gedi", "closed form")
 WIDTHS = (1280, 390)
 
 Table = tuple[pd.DataFrame, pd.Series, pd.Series | pd.DataFrame]
@@ -57,7 +57,7 @@ def frontier(path: Path, dataset: str = "food_spending") -> None:
                 np.array([row[0] for row in final.loc[way, name]]) for name in ("gaps", "losses")
             )
             order = np.argsort(gap)
-            look = LOOKS.get(way, {"color": GRAY, "marker": "x"})
+            look = LOOKS.get({"gedi": "mmd"}.get(way, way), {"color": GRAY, "marker": "x"})
             if way == "closed form":
                 look = {"color": ACCENT, "marker": "o", "linewidth": 3, "markersize": 6}
             ax.plot(gap[order], np.sqrt(loss[order]), **look, label=method_name(way))
