@@ -208,3 +208,12 @@ def standing_of(
     every = standings(cells, quantity, with_s, errors)
     own = [standing for (name, _), standing in every.items() if name == way]
     return Standing(*map(sum, zip(*own))) if own else Standing(0, 0, 0)
+
+
+def most_rivals(cells: Cells) -> int:
+    """Return the largest number of rivals of the closed form on networks, for scores without S."""
+    return max(
+        len(rivals(cell, False)) - 1
+        for (quantity, base, _), cell in cells.items()
+        if quantity == "scores" and base in BASES[:2]
+    )
