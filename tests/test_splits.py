@@ -166,3 +166,14 @@ def test_train_splits_by_a_column_and_reports_on_its_last_part(tmp_path, option,
         rows.y[test], load(tmp_path / "model").predict_proba(rows.X.iloc[test])[:, 1]
     )
     assert report.tradeoff.after.performance == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.4])
+def test_both_parts_have_the_same_share_of_each_class(share):
+    y = np.random.default_rng(0).choice(3, 997, p=[0.02, 0.3, 0.68])
+    first, second = (held_out_rows(997, share, seed=k, classes=y) for k in (0, 1))
+    assert not np.array_equal(first[1], second[1])
+    for train, held in (first, second):
+        assert np.array_equal(np.sort(np.concatenate([train, held])), np.arange(997))
+        counts = np.bincount(y[held], minlength=3)
+        assert np.abs(counts - share * np.bincount(y)).max() < 1

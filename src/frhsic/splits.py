@@ -11,11 +11,12 @@ __all__ = ["held_out_rows", "subsample", "take_rows"]
 
 
 def held_out_rows(
-    n: int, share: float, *, seed: int, groups: Any = None, order: Any = None
+    n: int, share: float, *, seed: int, groups: Any = None, order: Any = None, classes: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of the rows to fit on and of the held-out rows.
 
-    Without `groups` and `order`, rows are drawn at random. With both, the later rows are held out,
+    Without `groups` and `order`, rows are drawn at random, with `classes` the same share of each
+    class. With both, the later rows are held out,
     and each group that also has earlier rows is assigned to one side at random, and its rows on the
     other side are dropped, so fewer rows than `share` are held out.
 
@@ -32,9 +33,14 @@ def held_out_rows(
     order
         Key of each row, such as its date: held-out rows are later than the others. Rows with the
         same key stay together. Numbers, dates, or text such as 2024-05-31.
+    classes
+        Class of each row, which `groups` and `order` leave out of account.
 
     Examples
     --------
+    >>> y = np.arange(1000) < 50
+    >>> [int(y[rows].sum()) for rows in held_out_rows(1000, 0.4, seed=0, classes=y)]
+    [30, 20]
     >>> held_out_rows(5, 0.4, seed=0, order=[3, 1, 2, 2, 5])
     (array([1, 2, 3]), array([0, 4]))
     >>> fit, held = held_out_rows(5, 0.4, seed=0, groups=["a", "b", "a", "c", "c"])
@@ -46,8 +52,11 @@ def held_out_rows(
     rng = np.random.default_rng(seed)
     if groups is None and order is None:
         rows = rng.permutation(n)
-        cut = n - round(share * n)
-        return np.sort(rows[:cut]), np.sort(rows[cut:])
+        if classes is not None:
+            rows = rows[np.argsort(np.asarray(classes)[rows], kind="stable")]
+        passed = np.floor(share * np.arange(n + 1) + 0.5)  # rows held out among the first ones
+        held = np.diff(passed) > 0
+        return np.sort(rows[~held]), np.sort(rows[held])
     group = np.arange(n)
     if groups is not None:
         group = pd.factorize(_complete(groups, n, "groups"), sort=True)[0]

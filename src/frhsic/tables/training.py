@@ -89,10 +89,15 @@ class TrainingTable:
 
     def split(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the training rows and the held-out rows, all of which have the sensitive
-        attributes.
+        attributes. Both have the same share of each class, unless there are groups or an order.
         """
         train, held = held_out_rows(
-            len(self.y), share, seed=seed, groups=self.groups, order=self.order
+            len(self.y),
+            share,
+            seed=seed,
+            groups=self.groups,
+            order=self.order,
+            classes=None if self.classes is None else self.y,
         )
         held = held[self.s.iloc[held].notna().all(axis=1).to_numpy()]
         if len(held) < LEAST_HELD_OUT:
