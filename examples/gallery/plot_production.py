@@ -54,8 +54,8 @@ model.fit(X[new], y[new], sensitive_features=age[new])
 print(model.choice_)
 
 # %%
-# The report uses the third part. The favorable outcome is 0, and a loan is refused at a score of
-# 0.15 or more.
+# The report uses the third part. The favorable outcome is 0, and a loan is refused if its score is
+# above 0.15.
 
 report = trained_report(
     model,

@@ -21,13 +21,13 @@ def phrases() -> Iterator[str]:
     if found := agreement():
         within, near, areas, alike, gaps = found
         yield (
-            f"{within} cells of the authors' files are within two combined standard deviations of"
+            f"{within} numbers in the authors' files are within two combined standard deviations of"
             f" ours, {near} within two standard errors. Against the printed Table 1, nAUP is within"
-            f" .05 of ours in {areas} cells ({alike} without ACS Income and FRHSIC) and GDP within"
+            f" .05 of ours in {areas} cases ({alike} without ACS Income and FRHSIC) and GDP within"
             f" two combined standard deviations in {gaps}."
         )
         yield (
-            "within two standard deviations of ours in {} cells (Table 2), {} (Table 4) and {}"
+            "within two standard deviations of ours in {} cases (Table 2), {} (Table 4) and {}"
             " (Table 5).".format(*beside_small_tables())
         )
     if found := leading():
@@ -37,7 +37,7 @@ def phrases() -> Iterator[str]:
         )
     cells = on_fresh_tables()
     yield "On twelve new tables" if cells else "The comparison hasn't been run yet"
-    yield from sentences(cells)
+    yield from list(sentences(cells))[-1:]
 
 
 def index_of_claims() -> Iterator[str]:

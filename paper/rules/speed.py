@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rules.records import benchmark, machine, study
-from rules.writing import percents, power, seconds, short, two
+from rules.writing import percents, power, seconds, two
 
 GIVEN = ("**100,000 rows**: `fit` in memory",)
 SERVED = ((1_000, 5), (30_000, 300))
@@ -56,7 +56,7 @@ def phrases() -> Iterator[str]:
     epochs = epochs[(epochs["device"] == "cpu") & (epochs["n"] == 20_000)]
     least = epochs.groupby("method")["seconds"].min()
     yield (
-        "an epoch of a network, 20,000 rows: no penalty, FRHSIC, HSIC including the head |"
+        "an epoch of a network, 20,000 rows: no penalty, `frhsic`, `hsic` |"
         f" {two(least['none'])}, {two(least['frhsic'])}, {two(least['hsic'])} s"
         f" ([runtime](evidence/runtime.md)) | {machine(epochs.iloc[0].to_dict())} |"
     )
@@ -88,7 +88,7 @@ def training() -> Iterator[str]:
     step = largest.diff().iloc[-1] / np.diff(largest.index)[-1] * CORES
     measured = largest.iloc[-1]
     fixed = measured - step * largest.index[-1] / CORES
-    hours = short(measured["seconds"] / 3600, 2)
+    hours = f"{measured['seconds'] / 3600:.2f}"
     yield (
         f"**{largest.index[-1]:,}**: {CORES} workers; {measured['seconds']:.0f} s, {hours} machine"
         f" hours, {measured['peak'] / 1000:.1f} GB per worker"
@@ -107,8 +107,8 @@ def training() -> Iterator[str]:
     fewer = runs[(runs["rows"] == largest.index[-1]) & (runs["workers"] < CORES)].iloc[0]
     line = (fixed + step * fewer["rows"] / fewer["workers"])["seconds"]
     yield (
-        f"For {fewer['workers']} workers these lines give {line:.0f} s; {fewer['seconds']:.0f} were"
-        " measured"
+        f"For {fewer['rows']:,} rows on {fewer['workers']} workers, this gives {line:.0f} s;"
+        f" {fewer['seconds']:.0f} were measured"
     )
 
 
@@ -127,9 +127,10 @@ def agreement(runs: pd.DataFrame) -> Iterator[str]:
     gaps = (spread["gap"] - alone["gap"]).abs().max()
     yield (
         f"over {len(by_seed)} seeds, log loss differs by"
-        f" {short(by_seed.mean(), 5).replace('-', '−')} ± {short(error, 5)} without a limit and by"
+        f" {by_seed.mean():.5f} ± {error:.5f}".replace("-", "−")
+        + " without a limit and by"
         f" at most {two(max(units))} standard errors at {percents(SHARES)} of the gap; the gap"
-        f" differs by at most {short(gaps, 4)}"
+        f" differs by at most {gaps:.4f}"
     )
 
 
@@ -147,13 +148,14 @@ def beside_peers(peers: dict[str, Any]) -> Iterator[str]:
     """Yield the table of other libraries."""
     names = {
         "HSIC divided by its norms": "HSIC, normalized",
+        "HSIC, bandwidth of .01": "HSIC, bandwidth of 0.01",
         "pykeops": "KeOps",
         "numpy": "NumPy, dense",
     }
     apart = max(r["difference"] for r in peers["records"] if r["task"] == "gamma test")
     dense = next(record for record in peers["records"] if record["peer"] == "numpy")
     yield f"(`benchmarks/cpu_peers.py`, {machine(peers)}; NumPy: {machine(dense)})"
-    yield f"p-values of the gamma test differ by up to {short(apart, 3)}"
+    yield f"p-values of the gamma test differ by up to {apart:.3f}"
     for record in peers["records"]:
         if record["task"] == "HSIC" and record["columns"] == 1:
             continue  # the ratios of 50 columns are smaller

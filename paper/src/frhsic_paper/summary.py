@@ -257,11 +257,11 @@ def _agreement(results: Results) -> str:
     within, near, total = counts(agreement(records))
     areas, alike, gaps = compare_with_print(records)
     return (
-        f"{within} of {total} cells of the authors' files are within two combined standard"
+        f"{within} of {total} numbers in the authors' files are within two combined standard"
         f" deviations of ours, {near} within two standard errors. Against the printed Table 1, nAUP"
-        f" is within .05 of ours in {areas} cells ({alike} without ACS Income and FRHSIC) and GDP"
-        f" within two combined standard deviations in {gaps}. Tables of single runs"
-        " are within two standard deviations of ours in {} cells (Table 2), {} (Table 4) and {}"
+        f" is within .05 of ours in {areas} cases ({alike} without ACS Income and FRHSIC) and GDP"
+        f" within two combined standard deviations in {gaps}. Numbers of single runs"
+        " are within two standard deviations of ours in {} cases (Table 2), {} (Table 4) and {}"
         " (Table 5)".format(*compare_small_tables(results))
     )
 
