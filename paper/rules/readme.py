@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rules import index
-from rules.comparison import BASES, most_rivals, on_fresh_tables, standing_of, standings
+from rules.comparison import BASES, on_fresh_tables, standing_of, standings
 from rules.records import benchmark
 from rules.representations import beside_rivals
 from rules.writing import seconds
@@ -25,9 +25,9 @@ def phrases() -> Iterator[str]:
         by_base = standings(cells, "scores", False)
         trees, *networks = (by_base["closed form", base] for base in ("trees", *BASES[:2]))
         yield (
-            f"On networks, against up to {most_rivals(cells)} rivals, it is ahead in"
-            f" {sum(each.ahead for each in networks)} of {sum(map(sum, networks))} cells; on trees,"
-            f" where no rival limits the gap in scores, in {trees.ahead} of {sum(trees)}"
+            f"It is ahead in {sum(each.ahead for each in networks)} of {sum(map(sum, networks))}"
+            f" cells on networks, and in {trees.ahead} of {sum(trees)} on trees, where no rival"
+            " limits the gap in scores"
         )
     for quantity in ("ranks", "decisions"):
         own = standing_of("closed form", cells, quantity, False)
