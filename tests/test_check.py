@@ -447,6 +447,25 @@ def test_commas_separate_names_of_columns_unless_a_column_has_that_name(tmp_path
     assert found["attributes"] == expected["attributes"]
 
 
+@pytest.mark.parametrize("drop", [["town,debt"], ["town", "debt"], ["debt,tow*"]])
+@pytest.mark.parametrize("missing", ["unknown,99", "income=unknown,99", None])
+def test_named_columns_are_on_the_same_sheet_whatever_the_form_of_the_options(
+    drop, missing, tmp_path
+):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "people.xlsx"
+    with pd.ExcelWriter(path) as book:
+        pd.DataFrame({"about": ["these people"]}).to_excel(book, sheet_name="notes", index=False)
+        people().assign(debt=np.arange(ROWS) % 7).to_excel(book, sheet_name="rows", index=False)
+    options = [word for text in drop for word in ("--drop", text)]
+    if missing is not None:
+        options += ["--missing", missing]
+    asked = ["check", str(path), "-t", "paid", "-s", "age", "--json", *options]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["features"] == ["income"]
+
+
 def test_the_only_feature_is_not_to_be_dropped(tmp_path):
     table = people().assign(score=people()["paid"].map({"no": 0.2, "yes": 0.7}))
     problems, command = problems_of(table, tmp_path, "--features", "score,town")

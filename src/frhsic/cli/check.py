@@ -45,7 +45,8 @@ def check(
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import check_file
 
-    columns = _terminal.with_names(columns, columns.table, reading)
+    named = columns.roles.required
+    columns = _terminal.with_names(columns, columns.table, reading, named=named)
     roles = columns.roles
     named = [*roles.required, *roles.sensitive]
     file = TableFile.open(columns.table, **vars(reading), named=named)

@@ -222,8 +222,9 @@ def train(
         from frhsic.auditing.results import LIMITABLE
         from frhsic.parity.limits import parse_limits
 
-        columns = _terminal.with_names(columns, columns.table, reading, scheduler)
-        recipe = _terminal.with_names(recipe, columns.table, reading, scheduler)
+        named = columns.roles.required
+        columns = _terminal.with_names(columns, columns.table, reading, scheduler, named=named)
+        recipe = _terminal.with_names(recipe, columns.table, reading, scheduler, named=named)
         if scheduler is not None and serve is not None:
             raise ValueError(
                 "--serve cannot be combined with --scheduler, since it works on one machine."

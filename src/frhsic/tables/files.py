@@ -116,8 +116,8 @@ class TableFile:
         missing
             Codes for missing values, as in :func:`frhsic.tables.columns.missing_codes`.
         named
-            Columns that are needed, except None: of a workbook, the first sheet with all of them is
-            read.
+            Columns that are needed, except None: of a workbook, the first sheet with all of them
+            and those with codes is read.
         """
         separator = "\t" if separator == "\\t" else separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
@@ -131,7 +131,8 @@ class TableFile:
             if kind == "CSV":
                 reader: Any = TextReader.open(path, separator, decimal, encoding, max_bytes)
             elif kind == "Excel":
-                needed = [name for name in named if name is not None]
+                coded = [text.rpartition("=")[0] for text in missing or ()]
+                needed = [name for name in (*named, *coded) if name]
                 reader = ExcelReader.open(path, max_bytes, needed)
             else:
                 reader = ParquetReader.open(path, max_bytes)
