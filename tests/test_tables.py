@@ -282,6 +282,9 @@ def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(
         "The last 2 lines of t.csv, 'Total lent: 16', were left out: text without a separator, such"
         " as a footer."
     )
+    path.write_bytes(f"Löhne, 2018;;;\r\n;;\r\n{rows.replace(',', ';')}".encode("cp1252"))
+    assert read_frame(path).to_dict("list") == {"a": [1, 4], "b": [2, 5], "c": [3, 6]}
+    assert "begins in line 3; 1 line above it, 'Löhne, 2018', was" in TableFile.open(path).notes[0]
     # found with any separator, and when only the first of many lines are used to detect it
     path.write_text(
         "Loans of 2018\n" + rows.replace(",", ";") + "7;8;9\n" * 99 + "Source: us all\n"
