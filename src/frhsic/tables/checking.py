@@ -343,10 +343,12 @@ class TableCheck:
             codes, classes, notes = read_target(column[present], positive)
             require_moderate(column[present], codes, f"target {name!r}")
             self.problems += [Problem("target", note, (name,), None, "certain") for note in notes]
+            two = classes is not None and len(classes) == 2
+            merged = merge_labels(column[present])[0]
             if is_text(column):
-                self.problems += label_problems(merge_labels(column[present])[0])
-            if classes is not None and len(classes) == 2:
-                self.problems += other_label_problems(merge_labels(column[present])[0], codes)
+                self.problems += label_problems(merged, codes if two else None)
+            if two:
+                self.problems += other_label_problems(merged, codes)
             if classes is None:
                 self.problems += [*number_problems(column), *number_target_problems(column)]
             answers = settled_answers(column, self.problems, positive)
