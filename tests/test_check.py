@@ -1332,6 +1332,25 @@ def test_percentages_beside_fractions_are_both_named_by_check_and_audit(tmp_path
     )
 
 
+def test_percentages_in_the_text_of_a_parquet_file_are_read_as_in_a_csv_file(tmp_path):
+    table = people().assign(age=shares(".", "."))
+    table.loc[20, "age"] = "1.4"
+    told = {}
+    for ending, write in (("csv", table.to_csv), ("parquet", table.to_parquet)):
+        path = tmp_path / f"people.{ending}"
+        write(path, index=False)
+        run = CliRunner().invoke(app, ["check", str(path), "-t", "paid", "-s", "age", "--json"])
+        assert run.exit_code == 0, run.stdout
+        problems = json.loads(run.stdout)["problems"]
+        told[ending] = [problem for problem in problems if "age" in problem["columns"]]
+        file = TableFile.open(path, missing=["age=-9"])
+        attribute = read_training_table(file, ColumnRoles("paid", ["age"])).s["age"]
+        plain = table["age"].str.removesuffix("%").astype(float)
+        np.testing.assert_array_equal(attribute, plain.mask(plain == -9))
+    assert told["csv"] == told["parquet"]
+    assert {each["kind"] for each in told["csv"]} == {"percentages", "missing code", "amounts"}
+
+
 def test_the_cells_that_an_error_names_are_those_that_the_file_cannot_read(tmp_path):
     table = people().assign(share=[f"{value:.3f}" for value in np.linspace(0, 1, ROWS)])
     table["share"] = table["share"].str.replace(".", ",")

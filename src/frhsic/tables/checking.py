@@ -17,6 +17,7 @@ from frhsic.tables.attributes import attribute, band
 from frhsic.tables.cells import (
     AS_NUMBERS,
     FEW_WORDS,
+    are_percentages,
     readable_numbers,
     require_numbers,
     text_problems,
@@ -219,9 +220,11 @@ class TableCheck:
         for name in cells.columns.astype(str):
             column = cells[[name]]
             try:
+                sign = decimal
                 if decimal is None and is_text(cells[name]):
                     column = unify_spelling(cells[name])[0].to_frame()
-                learned = Schema.learn(column, decimal=decimal, date_format=date_format)
+                    sign = "." if are_percentages(cells[name]) else None
+                learned = Schema.learn(column, decimal=sign, date_format=date_format)
                 columns[name] = replace(whole, columns=learned.columns)(column)[name]
                 types += learned.columns
             except (ValueError, TypeError) as error:
