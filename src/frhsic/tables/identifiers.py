@@ -192,8 +192,8 @@ def _spellings_sentence(column: pd.Series[Any], keys: pd.Series[Any]) -> str:
     if spellings == number:
         return ""
     return (
-        f"{spellings:,} spellings are merged into {number:,} where they differ only in case, blanks,"
-        " punctuation or leading zeros."
+        f"{spellings:,} spellings are merged into {number:,} where they differ only in case,"
+        " blanks, punctuation or leading zeros."
     )
 
 
