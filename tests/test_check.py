@@ -210,7 +210,7 @@ FOUND = {
     ),
     "a class that is no answer": (
         people().assign(paid=np.resize(["approved", "denied", "Invalid"], ROWS)),
-        "missing code",
+        "target labels",
         "--missing paid=invalid --positive denied",
     ),
     "a code that is no answer": (
@@ -298,10 +298,24 @@ def test_a_class_that_is_no_answer_hides_no_leak(tmp_path):
     paid[np.arange(ROWS) % 9 == 1] = "unknown"
     paid[:5] = "refused"
     cause = np.where(died, "heart", "none")
-    problems, command = problems_of(people().assign(paid=paid, cause=cause), tmp_path)
+    problems, _ = problems_of(people().assign(paid=paid, cause=cause), tmp_path)
     assert "--drop cause" in [one["option"] for one in problems if one["kind"] == "leak"]
     assert "few rows" not in [one["kind"] for one in problems]  # of those that are left
-    assert "--missing paid=unknown" in command
+
+
+@pytest.mark.parametrize("positive", [(), ("--positive", "yes")])
+def test_a_guess_about_labels_of_the_target_is_a_question_to_be_decided_first(positive, tmp_path):
+    table = people().assign(paid=np.resize(["yes", "no", "no", "declined", "refused"], ROWS))
+    table["debt"] = np.where(table["paid"] == "yes", 1.0, table["income"] % 7)
+    problems, command = problems_of(table, tmp_path, *positive)
+    [asked] = [one for one in problems if "refused" in one["option"] and "refused" in one["text"]]
+    assert "refused" not in command
+    possible = [one for one in problems if one["certainty"] == "possible"]
+    assert possible[0] == asked
+    assert asked["option"] == "--missing paid=refused"
+    path = str(tmp_path / "people.csv")
+    shown = CliRunner().invoke(app, ["check", path, "-t", "paid", "-s", "age", *positive]).stdout
+    assert len(possible) == 1 or "decide about 'paid' first (target labels): it changes" in shown
 
 
 def test_columns_that_are_empty_together_are_one_question(tmp_path):

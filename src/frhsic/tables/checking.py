@@ -72,6 +72,7 @@ from frhsic.tables.identifiers import (
 from frhsic.tables.leaks import LEAST_IN_CLASS
 from frhsic.tables.problems import (
     LEAST_SUSPECTED_ROWS,
+    TARGET_LABELS,
     UNREAD,
     Problem,
     option_text,
@@ -339,6 +340,9 @@ class TableCheck:
                 option = option_text("positive", rest.value_counts().index[-1])
                 text = f"{problem.text} Specify which of the two remaining labels counts as 1."
                 problem = replace(problem, text=text, option=f"{problem.option} {option}")
+            if all(map(reads_missing, problem.values)) and problem.values:
+                # a word may be an answer: whoever refuses doesn't pay
+                problem = replace(problem, kind=TARGET_LABELS, certainty="possible")
             self.problems.append(problem)
         rarest = rarest_label(column[present]) if positive is None and is_text(column) else None
         option = "" if rarest is None else option_text("positive", rarest)
