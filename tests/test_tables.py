@@ -311,6 +311,14 @@ def test_a_line_that_may_be_a_row_is_not_left_out(content, message, tmp_path):
         read_frame(tmp_path / "t.csv")
 
 
+def test_rows_that_lack_several_values_count_for_the_first(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\n1,2,3\n,,3\n4,,3\n,5,3\n6,7,\n8,9,\n")
+    rows = read_rows(TableFile.open(path), ["a", "b", "c"], required=["b", "a", "c"])
+    assert rows.lacking == {"b": 2, "a": 1, "c": 2}
+    assert rows.dropped == 5
+
+
 def test_words_in_one_column_are_rows(tmp_path):
     (tmp_path / "t.csv").write_text("said\nall of us\nnone of us\n")
     file = TableFile.open(tmp_path / "t.csv")

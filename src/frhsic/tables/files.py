@@ -283,7 +283,8 @@ class FileRows:
 
     `dropped` of its `given` rows lack a required value, are `left_out`, or are `repeated`. `frame`
     contains the other rows or, if `is_sample`, a uniform sample of them, and `others` contains
-    hashes of the columns that were not kept, except identifiers.
+    hashes of the columns that were not kept, except identifiers. `lacking` has the number of rows
+    without each required value, and with those named before it.
     """
 
     frame: pd.DataFrame
@@ -292,6 +293,7 @@ class FileRows:
     left_out: LeftOut = field(default_factory=LeftOut)
     repeated: int = 0
     others: np.ndarray | None = None
+    lacking: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_sample(self) -> bool:
@@ -397,6 +399,7 @@ def read_rows(
     given = 0
     complete = 0
     present = pd.Series(0, index=required)
+    lacking = pd.Series(0, index=required)
     total = file.row_count() if _progress.has_listener() else None
     for whole_piece in file.pieces(list(dict.fromkeys([*looked_at, *others]))):
         given += len(whole_piece)
@@ -406,6 +409,7 @@ def read_rows(
             piece[OTHERS] = _hash_rows(whole_piece.loc[piece.index, others])
         has = pd.DataFrame({name: ~is_missing(piece[name]) for name in required}, index=piece.index)
         present += has.sum()
+        lacking += (~has & has.shift(axis=1, fill_value=True).cummin(axis=1)).sum()
         rows = piece[has.all(axis=1)].copy()
         rows[KEY] = rng.random(len(rows))
         parts.append(rows)
@@ -428,7 +432,8 @@ def read_rows(
         )
     frame = _sample_rows(parts, keep).sort_index().drop(columns=KEY)
     hashes = frame.pop(OTHERS).to_numpy() if others else None
-    return FileRows(frame, given, given - complete, left_out, others=hashes)
+    dropped = given - complete
+    return FileRows(frame, given, dropped, left_out, others=hashes, lacking=lacking.to_dict())
 
 
 def _hash_rows(piece: pd.DataFrame) -> np.ndarray:
