@@ -210,7 +210,7 @@ FOUND = {
     ),
     "a class that is no answer": (
         people().assign(paid=np.resize(["approved", "denied", "Invalid"], ROWS)),
-        "missing code",
+        "target labels",
         "--missing paid=invalid --positive denied",
     ),
     "a code that is no answer": (
@@ -298,10 +298,24 @@ def test_a_class_that_is_no_answer_hides_no_leak(tmp_path):
     paid[np.arange(ROWS) % 9 == 1] = "unknown"
     paid[:5] = "refused"
     cause = np.where(died, "heart", "none")
-    problems, command = problems_of(people().assign(paid=paid, cause=cause), tmp_path)
+    problems, _ = problems_of(people().assign(paid=paid, cause=cause), tmp_path)
     assert "--drop cause" in [one["option"] for one in problems if one["kind"] == "leak"]
     assert "few rows" not in [one["kind"] for one in problems]  # of those that are left
-    assert "--missing paid=unknown" in command
+
+
+@pytest.mark.parametrize("positive", [(), ("--positive", "yes")])
+def test_a_guess_about_labels_of_the_target_is_a_question_to_be_decided_first(positive, tmp_path):
+    table = people().assign(paid=np.resize(["yes", "no", "no", "declined", "refused"], ROWS))
+    table["debt"] = np.where(table["paid"] == "yes", 1.0, table["income"] % 7)
+    problems, command = problems_of(table, tmp_path, *positive)
+    [asked] = [one for one in problems if "refused" in one["option"] and "refused" in one["text"]]
+    assert "refused" not in command
+    possible = [one for one in problems if one["certainty"] == "possible"]
+    assert possible[0] == asked
+    assert asked["option"] == "--missing paid=refused"
+    path = str(tmp_path / "people.csv")
+    shown = CliRunner().invoke(app, ["check", path, "-t", "paid", "-s", "age", *positive]).stdout
+    assert len(possible) == 1 or "decide about 'paid' first (target labels): it changes" in shown
 
 
 def test_columns_that_are_empty_together_are_one_question(tmp_path):
@@ -447,6 +461,25 @@ def test_commas_separate_names_of_columns_unless_a_column_has_that_name(tmp_path
     assert found["attributes"] == expected["attributes"]
 
 
+@pytest.mark.parametrize("drop", [["town,debt"], ["town", "debt"], ["debt,tow*"]])
+@pytest.mark.parametrize("missing", ["unknown,99", "income=unknown,99", None])
+def test_named_columns_are_on_the_same_sheet_whatever_the_form_of_the_options(
+    drop, missing, tmp_path
+):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "people.xlsx"
+    with pd.ExcelWriter(path) as book:
+        pd.DataFrame({"about": ["these people"]}).to_excel(book, sheet_name="notes", index=False)
+        people().assign(debt=np.arange(ROWS) % 7).to_excel(book, sheet_name="rows", index=False)
+    options = [word for text in drop for word in ("--drop", text)]
+    if missing is not None:
+        options += ["--missing", missing]
+    asked = ["check", str(path), "-t", "paid", "-s", "age", "--json", *options]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["features"] == ["income"]
+
+
 def test_the_only_feature_is_not_to_be_dropped(tmp_path):
     table = people().assign(score=people()["paid"].map({"no": 0.2, "yes": 0.7}))
     problems, command = problems_of(table, tmp_path, "--features", "score,town")
@@ -483,7 +516,8 @@ def test_groups_spelled_in_several_ways_are_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "names", [("1-12", "11-2"), ("1.5", "15"), ("-1", "1"), ("A+", "A-"), ("12 3", "123")]
+    "names",
+    [("1-12", "11-2"), ("1.5", "15"), ("-1", "1"), ("A+", "A-"), ("12 3", "123"), ("1.05", "1.5")],
 )
 def test_groups_whose_numbers_or_grades_differ_stay_apart(names):
     assert unit_keys(pd.Series(names)).nunique() == 2
@@ -992,17 +1026,18 @@ def test_groups_that_lose_a_class_are_an_error(tmp_path):
         assert [one["certainty"] for one in errors] == ["error"] * lost
 
 
-def test_keys_that_differ_only_in_case_blanks_or_punctuation_are_one_group(tmp_path):
+def test_keys_that_differ_only_in_case_punctuation_or_zeros_are_one_group(tmp_path):
     table = died().drop(columns="cert_no")
     plain = table["person"].str.extract("([0-9]+)")[0]
-    spelled = np.resize(["P-{}", "p{} ", "P {}"], len(table))
+    spelled = np.resize(["P-{}", "p{} ", "P {}", "P00{}"], len(table))
     table["person"] = [text.format(number) for text, number in zip(spelled, plain)]
     problems, command = problems_of(table, tmp_path, "--positive", "dead")
     assert "--groups person" in command
     [people] = [one for one in problems if one["columns"] == ["person"]]
     assert f"identify {plain.nunique()} people" in people["text"]
     spellings = table["person"].str.strip().nunique()
-    assert f"{spellings} spellings that differ only" in people["text"]
+    merged = f"{spellings} spellings are merged into {plain.nunique()} where they differ only in"
+    assert merged in people["text"]
     roles = ColumnRoles("paid", ["age"], positive="dead", groups="person")
     data = read_training_table(TableFile.open(tmp_path / "people.csv"), roles)
     assert len(set(data.groups)) == plain.nunique()
@@ -1062,12 +1097,20 @@ def test_a_level_or_a_missing_value_that_nearly_gives_the_target_away_is_asked_a
         (["live", "L", "late"], set()),  # either
     ],
 )
-@pytest.mark.parametrize("positive", [True, False])
-def test_labels_of_a_target_that_abbreviate_others_are_asked_about(labels, abbreviated, positive):
+def test_labels_of_a_target_that_abbreviate_others_are_asked_about_unless_both_count_alike(
+    labels, abbreviated
+):
     table = people().assign(paid=np.resize(labels, ROWS))
-    found = check(table, "paid", "age", positive=labels[0] if positive else None)
-    texts = [one.text for one in found if "may mean the same" in one.text]
-    assert {text.split("'")[1] for text in texts} == abbreviated
+
+    def asked(positive):
+        found = check(table, "paid", "age", positive=positive)
+        texts = [one.text for one in found if "may mean the same" in one.text]
+        return {text.split("'")[1] for text in texts}
+
+    assert asked(None) == abbreviated
+    first = {label for label in abbreviated if labels[0].casefold().startswith(label.casefold())}
+    assert asked(labels[0]) == first
+    assert asked([labels[0], *first]) == set()
 
 
 def test_answers_among_zeros_and_ones_have_one_voice(tmp_path):
@@ -1303,6 +1346,25 @@ def test_percentages_beside_fractions_are_both_named_by_check_and_audit(tmp_path
     assert about["percentages"]["rows"] == np.sum(
         ["." in cell and "%" not in cell for cell in same_sign["share"]]
     )
+
+
+def test_percentages_in_the_text_of_a_parquet_file_are_read_as_in_a_csv_file(tmp_path):
+    table = people().assign(age=shares(".", "."))
+    table.loc[20, "age"] = "1.4"
+    told = {}
+    for ending, write in (("csv", table.to_csv), ("parquet", table.to_parquet)):
+        path = tmp_path / f"people.{ending}"
+        write(path, index=False)
+        run = CliRunner().invoke(app, ["check", str(path), "-t", "paid", "-s", "age", "--json"])
+        assert run.exit_code == 0, run.stdout
+        problems = json.loads(run.stdout)["problems"]
+        told[ending] = [problem for problem in problems if "age" in problem["columns"]]
+        file = TableFile.open(path, missing=["age=-9"])
+        attribute = read_training_table(file, ColumnRoles("paid", ["age"])).s["age"]
+        plain = table["age"].str.removesuffix("%").astype(float)
+        np.testing.assert_array_equal(attribute, plain.mask(plain == -9))
+    assert told["csv"] == told["parquet"]
+    assert {each["kind"] for each in told["csv"]} == {"percentages", "missing code", "amounts"}
 
 
 def test_the_cells_that_an_error_names_are_those_that_the_file_cannot_read(tmp_path):

@@ -157,19 +157,22 @@ YARDSTICKS = {
 
 def test_rows_that_train_measure_and_are_left_out_add_up_to_those_of_the_table():
     split = {"groups": np.arange(300), "order": np.arange(300)}
-    data = data_of(**split, dropped=10, removed=1, repeated=2, given=1021)
+    data = data_of(
+        **split,
+        lacking={"repaid": 4, "person": 0, "year": 3},
+        dropped=10,
+        removed=1,
+        repeated=2,
+        given=1021,
+    )
     words = training._row_counts(data, 1021, 200, 80, 5).replace(",", "")
     assert "1 (totals or headers)" in words
     assert "2 (repeated)" in words
     given, train, test, left_out, *reasons = map(int, re.findall(r"\d+", words))
     assert given == train + test + left_out
-    assert reasons == [7, 1, 2, 711, 5, 15]
+    assert reasons == [4, 3, 1, 2, 711, 5, 15]
     assert sum(reasons) == left_out
-    assert "7 (without repaid or group or value to split by)" in words
-    grouped = training._row_counts(
-        data_of(groups=np.arange(300), dropped=10, given=310), 310, 200, 100, 0
-    )
-    assert grouped.endswith("Left out: 10: 10 (without repaid or group).")
+    assert "4 (without repaid) 3 (without year) 1 (totals" in words
     assert re.findall(r"\d+", training._row_counts(data_of(), 300, 200, 100, 0)) == [
         "300",
         "200",

@@ -282,6 +282,9 @@ def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(
         "The last 2 lines of t.csv, 'Total lent: 16', were left out: text without a separator, such"
         " as a footer."
     )
+    path.write_bytes(f"Löhne, 2018;;;\r\n;;\r\n{rows.replace(',', ';')}".encode("cp1252"))
+    assert read_frame(path).to_dict("list") == {"a": [1, 4], "b": [2, 5], "c": [3, 6]}
+    assert "begins in line 3; 1 line above it, 'Löhne, 2018', was" in TableFile.open(path).notes[0]
     # found with any separator, and when only the first of many lines are used to detect it
     path.write_text(
         "Loans of 2018\n" + rows.replace(",", ";") + "7;8;9\n" * 99 + "Source: us all\n"
@@ -306,6 +309,14 @@ def test_a_line_that_may_be_a_row_is_not_left_out(content, message, tmp_path):
     (tmp_path / "t.csv").write_text(content)
     with pytest.raises(ValueError, match=message):
         read_frame(tmp_path / "t.csv")
+
+
+def test_rows_that_lack_several_values_count_for_the_first(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\n1,2,3\n,,3\n4,,3\n,5,3\n6,7,\n8,9,\n")
+    rows = read_rows(TableFile.open(path), ["a", "b", "c"], required=["b", "a", "c"])
+    assert rows.lacking == {"b": 2, "a": 1, "c": 2}
+    assert rows.dropped == 5
 
 
 def test_words_in_one_column_are_rows(tmp_path):

@@ -554,9 +554,16 @@ def split_names(texts: Iterable[str], names: Sequence[str]) -> list[str]:
     return found
 
 
-def with_names(options: Any, table: Path, reading: Reading, scheduler: str | None = None) -> Any:
+def with_names(
+    options: Any,
+    table: Path,
+    reading: Reading,
+    scheduler: str | None = None,
+    *,
+    named: Sequence[str | None],
+) -> Any:
     """Return options with the names that commas separate, if there are any; only then is the header
-    of the table read for it.
+    of the table read for it, from the sheet of a workbook that has the columns `named`.
     """
     texts = {name: getattr(options, name, None) or () for name in NAMING}
     listed = [name for name in NAMING if any("," in text for text in texts[name])]
@@ -566,7 +573,7 @@ def with_names(options: Any, table: Path, reading: Reading, scheduler: str | Non
     if scheduler is None:
         from frhsic.tables.files import TableFile
 
-        names = TableFile.open(table, **vars(reading)).names
+        names = TableFile.open(table, **vars(reading), named=named).names
     else:
         from frhsic.distributed.frames import file_columns, table_files
 

@@ -197,7 +197,8 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
     files = (
         {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_REPORT}
     )
-    options = _terminal.with_names(options, options.table, reading, options.scheduler)
+    named = [options.target, options.score, options.groups, options.row_weights]
+    options = _terminal.with_names(options, options.table, reading, options.scheduler, named=named)
     earlier = _check_options(options, files)
     with _terminal.progress() as watch, _terminal.one_thread():
         run = _on_one_machine if options.scheduler is None else _scheduled

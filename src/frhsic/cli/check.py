@@ -45,7 +45,8 @@ def check(
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import check_file
 
-    columns = _terminal.with_names(columns, columns.table, reading)
+    named = columns.roles.required
+    columns = _terminal.with_names(columns, columns.table, reading, named=named)
     roles = columns.roles
     named = [*roles.required, *roles.sensitive]
     file = TableFile.open(columns.table, **vars(reading), named=named)
@@ -126,7 +127,7 @@ def settled_columns(problems: Sequence[Problem]) -> set[str]:
 
 def first_question(problems: Sequence[Problem]) -> str:
     """Return a sentence about problems that are only possible, with the one to decide first."""
-    from frhsic.tables.problems import LEAKS
+    from frhsic.tables.problems import LEAKS, TARGET_LABELS
 
     text = "Options of possible problems are not in the command."
     if len(problems) == 1:
@@ -134,6 +135,8 @@ def first_question(problems: Sequence[Problem]) -> str:
     first = problems[0]
     names = ", ".join(map(repr, first.columns[:3]))
     reason = "."
+    if first.kind == TARGET_LABELS:
+        reason = ": it changes what is predicted."
     if first.kind in LEAKS:
         reason = ": a model that uses what is known only after the target looks better than it is."
     return f"{text} Of these {len(problems)}, decide about {names} first ({first.kind}){reason}"

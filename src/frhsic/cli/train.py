@@ -222,8 +222,9 @@ def train(
         from frhsic.auditing.results import LIMITABLE
         from frhsic.parity.limits import parse_limits
 
-        columns = _terminal.with_names(columns, columns.table, reading, scheduler)
-        recipe = _terminal.with_names(recipe, columns.table, reading, scheduler)
+        named = columns.roles.required
+        columns = _terminal.with_names(columns, columns.table, reading, scheduler, named=named)
+        recipe = _terminal.with_names(recipe, columns.table, reading, scheduler, named=named)
         if scheduler is not None and serve is not None:
             raise ValueError(
                 "--serve cannot be combined with --scheduler, since it works on one machine."
@@ -583,10 +584,8 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
     """Return how many rows are used for training, used for the report, and left out and why; they
     add up to the rows of the table.
     """
-    required = {"group": data.groups, "value to split by": data.order, "weight": data.weights}
-    named = [data.target_name, *(name for name, column in required.items() if column is not None)]
     reasons = {
-        f"without {' or '.join(named)}": data.dropped - data.removed - data.repeated,
+        **{f"without {name}": rows for name, rows in data.lacking.items()},
         "totals or headers": data.removed,
         "repeated": data.repeated,
         "not drawn": given - data.dropped - len(data.y),

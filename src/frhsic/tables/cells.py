@@ -80,13 +80,14 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
             continue
         if column.grouped:
             yield _amounts_problem(present, column, decimal or ".")
-        if decimal is not None and column.kind in ("number", "text", "identifier"):
-            yield from _none_problems(present, decimal)
+        textual = column.kind in ("text", "identifier")
+        if column.kind == "number" or (decimal is not None and textual):
+            yield from _none_problems(present, decimal or ".")
             percents = [*_percent_problems(present, parsed=column.kind == "number")]
             yield from percents
             if percents:
                 continue
-        if column.kind not in ("text", "identifier"):
+        if not textual:
             continue
         bare = present.str.strip()
         months = [*month_problems(bare)]
@@ -122,7 +123,7 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
 
 def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Problem]:
     """Yield a question about percentages beside numbers without a percent sign, if all are `parsed`
-    as percentages, but the others seem to be fractions, or if they cannot be parsed.
+    as percentages, but nearly all of the others seem to be fractions, or if they cannot be parsed.
     """
     if not any("%" in value for value in cells.unique()):
         return
@@ -130,7 +131,8 @@ def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Proble
     percents = cells[cells.str.fullmatch(PERCENT)]
     others = _unmarked_numbers(cells)
     large = ~percents.str.fullmatch(rf"({FRACTION})\s*%")
-    if parsed and not (others.str.fullmatch(FRACTION).all() and large.any()):
+    fractions = others.str.fullmatch(FRACTION).mean() >= 1 - FEW_WORDS
+    if parsed and not (fractions and large.any()):
         return
     if text := _percent_sentence(cells):
         name = str(cells.name)
@@ -312,6 +314,20 @@ def _limits_problem(limits: pd.Series[Any]) -> Problem:
         option=missing_option(name, [cell.replace(",", ".") for cell in shown])
         or option_text("drop", name),
     )
+
+
+def are_percentages(cells: pd.Series[Any]) -> bool:
+    """Return whether text is numbers, some of which are percentages.
+
+    Examples
+    --------
+    >>> are_percentages(pd.Series(["35%", "0.4"])), are_percentages(pd.Series(["35%", "few"]))
+    (True, False)
+    """
+    levels = pd.Series(cells.dropna().unique(), dtype=str)
+    if not levels.str.fullmatch(rf"\s*{PERCENT}\s*").any():
+        return False
+    return bool(readable_numbers(levels, ".").notna().all())
 
 
 def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:

@@ -17,6 +17,7 @@ from frhsic.tables.attributes import attribute, band
 from frhsic.tables.cells import (
     AS_NUMBERS,
     FEW_WORDS,
+    are_percentages,
     readable_numbers,
     require_numbers,
     text_problems,
@@ -71,6 +72,7 @@ from frhsic.tables.identifiers import (
 from frhsic.tables.leaks import LEAST_IN_CLASS
 from frhsic.tables.problems import (
     LEAST_SUSPECTED_ROWS,
+    TARGET_LABELS,
     UNREAD,
     Problem,
     option_text,
@@ -219,9 +221,11 @@ class TableCheck:
         for name in cells.columns.astype(str):
             column = cells[[name]]
             try:
+                sign = decimal
                 if decimal is None and is_text(cells[name]):
                     column = unify_spelling(cells[name])[0].to_frame()
-                learned = Schema.learn(column, decimal=decimal, date_format=date_format)
+                    sign = "." if are_percentages(cells[name]) else None
+                learned = Schema.learn(column, decimal=sign, date_format=date_format)
                 columns[name] = replace(whole, columns=learned.columns)(column)[name]
                 types += learned.columns
             except (ValueError, TypeError) as error:
@@ -336,6 +340,9 @@ class TableCheck:
                 option = option_text("positive", rest.value_counts().index[-1])
                 text = f"{problem.text} Specify which of the two remaining labels counts as 1."
                 problem = replace(problem, text=text, option=f"{problem.option} {option}")
+            if all(map(reads_missing, problem.values)) and problem.values:
+                # a word may be an answer: whoever refuses doesn't pay
+                problem = replace(problem, kind=TARGET_LABELS, certainty="possible")
             self.problems.append(problem)
         rarest = rarest_label(column[present]) if positive is None and is_text(column) else None
         option = "" if rarest is None else option_text("positive", rarest)
@@ -343,10 +350,12 @@ class TableCheck:
             codes, classes, notes = read_target(column[present], positive)
             require_moderate(column[present], codes, f"target {name!r}")
             self.problems += [Problem("target", note, (name,), None, "certain") for note in notes]
+            two = classes is not None and len(classes) == 2
+            merged = merge_labels(column[present])[0]
             if is_text(column):
-                self.problems += label_problems(merge_labels(column[present])[0])
-            if classes is not None and len(classes) == 2:
-                self.problems += other_label_problems(merge_labels(column[present])[0], codes)
+                self.problems += label_problems(merged, codes if two else None)
+            if two:
+                self.problems += other_label_problems(merged, codes)
             if classes is None:
                 self.problems += [*number_problems(column), *number_target_problems(column)]
             answers = settled_answers(column, self.problems, positive)

@@ -116,8 +116,8 @@ class TableFile:
         missing
             Codes for missing values, as in :func:`frhsic.tables.columns.missing_codes`.
         named
-            Columns that are needed, except None: of a workbook, the first sheet with all of them is
-            read.
+            Columns that are needed, except None: of a workbook, the first sheet with all of them
+            and those with codes is read.
         """
         separator = "\t" if separator == "\\t" else separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
@@ -131,7 +131,8 @@ class TableFile:
             if kind == "CSV":
                 reader: Any = TextReader.open(path, separator, decimal, encoding, max_bytes)
             elif kind == "Excel":
-                needed = [name for name in named if name is not None]
+                coded = [text.rpartition("=")[0] for text in missing or ()]
+                needed = [name for name in (*named, *coded) if name]
                 reader = ExcelReader.open(path, max_bytes, needed)
             else:
                 reader = ParquetReader.open(path, max_bytes)
@@ -282,7 +283,8 @@ class FileRows:
 
     `dropped` of its `given` rows lack a required value, are `left_out`, or are `repeated`. `frame`
     contains the other rows or, if `is_sample`, a uniform sample of them, and `others` contains
-    hashes of the columns that were not kept, except identifiers.
+    hashes of the columns that were not kept, except identifiers. `lacking` has the number of rows
+    without each required value, and with those named before it.
     """
 
     frame: pd.DataFrame
@@ -291,6 +293,7 @@ class FileRows:
     left_out: LeftOut = field(default_factory=LeftOut)
     repeated: int = 0
     others: np.ndarray | None = None
+    lacking: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_sample(self) -> bool:
@@ -396,6 +399,7 @@ def read_rows(
     given = 0
     complete = 0
     present = pd.Series(0, index=required)
+    lacking = pd.Series(0, index=required)
     total = file.row_count() if _progress.has_listener() else None
     for whole_piece in file.pieces(list(dict.fromkeys([*looked_at, *others]))):
         given += len(whole_piece)
@@ -405,6 +409,7 @@ def read_rows(
             piece[OTHERS] = _hash_rows(whole_piece.loc[piece.index, others])
         has = pd.DataFrame({name: ~is_missing(piece[name]) for name in required}, index=piece.index)
         present += has.sum()
+        lacking += (~has & has.shift(axis=1, fill_value=True).cummin(axis=1)).sum()
         rows = piece[has.all(axis=1)].copy()
         rows[KEY] = rng.random(len(rows))
         parts.append(rows)
@@ -427,7 +432,8 @@ def read_rows(
         )
     frame = _sample_rows(parts, keep).sort_index().drop(columns=KEY)
     hashes = frame.pop(OTHERS).to_numpy() if others else None
-    return FileRows(frame, given, given - complete, left_out, others=hashes)
+    dropped = given - complete
+    return FileRows(frame, given, dropped, left_out, others=hashes, lacking=lacking.to_dict())
 
 
 def _hash_rows(piece: pd.DataFrame) -> np.ndarray:

@@ -56,6 +56,8 @@ MOST_DECIMALS = 0.5
 # What may differ between two spellings of a key: blanks and signs between two letters, or between a
 # letter and a digit, and a final period. Digits that are put together may be another number.
 JOINTS = re.compile(r"(?<=[^\W\d_])[\s._-]+(?=[^\W_])|(?<=\d)[\s._-]+(?=[^\W\d_])|(?<=[^\W_])\.$")
+# Leading zeros, which people leave out, though not of decimals.
+LEADING_ZEROS = re.compile(r"(?<![0-9.,])0+(?=[0-9])")
 # Least share of the errors about which rows have a key that the target removes if the key is filled
 # for some classes only.
 FILLED_BY_CLASS = 0.8
@@ -98,12 +100,12 @@ def identifiers(X: pd.DataFrame) -> list[str]:
 
 def unit_keys(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return the keys of people or other units, NaN where there is none: keys of text that differ
-    only in case, blanks or punctuation beside letters are the same.
+    only in case, leading zeros, or blanks or punctuation beside letters are the same.
 
     Examples
     --------
-    >>> unit_keys(pd.Series(["P-0269", "p0269 ", "", "1-12", "unknown"])).tolist()
-    ['p0269', 'p0269', nan, '1-12', nan]
+    >>> unit_keys(pd.Series(["P-0269", "p269 ", "", "1-12", "unknown"])).tolist()
+    ['p269', 'p269', nan, '1-12', nan]
     """
     if column_kind(column) != "category":
         return column
@@ -111,7 +113,8 @@ def unit_keys(column: pd.Series[Any]) -> pd.Series[Any]:
     keys: dict[Any, Any] = {}
     for value in column[~lacking].unique():
         text = level_text(value)
-        keys[value] = np.nan if reads_missing(text) else JOINTS.sub("", fold_text(text))
+        key = LEADING_ZEROS.sub("", JOINTS.sub("", fold_text(text)))
+        keys[value] = np.nan if reads_missing(text) else key
     return column.astype(object).mask(lacking, np.nan).map(keys, na_action="ignore")
 
 
@@ -189,8 +192,8 @@ def _spellings_sentence(column: pd.Series[Any], keys: pd.Series[Any]) -> str:
     if spellings == number:
         return ""
     return (
-        f"{spellings:,} spellings that differ only in case, blanks or punctuation are counted as"
-        f" {number:,}."
+        f"{spellings:,} spellings are merged into {number:,} where they differ only in case,"
+        " blanks, punctuation or leading zeros."
     )
 
 

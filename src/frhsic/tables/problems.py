@@ -11,9 +11,12 @@ from frhsic.formatting import capitalize
 
 # Fewest rows for these checks, and the number of evenly spaced rows that they inspect.
 LEAST_SUSPECTED_ROWS = 50
-# Kinds of problems in the order in which they are decided: leaks, then wrong values, then others.
+# Kinds of problems in the order in which they are decided: what the target is, leaks, then wrong
+# values, then others.
+TARGET_LABELS = "target labels"
 LEAKS = ("leak", "known late", "strong feature")
-FIRST_DECIDED = (*LEAKS, "missing code", "outlier", "impossible age", "spreadsheet dates", "labels")
+WRONG_VALUES = ("missing code", "outlier", "impossible age", "spreadsheet dates", "labels")
+FIRST_DECIDED = (TARGET_LABELS, *LEAKS, *WRONG_VALUES)
 # Kinds of problems of columns that are read as text, or not at all, though they have other values.
 UNREAD = ("unreadable", "dates", "text in numbers", "spreadsheet dates", "detection limit")
 Certainty = Literal["error", "likely", "possible", "certain"]

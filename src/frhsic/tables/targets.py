@@ -310,9 +310,12 @@ def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterato
         yield Problem("few rows", text, (name,), int(rows), option=option)
 
 
-def label_problems(column: pd.Series[Any], *, only_short: bool = False) -> Iterator[Problem]:
+def label_problems(
+    column: pd.Series[Any], codes: np.ndarray | None = None, *, only_short: bool = False
+) -> Iterator[Problem]:
     """Yield labels that may be abbreviations of others: three letters or more, or, if there is no
-    other such label, fewer; `only_short` skips the others unless they end in a point.
+    other such label, fewer; `only_short` skips the others unless they end in a point. With `codes`,
+    labels that count as the same one of two classes are skipped.
 
     Examples
     --------
@@ -327,16 +330,19 @@ def label_problems(column: pd.Series[Any], *, only_short: bool = False) -> Itera
     if len(labels) > MOST_ENCODED_LEVELS:
         return
     name = str(column.name)
+    texts = column.astype(str)
     for label, longer in _abbreviations(labels).items():
         merged = fold_text(label) in YES | NO
         if only_short and len(label) >= LEAST_LETTERS and not (merged or label.endswith(".")):
+            continue
+        if codes is not None and len({*codes[texts.isin([label, longer])]}) == 1:
             continue
         yield Problem(
             "labels",
             f"{label!r} may mean the same as {longer!r} in {name!r}, but counts as a separate"
             " label. If it does, spell both the same way.",
             (name,),
-            int((column.astype(str) == label).sum()),
+            int((texts == label).sum()),
         )
 
 

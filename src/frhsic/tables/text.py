@@ -122,9 +122,10 @@ class TextReader:
         notes = []
         if titles:
             above = "1 line" if len(titles) == 1 else f"{len(titles)} lines"
+            first = next(filter(None, titles[0]))
             notes.append(
                 f"The table in {path.name} begins in line {header_lines - _height(header) + 1};"
-                f" {above} above it, {_quote_line(titles[0][0])}, {_was(titles)} left out."
+                f" {above} above it, {_quote_line(first)}, {_was(titles)} left out."
             )
         if footer := reader.footer:
             last = "The last line" if len(footer) == 1 else f"The last {len(footer)} lines"
@@ -310,13 +311,14 @@ def _is_even(rows: list[list[str]]) -> bool:
 
 
 def _table_rows(rows: list[list[str]]) -> slice:
-    """Return which rows are the table: all but lines of words above an even table with a header,
-    and below a table.
+    """Return which rows are the table: all but lines of one text above an even table with a header,
+    and lines of words below a table.
     """
     wide = [i for i, row in enumerate(rows) if len(row) > 1]
     if not wide:
         return slice(0, len(rows))
-    start = wide[0]
+    # a spreadsheet writes separators after a title, too
+    start = next((i for i in wide if sum(map(bool, rows[i])) > 1), wide[0])
     end = wide[-1] + 1
     if not all(_is_words(row[0]) for row in rows[end:]):
         end = len(rows)

@@ -4,7 +4,7 @@ file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,8 @@ class TrainingTable:
         Name of the target.
     dropped
         Number of rows of the table that lack the target or the column to split by, or were removed.
+    lacking
+        Number of rows without each required value, and with those named before it.
     removed, repeated
         Numbers of dropped lines that contain totals or repeat the header, and of dropped rows that
         repeat an earlier one.
@@ -86,6 +88,7 @@ class TrainingTable:
     places: np.ndarray | None = None
     schema: Schema | None = None
     sensitive_schema: Schema | None = None
+    lacking: dict[str, int] = field(default_factory=dict)
 
     def split(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the training rows and the held-out rows, all of which have the sensitive
@@ -199,6 +202,7 @@ def read_training_table(
         places=rows.frame.index.to_numpy(),
         schema=check.schema.select(examined.features),
         sensitive_schema=check.schema.select(list(roles.sensitive)),
+        lacking=rows.lacking,
     )
 
 
