@@ -829,7 +829,7 @@ def test_a_page_of_one_attribute_says_nothing_of_several_and_how_many_groups_it_
     assert "one by one and all together" not in one
     assert "one by one and all together" in two
     count = len(samples.audit()["age"].all_rows.curves["gdp"].trusted_groups)
-    assert f"5 of {count} groups by age: those with significant errors first" in one
+    assert f"5 of {count} groups by age: those farthest from the average first" in one
 
 
 def test_rows_that_would_settle_a_limit_of_a_fit_are_held_out():
@@ -1602,10 +1602,36 @@ def test_no_sentence_names_a_group_of_few_rows():
     score = pd.Series(np.arange(25) / 50, name="score")
     few = audit(score, age, (np.arange(25) % 2), settings=FAST)
     assert all(few["age"].all_rows.curves["gdp"].sparse)
-    assert worst_sentence(Report(few), "age") == ""
+    errors = few["age"].all_rows.curves["calibration_gdp"]
+    widths = [(high - low) / 2 for low, high in zip(errors.low, errors.high)]
+    size = format_estimate(float(np.median(widths)))
+    assert len(widths) % 2
+    assert worst_sentence(Report(few), "age") == (
+        "Every group by age has fewer than 30 people, too few to compare scores with outcomes: in"
+        f" half of the groups, even an error of {size} could go unnoticed."
+    )
+    assert worst_sentence(Report(audit(score, age, settings=FAST)), "age") == ""
     assert trend_sentence(few, "age") == ""
     assert 'class="mark"' not in picture(Report(few), "age")
-    assert "(ringed)" not in render(few)
+    shown = unfolded(render(few))
+    assert "(ringed)" not in shown
+    assert "actual outcome" not in shown.casefold()
+    assert "groups by age: those farthest from the average first" in shown
+
+
+def test_errors_that_vary_are_said_where_every_group_is_small():
+    """The old have the outcome and the young do not, which the score does not expect."""
+    random = np.random.default_rng(1)
+    age = pd.Series(random.permutation(np.arange(100.0)), name="age")
+    score = pd.Series(random.uniform(0.4, 0.6, 100), name="score")
+    settings = replace(FAST, resamples=100)
+    said = [
+        worst_sentence(Report(audit(score, age, outcome, settings=settings)), "age")
+        for outcome in ((age > 50).astype(int), random.integers(0, 2, 100))
+    ]
+    assert all(line.startswith("Every group by age has fewer than 30 people") for line in said)
+    vary = "Overall, errors vary significantly with age."
+    assert [line.endswith(vary) for line in said] == [True, False]
 
 
 def test_an_axis_of_very_small_numbers_has_short_labels_and_names_their_unit():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from scipy.special import ndtr
 
 from frhsic._pictures import Frame, Line, curve_svg, padded_range
+from frhsic.auditing.gaps import SPARSE
 from frhsic.auditing.results import WINDOWS_KEY, AttributeAudit, Audit, Curve, Law, Quality
 from frhsic.formatting import format_interval
 from frhsic.report.model import Report, Stop
@@ -87,10 +88,10 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
 
 def _error(attribute: AttributeAudit, audit: Audit, i: int) -> float | None:
     """Return by how much the mean score of a group is above its mean outcome, if the band of errors
-    excludes 0; it covers all groups of all attributes. None for decisions.
+    excludes 0; it covers all groups of all attributes. None for decisions and with few rows.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
-    if rest is None or are_decisions(audit) or not _is_apart(rest, i):
+    if rest is None or rest.sparse[i] or are_decisions(audit) or not _is_apart(rest, i):
         return None
     return -rest.mean[i]
 
@@ -132,10 +133,35 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     return say(key, unnoticed=say("unnoticed", size=size, people=rows_phrase(audit)))
 
 
+def _few_sentence(attribute: AttributeAudit, audit: Audit) -> str:
+    """Return that all groups are too small to compare scores with outcomes; empty without
+    outcomes.
+    """
+    errors = attribute.all_rows.curves.get("calibration_gdp")
+    if errors is None or are_decisions(audit):
+        return ""
+    line = say(
+        "too_few",
+        s=attribute.name,
+        people=rows_phrase(audit),
+        least=SPARSE,
+        size=unnoticed_error(errors),
+    )
+    if not _errors_change(attribute, audit):
+        return line
+    return f"{line} {say('errors_vary', s=attribute.name)}"
+
+
+def has_outcomes(attribute: AttributeAudit) -> bool:
+    """Whether the outcome of any group is shown."""
+    rest = attribute.all_rows.curves.get("calibration_gdp")
+    return rest is not None and not all(rest.sparse)
+
+
 def unnoticed_error(errors: Curve) -> float:
-    """Return the median half-width of the band of errors, among groups with enough rows: an error
-    of this size is significant in about half of all samples, so in half of the groups, one of at
-    most this size goes unnoticed at least as often as not.
+    """Return the median half-width of the band of errors, among groups with enough rows (all groups
+    if none has): an error of this size is significant in about half of all samples, so in half of
+    the groups, one of at most this size goes unnoticed at least as often as not.
     """
     widths = sorted((errors.high[i] - errors.low[i]) / 2 for i in errors.trusted_groups)
     return widths[len(widths) // 2]
@@ -354,25 +380,22 @@ def groups_note(report: Report, s: str) -> str:
     count = len(audit[s].all_rows.curves["gdp"].trusted_groups)
     target = audit.subject.target
     known = target is not None and target.favours_high is not None
-    return fill(
-        words["groups_note"],
-        s=s,
-        shown=min(count, MOST_GROUPS),
-        count=count,
-        order=words["groups_order"] if known else "",
-    )
+    values = {"s": s, "shown": min(count, MOST_GROUPS), "count": count}
+    if not has_outcomes(audit[s]) or are_decisions(audit):
+        return fill(words["groups_farthest"], **values)
+    return fill(words["groups_note"], **values, order=words["groups_order"] if known else "")
 
 
 def worst_sentence(report: Report, s: str) -> str:
     """Return a sentence about the group with the largest significant error. If there is none,
-    describe the group farthest from the average, and whether it differs significantly. Empty if
-    no group has enough rows.
+    describe the group farthest from the average, and whether it differs significantly. If no
+    group has enough rows, say so where there are outcomes.
     """
     audit = report.audit
     attribute = audit[s]
     curve = attribute.all_rows.curves["gdp"]
     if all(curve.sparse):
-        return ""
+        return _few_sentence(attribute, audit)
     group = groups(report, s)[0]
     actual = ""
     if group.actual is not None:
