@@ -1541,11 +1541,13 @@ def test_two_gaps_that_are_not_significant_are_no_movement():
     report = Report(samples.audit(strength=0.003), before=samples.audit(), tradeoff=tradeoff)
     head = verdict(report)
     assert head.sentence == (
-        "Not judged: the gap by age is not distinguishable from 0, with the limit or without it."
+        "Not judged: in these 30,162 people, the gap by age is not distinguishable from 0, with the"
+        " limit or without it."
     )
     fit = (
-        "In the fit, measured out of fold on the training rows, the gap by age is 0.091 (0.073 to"
-        " 0.12) without the limit and 0.016 (0.013 to 0.020) with it."
+        "Among the people used to build the model, measured out of fold, the gap by age is"
+        " significant without the limit: 0.091 (0.073 to 0.12); with it, it is 0.016 (0.013 to"
+        " 0.020)."
     )
     assert fit in head.remarks
     lines = closing_lines(report)
@@ -1554,10 +1556,13 @@ def test_two_gaps_that_are_not_significant_are_no_movement():
     least = replace(tradeoff, shares=(None,), limits=(0.0,))
     smallest = verdict(replace(report, tradeoff=least)).remarks
     assert fit in smallest
-    assert smallest[-1].endswith("is not distinguishable from 0, with the limit or without it.")
+    assert smallest[-1] == (
+        "In these 30,162 people, the gap by age is not distinguishable from 0, with the limit or"
+        " without it."
+    )
     unclear = replace(tradeoff.points[0], gaps=(Gap(0.01, 0.0, 0.03),))
     nothing = replace(tradeoff, points=(unclear, *tradeoff.points[1:]))
-    assert "In the fit" not in " ".join(verdict(replace(report, tradeoff=nothing)).remarks)
+    assert "out of fold" not in " ".join(verdict(replace(report, tradeoff=nothing)).remarks)
     significant = replace(tradeoff, after=replace(after, gaps=(Gap(0.03, 0.01, 0.05),)))
     assert "goes from 0.00200 to" in verdict(replace(report, tradeoff=significant)).sentence
 
@@ -1576,7 +1581,8 @@ def test_a_share_of_noise_comes_after_other_verdicts():
     head = verdict(Report(samples.audit("age", "hours"), tradeoff=tradeoff))
     assert (head.attribute, head.kind) == ("age", "kept")
     assert head.others == (
-        "Not judged: the gap by hours is not distinguishable from 0, with the limit or without it.",
+        "Not judged: in these 30,162 people, the gap by hours is not distinguishable from 0, with"
+        " the limit or without it.",
     )
     clear = replace(tradeoff, after=replace(tradeoff.after, gaps=(gaps[0], Gap(0.03, 0.01, 0.05))))
     assert verdict(Report(samples.audit("age", "hours"), tradeoff=clear)).attribute == "hours"

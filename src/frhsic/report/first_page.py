@@ -424,7 +424,9 @@ def _fit_lines(report: Report) -> Iterator[str]:
         free = tradeoff.points[0].gaps[i]
         if tradeoff.is_noise(i) and free.low > 0:
             chosen = next(point.gaps[i] for point in tradeoff.points if point.chosen)
-            yield say("fit_moved", s=change.attribute, free=free, chosen=chosen)
+            people = rows_phrase(report.audit)
+            gaps = {"free": free, "chosen": chosen}
+            yield say("fit_moved", s=change.attribute, people=people, **gaps)
 
 
 def _unlimited_reasons(report: Report) -> Iterator[str]:
@@ -441,7 +443,11 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
             among = "equal" if tradeoff.controls else tradeoff.condition
             among = "classes" if tradeoff.classes else among
             what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
-            what = capitalize(what + condition_phrase(among, report.audit))
+            what += condition_phrase(among, report.audit)
+            if tradeoff.is_noise(i):
+                rows = report.audit.rows
+                what = say("in_these", rows=rows, people=rows_phrase(report.audit), what=what)
+            what = capitalize(what)
             numbers = change.before, change.after, change.reduction
             yield f"{what} {reduced_phrase(*numbers, noise=tradeoff.is_noise(i))}."
         return
@@ -474,6 +480,8 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     what = gap_phrase(check.key, check.attribute) + condition_phrase(check.among, audit)
     kind = verdict_phrase(check)
     if check.base == "gap":
+        if compares_noise(check):
+            what = say("in_these", rows=audit.rows, people=rows_phrase(audit), what=what)
         return aim_sentence(check, what)
     least = check.key in RATIOS
     value, low, high = (format_estimate(x, check.limit) for x in (check.value, *check.interval))
