@@ -440,6 +440,9 @@ def test_a_share_is_an_aim_that_the_estimate_reaches_and_an_interval_misses(low,
     assert verdict(report).kind == kind
     unsure = "The estimate reaches the target; the true reduction may be as small as 42 %."
     assert (unsure in verdict(report).remarks) == (low == 0.42)
+    hint = "A larger --test-share narrows the interval; decide on it before you look"
+    assert (hint in closing_lines(report)["rows"]) == (kind == "unclear")
+    assert "--test-share" not in text_of(render(report))
     assert bool(shortfalls(report)) == (kind == "not kept")  # an aim is missed only for certain
     (check,) = checks(report)
     assert check.reference == Number("gdp", 0.088, report.audit.rows.used)

@@ -281,8 +281,6 @@ def _gap_verdict(report: Report) -> Headline:
                     noun = say("held_out", people=noun)
                 settled = capitalize(rows_needed_phrase(first.rows_needed, noun))
             remarks.append(f"{settled}.")
-        if first.verdict == "unclear" and report.tradeoff is not None:
-            remarks.append(say("hold_out_more"))
         remarks += split_lines(audit, first.attribute)
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
@@ -831,10 +829,12 @@ def closing_lines(report: Report) -> dict[str, str]:
     if equal:
         worst = worst_stratum_sentence(report.audit, head.attribute, checks(report))
         lines["equal"] = f"{equal} {worst}"
-    printed = [say("hold_out_more"), say("left_unchanged")]
-    printed.append(say("barely", noun=score_noun(report.audit)))
+    printed = [say("left_unchanged"), say("barely", noun=score_noun(report.audit))]
     printed += [*_class_lines(report), *_fit_lines(report)]
     hints = [line for line in head.remarks if line in printed]
+    unclear = any(check.verdict == "unclear" for check in checks(report))
+    if unclear and report.tradeoff is not None:
+        hints.append(say("hold_out_more"))  # an option of the command, so not on the page
     return lines | {"rows": " ".join([surety(report), *hints])}
 
 
