@@ -40,6 +40,7 @@ from frhsic.intervals import Interval
 from frhsic.report import Report, render, text, trained_report, words, write
 from frhsic.report.first_page import (
     alarms,
+    attribute_lines,
     checks,
     closing_lines,
     costs,
@@ -1309,6 +1310,33 @@ def test_groups_of_unequal_spread_are_rarely_called_wrong_without_an_error():
     assert called(each=9) > 10
 
 
+def test_the_largest_error_by_every_attribute_is_on_the_first_screen():
+    """Chances do not depend on the school, but outcomes do; by age, neither does."""
+    random = np.random.default_rng(4)
+    school = random.integers(8, 16, 4_000).astype(float)
+    chance = random.uniform(0.2, 0.6, 4_000)
+    outcome = (random.random(4_000) < chance - 0.15 * (school == 10)).astype(int)
+    attributes = pd.DataFrame({"age": random.integers(20, 40, 4_000), "school": school})
+    result = audit(pd.Series(chance, name="score"), attributes, outcome, settings=FAST)
+    report = Report(result)
+    error = (chance - outcome)[school == 10].mean()
+    line = (
+        f"Largest significant error by school: school 10 ({np.sum(school == 10)} people),"
+        f" whose mean score is significantly too high, by {format_estimate(error)}."
+    )
+    assert attribute_lines(report, replace(verdict(report), attribute="age")) == [line]
+    assert attribute_lines(report, replace(verdict(report), attribute="school")) == []
+    tradeoff = samples.tradeoff("age", "school")
+    aimed = replace(report, tradeoff=tradeoff)
+    head = replace(verdict(aimed), attribute="age")
+    gap = tradeoff.after.gaps[1]
+    low, high = format_estimate(gap.low), format_estimate(gap.high)
+    stated = f"Gap by school: {format_estimate(gap.value)} ({low} to {high}). {line}"
+    assert attribute_lines(aimed, head) == [stated]
+    assert verdict(aimed).attribute == "age"
+    assert stated in text_of(render(aimed))
+
+
 def test_the_errors_of_several_attributes_share_one_level():
     """The oracle is Student's interval of the first group at the level of each of all means."""
     random = np.random.default_rng(0)
@@ -1555,6 +1583,7 @@ def test_two_gaps_that_are_not_significant_are_no_movement():
     assert fit in head.remarks
     lines = closing_lines(report)
     assert lines["gap"] == "age: 0.000300 (0 to 0.00400)"
+    assert attribute_lines(report, head) == ["Gap by age: 0.00030 (0 to 0.0040)."]
     assert fit in lines["rows"]
     least = replace(tradeoff, shares=(None,), limits=(0.0,))
     smallest = verdict(replace(report, tradeoff=least)).remarks

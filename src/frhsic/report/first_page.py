@@ -39,7 +39,13 @@ from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name
 from frhsic.report.equals import equal_sentence, worst_stratum_sentence
 from frhsic.report.model import Report, Stop, TradeOff
-from frhsic.report.people import are_decisions, rows_phrase, score_noun, trend_sentence
+from frhsic.report.people import (
+    are_decisions,
+    largest_error_sentence,
+    rows_phrase,
+    score_noun,
+    trend_sentence,
+)
 from frhsic.report.words import (
     LEAST_OF_AIM,
     WORDS,
@@ -496,6 +502,29 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
         limit = say("limit_as_share", check=check, whose=say(whose))
     passed = say("under" if least else "over")
     return say(kind, limit=limit, what=what, value=value, bound=bound, passed=passed)
+
+
+def attribute_lines(report: Report, head: Headline) -> list[str]:
+    """Return for each attribute its gap, where verdict and meaning only say by what share it was
+    reduced, and the largest significant error, which the picture shows for its own attribute.
+    """
+    audit = report.audit
+    lines = []
+    for attribute in audit.attributes:
+        s = attribute.name
+        drawn = s == head.attribute
+        parts = []
+        for check in checks(report):
+            if drawn and meaning(head, audit):
+                continue
+            if (check.attribute, check.base) == (s, "gap"):
+                number = Number(check.key, check.value, check.rows, check.interval)
+                what = capitalize(gap_name(check.key, s)) + condition_phrase(check.among, audit)
+                parts.append(f"{what}: {gap_phrase_with_interval(number)}.")
+        if not drawn:
+            parts.append(largest_error_sentence(report, s))
+        lines.append(" ".join(filter(None, parts)))
+    return [*filter(None, lines)]
 
 
 def meaning(head: Headline, audit: Audit) -> str:

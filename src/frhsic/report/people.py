@@ -106,8 +106,18 @@ def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
 
 
 def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
-    """Return what is known about errors if no group has a significant one: whether they vary with
-    the attribute, and the wide window with the largest significant error.
+    """Return what is known about errors if no group has a significant one."""
+    found = _wide_errors_sentence(attribute, audit)
+    if found:
+        return found
+    key = "none_wrong" if overall_error(audit) is None else "none_apart"
+    size = unnoticed_error(attribute.all_rows.curves["calibration_gdp"])
+    return say(key, unnoticed=say("unnoticed", size=size, people=rows_phrase(audit)))
+
+
+def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
+    """Return whether errors vary with the attribute, and the wide window with the largest
+    significant error; empty if neither is significant.
     """
     s = attribute.name
     curves = attribute.all_rows.curves
@@ -128,9 +138,23 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
         )
     if change:
         return say("errors_change", s=s, people=rows_phrase(audit))
-    key = "none_wrong" if overall_error(audit) is None else "none_apart"
-    size = unnoticed_error(curves["calibration_gdp"])
-    return say(key, unnoticed=say("unnoticed", size=size, people=rows_phrase(audit)))
+    return ""
+
+
+def largest_error_sentence(report: Report, s: str) -> str:
+    """Return the largest significant error by an attribute; empty if there is none."""
+    audit = report.audit
+    attribute = audit[s]
+    if "calibration_gdp" not in attribute.all_rows.curves or are_decisions(audit):
+        return ""
+    if not has_outcomes(attribute):
+        return say("errors_vary", s=s) if _errors_change(attribute, audit) else ""
+    group = groups(report, s)[0]
+    if group.error is None:
+        return _wide_errors_sentence(attribute, audit)
+    how = group_judgement(group, audit)
+    values = {"people": rows_phrase(audit), "noun": score_noun(audit)}
+    return say("wrong_by", s=s, group=group, how=how, **values)
 
 
 def _few_sentence(attribute: AttributeAudit, audit: Audit) -> str:
