@@ -207,10 +207,39 @@ def overall_error(audit: Audit) -> float | None:
     None.
     """
     error = _mean_error(audit)
-    if error is None or not error.standard_error or are_decisions(audit):
+    if error is None or are_decisions(audit):
         return None
-    pvalue = 2 * float(ndtr(-abs(error.value) / error.standard_error))
-    return -error.value if pvalue * ERROR_TESTS <= audit.subject.level else None
+    return -error.value if _pvalue(error) * ERROR_TESTS <= audit.subject.level else None
+
+
+def _pvalue(error: Quality) -> float:
+    """Return the p-value of a mean error of 0."""
+    assert error.standard_error
+    return 2 * float(ndtr(-abs(error.value) / error.standard_error))
+
+
+def _overall_sentence(report: Report, s: str) -> str:
+    """Return the mean score beside the mean outcome, if their difference is significant, at least
+    on its own; else empty.
+    """
+    audit = report.audit
+    error = _mean_error(audit)
+    if error is None or are_decisions(audit) or _pvalue(error) > audit.subject.level:
+        return ""
+    before = earlier_curve(report, s) if report.before else None
+    mean = audit[s].all_rows.curves["gdp"].overall
+    return say(
+        "all_wrong" if overall_error(audit) is not None else "all_alone",
+        people=rows_phrase(audit),
+        noun=score_noun(audit),
+        way="low" if error.value > 0 else "high",
+        side="below" if error.value > 0 else "above",
+        size=abs(error.value),
+        mean=mean,
+        was="" if before is None else say("was", was=before.overall),
+        actual=mean + error.value,
+        tests=ERROR_TESTS,
+    )
 
 
 def _is_favourable(error: float, audit: Audit) -> bool | None:
@@ -418,8 +447,9 @@ def worst_sentence(report: Report, s: str) -> str:
     audit = report.audit
     attribute = audit[s]
     curve = attribute.all_rows.curves["gdp"]
+    level = _overall_sentence(report, s) if "calibration_gdp" in attribute.all_rows.curves else ""
     if all(curve.sparse):
-        return _few_sentence(attribute, audit)
+        return f"{level} {_few_sentence(attribute, audit)}".strip()
     group = groups(report, s)[0]
     actual = ""
     if group.actual is not None:
@@ -429,20 +459,6 @@ def worst_sentence(report: Report, s: str) -> str:
         actual = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
     was = "" if group.was is None else say("was", was=group.was)
     text = say("group", group=group, noun=score_noun(audit), people=rows_phrase(audit), was=was)
-    overall = overall_error(audit)
-    level = ""
-    if group.actual is not None and overall is not None:
-        before = earlier_curve(report, s) if report.before else None
-        level = say(
-            "all_wrong",
-            people=rows_phrase(audit),
-            noun=score_noun(audit),
-            way="high" if overall > 0 else "low",
-            size=abs(overall),
-            mean=curve.overall,
-            was="" if before is None else say("was", was=before.overall),
-            actual=curve.overall - overall,
-        )
     if group.error is not None:
         how = group_judgement(group, audit)
         against = say("against_them")
