@@ -1397,8 +1397,10 @@ def test_a_rare_outcome_says_by_which_threshold_the_model_labels():
     line = decision_sentence(Report(rare))
     assert f"{rate:g}, its base rate, instead of 0.5" in line
     trained = replace(samples.full(), audit=rare)
-    assert f"uses 0.5 unless the model is trained with --threshold {rate:g}" in (
-        decision_sentence(trained)
+    assert decision_sentence(trained) == (
+        f"The outcome is rare, so recall and false alarms are those of decisions above {rate:g},"
+        " its base rate. The model does not make these decisions: frhsic predict uses 0.5 unless"
+        f" the model is trained with --threshold {rate:g}."
     )
     assert text(Report(rare)).count("The outcome is rare") == 1
     assert text_of(render(rare)).count("The outcome is rare") == 1
