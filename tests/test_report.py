@@ -613,7 +613,7 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     named = [stop_name(report.tradeoff, one) for one in stops]
     assert named == [
         "no limit",
-        "cut the gap by 50 %",
+        "requested: cut by 50 %",
         "this model (requested: cut by 80 %, 80 %)",
         "strictest limit",
     ]
