@@ -609,6 +609,19 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     weak = replace(report.tradeoff.stops[2].costs[1], pvalue=0.3)
     stop = replace(report.tradeoff.stops[2], costs=(weak,))
     assert costs(report, stop)[0].change.endswith(" (may be chance)")
+    rate = report.tradeoff.stops[2].costs[0]
+    changes = []
+    for width in (0.0, 1.3e-9, 0.0003, 0.02):
+        ends = Interval(-width, width, 0.95, "")
+        same = replace(rate, after=rate.before, interval=ends, pvalue=1.0)
+        stop = replace(report.tradeoff.stops[2], costs=(same,))
+        changes.append(costs(report, stop)[0].change)
+    assert changes == [
+        "unchanged",
+        "unchanged",
+        "−0.030 to +0.030 points (may be chance)",
+        "−2.0 to +2.0 points (may be chance)",
+    ]
     stops = report.tradeoff.stops
     named = [stop_name(report.tradeoff, one) for one in stops]
     assert named == [
