@@ -1522,17 +1522,21 @@ def test_no_outcome_is_called_good_unless_it_is_said_to_be(audited: Audit):
 def test_rows_in_groups_are_not_called_people():
     groups = np.arange(3_000) // 3
     result = scored(groups=groups, context=CONTEXT)
-    assert "3,000 rows in 1,000 groups" in surety(Report(result))
+    assert "3,000 rows of 1,000 applicants" in surety(Report(result))
+    assert "The 3,000 rows belong to 1,000 applicants. Gaps" in " ".join(warnings(result))
+    unnamed = replace(result, context=Context())
+    assert "3,000 rows of 1,000 groups" in surety(Report(unnamed))
+    assert "The 3,000 rows belong to 1,000 groups. Gaps" in " ".join(warnings(unnamed))
     assert "rows). Their mean score" in worst_sentence(Report(result), "age")
     assert "applicants). Their mean score" in worst_sentence(Report(scored(context=CONTEXT)), "age")
     shown = text_of(render(scored(groups=groups, limit="gdp <= 0.3", context=CONTEXT)))
     assert "The mean score of rows with the same age" in shown
-    assert "applicants" not in shown.replace("3,000 applicants", "")
+    assert shown.count("applicants") == shown.count("1,000 applicants") == 1
     assert "person" not in shown
     weighted = scored(groups=groups, sample_weight=np.linspace(0.5, 2, 3_000))
     lines = [line for line in warnings(weighted) if "measures of dependence" in line]
     assert len(lines) == 1
-    assert "at most one from each group" in lines[0]
+    assert "at most one of each" in lines[0]
 
 
 @pytest.mark.parametrize(

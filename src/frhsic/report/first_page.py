@@ -567,7 +567,8 @@ def surety(report: Report) -> str:
     if audit.context.people:
         counted = f"{audit.rows.used:,} {audit.context.people}"
     if has_groups(audit):
-        counted = f"{audit.rows.used:,} rows in {audit.rows.groups:,} groups"
+        counted = f"{audit.rows.used:,} rows of {audit.rows.groups:,}"
+        counted += f" {audit.context.people or 'groups'}"
     if audit.rows.effective is not None:
         counted += say("sure_weighted", rows=audit.rows)
     text = say(key, confidence=audit.subject.confidence, counted=counted)
