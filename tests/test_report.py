@@ -40,6 +40,7 @@ from frhsic.intervals import Interval
 from frhsic.report import Report, render, text, trained_report, words, write
 from frhsic.report.first_page import (
     alarms,
+    attribute_lines,
     checks,
     closing_lines,
     costs,
@@ -440,6 +441,9 @@ def test_a_share_is_an_aim_that_the_estimate_reaches_and_an_interval_misses(low,
     assert verdict(report).kind == kind
     unsure = "The estimate reaches the target; the true reduction may be as small as 42 %."
     assert (unsure in verdict(report).remarks) == (low == 0.42)
+    hint = "A larger --test-share narrows the interval; decide on it before you look"
+    assert (hint in closing_lines(report)["rows"]) == (kind == "unclear")
+    assert "--test-share" not in text_of(render(report))
     assert bool(shortfalls(report)) == (kind == "not kept")  # an aim is missed only for certain
     (check,) = checks(report)
     assert check.reference == Number("gdp", 0.088, report.audit.rows.used)
@@ -605,11 +609,24 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     weak = replace(report.tradeoff.stops[2].costs[1], pvalue=0.3)
     stop = replace(report.tradeoff.stops[2], costs=(weak,))
     assert costs(report, stop)[0].change.endswith(" (may be chance)")
+    rate = report.tradeoff.stops[2].costs[0]
+    changes = []
+    for width in (0.0, 1.3e-9, 0.0003, 0.02):
+        ends = Interval(-width, width, 0.95, "")
+        same = replace(rate, after=rate.before, interval=ends, pvalue=1.0)
+        stop = replace(report.tradeoff.stops[2], costs=(same,))
+        changes.append(costs(report, stop)[0].change)
+    assert changes == [
+        "unchanged",
+        "unchanged",
+        "−0.030 to +0.030 points (may be chance)",
+        "−2.0 to +2.0 points (may be chance)",
+    ]
     stops = report.tradeoff.stops
     named = [stop_name(report.tradeoff, one) for one in stops]
     assert named == [
         "no limit",
-        "cut the gap by 50 %",
+        "requested: cut by 50 %",
         "this model (requested: cut by 80 %, 80 %)",
         "strictest limit",
     ]
@@ -829,7 +846,7 @@ def test_a_page_of_one_attribute_says_nothing_of_several_and_how_many_groups_it_
     assert "one by one and all together" not in one
     assert "one by one and all together" in two
     count = len(samples.audit()["age"].all_rows.curves["gdp"].trusted_groups)
-    assert f"5 of {count} groups by age: those with significant errors first" in one
+    assert f"5 of {count} groups by age: those farthest from the average first" in one
 
 
 def test_rows_that_would_settle_a_limit_of_a_fit_are_held_out():
@@ -1232,6 +1249,24 @@ def test_a_score_that_is_too_low_for_all_is_said_where_no_group_stands_out():
     assert ", and the actual mean in these rows is 0." in low
 
 
+@pytest.mark.parametrize(
+    ("errors", "start", "adjusted"),
+    [
+        (1.9, "No group", False),
+        (2.1, "The mean score of all people, 0.356, is below the actual mean in these", True),
+        (-2.3, "The mean score of all people, 0.356, is above the actual mean in these", True),
+        (2.5, "The mean score of all people is significantly too low, by 0.025: it is 0.", False),
+    ],
+)
+def test_a_mean_error_that_is_significant_only_on_its_own_is_said(errors, start, adjusted):
+    """Two-sided p = 0.05 is 1.96 standard errors, and p = 0.05 / 3 is 2.39."""
+    quality = (Quality("mean_error", 0.01 * errors, 0.0, 0.01),)
+    said = worst_sentence(Report(replace(scored(), quality=quality)), "age")
+    assert said.startswith(start)
+    alone = ": significant on its own, but not after adjusting for 3 tests of errors."
+    assert (alone in said) == adjusted
+
+
 def test_errors_that_no_single_group_shows_are_said_to_change_along_the_attribute():
     """Scores of the old are too low by so little that only a wide window shows it."""
     random = np.random.default_rng(8)
@@ -1306,6 +1341,33 @@ def test_groups_of_unequal_spread_are_rarely_called_wrong_without_an_error():
     assert called(each=9) > 10
 
 
+def test_the_largest_error_by_every_attribute_is_on_the_first_screen():
+    """Chances do not depend on the school, but outcomes do; by age, neither does."""
+    random = np.random.default_rng(4)
+    school = random.integers(8, 16, 4_000).astype(float)
+    chance = random.uniform(0.2, 0.6, 4_000)
+    outcome = (random.random(4_000) < chance - 0.15 * (school == 10)).astype(int)
+    attributes = pd.DataFrame({"age": random.integers(20, 40, 4_000), "school": school})
+    result = audit(pd.Series(chance, name="score"), attributes, outcome, settings=FAST)
+    report = Report(result)
+    error = (chance - outcome)[school == 10].mean()
+    line = (
+        f"Largest significant error by school: school 10 ({np.sum(school == 10)} people),"
+        f" whose mean score is significantly too high, by {format_estimate(error)}."
+    )
+    assert attribute_lines(report, replace(verdict(report), attribute="age")) == [line]
+    assert attribute_lines(report, replace(verdict(report), attribute="school")) == []
+    tradeoff = samples.tradeoff("age", "school")
+    aimed = replace(report, tradeoff=tradeoff)
+    head = replace(verdict(aimed), attribute="age")
+    gap = tradeoff.after.gaps[1]
+    low, high = format_estimate(gap.low), format_estimate(gap.high)
+    stated = f"Gap by school: {format_estimate(gap.value)} ({low} to {high}). {line}"
+    assert attribute_lines(aimed, head) == [stated]
+    assert verdict(aimed).attribute == "age"
+    assert stated in text_of(render(aimed))
+
+
 def test_the_errors_of_several_attributes_share_one_level():
     """The oracle is Student's interval of the first group at the level of each of all means."""
     random = np.random.default_rng(0)
@@ -1348,8 +1410,10 @@ def test_a_rare_outcome_says_by_which_threshold_the_model_labels():
     line = decision_sentence(Report(rare))
     assert f"{rate:g}, its base rate, instead of 0.5" in line
     trained = replace(samples.full(), audit=rare)
-    assert f"uses 0.5 unless the model is trained with --threshold {rate:g}" in (
-        decision_sentence(trained)
+    assert decision_sentence(trained) == (
+        f"The outcome is rare, so recall and false alarms are those of decisions above {rate:g},"
+        " its base rate. The model does not make these decisions: frhsic predict uses 0.5 unless"
+        f" the model is trained with --threshold {rate:g}."
     )
     assert text(Report(rare)).count("The outcome is rare") == 1
     assert text_of(render(rare)).count("The outcome is rare") == 1
@@ -1458,17 +1522,21 @@ def test_no_outcome_is_called_good_unless_it_is_said_to_be(audited: Audit):
 def test_rows_in_groups_are_not_called_people():
     groups = np.arange(3_000) // 3
     result = scored(groups=groups, context=CONTEXT)
-    assert "3,000 rows in 1,000 groups" in surety(Report(result))
+    assert "3,000 rows of 1,000 applicants" in surety(Report(result))
+    assert "The 3,000 rows belong to 1,000 applicants. Gaps" in " ".join(warnings(result))
+    unnamed = replace(result, context=Context())
+    assert "3,000 rows of 1,000 groups" in surety(Report(unnamed))
+    assert "The 3,000 rows belong to 1,000 groups. Gaps" in " ".join(warnings(unnamed))
     assert "rows). Their mean score" in worst_sentence(Report(result), "age")
     assert "applicants). Their mean score" in worst_sentence(Report(scored(context=CONTEXT)), "age")
     shown = text_of(render(scored(groups=groups, limit="gdp <= 0.3", context=CONTEXT)))
     assert "The mean score of rows with the same age" in shown
-    assert "applicants" not in shown.replace("3,000 applicants", "")
+    assert shown.count("applicants") == shown.count("1,000 applicants") == 1
     assert "person" not in shown
     weighted = scored(groups=groups, sample_weight=np.linspace(0.5, 2, 3_000))
     lines = [line for line in warnings(weighted) if "measures of dependence" in line]
     assert len(lines) == 1
-    assert "at most one from each group" in lines[0]
+    assert "at most one of each" in lines[0]
 
 
 @pytest.mark.parametrize(
@@ -1541,23 +1609,29 @@ def test_two_gaps_that_are_not_significant_are_no_movement():
     report = Report(samples.audit(strength=0.003), before=samples.audit(), tradeoff=tradeoff)
     head = verdict(report)
     assert head.sentence == (
-        "Not judged: the gap by age is not distinguishable from 0, with the limit or without it."
+        "Not judged: in these 30,162 people, the gap by age is not distinguishable from 0, with the"
+        " limit or without it."
     )
     fit = (
-        "In the fit, measured out of fold on the training rows, the gap by age is 0.091 (0.073 to"
-        " 0.12) without the limit and 0.016 (0.013 to 0.020) with it."
+        "Among the people used to build the model, measured out of fold, the gap by age is"
+        " significant without the limit: 0.091 (0.073 to 0.12); with it, it is 0.016 (0.013 to"
+        " 0.020)."
     )
     assert fit in head.remarks
     lines = closing_lines(report)
     assert lines["gap"] == "age: 0.000300 (0 to 0.00400)"
+    assert attribute_lines(report, head) == ["Gap by age: 0.00030 (0 to 0.0040)."]
     assert fit in lines["rows"]
     least = replace(tradeoff, shares=(None,), limits=(0.0,))
     smallest = verdict(replace(report, tradeoff=least)).remarks
     assert fit in smallest
-    assert smallest[-1].endswith("is not distinguishable from 0, with the limit or without it.")
+    assert smallest[-1] == (
+        "In these 30,162 people, the gap by age is not distinguishable from 0, with the limit or"
+        " without it."
+    )
     unclear = replace(tradeoff.points[0], gaps=(Gap(0.01, 0.0, 0.03),))
     nothing = replace(tradeoff, points=(unclear, *tradeoff.points[1:]))
-    assert "In the fit" not in " ".join(verdict(replace(report, tradeoff=nothing)).remarks)
+    assert "out of fold" not in " ".join(verdict(replace(report, tradeoff=nothing)).remarks)
     significant = replace(tradeoff, after=replace(after, gaps=(Gap(0.03, 0.01, 0.05),)))
     assert "goes from 0.00200 to" in verdict(replace(report, tradeoff=significant)).sentence
 
@@ -1576,7 +1650,8 @@ def test_a_share_of_noise_comes_after_other_verdicts():
     head = verdict(Report(samples.audit("age", "hours"), tradeoff=tradeoff))
     assert (head.attribute, head.kind) == ("age", "kept")
     assert head.others == (
-        "Not judged: the gap by hours is not distinguishable from 0, with the limit or without it.",
+        "Not judged: in these 30,162 people, the gap by hours is not distinguishable from 0, with"
+        " the limit or without it.",
     )
     clear = replace(tradeoff, after=replace(tradeoff.after, gaps=(gaps[0], Gap(0.03, 0.01, 0.05))))
     assert verdict(Report(samples.audit("age", "hours"), tradeoff=clear)).attribute == "hours"
@@ -1602,10 +1677,36 @@ def test_no_sentence_names_a_group_of_few_rows():
     score = pd.Series(np.arange(25) / 50, name="score")
     few = audit(score, age, (np.arange(25) % 2), settings=FAST)
     assert all(few["age"].all_rows.curves["gdp"].sparse)
-    assert worst_sentence(Report(few), "age") == ""
+    errors = few["age"].all_rows.curves["calibration_gdp"]
+    widths = [(high - low) / 2 for low, high in zip(errors.low, errors.high)]
+    size = format_estimate(float(np.median(widths)))
+    assert len(widths) % 2
+    assert worst_sentence(Report(few), "age") == (
+        "Every group by age has fewer than 30 people, too few to compare scores with outcomes: in"
+        f" half of the groups, even an error of {size} could go unnoticed."
+    )
+    assert worst_sentence(Report(audit(score, age, settings=FAST)), "age") == ""
     assert trend_sentence(few, "age") == ""
     assert 'class="mark"' not in picture(Report(few), "age")
-    assert "(ringed)" not in render(few)
+    shown = unfolded(render(few))
+    assert "(ringed)" not in shown
+    assert "actual outcome" not in shown.casefold()
+    assert "groups by age: those farthest from the average first" in shown
+
+
+def test_errors_that_vary_are_said_where_every_group_is_small():
+    """The old have the outcome and the young do not, which the score does not expect."""
+    random = np.random.default_rng(1)
+    age = pd.Series(random.permutation(np.arange(100.0)), name="age")
+    score = pd.Series(random.uniform(0.4, 0.6, 100), name="score")
+    settings = replace(FAST, resamples=100)
+    said = [
+        worst_sentence(Report(audit(score, age, outcome, settings=settings)), "age")
+        for outcome in ((age > 50).astype(int), random.integers(0, 2, 100))
+    ]
+    assert all(line.startswith("Every group by age has fewer than 30 people") for line in said)
+    vary = "Overall, errors vary significantly with age."
+    assert [line.endswith(vary) for line in said] == [True, False]
 
 
 def test_an_axis_of_very_small_numbers_has_short_labels_and_names_their_unit():

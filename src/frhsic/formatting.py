@@ -108,13 +108,16 @@ def format_difference(value: float) -> str:
 
 
 def points(share: float) -> str:
-    """Format a difference of shares in percentage points, with its sign.
+    """Format a difference of shares in percentage points, with its sign; one that would round to 0
+    has two significant digits.
 
     Examples
     --------
-    >>> points(-0.0243)
-    '−2.4'
+    >>> points(-0.0243), points(-0.00033), points(0.0)
+    ('−2.4', '−0.033', '0')
     """
+    if abs(share) < 0.0005:
+        return format_difference(100 * share) if share else "0"
     return f"{100 * share:+.1f}".replace("-", "−")
 
 

@@ -632,7 +632,7 @@ class Context:
     decision
         The decision, such as "whether a loan is granted".
     people
-        The people affected, such as "applicants".
+        The people affected, such as "applicants"; if rows belong to groups, what the groups are.
     period
         Period of the data.
     author

@@ -520,7 +520,10 @@ class Stated:
         Option(help="Score above which the decision is yes. Default: 0.5 for probabilities."),
     ] = None
     decision: Annotated[str, Option(help="The decision, such as 'whether a loan is granted'.")] = ""
-    people: Annotated[str, Option(help="The people affected, such as applicants.")] = ""
+    people: Annotated[
+        str,
+        Option(help="The people affected, such as applicants; with --groups, what the groups are."),
+    ] = ""
     period: Annotated[str, Option(help="Period of the data, such as 'January to June 2025'.")] = ""
     author: Annotated[str, Option(help="Author of the report.")] = ""
 

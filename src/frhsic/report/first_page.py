@@ -39,7 +39,13 @@ from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name
 from frhsic.report.equals import equal_sentence, worst_stratum_sentence
 from frhsic.report.model import Report, Stop, TradeOff
-from frhsic.report.people import are_decisions, rows_phrase, score_noun, trend_sentence
+from frhsic.report.people import (
+    are_decisions,
+    largest_error_sentence,
+    rows_phrase,
+    score_noun,
+    trend_sentence,
+)
 from frhsic.report.words import (
     LEAST_OF_AIM,
     WORDS,
@@ -83,6 +89,8 @@ MOST_COSTS = 4
 # Rates of decisions are shown only if at least this share of the scores is on either side of the
 # threshold.
 LEAST_DECIDED = 0.01
+# An interval of a difference of shares within this distance of 0 is 0, apart from rounding.
+ROUNDING = 1e-7
 # Costs shown beside each of the other limits.
 STOP_COSTS = (
     "true_positive_rate",
@@ -281,8 +289,6 @@ def _gap_verdict(report: Report) -> Headline:
                     noun = say("held_out", people=noun)
                 settled = capitalize(rows_needed_phrase(first.rows_needed, noun))
             remarks.append(f"{settled}.")
-        if first.verdict == "unclear" and report.tradeoff is not None:
-            remarks.append(say("hold_out_more"))
         remarks += split_lines(audit, first.attribute)
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
@@ -424,7 +430,9 @@ def _fit_lines(report: Report) -> Iterator[str]:
         free = tradeoff.points[0].gaps[i]
         if tradeoff.is_noise(i) and free.low > 0:
             chosen = next(point.gaps[i] for point in tradeoff.points if point.chosen)
-            yield say("fit_moved", s=change.attribute, free=free, chosen=chosen)
+            people = rows_phrase(report.audit)
+            gaps = {"free": free, "chosen": chosen}
+            yield say("fit_moved", s=change.attribute, people=people, **gaps)
 
 
 def _unlimited_reasons(report: Report) -> Iterator[str]:
@@ -441,7 +449,11 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
             among = "equal" if tradeoff.controls else tradeoff.condition
             among = "classes" if tradeoff.classes else among
             what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
-            what = capitalize(what + condition_phrase(among, report.audit))
+            what += condition_phrase(among, report.audit)
+            if tradeoff.is_noise(i):
+                rows = report.audit.rows
+                what = say("in_these", rows=rows, people=rows_phrase(report.audit), what=what)
+            what = capitalize(what)
             numbers = change.before, change.after, change.reduction
             yield f"{what} {reduced_phrase(*numbers, noise=tradeoff.is_noise(i))}."
         return
@@ -474,6 +486,8 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     what = gap_phrase(check.key, check.attribute) + condition_phrase(check.among, audit)
     kind = verdict_phrase(check)
     if check.base == "gap":
+        if compares_noise(check):
+            what = say("in_these", rows=audit.rows, people=rows_phrase(audit), what=what)
         return aim_sentence(check, what)
     least = check.key in RATIOS
     value, low, high = (format_estimate(x, check.limit) for x in (check.value, *check.interval))
@@ -490,6 +504,29 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
         limit = say("limit_as_share", check=check, whose=say(whose))
     passed = say("under" if least else "over")
     return say(kind, limit=limit, what=what, value=value, bound=bound, passed=passed)
+
+
+def attribute_lines(report: Report, head: Headline) -> list[str]:
+    """Return for each attribute its gap, where verdict and meaning only say by what share it was
+    reduced, and the largest significant error, which the picture shows for its own attribute.
+    """
+    audit = report.audit
+    lines = []
+    for attribute in audit.attributes:
+        s = attribute.name
+        drawn = s == head.attribute
+        parts = []
+        for check in checks(report):
+            if drawn and meaning(head, audit):
+                continue
+            if (check.attribute, check.base) == (s, "gap"):
+                number = Number(check.key, check.value, check.rows, check.interval)
+                what = capitalize(gap_name(check.key, s)) + condition_phrase(check.among, audit)
+                parts.append(f"{what}: {gap_phrase_with_interval(number)}.")
+        if not drawn:
+            parts.append(largest_error_sentence(report, s))
+        lines.append(" ".join(filter(None, parts)))
+    return [*filter(None, lines)]
 
 
 def meaning(head: Headline, audit: Audit) -> str:
@@ -530,7 +567,8 @@ def surety(report: Report) -> str:
     if audit.context.people:
         counted = f"{audit.rows.used:,} {audit.context.people}"
     if has_groups(audit):
-        counted = f"{audit.rows.used:,} rows in {audit.rows.groups:,} groups"
+        counted = f"{audit.rows.used:,} rows of {audit.rows.groups:,}"
+        counted += f" {audit.context.people or 'groups'}"
     if audit.rows.effective is not None:
         counted += say("sure_weighted", rows=audit.rows)
     text = say(key, confidence=audit.subject.confidence, counted=counted)
@@ -645,7 +683,8 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
             low, high = (points(x) if key in SHARES else signed_figure(x) for x in change.interval)
             unit = say("point_unit") if key in SHARES else ""
             text = say("change", low=low, high=high, unit=unit) + _judgement(change)
-            if tuple(change.interval) == (0.0, 0.0):
+            noise = ROUNDING if key in SHARES else 0.0
+            if max(map(abs, change.interval)) <= noise:
                 text = say("unchanged")
         if ends is not None and key in OVERALL:
             reach = f"{form(ends.low)} to {form(ends.high)}"
@@ -823,10 +862,12 @@ def closing_lines(report: Report) -> dict[str, str]:
     if equal:
         worst = worst_stratum_sentence(report.audit, head.attribute, checks(report))
         lines["equal"] = f"{equal} {worst}"
-    printed = [say("hold_out_more"), say("left_unchanged")]
-    printed.append(say("barely", noun=score_noun(report.audit)))
+    printed = [say("left_unchanged"), say("barely", noun=score_noun(report.audit))]
     printed += [*_class_lines(report), *_fit_lines(report)]
     hints = [line for line in head.remarks if line in printed]
+    unclear = any(check.verdict == "unclear" for check in checks(report))
+    if unclear and report.tradeoff is not None:
+        hints.append(say("hold_out_more"))  # an option of the command, so not on the page
     return lines | {"rows": " ".join([surety(report), *hints])}
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from scipy.special import ndtr
 
 from frhsic._pictures import Frame, Line, curve_svg, padded_range
+from frhsic.auditing.gaps import SPARSE
 from frhsic.auditing.results import WINDOWS_KEY, AttributeAudit, Audit, Curve, Law, Quality
 from frhsic.formatting import format_interval
 from frhsic.report.model import Report, Stop
@@ -87,10 +88,10 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
 
 def _error(attribute: AttributeAudit, audit: Audit, i: int) -> float | None:
     """Return by how much the mean score of a group is above its mean outcome, if the band of errors
-    excludes 0; it covers all groups of all attributes. None for decisions.
+    excludes 0; it covers all groups of all attributes. None for decisions and with few rows.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
-    if rest is None or are_decisions(audit) or not _is_apart(rest, i):
+    if rest is None or rest.sparse[i] or are_decisions(audit) or not _is_apart(rest, i):
         return None
     return -rest.mean[i]
 
@@ -105,8 +106,18 @@ def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
 
 
 def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
-    """Return what is known about errors if no group has a significant one: whether they vary with
-    the attribute, and the wide window with the largest significant error.
+    """Return what is known about errors if no group has a significant one."""
+    found = _wide_errors_sentence(attribute, audit)
+    if found:
+        return found
+    key = "none_wrong" if overall_error(audit) is None else "none_apart"
+    size = unnoticed_error(attribute.all_rows.curves["calibration_gdp"])
+    return say(key, unnoticed=say("unnoticed", size=size, people=rows_phrase(audit)))
+
+
+def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
+    """Return whether errors vary with the attribute, and the wide window with the largest
+    significant error; empty if neither is significant.
     """
     s = attribute.name
     curves = attribute.all_rows.curves
@@ -127,15 +138,54 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
         )
     if change:
         return say("errors_change", s=s, people=rows_phrase(audit))
-    key = "none_wrong" if overall_error(audit) is None else "none_apart"
-    size = unnoticed_error(curves["calibration_gdp"])
-    return say(key, unnoticed=say("unnoticed", size=size, people=rows_phrase(audit)))
+    return ""
+
+
+def largest_error_sentence(report: Report, s: str) -> str:
+    """Return the largest significant error by an attribute; empty if there is none."""
+    audit = report.audit
+    attribute = audit[s]
+    if "calibration_gdp" not in attribute.all_rows.curves or are_decisions(audit):
+        return ""
+    if not has_outcomes(attribute):
+        return say("errors_vary", s=s) if _errors_change(attribute, audit) else ""
+    group = groups(report, s)[0]
+    if group.error is None:
+        return _wide_errors_sentence(attribute, audit)
+    how = group_judgement(group, audit)
+    values = {"people": rows_phrase(audit), "noun": score_noun(audit)}
+    return say("wrong_by", s=s, group=group, how=how, **values)
+
+
+def _few_sentence(attribute: AttributeAudit, audit: Audit) -> str:
+    """Return that all groups are too small to compare scores with outcomes; empty without
+    outcomes.
+    """
+    errors = attribute.all_rows.curves.get("calibration_gdp")
+    if errors is None or are_decisions(audit):
+        return ""
+    line = say(
+        "too_few",
+        s=attribute.name,
+        people=rows_phrase(audit),
+        least=SPARSE,
+        size=unnoticed_error(errors),
+    )
+    if not _errors_change(attribute, audit):
+        return line
+    return f"{line} {say('errors_vary', s=attribute.name)}"
+
+
+def has_outcomes(attribute: AttributeAudit) -> bool:
+    """Whether the outcome of any group is shown."""
+    rest = attribute.all_rows.curves.get("calibration_gdp")
+    return rest is not None and not all(rest.sparse)
 
 
 def unnoticed_error(errors: Curve) -> float:
-    """Return the median half-width of the band of errors, among groups with enough rows: an error
-    of this size is significant in about half of all samples, so in half of the groups, one of at
-    most this size goes unnoticed at least as often as not.
+    """Return the median half-width of the band of errors, among groups with enough rows (all groups
+    if none has): an error of this size is significant in about half of all samples, so in half of
+    the groups, one of at most this size goes unnoticed at least as often as not.
     """
     widths = sorted((errors.high[i] - errors.low[i]) / 2 for i in errors.trusted_groups)
     return widths[len(widths) // 2]
@@ -157,10 +207,39 @@ def overall_error(audit: Audit) -> float | None:
     None.
     """
     error = _mean_error(audit)
-    if error is None or not error.standard_error or are_decisions(audit):
+    if error is None or are_decisions(audit):
         return None
-    pvalue = 2 * float(ndtr(-abs(error.value) / error.standard_error))
-    return -error.value if pvalue * ERROR_TESTS <= audit.subject.level else None
+    return -error.value if _pvalue(error) * ERROR_TESTS <= audit.subject.level else None
+
+
+def _pvalue(error: Quality) -> float:
+    """Return the p-value of a mean error of 0."""
+    assert error.standard_error
+    return 2 * float(ndtr(-abs(error.value) / error.standard_error))
+
+
+def _overall_sentence(report: Report, s: str) -> str:
+    """Return the mean score beside the mean outcome, if their difference is significant, at least
+    on its own; else empty.
+    """
+    audit = report.audit
+    error = _mean_error(audit)
+    if error is None or are_decisions(audit) or _pvalue(error) > audit.subject.level:
+        return ""
+    before = earlier_curve(report, s) if report.before else None
+    mean = audit[s].all_rows.curves["gdp"].overall
+    return say(
+        "all_wrong" if overall_error(audit) is not None else "all_alone",
+        people=rows_phrase(audit),
+        noun=score_noun(audit),
+        way="low" if error.value > 0 else "high",
+        side="below" if error.value > 0 else "above",
+        size=abs(error.value),
+        mean=mean,
+        was="" if before is None else say("was", was=before.overall),
+        actual=mean + error.value,
+        tests=ERROR_TESTS,
+    )
 
 
 def _is_favourable(error: float, audit: Audit) -> bool | None:
@@ -354,25 +433,23 @@ def groups_note(report: Report, s: str) -> str:
     count = len(audit[s].all_rows.curves["gdp"].trusted_groups)
     target = audit.subject.target
     known = target is not None and target.favours_high is not None
-    return fill(
-        words["groups_note"],
-        s=s,
-        shown=min(count, MOST_GROUPS),
-        count=count,
-        order=words["groups_order"] if known else "",
-    )
+    values = {"s": s, "shown": min(count, MOST_GROUPS), "count": count}
+    if not has_outcomes(audit[s]) or are_decisions(audit):
+        return fill(words["groups_farthest"], **values)
+    return fill(words["groups_note"], **values, order=words["groups_order"] if known else "")
 
 
 def worst_sentence(report: Report, s: str) -> str:
     """Return a sentence about the group with the largest significant error. If there is none,
-    describe the group farthest from the average, and whether it differs significantly. Empty if
-    no group has enough rows.
+    describe the group farthest from the average, and whether it differs significantly. If no
+    group has enough rows, say so where there are outcomes.
     """
     audit = report.audit
     attribute = audit[s]
     curve = attribute.all_rows.curves["gdp"]
+    level = _overall_sentence(report, s) if "calibration_gdp" in attribute.all_rows.curves else ""
     if all(curve.sparse):
-        return ""
+        return f"{level} {_few_sentence(attribute, audit)}".strip()
     group = groups(report, s)[0]
     actual = ""
     if group.actual is not None:
@@ -382,20 +459,6 @@ def worst_sentence(report: Report, s: str) -> str:
         actual = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
     was = "" if group.was is None else say("was", was=group.was)
     text = say("group", group=group, noun=score_noun(audit), people=rows_phrase(audit), was=was)
-    overall = overall_error(audit)
-    level = ""
-    if group.actual is not None and overall is not None:
-        before = earlier_curve(report, s) if report.before else None
-        level = say(
-            "all_wrong",
-            people=rows_phrase(audit),
-            noun=score_noun(audit),
-            way="high" if overall > 0 else "low",
-            size=abs(overall),
-            mean=curve.overall,
-            was="" if before is None else say("was", was=before.overall),
-            actual=curve.overall - overall,
-        )
     if group.error is not None:
         how = group_judgement(group, audit)
         against = say("against_them")

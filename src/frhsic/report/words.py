@@ -361,7 +361,12 @@ def warnings(audit: Audit) -> list[str]:
         "few_rows": rows.used < 500,
         "too_good": any(one.value >= TOO_GOOD.get(one.key, math.inf) for one in audit.quality),
     }
-    values = {"rows": rows, "share": rows.dropped / max(rows.given, 1), "subject": subject}
+    values = {
+        "rows": rows,
+        "share": rows.dropped / max(rows.given, 1),
+        "subject": subject,
+        "units": audit.context.people or "groups",
+    }
     lines = [
         *audit.context.remarks,
         *(say(key, **values) for key, true in remarks.items() if true),
