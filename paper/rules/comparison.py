@@ -64,9 +64,11 @@ Cells = dict[tuple[str, str, str], dict[str, Cost]]
 """By quantity, base and table: the costs of all ways."""
 
 
-def costs_of(paths: dict[str, list[tuple[float, float]]]) -> dict[str, float]:
-    """Return from the points of each way, gaps and losses, what it loses at shares of the base's
-    gap, in units of the base's gain.
+def costs_of(
+    paths: dict[str, list[tuple[float, float]]], levels: tuple[float, ...] = LEVELS
+) -> dict[str, float]:
+    """Return from the points of each way, gaps and losses, what it loses at levels, shares of the
+    base's gap, in units of the base's gain.
 
     The loss at a gap lies on the line through the points that no other one beats, which begins at a
     constant, whose gap is zero.
@@ -84,7 +86,7 @@ def costs_of(paths: dict[str, list[tuple[float, float]]]) -> dict[str, float]:
             if loss < least:
                 line.append((gap, loss))
                 least = loss
-        at = np.interp([level * base_gap for level in LEVELS], *np.transpose(line))
+        at = np.interp([level * base_gap for level in levels], *np.transpose(line))
         found[way] = float(at.mean() - base_loss) / gain if gain else math.nan
     return found
 
