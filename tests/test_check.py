@@ -927,6 +927,13 @@ def test_two_dates_that_coincide_for_one_outcome_are_both_named():
     table = people().assign(event=event.sample(frac=1, random_state=0).sort_index(), end=end)
     [leak] = [problem for problem in check(table, "paid", "age") if problem.kind == "leak"]
     assert leak.option in ("--drop event --drop end", "--drop end --drop event")
+    first = np.arange(ROWS) < ROWS / 2
+    american = table["event"].dt.strftime("%m/%d/%Y")
+    table["event"] = table["event"].dt.strftime("%Y-%m-%d").where(first, american)
+    found = check(table, "paid", "age")
+    [leak] = [problem for problem in found if problem.kind == "leak"]
+    assert {*leak.columns} == {"event", "end"}
+    assert "unreadable" in [problem.kind for problem in found]
 
 
 def test_rows_without_an_attribute_that_have_another_outcome_are_told():
