@@ -382,6 +382,22 @@ def test_a_value_that_is_as_frequent_as_its_neighbours_is_no_code():
     assert (code.certainty, code.option) == ("possible", "--missing share=99")
 
 
+def test_a_code_below_negative_numbers_is_found_though_one_of_them_is_far_away():
+    random = np.random.default_rng(3)
+    wages = random.normal(1.6, 0.5, ROWS).round(6)
+    wages[25:40] = -random.uniform(0.4, 1.4, 15).round(6)
+    wages[40] = -3.58
+    for code, asked in ((-9, True), (-1.5, False), (-3.7, False)):
+        wages[:25] = code
+        found = check(people().assign(wage=wages), "paid", "age")
+        codes = [one.values for one in found if one.kind == "missing code"]
+        assert codes == ([("-9",)] if asked else [])
+    smooth = np.maximum(random.normal(0, 6, ROWS).round(2), -9)
+    assert np.sum(smooth == -9) > 10
+    found = check(people().assign(wage=smooth), "paid", "age")
+    assert "missing code" not in [one.kind for one in found]
+
+
 def test_people_are_groups_and_rows_of_nobody_do_not_leak(tmp_path):
     table = uneven().reset_index(drop=True)
     empty = np.arange(len(table)) % 7 == 0
@@ -911,6 +927,13 @@ def test_two_dates_that_coincide_for_one_outcome_are_both_named():
     table = people().assign(event=event.sample(frac=1, random_state=0).sort_index(), end=end)
     [leak] = [problem for problem in check(table, "paid", "age") if problem.kind == "leak"]
     assert leak.option in ("--drop event --drop end", "--drop end --drop event")
+    first = np.arange(ROWS) < ROWS / 2
+    american = table["event"].dt.strftime("%m/%d/%Y")
+    table["event"] = table["event"].dt.strftime("%Y-%m-%d").where(first, american)
+    found = check(table, "paid", "age")
+    [leak] = [problem for problem in found if problem.kind == "leak"]
+    assert {*leak.columns} == {"event", "end"}
+    assert "unreadable" in [problem.kind for problem in found]
 
 
 def test_rows_without_an_attribute_that_have_another_outcome_are_told():

@@ -651,6 +651,8 @@ def test_a_column_that_follows_from_the_target_is_named_with_the_pair_that_does(
     [pair] = feature_problems(X[["income"]].assign(due=X["income"] + card - 0.5), codes, 2, none)
     assert set(pair.columns) == {"income", "due"}
     assert "the first is larger in 100 % of the rows of one class and in 0 %" in pair.text
+    first, second = pair.columns
+    assert f"If '{first}' is known only after the target, drop it, and '{second}' if" in pair.text
 
 
 @pytest.mark.parametrize("operation", [np.add, np.subtract, np.multiply, np.divide])

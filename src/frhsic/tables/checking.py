@@ -44,7 +44,7 @@ from frhsic.tables.columns import (
     to_pandas,
     unify_spelling,
 )
-from frhsic.tables.dates import spreadsheet_problems, unreadable_problem
+from frhsic.tables.dates import mixed_dates, spreadsheet_problems, unreadable_problem
 from frhsic.tables.features import (
     feature_problems,
     joint_problems,
@@ -484,7 +484,10 @@ class TableCheck:
             self.problems += contradicted_people(facts, self.table[name])
         lost = [name for name in names if name not in self.table]  # cells that cannot be read
         if rest := [name for name in (*kept, *lost) if name not in people]:
-            cells = {name: self.table.get(name, self.cells[name]) for name in rest}
+            cells = {
+                name: self.table[name] if name in self.table else mixed_dates(self.cells[name])
+                for name in rest
+            }
             table = settled_features(pd.DataFrame(cells), self.problems)
             known = np.ones(len(self.table), dtype=bool)
             codes = None

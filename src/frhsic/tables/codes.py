@@ -230,19 +230,23 @@ def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def _heaped_problems(column: pd.Series[Any], known: set[str]) -> Iterator[Problem]:
-    """Yield codes such as 9999 that occur much more often than the values around them."""
+    """Yield codes such as 9999 that occur much more often than the values around them; of one
+    digit, only -9 and the like below all others, and farther from them than the nearest are spread.
+    """
     values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
     if len(values) <= LEAST_VALUES:
         return
     for place in np.flatnonzero(counts >= LEAST_HEAPED):
         code = level_text(float(values[place]))
-        if code in known or not HEAPED_CODE.fullmatch(code):
+        below = place == 0 and values[1] - values[0] >= np.ptp(values[1 : NEIGHBOURS + 1])
+        digit = below and code.startswith("-") and CLEAR_CODE.fullmatch(code)
+        if code in known or not (digit or HEAPED_CODE.fullmatch(code)):
             continue
         nearest = np.argsort(np.abs(values - values[place]), kind="stable")[1 : NEIGHBOURS + 1]
         if counts[place] < LEAST_HEAPED * counts[nearest].max():
             continue
         problem = code_problem(str(column.name), [code], int(counts[place]))
-        sure = abs(values[place]) > 99
+        sure = digit or abs(values[place]) > 99
         yield problem if sure else replace(problem, certainty="possible")
 
 

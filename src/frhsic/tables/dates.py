@@ -60,17 +60,45 @@ def unreadable_problem(cells: pd.Series[Any], error: Exception, date_format: str
     return Problem("unreadable", text, (name,), None, "error")
 
 
+def mixed_dates(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Return dates written in several formats, each of which fits all cells of its kind; other
+    cells unchanged.
+
+    Examples
+    --------
+    >>> mixed_dates(pd.Series(["2024-05-31", "12/24/2024"])).dt.month.tolist()
+    [5, 12]
+    """
+    if not is_text(cells):
+        return cells
+    present = cells.dropna().str.strip()
+    present = present[~present.isin(NUMBER_MARKS) & ~present.map(reads_missing)]
+    read = pd.Series(pd.NaT, cells.index, dtype="datetime64[s]", name=cells.name)
+    for like in _same_shapes(present):
+        formats = ["ISO8601", *date_formats(like)]
+        parsed = [pd.to_datetime(like, format=each, errors="coerce") for each in formats]
+        fitting = [dates for dates in parsed if dates.notna().all()]
+        if fitting:
+            read[like.index] = fitting[0].dt.tz_localize(None)
+    return read if len(present) and read[present.index].notna().all() else cells
+
+
 def _date_shapes(cells: pd.Series[Any]) -> list[str]:
     """Return an example of each format of dates, with the number of its cells."""
+    return [
+        f"{like.iloc[0]!r} ({format_count(len(like), 'row')}, first in row {row_number(like, 0):,})"
+        for like in _same_shapes(cells)
+    ]
+
+
+def _same_shapes(cells: pd.Series[Any]) -> list[pd.Series[Any]]:
+    """Return the dates among cells, those in each format together, the most frequent one first."""
     dates = cells[cells.str.fullmatch(f"{DATE}|{SHORT_DATE}|{MONTH_OF_YEAR}", case=False)]
     shapes = dates.str.replace("[^\\W\\d_]+", "a", regex=True)
     shapes = shapes.str.replace(
         "[0-9]+", lambda digits: "year" if len(digits[0]) == 4 else "0", regex=True
     )
-    return [
-        f"{like.iloc[0]!r} ({format_count(len(like), 'row')}, first in row {row_number(like, 0):,})"
-        for _, like in sorted(dates.groupby(shapes), key=lambda pair: -len(pair[1]))
-    ]
+    return sorted((like for _, like in dates.groupby(shapes)), key=len, reverse=True)
 
 
 def _formats_sentence(name: str, shapes: list[str]) -> str:

@@ -119,6 +119,8 @@ def feature_problems(
         remedy = "is known only after the target, drop it"
         if len(late) > 1:
             remedy = "are known only after the target, drop both"
+        elif len(leak.columns) == 2 and not leak.empty:
+            remedy += f", and {leak.columns[1]!r} if that is, too"
         text = f"{capitalize(leak.text)}. If {' and '.join(map(repr, late))} {remedy}."
         if leak.empty:
             text = f"{capitalize(leak.text)}. If that is why they are empty, leave these rows out."
