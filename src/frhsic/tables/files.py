@@ -432,8 +432,8 @@ def read_rows(
         )
     frame = _sample_rows(parts, keep).sort_index().drop(columns=KEY)
     hashes = frame.pop(OTHERS).to_numpy() if others else None
-    dropped = given - complete
-    return FileRows(frame, given, dropped, left_out, others=hashes, lacking=lacking.to_dict())
+    first = {name: int(lacking[name]) for name in required}
+    return FileRows(frame, given, given - complete, left_out, others=hashes, lacking=first)
 
 
 def _hash_rows(piece: pd.DataFrame) -> np.ndarray:
