@@ -100,20 +100,23 @@ def identifiers(X: pd.DataFrame) -> list[str]:
 
 def unit_keys(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return the keys of people or other units, NaN where there is none: keys of text that differ
-    only in case, leading zeros, or blanks or punctuation beside letters are the same.
+    only in case, leading zeros, or blanks or punctuation beside letters are the same, and have the
+    zeros of the first of them, which keep the order of keys.
 
     Examples
     --------
     >>> unit_keys(pd.Series(["P-0269", "p269 ", "", "1-12", "unknown"])).tolist()
-    ['p269', 'p269', nan, '1-12', nan]
+    ['p0269', 'p0269', nan, '1-12', nan]
     """
     if column_kind(column) != "category":
         return column
     lacking = is_missing(column)
     keys: dict[Any, Any] = {}
+    first: dict[str, str] = {}
     for value in column[~lacking].unique():
         text = level_text(value)
-        key = LEADING_ZEROS.sub("", JOINTS.sub("", fold_text(text)))
+        key = JOINTS.sub("", fold_text(text))
+        key = first.setdefault(LEADING_ZEROS.sub("", key), key)
         keys[value] = np.nan if reads_missing(text) else key
     return column.astype(object).mask(lacking, np.nan).map(keys, na_action="ignore")
 
