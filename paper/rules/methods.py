@@ -169,7 +169,7 @@ def smallest_gap(place: tuple[str, str, str], way: str) -> float:
 
 
 def losses_with_s(cells: Cells) -> Iterator[str]:
-    """Yield where the path with S ends, and what the winner saves where it doesn't."""
+    """Yield where the path with S ends."""
     way = OWN[True]
     best = winners(cells, True)
     lost = {place: one for place, one in best.items() if one}
@@ -181,9 +181,6 @@ def losses_with_s(cells: Cells) -> Iterator[str]:
         f" ({len(ends)} cells), elsewhere"
     )
     yield f"above 25 % in {sum(end > 25 for end in others)} of {len(others)}"
-    mild = [(costs_of(front_of(place), (0.75,)), one) for place, one in lost.items()]
-    most = max(100 * (cost[way] - cost[one]) for cost, one in mild)
-    yield f"At a gap of 75 %, the winner, the Wasserstein barycentre, costs at most {most:.1f}"
 
 
 def losses_without_s(cells: Cells) -> Iterator[str]:
@@ -225,10 +222,9 @@ def changed_coefficients() -> Iterator[str]:
         for one in found["own_insurance"].values()
     )
     assert now["validation"] == steps["validation"] == now["folds"]
-    yield f"ranks keep {now['validation']} % of their gap, after 60 or 600 steps of the solver"
     yield (
-        f"leave {more['validation']} % (on training rows, {more['training']} instead of"
-        f" {now['training']} %) and lower the cost from {now['cost']} to {more['cost']} %"
+        f"leave {more['validation']} % of the gap instead of {now['validation']} %, and lower the"
+        f" cost from {now['cost']} to {more['cost']} %"
     )
     before, after = (100 * one["cost"] for one in found["weekend_diaries"].values())
-    yield f"With trees on `weekend_diaries`, they raise it from {before:.0f} to {after:.0f} %"
+    yield f"on `weekend_diaries` (trees) they raise it from {before:.0f} to {after:.0f} %"
