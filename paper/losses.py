@@ -1,6 +1,6 @@
 """Why the closed form with S is behind by ranks: more steps of the solver, and more coefficients.
 
-    python paper/losses.py     # minutes; writes paper/results/crossed-losses.json
+    python paper/losses.py     # minutes; writes paper/results/crossed/losses.json
 
 Everything is computed on the half of the rows that tunes: no test row is predicted.
 """
@@ -116,4 +116,4 @@ if __name__ == "__main__":
     with threadpool_limits(1):
         found = {name: dict(cell(name, *rest)) for name, *rest in CELLS}
     text = json.dumps(found, indent=1)
-    (RESULTS / "crossed-losses.json").write_text(text + "\n", encoding="utf-8")
+    (RESULTS / "crossed" / "losses.json").write_text(text + "\n", encoding="utf-8")

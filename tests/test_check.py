@@ -14,6 +14,7 @@ from frhsic.auditing import Settings, audit
 from frhsic.cli import app
 from frhsic.tables import check
 from frhsic.tables.checking import ColumnRoles
+from frhsic.tables.features import weight_problems
 from frhsic.tables.files import TableFile
 from frhsic.tables.identifiers import unit_keys
 from frhsic.tables.schema import remove_units
@@ -1632,3 +1633,11 @@ def test_one_row_and_several_columns_have_their_verbs(tmp_path):
     assert "'age' is missing in 1 of 400 rows, which is left out" in said
     assert "1 times" not in said
     assert "1 rows" not in said
+
+
+def test_the_weight_of_a_thing_is_not_taken_for_row_weights():
+    random = np.random.default_rng(0)
+    grams = random.normal(3400, 500, 300).round()
+    for name, sure in (("Birth weight", False), ("survey_weight", True), ("birth wgt", True)):
+        (problem,) = weight_problems(pd.DataFrame({name: grams}))
+        assert (problem.certainty == "likely") is sure

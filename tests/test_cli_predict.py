@@ -437,7 +437,7 @@ def test_numbers_beside_a_limit_need_not_occur_in_training(tmp_path):
     path = tmp_path / "labs.csv"
     pd.DataFrame({"crp": cells, "x": x, "ill": ill}).to_csv(path, index=False)
     model = tmp_path / "model.frhsic"
-    roles = ["-t", "ill", "-s", "crp", "--uses-sensitive", "--fast", "--limit", "50%"]
+    roles = ["-t", "ill", "-s", "crp", "--uses-sensitive", "--fast", "--limit", "0.5"]
     done(["train", str(path), *roles, "--out", str(model), "--report", str(tmp_path / "r.html")])
     new = pd.DataFrame({"crp": ["3.25", "3.3", "<1.5", "1.5"], "x": [0.5, 0.5, 1.0, 1.0]})
     new.to_csv(tmp_path / "new.csv", index=False)

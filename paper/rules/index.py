@@ -20,7 +20,7 @@ def phrases() -> Iterator[str]:
     one, other, trees = (by_base["closed form", base] for base in BASES[:3])
     assert one.ahead + other.ahead == 1
     yield (
-        f"the only one of {sum(one) + sum(other)} cells on networks where the closed form is ahead"
-        " of every other method; on trees, where no rival limits the gap in scores, it is ahead in"
-        f" {trees.ahead} of {sum(trees)}"
+        f"the only one of {sum(one) + sum(other)} comparisons on networks where the closed form is"
+        " ahead of every other method; on trees, where no rival limits the gap in scores, it is"
+        f" ahead in {trees.ahead} of {sum(trees)}"
     )

@@ -404,8 +404,10 @@ def require_enough_rows(
     range is too large to compute with.
     """
     if rows < LEAST_ROWS:
-        have = f"{rows} of {given} rows have values in all of {', '.join(columns)}"
-        raise ValueError(f"an audit needs at least {LEAST_ROWS} rows; {have}.")
+        raise ValueError(
+            f"an audit needs at least {LEAST_ROWS} rows; {rows} of {given} rows have a value of"
+            f" {' and of '.join(columns)}."
+        )
     for name, (low, high) in ranges.items():
         if low == high:
             raise ValueError(f"{name} is constant in all {rows} rows, so nothing can depend on it.")

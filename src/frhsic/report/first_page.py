@@ -90,7 +90,7 @@ MOST_COSTS = 4
 # threshold.
 LEAST_DECIDED = 0.01
 # An interval of a difference of shares within this distance of 0 is 0, apart from rounding.
-ROUNDING = 1e-7
+UNCHANGED = 1e-7
 # Costs shown beside each of the other limits.
 STOP_COSTS = (
     "true_positive_rate",
@@ -683,7 +683,7 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
             low, high = (points(x) if key in SHARES else signed_figure(x) for x in change.interval)
             unit = say("point_unit") if key in SHARES else ""
             text = say("change", low=low, high=high, unit=unit) + _judgement(change)
-            noise = ROUNDING if key in SHARES else 0.0
+            noise = UNCHANGED if key in SHARES else 0.0
             if max(map(abs, change.interval)) <= noise:
                 text = say("unchanged")
         if ends is not None and key in OVERALL:

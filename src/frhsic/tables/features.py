@@ -52,6 +52,7 @@ NAMED_WEIGHT = re.compile(
     r"(weights?|wt|wgt|gewicht)([^a-zA-Z].*)?",
     re.IGNORECASE,
 )
+SAMPLED = re.compile("per|hh|household|fi?na?l|samp|survey|row|design|post", re.IGNORECASE)
 # Words in names of columns that may be known late: units of time, what they last until, and states
 # at the end of an observation; short names of both, such as ptime and pstat; most levels of states.
 TIME_WORDS = {"time", "date", "days", "weeks", "months", "years", "zeit", "tage", "monate", "jahre"}
@@ -322,11 +323,14 @@ def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
     """Yield columns of numbers with names like those of row weights."""
     for name, column in features.select_dtypes("number").items():
         text = str(name)
-        if NAMED_WEIGHT.fullmatch(text) and column.min() >= 0 and column.nunique() > LEAST_VALUES:
+        named = NAMED_WEIGHT.fullmatch(text)
+        if named and column.min() >= 0 and column.nunique() > LEAST_VALUES:
             option = option_text("row-weights", text)
-            # may be body weight
+            # may be body or birth weight
             body = text.casefold() == "weight" and column.min() > 0
             body = body and column.max() <= MOST_BODIES * column.median()
+            things = named[1] and not SAMPLED.search(text) and "weight" in text.casefold()
+            body = body or bool(things)
             yield Problem(
                 "weights",
                 f"{text!r} may contain row weights. If so, pass it with {option}; otherwise it is"
