@@ -1028,7 +1028,7 @@ def died(rows: int = 600) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("unknown", ["", "unknown", " "])
-def test_a_missing_key_identifies_nobody_and_a_key_of_one_class_is_a_leak(unknown, tmp_path):
+def test_rows_with_a_missing_key_have_no_person_and_a_key_of_one_class_is_a_leak(unknown, tmp_path):
     table = died()
     table["cert_no"] = table["cert_no"].replace("", unknown)
     table.iloc[:2, 3] = table.iloc[2:4, 3].to_numpy()  # a certificate may occur twice
