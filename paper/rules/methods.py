@@ -32,8 +32,7 @@ GIVEN = (
     "the mean of nine models",
     "nine of ten cells",
     "the mean loss at 75, 50 and 25 % of the base's own gap",
-    "tuned in eight trials for the measure they are judged by, and give eight trade-offs each. There"
-    " are three exceptions: fairlearn's ExponentiatedGradient gives four",
+    "tuned in eight trials for the measure they are judged by, and give eight trade-offs each",
     "up to eight of functions of S, on all rows and on four fifths of them for each fold: up to 54"
     " models",
     "a method that changes nothing costs 50 %",
