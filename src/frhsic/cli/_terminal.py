@@ -517,7 +517,12 @@ class Stated:
 
     threshold: Annotated[
         float | None,
-        Option(help="Score above which the decision is yes. Default: 0.5 for probabilities."),
+        Option(
+            help=(
+                "Score above which the decision is yes. Default for probabilities: 0.5 or, in"
+                " audits, the base rate if that is below 20 %."
+            )
+        ),
     ] = None
     decision: Annotated[str, Option(help="The decision, such as 'whether a loan is granted'.")] = ""
     people: Annotated[
