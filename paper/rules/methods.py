@@ -119,9 +119,9 @@ def by_base(cells: Cells) -> Iterator[str]:
     yield (
         f"On networks, with up to {most_rivals(cells)} rivals, the closed form's scores are ahead /"
         f" level / behind in {counts(one, *BASES[:2])} cells, by two standard errors in"
-        f" {counts(two, *BASES[:2])}. On splines it is {counts(one, 'splines')}"
+        f" {counts(two, *BASES[:2])}. On splines, the counts are {counts(one, 'splines')}"
     )
-    yield f"On trees it is {counts(one, 'trees')}"
+    yield f"On trees, they are {counts(one, 'trees')}"
 
 
 def without_the_column_of_s() -> Iterator[str]:
