@@ -370,7 +370,7 @@ class Remembering(LinearRegression):
     [
         (
             make_pipeline(FunctionTransformer(np.log1p), Ridge()),
-            "log1p, a function, which is never saved",
+            "log1p, a function, which is never saved; .* use your own transformer class",
         ),
         (make_pipeline(Ridge(), memory="/tmp"), "a cache folder; set memory=None"),
         (Remembering(), "joblib.dump"),

@@ -45,4 +45,4 @@ def docstring() -> Iterator[str]:
     cells = fits().groupby(["aim", "law", "rows"])["beyond"].agg(["sum", "size"])
     most, size = cells.loc[(cells["sum"] / cells["size"]).idxmax()]
     yield f"for {scores} (scores), {ranks} (ranks) and {decisions} (decisions)"
-    yield f"at most {most} of {size} for one law and number of rows"
+    yield f"at most {most} of {size} for one distribution and number of rows"

@@ -8,7 +8,7 @@ from rules.comparison import BASES, on_fresh_tables, standings
 
 GIVEN = (
     "The positive rates of two age groups differ by 0.2 percentage points, so a method for two"
-    " groups has nothing to correct; yet the rate at a person's age is 34 points from the overall"
+    " groups has nothing to correct. But the rate at a person's age is 34 points from the overall"
     " rate on average",
     "the food expenditure of 5,999 households",
 )

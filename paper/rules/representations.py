@@ -121,8 +121,8 @@ def encoder() -> Iterator[str]:
         for name in ("first", "first and refit, 5 % other rows", "first and limit 50%")
     )
     yield (
-        f"on Adult, χ² is {short(alone, 3)} for one release, {short(refit, 2)} together with"
-        f" a refit, and {short(looser, 2)} together with one at a limit of 50 %"
+        f"on Adult, χ² is {short(alone, 3)} for one release, {short(refit, 2)} for a release and a"
+        f" refit, and {short(looser, 2)} for a release and another with a limit of 50 %"
     )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rules.records import benchmark, machine, study
 from rules.writing import percents, power, seconds, two
 
-GIVEN = ("**100,000 rows**: `fit` in memory",)
+GIVEN = ("For about 100,000 rows, use `fit` in memory",)
 SERVED = ((1_000, 5), (30_000, 300))
 # Of the machine that clusters were measured on, and rows and machines of an extrapolation.
 CORES = 16
@@ -88,15 +88,10 @@ def training() -> Iterator[str]:
     step = largest.diff().iloc[-1] / np.diff(largest.index)[-1] * CORES
     measured = largest.iloc[-1]
     fixed = measured - step * largest.index[-1] / CORES
-    hours = f"{measured['seconds'] / 3600:.2f}"
-    yield (
-        f"**{largest.index[-1]:,}**: {CORES} workers; {measured['seconds']:.0f} s, {hours} machine"
-        f" hours, {measured['peak'] / 1000:.1f} GB per worker"
-    )
     far = fixed + step * FAR / (MACHINES * CORES)
     yield (
-        f"**{FAR:,}**: {MACHINES * CORES} workers on {MACHINES} such machines;"
-        f" {far['seconds'] / 60:.0f} minutes, {MACHINES * far['seconds'] / 3600:.1f} machine hours,"
+        f"{FAR:,} rows would take {far['seconds'] / 60:.0f} minutes on {MACHINES * CORES} workers"
+        f" on {MACHINES} such machines: {MACHINES * far['seconds'] / 3600:.1f} machine hours and"
         f" {far['peak'] / 1000:.1f} GB per worker"
     )
     yield (

@@ -67,7 +67,7 @@ def distill(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> Distilled:
-    """Imitate a predictor with a parity limit with one plain model.
+    """Fit one plain model that imitates a predictor with a parity limit.
 
     The predictor is refitted on four fifths of the rows, and the plain model is fitted to its
     out-of-fold scores. A tenth of the rows determines when boosting stops and how much the limit

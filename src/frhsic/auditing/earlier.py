@@ -50,9 +50,9 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     of squared standard errors is not enough for a gap: wrong signs hide more of a small gap than of
     a large one, and more with few rows than with many, which the upper end takes into account. The
     p-value is the level at which the interval reaches 0; the part of an end beyond its standard
-    error does not grow with the confidence. Distributions are compared by the largest difference of
-    shares below a value (Kolmogorov and Smirnov) that is certain from the values that the audits
-    keep, so that the test is conservative.
+    error does not grow with the confidence. Distributions are compared by the largest difference
+    between their distribution functions (Kolmogorov and Smirnov). The values that the audits store
+    only give a lower bound on it, so the test is conservative.
 
     References
     ----------

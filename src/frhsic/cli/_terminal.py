@@ -336,8 +336,8 @@ Positive = Annotated[
     Option(
         help=(
             "Value of the target that counts as 1, or several separated by commas; all others"
-            " count as 0. Without this option, yes/no and two numbers are two classes, and other"
-            " text has one class per value."
+            " count as 0. Required if the target is text with two values other than yes/no. Without"
+            " this option, text with more values has one class per value."
         )
     ),
 ]
@@ -495,8 +495,8 @@ class Reading:
         int | None,
         Option(
             help=(
-                "Memory limit in bytes, for the table and for a model. Default: 200 and 25 times"
-                " the size of the file, but at least 128 MiB."
+                "Memory limit in bytes, for the table and for a model. Default: 200 times the size"
+                " of a table and 25 times that of a model, but at least 128 MiB."
             )
         ),
     ] = None
@@ -517,7 +517,12 @@ class Stated:
 
     threshold: Annotated[
         float | None,
-        Option(help="Score above which the decision is yes. Default: 0.5 for probabilities."),
+        Option(
+            help=(
+                "Score above which the decision is yes. Default for probabilities: 0.5 or, in"
+                " audits, the base rate if that is below 20 %."
+            )
+        ),
     ] = None
     decision: Annotated[str, Option(help="The decision, such as 'whether a loan is granted'.")] = ""
     people: Annotated[

@@ -267,9 +267,9 @@ def hsic_features(
     \|_F^2`, in O(n) time.
 
     Here :math:`\tilde\varphi, \tilde\psi` are features minus their means. The expectation over the
-    draw is exactly :func:`frhsic.dependence.hsic` of the same rows, so zero means the same. Use it
-    with more than about 100,000 rows, or with :mod:`frhsic.distributed` for data that come in
-    parts.
+    draw is exactly :func:`frhsic.dependence.hsic` of the same rows, so zero has the same meaning.
+    Use it with more than about 100,000 rows, or with :mod:`frhsic.distributed` for data that come
+    in parts.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def hsic_features(
         sums of these.
     features
         Number of features of each variable, half of them cosines and half sines: a multiple of 2 *
-        blocks. The error falls with its square root, the time grows with its square.
+        blocks. The error falls with its square root, and the time grows with its square.
     blocks
         Independent parts of the draw, for the standard error; at least 2.
     random_state

@@ -51,9 +51,9 @@ def mutual_information(
     under independence it is negative about half the time. It is not differentiable: use it to
     measure, and HSIC to train.
 
-    With several columns the estimate is too low, since the nearest rows are far apart: where one of
-    d independent normal columns has 0.69 nats of information about s, the estimate is 0.69 for d =
-    1, 0.51 for d = 5 and 0.35 for d = 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. The
+    With several columns the estimate is too low, since the nearest rows are far apart: if one of d
+    independent normal columns has 0.69 nats of information about s, the estimate is 0.69 for d = 1,
+    0.51 for d = 5 and 0.35 for d = 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. The
     default keeps five components of eight, which loses more (0.30 and 0.40).
 
     Parameters

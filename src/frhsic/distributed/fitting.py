@@ -80,8 +80,8 @@ def fit(
     sample_weight : str, optional
         Column of weights of the rows.
     key : str, optional
-        Column that identifies rows, such as a number. Its hash determines folds and sample; without
-        it (and without groups) the row's number in the frame does, so that the folds depend on the
+        Column that identifies rows, such as a number. Its hash determines folds and sample. Without
+        it and without `groups`, the row's number in the frame is hashed, so the folds depend on the
         order of the rows.
     client : distributed.Client, optional
         Client of the cluster; by default that of :func:`frhsic.distributed.cluster`, or the last

@@ -116,8 +116,9 @@ def audit(
     -----
     Rows are numbered in the order of the frame, and a hash of this number determines the sample.
     Edges of groups along an attribute come from the sample; the rows in them are counted exactly.
-    The interval of HSIC adds the standard error due to the features to that due to the rows, which
-    is that of the sample, divided by the square root of the number of all rows over sampled rows.
+    The interval of HSIC adds the standard error due to the features to the one due to the rows: the
+    standard error in the sample, divided by the square root of the ratio of all rows to sampled
+    rows.
 
     Examples
     --------

@@ -316,8 +316,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Z then has the same distribution p(x) for every s, and no other way to achieve this leaves more
     rows unchanged. The ratio is estimated by boosted trees. `transform` needs S, too. The removed
-    rows of a table are exchanged with each other, so a new table needs at least 200 rows;
-    :class:`ParityEncoder` encodes rows one by one.
+    rows of a table are exchanged with each other, so a new table needs at least 200 rows. If you
+    know what Z will predict, :class:`ParityEncoder` encodes rows one by one.
 
     Use Z to share tables or embeddings and to train on them. A replaced row is another person's
     row, so do not use it to decide about a person. Z is not anonymous. Share only one release, and
@@ -409,8 +409,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             name are removed from Z. A missing value counts as a level below all others. Without
             attributes, rows are left unchanged, with a warning.
         sample_weight : array of shape (n,), optional
-            Weights of the rows when the ratio is fitted. If Z is to be used with weights, make them
-            a column of X: then Z and weights are independent of S together.
+            Weights of the rows when the ratio is fitted. To use Z with weights, make them a column
+            of X, so that Z and the weights are jointly independent of S.
         groups : array of shape (n,) or the name of a column of X, optional
             Rows of one group, such as those of one person, stay in the same fold.
         """
@@ -525,8 +525,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         else:
             raise ValueError(
                 f"X has {len(frame)} rows, some of which were not in fit. ParityCoupling exchanges"
-                f" new rows with each other and needs at least {EXCHANGE.fewest} at once; pass more"
-                " rows, or use ParityEncoder(uses_sensitive=True)."
+                f" new rows with each other and needs at least {EXCHANGE.fewest} at once. Pass more"
+                " rows or, if you know what Z will predict, use ParityEncoder, which needs y."
             )
         return Z.set_axis(frame.index) if is_frame(table) else Z.to_numpy()
 

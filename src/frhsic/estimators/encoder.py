@@ -243,8 +243,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
         sample_weight: Any = None,
         groups: Any = None,
     ) -> Any:
-        """Fit, and return Z of the same rows from encoders that were fitted without them, like
-        :class:`~sklearn.preprocessing.TargetEncoder` does: ``fit(X).transform(X)`` differs.
+        """Fit, and return Z for the same rows, each encoded by models that were fitted without it,
+        as in :class:`~sklearn.preprocessing.TargetEncoder`. ``fit(X).transform(X)`` differs.
 
         The parameters are those of :meth:`fit`.
         """
@@ -266,9 +266,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            New rows. Each row is encoded by the models of one fold, chosen by its content only:
-            independently of other rows, and like the rows of the fit. Columns that the model does
-            not use are ignored.
+            New rows. Each row is encoded by the models of one fold, which only its content
+            determines, so Z doesn't depend on the other rows. Columns that the model does not use
+            are ignored.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
             The attributes, with `uses_sensitive` only.
         """

@@ -163,7 +163,8 @@ class Frontier:
     same gaps, and their lower ends are those of the interval alone, without the test of no gap.
     `benchmarks/promise.py` measures the combined effect: among limits met by the upper end of a 95
     % interval, the population gap was larger than the limit for 24 of 1,800 (scores), 28 of 1,738
-    (ranks) and 46 of 1,800 (decisions), and at most 13 of 200 for one law and number of rows.
+    (ranks) and 46 of 1,800 (decisions), and at most 13 of 200 for one distribution and number of
+    rows.
 
     Attributes
     ----------
@@ -176,11 +177,11 @@ class Frontier:
         standard error, which ignores groups; classes also have "accuracy", and two classes "auc"
         and "balanced_accuracy". An encoder has the measures of its targets.
     gaps : dict of str to tuple of Gap
-        For each attribute the gap at each trade-off.
+        For each attribute, the gap at each trade-off.
     pvalues : dict of str to float
-        For each attribute the p-value of no gap for the unconstrained predictor; with two
-        conditions the smaller one, uncorrected, since a share is applied if either gap is
-        significant.
+        For each attribute, the p-value of the hypothesis that the unconstrained predictor has no
+        gap; with two conditions the smaller one, uncorrected, since a share is applied if either
+        gap is significant.
     confidence : float
         Confidence of the intervals.
     base_rate : float or None
@@ -259,7 +260,7 @@ class Frontier:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw performance against the gap along each attribute: AUC for the aim "rank", accuracy
-        for "decision", else the loss.
+        for "decision", and otherwise the loss.
         """
         import matplotlib.pyplot as plt
 
@@ -399,9 +400,9 @@ class Choice:
         maximum of the gaps divided by the unconstrained gaps. A share that is not applied (see
         `indistinct`) counts as met.
     gaps : dict of str to Gap
-        For each attribute the gap there.
+        For each attribute, the gap at this trade-off.
     unconstrained : dict of str to Gap
-        For each attribute the unconstrained gap.
+        For each attribute, the unconstrained gap.
     indistinct : tuple of str
         Attributes whose unconstrained gap is not significant (with several classes, the largest of
         their gaps, against the largest expected by chance), so that a share of it is not applied as

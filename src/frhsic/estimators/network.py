@@ -198,7 +198,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
 
-        The first call fixes scales, levels, classes and what the penalty fits in advance. Each call
+        The first call determines scales, levels and classes, and prepares the penalty. Each call
         resets Adam's moments, so pass parts that contain many batches. It doesn't stop early or
         hold out rows. The parameters are those of :meth:`fit`.
         """
@@ -597,7 +597,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     ) -> Self:
         """Train for one epoch on a part of the data, continuing from the last call.
 
-        The first call fixes scales, levels, classes and what the penalty fits in advance. Each call
+        The first call determines scales, levels and classes, and prepares the penalty. Each call
         resets Adam's moments, so pass parts that contain many batches. The other parameters are
         those of :meth:`fit`.
 

@@ -113,9 +113,9 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         """Return labels: with two classes, the second if its probability exceeds `threshold_`; with
         more, the most probable one.
 
-        With ``aim="decision"`` or ``"rank"``, the models of one fold decide about a row. The
-        content of the row selects the fold, as in `fit`, so the gap of these decisions is the one
-        that was measured. With `groups` or custom folds it is the first fold for all rows.
+        With ``aim="decision"`` or ``"rank"``, the models of one fold score a row. The row's content
+        determines the fold, as in `fit`, so the gap of these decisions is the one that was
+        measured. With `groups` or custom folds, the first fold is used for all rows.
         """
         chances = self.predict_proba(
             X, sensitive_features=sensitive_features, control_features=control_features

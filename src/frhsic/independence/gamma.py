@@ -24,7 +24,7 @@ def gamma_test(
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> IndependenceResult:
-    r"""Test of :math:`H_0`: Z and S independent, by HSIC against a gamma distribution.
+    r"""Test of the independence of Z and S (:math:`H_0`), based on HSIC and a gamma distribution.
 
     .. math:: p = \Pr\big(\Gamma \ge \widehat{\mathrm{HSIC}}\big),
 

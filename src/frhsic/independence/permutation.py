@@ -62,7 +62,7 @@ def permutation_test(
     groups: Any = None,
     device: torch.device | str | None = None,
 ) -> IndependenceResult:
-    r"""Test of :math:`H_0`: Z and S independent, by HSIC against permutations of s.
+    r"""Test of the independence of Z and S (:math:`H_0`), based on HSIC and permutations of s.
 
     .. math:: p = \frac{1 + \#\{b : T_{\pi_b} \ge T\}}{1 + B},
 

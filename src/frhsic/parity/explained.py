@@ -92,9 +92,9 @@ def correlation_ratio(
     interval is that of the normal distribution; neighboring differences are correlated, and the
     standard error takes this into account. A mean that changes between neighbors lowers the
     estimate; the upper end is raised by half of the difference between the estimates from rows two
-    apart and from neighbors. An oscillation with fewer than about ten rows is not covered. If most
-    values of s are repeated, the variance of the estimate falls with the share, and the interval
-    takes this into account.
+    apart and from neighbors. An oscillation with a period of fewer than about ten rows is not
+    covered. If most values of s are repeated, the variance of the estimate falls with the share,
+    and the interval takes this into account.
 
     References
     ----------

@@ -71,8 +71,9 @@ class ParityResult:
     n
         Number of rows.
     resolution
-        Share of the people over whom the mean score is averaged along s; value and interval refer
-        to such means. 0 if s has few values, which are then compared directly.
+        Share of the people whose scores are averaged to estimate the mean score at a value of s;
+        value and interval refer to such means. 0 if s has few values, which are then compared
+        directly.
     confidence
         Confidence of the interval.
     seed
@@ -170,9 +171,9 @@ def gdp(
         Labels of rows that belong together, such as several rows of one person. Standard errors
         and the test count the rows of such a cluster as one.
     resolution
-        Share of the people over whom the mean score is averaged along s, between 0 and 1. None is 5
-        % at 1,000 (effective) rows or clusters, 3.4 % at 10,000, and 23 % at 100. It does not
-        depend on the scores.
+        Share of the people whose scores are averaged to estimate the mean score at a value of s,
+        between 0 and 1. None is 5 % at 1,000 (effective) rows or clusters, 3.4 % at 10,000, and 23
+        % at 100. It does not depend on the scores.
     confidence
         Confidence of the interval.
     resamples
@@ -216,7 +217,8 @@ def gdp(
 
     Examples
     --------
-    Two groups with mean scores 0.2 and 0.6, one row in four in the second: 0.75 * 0.1 + 0.25 * 0.3.
+    Two groups with mean scores 0.2 and 0.6, of which the second contains one row in four: the gap
+    is 0.75 * 0.1 + 0.25 * 0.3.
 
     >>> result = gdp([0.1, 0.2, 0.3, 0.6] * 50, [0.0, 0.0, 0.0, 1.0] * 50)
     >>> round(float(result), 4)

@@ -138,7 +138,8 @@ def load(
         passing one that the file does not need is an error.
     trusted
         Names of classes, such as your own estimators, that skops does not trust and that the file
-        may contain. They can run any code when the model is loaded and when it predicts.
+        may contain: ``trusted=["my_module.MyModel"]``. They can run any code when the model is
+        loaded and when it predicts.
     max_bytes
         Memory that reading the file may take. None is 25 times its size, but at least 128 MiB.
 

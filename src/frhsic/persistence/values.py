@@ -170,8 +170,8 @@ class Writer:
             except Exception as error:  # its attributes may raise anything
                 raise TypeError(
                     f"the model contains a {code_name(value)}, which cannot be saved to a file"
-                    f" ({error}). Keep the model with joblib.dump, and load it only from people you"
-                    " trust."
+                    f" ({error}). Otherwise, save the model with joblib.dump, and load it only from"
+                    " people you trust."
                 ) from error
             self._models[id(value)] = value, {"model": self._entry("skops", data)}
         return self._models[id(value)][1]
@@ -418,7 +418,10 @@ def untrusted_names(data: bytes, budget: Budget) -> set[str]:
         name = f"{node.get('__module__')}.{node.get('__class__')}"
         # for old functions, `content` has the name
         if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}{node.get('content', '')}"):
-            raise ValueError(f"it contains {name}, a function, which is never saved")
+            raise ValueError(
+                f"it contains {name}, a function, which is never saved; instead of a"
+                " FunctionTransformer, use your own transformer class"
+            )
         folder = node.get("memory")
         if folder and folder["__id__"] in others:
             raise ValueError("it contains a cache folder; set memory=None")

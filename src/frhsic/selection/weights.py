@@ -346,8 +346,8 @@ def select_weight(
         not trained on.}
 
     The gain is the share of the unpenalized model's improvement over a constant predictor that a
-    model keeps. A chosen model that keeps less than a quarter of it has ``satisfied=False`` and
-    gives a :class:`LowGainWarning`. On the validation rows, the chosen model is the best of many,
+    model keeps. If the chosen model keeps less than a quarter of it, ``satisfied`` is False and a
+    :class:`LowGainWarning` is issued. On the validation rows, the chosen model is the best of many,
     so its numbers are optimistic. Report :meth:`Selection.evaluate` on test rows.
 
     **What a limit on GDP guarantees.** On the validation rows, the upper end of an admitted model's
@@ -357,8 +357,8 @@ def select_weight(
     the attribute: an oscillation that is finer than the resolution of :func:`frhsic.parity.gdp` is
     not covered. A limit on HSIC is compared with the upper end of
     :func:`frhsic.independence.hsic_interval` on at most 2,000 rows, whose coverage was measured
-    only for normal variables. Shares, and limits on the gain and on the test, guarantee nothing for
-    other rows.
+    only for normal variables. Shares, and limits on the gain or the p-value, come without a
+    guarantee for other rows.
 
     Parameters
     ----------
