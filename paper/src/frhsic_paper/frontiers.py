@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -454,35 +454,6 @@ def _deviation(values: Sequence[float], ddof: int) -> float | None:
 def column_means(records: Sequence[Record], columns: Iterable[str]) -> list[Spread | None]:
     """Return means and standard deviations of some columns."""
     return [mean_over_repeats(records, column) for column in columns]
-
-
-def means_table(records: Sequence[Record], columns: Mapping[str, str]) -> Table:
-    """Return performance and other columns, by their headings, of the models of each method."""
-    rows: list[list[Cell]] = []
-    for dataset in record_datasets(records):
-        models = grouped(matching(records, dataset=dataset), "method")
-        for number, method in enumerate(_ordered((name for (name,) in models), METHOD_NAMES)):
-            performance, *others = column_means(models[method,], ("performance", *columns.values()))
-            name = printed_name(dataset) if number == 0 else ""
-            performance = printed_performance(performance, dataset)
-            rows.append([name, method_name(method), performance, *others])
-    return Table.from_rows(["dataset", "method", "performance", *columns], rows)
-
-
-def probe_table(records: Sequence[Record], gdp: str) -> Table:
-    """R² of probes for S on the chosen models of every split."""
-    chosen = [
-        record
-        for dataset in swept_datasets(records)
-        for choices in chosen_models(records, dataset, gdp).values()
-        for record, _ in choices
-    ]
-    columns = {
-        "GDP": gdp,
-        "R², linear probe": "probe_r2_linear",
-        "R², probe on cosines": "probe_r2_cosines",
-    }
-    return means_table(chosen, columns)
 
 
 def variants_table(records: Sequence[Record], gdp: str) -> Table:

@@ -166,6 +166,7 @@ def study_page(
         items=[item for item in INDEX if item.study == study.name],
         command=f"frhsic reproduce {study.name}" + (" --protocol both" if study.published else ""),
         sources=sources_table(some) if some else None,
+        trained=any(source.models for source in some),
         caveats=_caveats(study, some, [d for d in late if d.file in files]),
         findings=findings,
         figures=figures,

@@ -78,8 +78,8 @@ def grid(protocol: Protocol) -> Grid:
 
 ACCURACY_AND_GDP = (
     "λ",
-    "printed accuracy",
-    Column("printed GDP", 4),
+    Column("printed accuracy", printed=True),
+    Column("printed GDP", 4, printed=True),
     "accuracy",
     Column("GDP", 4),
 )

@@ -205,7 +205,7 @@ def slope_table(records: Sequence[Record], protocol: Protocol) -> Table:
         rows.append(
             [STATISTICS[name], in_paper.get(name.upper()), slope.value, interval, truths[name]]
         )
-    headings = ("estimator", Column("printed slope", 2), "slope", "95 % interval")
+    headings = ("estimator", Column("printed slope", 2, printed=True), "slope", "95 % interval")
     return Table.from_rows([*headings, Column("value it is held against", 5)], rows)
 
 

@@ -34,7 +34,7 @@ from frhsic_paper.protocol import BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record, matching
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Table, protocol_tables
+from frhsic_paper.table import Cell, Column, Table, protocol_tables
 
 
 def grid(protocol: Protocol) -> Grid:
@@ -91,8 +91,8 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
         "dataset",
         "λ",
         "variant",
-        "printed accuracy",
-        "printed EO-GDP",
+        Column("printed accuracy", printed=True),
+        Column("printed EO-GDP", printed=True),
         "accuracy",
         "EO-GDP",
         "GDP of all",

@@ -32,7 +32,7 @@ from torch import nn
 from frhsic.datasets.dataset import Task
 from frhsic.estimators import IndistinctGapWarning, ParityEncoder, UnmetLimitWarning
 from frhsic.training import Member, Recipe, TrainingData, train
-from frhsic_paper.claim import FEWEST_SPLITS, outcome_from_cases
+from frhsic_paper.claim import FEWEST_SPLITS, Cases
 from frhsic_paper.datasets import load_variant
 from frhsic_paper.frontiers import (
     column_means,
@@ -248,9 +248,16 @@ def matched_records(
     return {method: [r for r, inside in some if inside] for method, some in points.items()}
 
 
-def headings(protocol: Protocol) -> list[Column]:
+def headings(columns: Mapping[str, str]) -> list[Column]:
     """Return the headings of the measures."""
-    return [Column(name, 3, 1000.0 if "1000" in name else 1.0) for name in MEASURES[protocol.name]]
+    return [Column(name, 3, 1000.0 if "1000" in name else 1.0) for name in columns]
+
+
+def estimated(protocol: Protocol) -> dict[str, str]:
+    """Return the measures without the published estimate of mutual information, which is 0 for
+    every Z of few values.
+    """
+    return {name: c for name, c in MEASURES[protocol.name].items() if c != "mi_published"}
 
 
 def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
@@ -263,25 +270,27 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
             printed = matched_records(printed_sweep(), dataset, protocol)
             shown["FRHSIC, printed"] = printed.get(RIVAL, [])
         for number, (name, own) in enumerate(shown.items()):
-            columns = ("performance", *MEASURES[protocol.name].values())
-            performance, *others = column_means(own, columns)
+            names = ("performance", *MEASURES[protocol.name].values())
+            performance, *others = column_means(own, names)
             first = printed_name(dataset) if number == 0 else ""
             rows.append([first, name, printed_performance(performance, dataset), *others])
-    return Table.from_rows(["dataset", "method", "performance", *headings(protocol)], rows)
+    columns = headings(MEASURES[protocol.name])
+    return Table.from_rows(["dataset", "method", "performance", *columns], rows)
 
 
 def limits_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Measures at every limit."""
+    measures = estimated(protocol)
     rows: list[list[Cell]] = []
     for dataset in record_datasets(records):
         for number, share in enumerate(LIMITS):
             own = matching(records, dataset=dataset, weight=share)
-            columns = ("performance", "auc", *MEASURES[protocol.name].values())
+            columns = ("performance", "auc", *measures.values())
             performance, *others = column_means(own, columns)
             first = printed_name(dataset) if number == 0 else ""
             rows.append([first, f"{share:.0%}", printed_performance(performance, dataset), *others])
     names = ("dataset", "allowed share of the gap", "performance", "AUC")
-    return Table.from_rows([*names, *headings(protocol)], rows)
+    return Table.from_rows([*names, *headings(measures)], rows)
 
 
 def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
@@ -291,12 +300,11 @@ def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
     datasets = record_datasets(records)
     points = {d: matched_records(records, d, protocol) for d in datasets}
     near = {d: (p.get(OWN, []), p.get(RIVAL, [])) for d, p in points.items()}
-    rows = [
-        _compared(f"{name.removesuffix(' × 1000')}, within 1 % of Unfair's performance", c, near)
-        for name, c in MEASURES[protocol.name].items()
-        if c != "mi_published"
-    ]
-    rows.append(_compared("performance at these points", "performance", near))
+    compared = {
+        f"{name.removesuffix(' × 1000')}, within 1 % of Unfair's performance": (column, near)
+        for name, column in estimated(protocol).items()
+    }
+    compared["performance at these points"] = "performance", near
     for share, words in ((1.0, "without a limit"), (0.0, "at the least gap")):
         pairs = {
             d: (
@@ -305,38 +313,32 @@ def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
             )
             for d in datasets
         }
-        rows.append(_compared(f"performance {words}, beside Unfair", "performance", pairs))
-    judged = [row for row in rows if any(row[3:])]
-    heads = ("", "ParityEncoder better", "worse", *map(dataset_name, datasets))
-    return Table.from_rows(heads, judged)
+        compared[f"performance {words}, beside Unfair"] = "performance", pairs
+    rows = []
+    for words, (column, pairs) in compared.items():
+        if cases := _better_and_worse(column, pairs):
+            counts = (Cases.counted(some) for some in zip(*cases))
+            rows.append([words, *map(str, counts)])
+    return Table.from_rows(("", "ParityEncoder better", "worse"), rows)
 
 
-def _compared(
-    words: str, column: str, pairs: Mapping[str, tuple[Sequence[Record], ...]]
-) -> list[Cell]:
-    """Return a row of the verdict: on how many tables the first of two is better, and worse, and
-    both means on each table.
+def _better_and_worse(
+    column: str, pairs: Mapping[str, tuple[Sequence[Record], ...]]
+) -> list[tuple[bool, bool]]:
+    """Return whether the first of two is better, and whether it is worse, on each table that has
+    enough splits of both.
     """
-    better = []
-    worse = []
-    told: list[Cell] = []
+    cases = []
     for dataset, records in pairs.items():
         own, other = (
             {r["repeat"]: float(r[column]) for r in finite_records(some, column)}
             for some in records
         )
-        paired = own.keys() & other.keys()
-        if len(paired) < FEWEST_SPLITS:
-            told.append(None)
-            continue
-        less_is_better = column != "performance" or is_error(dataset)
-        least, most = (own, other) if less_is_better else (other, own)
-        better.append(is_clearly_below(least, most))
-        worse.append(is_clearly_below(most, least))
-        means = (f"{np.mean([some[r] for r in paired]):.3g}" for some in (own, other))
-        told.append(", ".join(means))
-    counts = (outcome_from_cases(cases, "").label for cases in (better, worse))
-    return [words, *counts, *told]
+        if len(own.keys() & other.keys()) >= FEWEST_SPLITS:
+            less_is_better = column != "performance" or is_error(dataset)
+            least, most = (own, other) if less_is_better else (other, own)
+            cases.append((is_clearly_below(least, most), is_clearly_below(most, least)))
+    return cases
 
 
 def tables(results: Results) -> list[Listed]:
@@ -347,7 +349,7 @@ def tables(results: Results) -> list[Listed]:
         own = matching(records, method=OWN)
         listed += [
             Listed(
-                f"ParityEncoder and FRHSIC or Unfair on each table{of}",
+                f"On how many tables ParityEncoder is better or worse than FRHSIC or Unfair{of}",
                 verdict_table(records, protocol),
             ),
             Listed(f"Within 1 % of Unfair's performance{of}", matched_table(records, protocol)),
@@ -373,7 +375,7 @@ def figures(results: Results) -> list[Drawn]:
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Measures within 1 % of the unpenalized performance, a row for each dataset."""
     datasets = record_datasets(records)
-    measures = {name: c for name, c in MEASURES[protocol.name].items() if c != "mi_published"}
+    measures = estimated(protocol)
     points = {dataset: matched_records(records, dataset, protocol) for dataset in datasets}
     looks = {
         BASELINE: LOOKS[BASELINE] | {"markersize": 7},

@@ -167,7 +167,8 @@ def seconds_table(records: Sequence[Record], protocol: Protocol) -> Table:
     headings = [
         Column(f"{text} {d}", None) for d in _devices(records) for text in ("seconds,", "× FRHSIC,")
     ]
-    return Table.from_rows([f"epoch of {n:,} rows", Column("printed seconds", 2), *headings], rows)
+    printed = Column("printed seconds", 2, printed=True)
+    return Table.from_rows([f"epoch of {n:,} rows", printed, *headings], rows)
 
 
 def draw_seconds(ax: Axes, records: Sequence[Record], rows: str, seconds: str) -> None:
