@@ -60,7 +60,7 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
         r"\| `paper/results/coin-corrected.parquet` \| 150 \|",
         r"\*\*✓ Holds\.\*\*",
         r"\| slope −0.5 \| slope -0.5",
-        r"!\[coin-corrected\]\(\.\./figures/coin-corrected\.svg\)\n\n\*Error against tosses",
+        r"!\[Tosses of a coin\]\(\.\./figures/coin-corrected\.svg\)\n\n\*Error against tosses",
         (
             r"\*\*Errors, corrected protocol\*\*\n\n\| tosses \| error ± SE \|\n.*\n\| 10 \| 0\.\d+"
             r" ± 0\.\d+ \|"

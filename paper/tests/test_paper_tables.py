@@ -10,7 +10,6 @@ from sklearn.metrics import roc_auc_score
 
 from frhsic_paper.agreement import (
     agreement,
-    agreement_table,
     compare_with_print,
     counts,
     disagreements_table,
@@ -73,7 +72,6 @@ def test_the_published_sweeps_agree_with_themselves_everywhere():
     # 7 methods × 9 weights and Unfair, performance and GDP, five datasets
     assert len(cells) == 5 * 2 * (7 * 9 + 1)
     assert counts(cells) == (512, 512, 512)
-    assert agreement_table(cells).rows[-1][-1] == f"{4 * 128} of {4 * 128}"
     assert disagreements_table(cells).rows == ()
 
 

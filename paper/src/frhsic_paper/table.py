@@ -86,17 +86,21 @@ class Table:
         return Table(tuple(compress(self.columns, own)), tuple(rows))
 
     def markdown(self) -> str:
-        """Return the table as GitHub's markdown, numbers to the right."""
+        """Return the table as GitHub's markdown, numbers to the right. A name in the first column
+        that repeats is left out.
+        """
         lines = [_line([column.name for column in self.columns])]
         lines.append(
             "|"
             + "|".join("---:" if self._numeric(i) else "---" for i in range(len(self.columns)))
             + "|"
         )
-        lines.extend(
-            _line([cell_text(cell, column) for cell, column in zip(row, self.columns)])
-            for row in self.rows
-        )
+        before: Cell = None
+        for name, *cells in self.rows:
+            shown = "" if isinstance(name, str) and name == before else name
+            texts = [cell_text(cell, column) for cell, column in zip((shown, *cells), self.columns)]
+            lines.append(_line(texts))
+            before = name
         return "\n".join(lines)
 
     def _numeric(self, index: int) -> bool:

@@ -130,7 +130,7 @@ def cost_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
         ways = compared(list(dict.fromkeys(way for one in here for way in one)), with_s)
         least = [min((one[way].value for way in ways if way in one), default=None) for one in here]
         for way in ways:
-            row: list[Cell] = [base if way == ways[0] else "", method_name(way)]
+            row: list[Cell] = [base, method_name(way)]
             for one, lowest in zip(here, least):
                 cost = one.get(way)
                 row.append(cost and Spread(100 * cost.value, None, cost.value == lowest))

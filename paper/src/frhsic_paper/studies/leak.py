@@ -36,7 +36,6 @@ from frhsic_paper.frontiers import (
     column_means,
     column_values,
     printed_name,
-    printed_performance,
     record_datasets,
     record_methods,
     shared_repeats,
@@ -146,12 +145,7 @@ def means_table(records: Sequence[Record], columns: Mapping[str, str]) -> Table:
         here = matching(records, dataset=dataset)
         for method in (BASELINE, *record_methods(here)):
             means = column_means(matching(here, method=method), columns.values())
-            cells = [
-                printed_performance(mean, dataset) if column == "performance" else mean
-                for column, mean in zip(columns.values(), means)
-            ]
-            name = printed_name(dataset) if method == BASELINE else ""
-            rows.append([name, method_name(method), *cells])
+            rows.append([printed_name(dataset), method_name(method), *means])
     return Table.from_rows(["dataset", "method", *columns], rows)
 
 

@@ -26,7 +26,6 @@ from frhsic_paper.frontiers import (
     finite_records,
     frontier,
     naup,
-    paper_scale,
     swept_datasets,
     variants_table,
 )
@@ -185,7 +184,7 @@ def _protects(records: Sequence[Record], protocol: Protocol) -> Outcome:
     parts = []
     for dataset in swept_datasets(records):
         full = frontier(records, dataset, "gdp_probability_uniform")
-        areas = naup(full, paper_scale(full))
+        areas = naup(full)
         if {EVEN, "frhsic"} <= areas.keys():
             good.append(areas[EVEN] > areas["frhsic"])
             parts.append(f"{dataset_name(dataset)} {areas[EVEN]:.3f} and {areas['frhsic']:.3f}")

@@ -31,7 +31,7 @@ from frhsic_paper.plot import (
     protocol_figures,
 )
 from frhsic_paper.printed import DATASET_NAMES, method_name, printed_records
-from frhsic_paper.protocol import BASELINE, CORRECTED, PROTOCOLS, Protocol
+from frhsic_paper.protocol import BASELINE, CORRECTED, Protocol
 from frhsic_paper.records import Record, matching
 from frhsic_paper.results import Results
 from frhsic_paper.studies.tradeoff_claims import CLAIMS
@@ -59,7 +59,7 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
             row = theirs.get((dataset, p.method), {})
             printed = row.get("performance")
             cells: list[Cell] = [
-                printed_name(dataset) if p is points[0] else "",
+                printed_name(dataset),
                 method_name(p.method),
                 printed_performance(printed and Spread(printed), dataset),
                 row.get("gdp"),
@@ -111,48 +111,26 @@ def tables(results: Results) -> list[Listed]:
 
 
 def figures(results: Results) -> list[Drawn]:
-    """Frontiers of the classification datasets, of the regression one, and under a GDP without
-    scale.
-    """
-    caption = "Frontiers on the classification datasets"
-    drawn = protocol_figures("tradeoff", caption, draw, AT_THE_STAR, "pareto")(results)
-    for protocol in PROTOCOLS.values():
-        records = results.records("tradeoff", protocol.name)
-        if "crime" in swept_datasets(records):
-            figure = draw(records, protocol, regression=True)
-            caption = (
-                f"Frontier on Crime, {protocol.name} protocol{intervals(records, AT_THE_STAR)}"
-            )
-            drawn.append(Drawn(f"pareto-crime-{protocol.name}", caption, figure))
+    """Frontiers of all datasets, and under a GDP without scale."""
+    drawn = protocol_figures("tradeoff", "Frontiers", draw, AT_THE_STAR, "pareto")(results)
     corrected = results.records("tradeoff", CORRECTED.name)
     if corrected:
         caption = (
             "The same under GDP ÷ standard deviation of the scores, which contraction does not"
-            " change, corrected "
+            f" change, corrected protocol{intervals(corrected, AT_THE_STAR)}"
         )
-        caption += f"protocol{intervals(corrected, AT_THE_STAR)}"
-        drawn.append(
-            Drawn(
-                "pareto-scale-free",
-                caption,
-                draw(corrected, replace(CORRECTED, gdp="gdp_standardized")),
-            )
-        )
+        figure = draw(corrected, replace(CORRECTED, gdp="gdp_standardized"))
+        drawn.append(Drawn("pareto-scale-free", caption, figure))
     return drawn
 
 
-def draw(records: Sequence[Record], protocol: Protocol, *, regression: bool = False) -> Figure:
-    """Frontiers of all methods and of the contraction on the classification datasets, or on the
-    regression one.
-    """
+def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
+    """Frontiers of all methods and of the contraction."""
     records = with_contraction(records)
     frontiers = {
-        DATASET_NAMES[d]: frontier(records, d, protocol.gdp)
-        for d in swept_datasets(records)
-        if is_error(d, records) == regression
+        DATASET_NAMES[d]: frontier(records, d, protocol.gdp) for d in swept_datasets(records)
     }
-    height = 2.4 if len(frontiers) > 1 else 3.0
-    return draw_frontiers(frontiers, record_methods(records), GDP_NAMES[protocol.gdp], height)
+    return draw_frontiers(frontiers, record_methods(records), GDP_NAMES[protocol.gdp])
 
 
 STUDY = Study(
