@@ -111,7 +111,7 @@ def standing_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
             row += [None, None]
         rows.append(row)
     costs_of = [Column(name, 1) for name in ("median cost, %", "closed form's on its cells")]
-    counts = (*BASES, "all bases", "by two errors")
+    counts = (*BASES, "all bases", "by two standard errors")
     return Table.from_rows(["method", *counts, *costs_of, "closed form to it"], rows)
 
 
