@@ -62,7 +62,7 @@ def claims() -> dict[str, Claim]:
             if sign:
                 first = text.split("\n")[0]
                 kind = "reporting" if first.endswith("; about reporting)") else "results"
-                second = re.search(r"GDP of the decisions, .*?([✓◐✗?]) ", text)
+                second = re.search(r"GDP of the decisions[^:]*: ([✓◐✗?]) ", text)
                 items = re.search(r"; for ((?:(?:Table|Figure) \d+(?:, )?)+)", first)
                 found[name] = Claim(
                     first.split("**")[1],

@@ -212,6 +212,24 @@ def standing_of(
     return Standing(*map(sum, zip(*own))) if own else Standing(0, 0, 0)
 
 
+def own_standings(cells: Cells) -> dict[tuple[str, str], tuple[Standing, Standing]]:
+    """Return the standings of the closed form by one and by two standard errors, by quantity and
+    whether S is needed, where there are cells.
+    """
+    found = {}
+    for with_s, way in enumerate(OWN):
+        for quantity in QUANTITIES:
+            one, two = (standing_of(way, cells, quantity, bool(with_s), k) for k in (1.0, 2.0))
+            if sum(one):
+                found[quantity, f"{'with' if with_s else 'without'} S"] = one, two
+    return found
+
+
+def is_met(one: Standing, two: Standing) -> bool:
+    """Return whether the closed form reaches the goal, by its standings."""
+    return one.ahead + one.level >= GOAL * sum(one) and not two.behind
+
+
 def most_rivals(cells: Cells) -> int:
     """Return the largest number of rivals of the closed form on networks, for scores without S."""
     return max(

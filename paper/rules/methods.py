@@ -10,15 +10,16 @@ import numpy as np
 from rules.comparison import (
     BASES,
     FRESH,
-    GOAL,
     OWN,
     QUANTITIES,
     Cells,
     Standing,
     costs_of,
     error_between,
+    is_met,
     most_rivals,
     on_fresh_tables,
+    own_standings,
     rivals,
     sign_of,
     standing_of,
@@ -47,20 +48,16 @@ def phrases() -> Iterator[str]:
     yield from left_out(cells)
     yield from uncertain(cells)
     yield from by_base(cells)
-    met = []
-    for with_s, way in enumerate(OWN):
-        for quantity in QUANTITIES:
-            one, two = (standing_of(way, cells, quantity, bool(with_s), k) for k in (1.0, 2.0))
-            good = one.ahead + one.level
-            met.append(good >= GOAL * sum(one) and not two.behind)
-            own = [cell for (of, *_), cell in cells.items() if of == quantity and way in cell]
-            costs = [cell[way].value for cell in own]
-            median = f"{100 * np.median(costs):.1f}".replace("-", "−")
-            yield (
-                f"| {quantity}, {'with' if with_s else 'without'} S | {' / '.join(map(str, one))} |"
-                f" {good} of {sum(one)} | {' / '.join(map(str, two))} | {median} |"
-            )
-    yield f"It was met in {sum(met)} of {len(met)} rows"
+    found = own_standings(cells)
+    for (quantity, who), (one, two) in found.items():
+        way = OWN[who == "with S"]
+        own = [cell for (of, *_), cell in cells.items() if of == quantity and way in cell]
+        median = f"{100 * np.median([cell[way].value for cell in own]):.1f}".replace("-", "−")
+        yield (
+            f"| {quantity}, {who} | {' / '.join(map(str, one))} | {one.ahead + one.level} of"
+            f" {sum(one)} | {' / '.join(map(str, two))} | {median} |"
+        )
+    yield f"It was met in {sum(is_met(*both) for both in found.values())} of {len(found)} rows"
     yield from without_the_column_of_s()
     yield from losses_with_s(cells)
     yield from losses_without_s(cells)

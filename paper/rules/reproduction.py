@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rules.claims import KINDS, VERDICTS, claims, counted, in_words
-from rules.comparison import GOAL, OWN, QUANTITIES, Cells, on_fresh_tables, standing_of
+from rules.comparison import Cells, is_met, on_fresh_tables, own_standings
 from rules.published import agreement, beside_small_tables, leading
 from rules.records import ROOT, study
 
@@ -37,7 +37,8 @@ def phrases() -> Iterator[str]:
         )
     cells = on_fresh_tables()
     yield "On twelve new tables" if cells else "The comparison hasn't been run yet"
-    yield from list(sentences(cells))[-1:]
+    if cells:
+        yield goal(cells)
 
 
 def index_of_claims() -> Iterator[str]:
@@ -78,30 +79,17 @@ def overall(signs: list[str]) -> str:
     return f"{one}: {in_words(signs)}"
 
 
-def sentences(cells: Cells) -> Iterator[str]:
-    """Yield in how many cells the closed form is ahead, level and behind, by quantity, and where
-    the goal was missed.
-    """
-    missed = []
-    for with_s, way in enumerate(OWN):
-        who = f"{'with' if with_s else 'without'} S"
-        for quantity, title in QUANTITIES.items():
-            one, two = (standing_of(way, cells, quantity, bool(with_s), k) for k in (1.0, 2.0))
-            if not sum(one):
-                continue
-            yield (
-                f"By {title}, {who}, the closed form is ahead of all others in {one.ahead} of"
-                f" {sum(one)} cells, level with the best in {one.level} and behind in"
-                f" {one.behind}; by two standard errors, it is ahead in {two.ahead} and behind in"
-                f" {two.behind}."
-            )
-            if one.ahead + one.level < GOAL * sum(one) or two.behind:
-                missed.append(f"{quantity} {who}")
-    if cells:
-        yield (
-            "The goal was to be ahead or level in nine of ten cells and behind by two standard"
-            f" errors in none. It was {'missed for ' + ', '.join(missed) if missed else 'met'}."
-        )
+def goal(cells: Cells) -> str:
+    """Return where the goal was missed."""
+    missed = [
+        f"{quantity} {who}"
+        for (quantity, who), found in own_standings(cells).items()
+        if not is_met(*found)
+    ]
+    return (
+        "The goal was to be ahead or level in nine of ten cells and behind by two standard errors"
+        f" in none. It was {'missed for ' + ', '.join(missed) if missed else 'met'}."
+    )
 
 
 def file_counts(folder: Path) -> list[str]:

@@ -45,6 +45,7 @@ from frhsic_paper.crossed.showing import (
     standing,
     standing_table,
     standings,
+    tables,
 )
 from frhsic_paper.crossed.task import Point, Task
 from frhsic_paper.crossed.ways import erased_part, path
@@ -436,17 +437,16 @@ LOSSES = {
 
 def test_every_method_is_counted_ahead_level_and_behind():
     cells = all_costs(shown(LOSSES))
-    first, second = standing_table(cells, "scores", False, 1.0).rows
+    first, second = standing_table(cells, "scores", False).rows
     assert first[0] == "closed form"
-    assert first[3] == first[5] == "2/0/1"
-    assert first[6] == approx(12.5)  # the median of 12.5, 25 and 10
+    assert first[3] == first[5] == first[6] == "2/0/1"
+    assert first[7] == approx(12.5)  # the median of 12.5, 25 and 10
     assert second[0] == "contraction"
     assert second[5] == "1/0/2"
-    with_s = standing_table(cells, "scores", True, 1.0)  # one table has both
+    with_s = standing_table(cells, "scores", True)  # one table has both
     assert [row[0] for row in with_s.rows] == [WITH_S, REMOVER]
-    first, *_, last = sentences(shown(LOSSES))
-    assert "ahead of all others in 2 of 3 cells" in first
-    assert last.endswith("missed for scores without S.")
+    assert tables(shown(LOSSES))[0].table.rows[0] == ("scores without S", 3, "2/0/1", "2/0/1")
+    assert sentences(shown(LOSSES))[0].endswith("missed for scores without S.")
 
 
 def test_errors_decide_who_is_ahead_and_an_undefined_one_is_behind():

@@ -87,9 +87,10 @@ def test_the_pages_hold_every_claim_every_figure_and_no_empty_study(written):
             assert f"`frhsic reproduce {study.name}" in page
             assert f"\n{study.name}\n" in index.split("```{toctree}")[1]
         for one in study.claims:
-            assert page.count(one.statement) == index.count(one.statement) == 1
+            assert page.count(one.statement) == 1
             assert page.count(f'<a id="{one.name}"></a>\n') == 1
-            assert f'<a id="{one.name}"></a>[{one.statement}]({study.name}.md#{one.name})' in index
+            if one.about != "theory":
+                assert index.count(f"[{one.statement}]({study.name}.md#{one.name})") == 1
     text = "".join(path.read_text() for path in (docs / "evidence").glob("*.md"))
     links = re.findall(r"\]\(\.\./(figures/[^)]+)\)", text)
     assert len(links) == len(set(links)) == sum(path.suffix == ".svg" for path in paths)
@@ -350,10 +351,7 @@ def test_a_dataset_whose_baseline_is_missing_is_left_out_not_fatal():
     records = sweep("corrected", DATASETS[:2], (*METHODS, "hsic"))
     records = [r for r in records if not (r["dataset"] == "acs_income" and r["method"] == "none")]
     text = pages_of(Results({("tradeoff", "corrected"): records}))
-    assert (
-        "ACS Income"
-        not in text.split("**Matched performance, corrected")[1].split("**Pareto summary")[0]
-    )
+    assert "ACS Income" not in text.split("Matched performance, corrected")[1].split("under")[0]
 
 
 def test_results_are_read_by_experiment_and_protocol(tmp_path):

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from frhsic_paper import records
 from frhsic_paper.grid import held_out
 from frhsic_paper.options import Options
-from frhsic_paper.protocol import PROTOCOLS, PUBLISHED
+from frhsic_paper.protocol import PROTOCOLS
 from frhsic_paper.results import Results
 from frhsic_paper.splits import split_dataset
 from frhsic_paper.studies import prototypes
@@ -20,7 +20,6 @@ from frhsic_paper.studies.prototypes import (
     STUDY,
     encode_split,
     join_networks,
-    matched_records,
     verdict_table,
 )
 from frhsic_paper.study import run
@@ -128,24 +127,13 @@ def verdict_of(protocol, factors, performance=0.0):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
 def test_the_verdict_says_where_it_is_better_and_where_worse(protocol):
-    better, worse, *told = verdict_of(protocol, {"adult": 0.5, "meps": 0.5, "compas": 2.0})["GDP"]
-    assert (better, worse) == ("2 of 3", "1 of 3")
-    pairs = [tuple(map(float, text.split(", "))) for text in told]
-    assert [own < other for own, other in pairs] == [True, True, False]
-    better, worse, *_ = verdict_of(protocol, {"adult": 1.0, "meps": 1.0})["GDP"]
-    assert (better, worse) == ("0 of 2", "0 of 2")
+    verdict = verdict_of(protocol, {"adult": 0.5, "meps": 0.5, "compas": 2.0})
+    assert verdict["GDP"] == ("2 of 3", "1 of 3")
+    assert verdict_of(protocol, {"adult": 1.0, "meps": 1.0})["GDP"] == ("0 of 2", "0 of 2")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
 def test_what_does_not_reach_the_performance_is_no_match_and_is_said_to_be_worse(protocol):
     verdict = verdict_of(protocol, {"adult": 0.1, "compas": 0.1}, performance=-0.1)
     assert "GDP" not in verdict
-    assert verdict["performance without a limit"][:2] == ("0 of 2", "2 of 2")
-
-
-def test_the_printed_point_is_that_of_the_papers_main_table():
-    point = matched_records(prototypes.printed_sweep(), "adult", PUBLISHED)["frhsic"]
-    assert [(r["performance"], r["gdp_logit_uniform"]) for r in point] == [
-        (approx(0.845, abs=5e-4), approx(0.232, abs=5e-4))
-    ]
-    assert point[0]["head_deviation"] == 0.244
+    assert verdict["performance without a limit"] == ("0 of 2", "2 of 2")

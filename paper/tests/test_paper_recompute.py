@@ -210,8 +210,8 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
             every = showing.standings(theirs, quantity, with_s, errors)
             for way in set(every.way):
                 own = comparison.standing_of(way, ours, quantity, with_s, errors)
-                assert "/".join(map(str, own)) == showing.counted(every[every.way == way])
-    assert list(reproduction.sentences(ours)) == showing.sentences(results)
+                assert "/".join(map(str, own)) == showing.counted(every.standing[every.way == way])
+    assert [reproduction.goal(ours)] == showing.sentences(results)
 
 
 def test_numbers_of_the_small_tables_near_ours_are_those_of_the_package():

@@ -59,8 +59,8 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
         r"`frhsic reproduce coin`",
         r"\| `paper/results/coin-corrected.parquet` \| 150 \|",
         r"\*\*✓ Holds\.\*\*",
-        r"\| slope −0.5 \| not measured there \| slope -0.5",
-        r"!\[Error against tosses.*\]\(\.\./figures/coin-corrected\.svg\)",
+        r"\| slope −0.5 \| slope -0.5",
+        r"!\[Tosses of a coin\]\(\.\./figures/coin-corrected\.svg\)\n\n\*Error against tosses",
         (
             r"\*\*Errors, corrected protocol\*\*\n\n\| tosses \| error ± SE \|\n.*\n\| 10 \| 0\.\d+"
             r" ± 0\.\d+ \|"

@@ -15,11 +15,17 @@ from frhsic_paper.frontiers import (
     matched_points,
     swept_datasets,
 )
-from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES, printed_records, printed_sweeps
+from frhsic_paper.printed import (
+    DATASET_NAMES,
+    METHOD_NAMES,
+    dataset_name,
+    printed_records,
+    printed_sweeps,
+)
 from frhsic_paper.protocol import BASELINE, PAPER_WEIGHTS, PUBLISHED
 from frhsic_paper.records import Record, grouped, matching, record_unit
 from frhsic_paper.results import Results
-from frhsic_paper.table import Cell, Column, Listed, Table
+from frhsic_paper.table import Column, Listed, Table
 
 KEY = ("dataset", "method", "weight")
 """Columns that name a cell."""
@@ -186,26 +192,6 @@ def compare_small_tables(results: Results) -> list[Cases]:
     return list(map(Cases.counted, near))
 
 
-def agreement_table(cells: Sequence[Agreement]) -> Table:
-    """Number of agreeing cells among those in both sweeps, methods by datasets."""
-    datasets = [d for d in DATASET_NAMES if any(c.dataset == d for c in cells)]
-    methods = [m for m in METHOD_NAMES if any(c.method == m for c in cells)]
-    counted = [d for d in datasets if d not in LISTED]
-
-    def count(some_datasets: Sequence[str], some_methods: Sequence[str]) -> str:
-        within = [
-            c.within for c in cells if c.dataset in some_datasets and c.method in some_methods
-        ]
-        return f"{sum(within)} of {len(within)}" if within else ""
-
-    rows: list[list[Cell]] = [
-        [name, *(count([d], some) for d in datasets), count(counted, some)]
-        for name, some in [*((METHOD_NAMES[m], [m]) for m in methods), ("all", methods)]
-    ]
-    names = [DATASET_NAMES[d] + (" (not counted)" if d in LISTED else "") for d in datasets]
-    return Table.from_rows(["method", *names, "counted"], rows)
-
-
 def disagreements_table(cells: Sequence[Agreement]) -> Table:
     """Cells that do not agree."""
     rows = [
@@ -226,7 +212,7 @@ def disagreements_table(cells: Sequence[Agreement]) -> Table:
 
 
 def agreement_tables(results: Results) -> list[Listed]:
-    """Counts of the cells that agree, and the cells that do not."""
+    """How many cells agree, and the cells that do not."""
     records = results.records("tradeoff", PUBLISHED.name)
     if not records:
         return []
@@ -234,9 +220,7 @@ def agreement_tables(results: Results) -> list[Listed]:
     within, near, total = counts(cells)
     heading = (
         f"{within} of {total} counted cells of the authors' files are within two combined standard"
-        f" deviations of ours, {near} within two standard errors"
+        f" deviations of ours, {near} within two standard errors. Further apart"
+        f" ({', '.join(map(dataset_name, LISTED))} is not counted)"
     )
-    return [
-        Listed(heading, agreement_table(cells)),
-        Listed("Cells that do not agree", disagreements_table(cells), True),
-    ]
+    return [Listed(heading, disagreements_table(cells))]

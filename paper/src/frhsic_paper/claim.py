@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from frhsic_paper.protocol import PROTOCOLS, Protocol
 from frhsic_paper.records import Record
 from frhsic_paper.results import Results
+from frhsic_paper.table import Table
 
 Verdict = Literal["holds", "holds in part", "does not hold", "cannot be judged"]
 
@@ -143,7 +144,7 @@ class Claim:
     statement
         What it says, in our words.
     printed
-        The number in print.
+        The number in print, if there is one.
     rule
         Decides from the records of one protocol; see :func:`protocol_rule`.
     reason
@@ -172,10 +173,17 @@ class Claim:
         object.__setattr__(self, "statement", unwrap(self.statement))
         object.__setattr__(self, "printed", unwrap(self.printed))
 
-    def rows(self, finding: Finding) -> list[tuple[str, str, str]]:
-        """Return the printed numbers beside lines of both protocols; a semicolon ends a line."""
-        printed = self.printed.split("; ")
-        return list(zip_longest(printed, finding.published, finding.corrected, fillvalue=""))
+    def table(self, finding: Finding) -> Table:
+        """Return the printed numbers, in which a semicolon ends a line, beside lines of both
+        protocols; without columns that have none.
+        """
+        lines = {
+            "printed": tuple(self.printed.split("; ")) if self.printed else (),
+            "ours, published protocol": finding.published if self.published else (),
+            "ours, corrected protocol": finding.corrected,
+        }
+        columns = {name: some for name, some in lines.items() if some}
+        return Table.from_rows(columns, zip_longest(*columns.values(), fillvalue=""))
 
     def judge(self, results: Results) -> Finding:
         """Return the finding of all records."""
@@ -196,7 +204,7 @@ def claim(
     name: str,
     place: str,
     statement: str,
-    printed: str = "no number",
+    printed: str = "",
     *,
     reason: str | Callable[[Results], str] | None = None,
     about: About = "results",

@@ -131,14 +131,15 @@ class Frontier:
             )
         return tuple(sorted((p for p in self.points if p.method == method), key=lambda p: p.weight))
 
-    def non_dominated_points(self, method: str | None = None) -> tuple[Point, ...]:
-        """Return the points that no other beats in one quantity without losing in the other,
-        ordered by dependence.
+    def non_dominated_points(self, method: str) -> tuple[Point, ...]:
+        """Return the points of a method that no other of its points beats in one quantity without
+        losing in the other, ordered by dependence.
         """
-        pool = self.points if method is None else self.method_points(method)
         kept: list[Point] = []
-        for point in sorted(pool, key=lambda p: (p.dependence, -self._signed(p.performance))):
-            if not kept or self._signed(point.performance) > self._signed(kept[-1].performance):
+        for point in sorted(
+            self.method_points(method), key=lambda p: (p.dependence, -self.signed(p.performance))
+        ):
+            if not kept or self.signed(point.performance) > self.signed(kept[-1].performance):
                 kept.append(point)
         return tuple(kept)
 
@@ -162,7 +163,8 @@ class Frontier:
             m: min(points, key=lambda p: p.dependence, default=None) for m, points in inside.items()
         }
 
-    def _signed(self, performance: float) -> float:
+    def signed(self, performance: float) -> float:
+        """Return a performance, or minus an error: higher is better."""
         return performance if self.higher_is_better else -performance
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -70,7 +70,7 @@ class Scale:
         """Return a sweep's own scale: worst and best mean performance of its points, the baseline's
         dependence.
         """
-        utilities = [_signed(full, p.performance) for p in full.points]
+        utilities = [full.signed(p.performance) for p in full.points]
         return cls(min(utilities), max(utilities), full.method_points(full.baseline)[0].dependence)
 
     def utility(self, performance: np.ndarray) -> np.ndarray:
@@ -80,23 +80,23 @@ class Scale:
         return np.clip((performance - self.worst) / (self.best - self.worst), 0, 1)
 
 
-def naup(full: Frontier, scale: Scale | None = None) -> dict[str, float]:
+def naup(full: Frontier) -> dict[str, float]:
     r"""Normalised area under the Pareto envelope, :math:`\int_0^1 U(g)\,dg`, for each method.
 
     :math:`U(g)` is the best normalised performance among the method's points whose dependence is at
     most :math:`g` times the baseline's, and 0 where there is none; the trapezoid rule on 201
-    equispaced budgets. The value depends on the scale, by default the paper's, which depends on the
-    methods compared.
+    equispaced budgets. The value depends on the scale, the paper's, which depends on the methods
+    compared.
     """
-    scale = paper_scale(full) if scale is None else scale
+    scale = paper_scale(full)
     return {
         m: _area(full, full.method_points(m), scale) for m in full.methods if m != full.baseline
     }
 
 
-def naup_by_repeat(full: Frontier, scale: Scale | None = None) -> dict[str, np.ndarray]:
+def naup_by_repeat(full: Frontier) -> dict[str, np.ndarray]:
     """Area of each repeat's own envelope on one shared scale, for each method, for paired tests."""
-    scale = paper_scale(full) if scale is None else scale
+    scale = paper_scale(full)
     parts = [
         replace(full, runs=tuple(run for run in full.runs if run.repeat == repeat))
         for repeat in sorted({run.repeat for run in full.runs})
@@ -110,13 +110,9 @@ def naup_by_repeat(full: Frontier, scale: Scale | None = None) -> dict[str, np.n
     }
 
 
-def _signed(full: Frontier, performance: float) -> float:
-    return performance if full.higher_is_better else -performance
-
-
 def _area(full: Frontier, points: Sequence[Point], scale: Scale) -> float:
     budgets = np.linspace(0, 1, BUDGETS)
-    utility = scale.utility(np.array([_signed(full, p.performance) for p in points]))
+    utility = scale.utility(np.array([full.signed(p.performance) for p in points]))
     cost = np.minimum(np.array([p.dependence for p in points]) / scale.dependence, 1)
     reached = np.where(cost[:, None] <= budgets[None, :], utility[:, None], 0.0).max(axis=0)
     return float(np.trapezoid(reached, budgets))
@@ -262,7 +258,7 @@ def rounded_frontier(full: Frontier, decimals: int | None) -> Frontier:
 
 
 def chosen_models(
-    records: Iterable[Record], dataset: str, gdp: str, band: float = BAND
+    records: Iterable[Record], dataset: str, gdp: str
 ) -> dict[str, list[tuple[Record, bool]]]:
     """Return, for each method and repeat, the model that validation rows choose, and whether it is
     inside the band.
@@ -281,7 +277,7 @@ def chosen_models(
             [r[performance] for r in group],
             [r[dependence] for r in group],
             baseline=base[repeat],
-            band=band,
+            band=BAND,
             higher_is_better=higher,
         )
         choices.setdefault(method, []).append((group[place], inside))
@@ -452,37 +448,12 @@ def _deviation(values: Sequence[float], ddof: int) -> float | None:
 
 
 def column_means(records: Sequence[Record], columns: Iterable[str]) -> list[Spread | None]:
-    """Return means and standard deviations of some columns."""
-    return [mean_over_repeats(records, column) for column in columns]
-
-
-def means_table(records: Sequence[Record], columns: Mapping[str, str]) -> Table:
-    """Return performance and other columns, by their headings, of the models of each method."""
-    rows: list[list[Cell]] = []
-    for dataset in record_datasets(records):
-        models = grouped(matching(records, dataset=dataset), "method")
-        for number, method in enumerate(_ordered((name for (name,) in models), METHOD_NAMES)):
-            performance, *others = column_means(models[method,], ("performance", *columns.values()))
-            name = printed_name(dataset) if number == 0 else ""
-            performance = printed_performance(performance, dataset)
-            rows.append([name, method_name(method), performance, *others])
-    return Table.from_rows(["dataset", "method", "performance", *columns], rows)
-
-
-def probe_table(records: Sequence[Record], gdp: str) -> Table:
-    """R² of probes for S on the chosen models of every split."""
-    chosen = [
-        record
-        for dataset in swept_datasets(records)
-        for choices in chosen_models(records, dataset, gdp).values()
-        for record, _ in choices
+    """Return means and standard deviations of some columns, in the units that tables print."""
+    return [
+        printed_performance(mean, records[0]["dataset"]) if mean and c == "performance" else mean
+        for c in columns
+        for mean in [mean_over_repeats(records, c)]
     ]
-    columns = {
-        "GDP": gdp,
-        "R², linear probe": "probe_r2_linear",
-        "R², probe on cosines": "probe_r2_cosines",
-    }
-    return means_table(chosen, columns)
 
 
 def variants_table(records: Sequence[Record], gdp: str) -> Table:

@@ -12,7 +12,6 @@ from pathlib import Path
 from frhsic._files import write_whole
 from frhsic_paper.claim import Finding, judge_claims
 from frhsic_paper.plot import Drawn, save
-from frhsic_paper.printed import method_name
 from frhsic_paper.protocol import PROTOCOLS, Protocol
 from frhsic_paper.records import MODEL, Record, digest
 from frhsic_paper.results import Results
@@ -137,7 +136,7 @@ def details(
             " minutes"
             for file in sources("tradeoff", results)
         ),
-        due=due_table(late) if late else None,
+        due=bool(late),
         counts=count_claims(findings),
         kinds=COUNTED,
         findings=findings,
@@ -166,6 +165,7 @@ def study_page(
         items=[item for item in INDEX if item.study == study.name],
         command=f"frhsic reproduce {study.name}" + (" --protocol both" if study.published else ""),
         sources=sources_table(some) if some else None,
+        trained=any(source.models for source in some),
         caveats=_caveats(study, some, [d for d in late if d.file in files]),
         findings=findings,
         figures=figures,
@@ -240,24 +240,6 @@ def due_records(results: Results, studies: Iterable[Study]) -> list[Due]:
                 old = ("all",) if stale and len(stale) == len(present) else methods
                 found.append(Due(*place, protocol.name, len(present), expected, old))
     return found
-
-
-def due_table(found: Iterable[Due]) -> Table:
-    """Return what is due as a table."""
-    rows = [
-        [
-            d.file,
-            d.protocol,
-            d.part,
-            d.present,
-            d.expected,
-            ", ".join(map(method_name, d.outdated)) or None,
-        ]
-        for d in found
-    ]
-    return Table.from_rows(
-        ["records", "protocol", "part", "present", "expected", "of other code or settings"], rows
-    )
 
 
 def _steps(studies: Iterable[Study]) -> Iterator[tuple[Protocol, Made]]:

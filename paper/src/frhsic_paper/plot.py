@@ -391,10 +391,9 @@ def draw_frontiers(
     frontiers: Mapping[str, Frontier],
     methods: tuple[str, ...],
     dependence: str,
-    height: float = 2.4,
 ) -> Figure:
     """Draw frontiers by their titles."""
-    figure, axes = panels(len(frontiers), height)
+    figure, axes = panels(len(frontiers), 2.4)
     for ax, (title, full) in zip(axes, frontiers.items()):
         draw_frontier(ax, full, methods, title=title, dependence=dependence)
     finish(figure, axes)

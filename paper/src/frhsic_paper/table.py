@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -32,13 +33,14 @@ Cell = str | int | float | Spread | bool | None
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, the decimals of its numbers (None for three significant digits), and a factor on
-    them.
+    """A heading, the decimals of its numbers (None for three significant digits), a factor on them,
+    and whether they are the authors', not ours.
     """
 
     name: str
     decimals: int | None = 3
     factor: float = 1.0
+    printed: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,18 +79,28 @@ class Table:
         )
         return cls(columns, tuple(tuple(row) for row in rows))
 
+    def without_print(self) -> Table:
+        """Return the table without the authors' numbers."""
+        own = [not column.printed for column in self.columns]
+        rows = (tuple(compress(row, own)) for row in self.rows)
+        return Table(tuple(compress(self.columns, own)), tuple(rows))
+
     def markdown(self) -> str:
-        """Return the table as GitHub's markdown, numbers to the right."""
+        """Return the table as GitHub's markdown, numbers to the right. A name in the first column
+        that repeats is left out.
+        """
         lines = [_line([column.name for column in self.columns])]
         lines.append(
             "|"
             + "|".join("---:" if self._numeric(i) else "---" for i in range(len(self.columns)))
             + "|"
         )
-        lines.extend(
-            _line([cell_text(cell, column) for cell, column in zip(row, self.columns)])
-            for row in self.rows
-        )
+        before: Cell = None
+        for name, *cells in self.rows:
+            shown = "" if isinstance(name, str) and name == before else name
+            texts = [cell_text(cell, column) for cell, column in zip((shown, *cells), self.columns)]
+            lines.append(_line(texts))
+            before = name
         return "\n".join(lines)
 
     def _numeric(self, index: int) -> bool:
@@ -115,15 +127,17 @@ def protocol_tables(
     folded: bool = False,
 ) -> Callable[[Results], list[Listed]]:
     """Return the tables of a study that has one for each protocol under which its records were
-    made.
+    made. The authors' numbers are in that of the published protocol.
     """
 
     def tables(results: Results) -> list[Listed]:
-        return [
-            Listed(f"{heading}, {protocol.name} protocol", make(records, protocol), folded)
-            for protocol in PROTOCOLS.values()
-            if (records := results.records(name, protocol.name))
-        ]
+        listed = []
+        for protocol in PROTOCOLS.values():
+            if records := results.records(name, protocol.name):
+                table = make(records, protocol)
+                shown = table if protocol.printed else table.without_print()
+                listed.append(Listed(f"{heading}, {protocol.name} protocol", shown, folded))
+        return listed
 
     return tables
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,8 @@ Frame = Any
 """A pandas table whose columns are known by name alone, which its types cannot say."""
 
 WHO = {False: "without S", True: "with S"}
+
+OWN = {False: CLOSED_FORM, True: WITH_S}
 
 STANDINGS = ("ahead", "level", "behind")
 
@@ -47,7 +47,7 @@ def compared(ways: Sequence[str], with_s: bool) -> list[str]:
     the closed form or a rival.
     """
     found = [way for way in ways if way != NONE and (way in USES_S) == with_s]
-    own = WITH_S if with_s else CLOSED_FORM
+    own = OWN[with_s]
     return sorted(found, key=lambda way: way != own) if own in found and len(found) > 1 else []
 
 
@@ -74,11 +74,11 @@ def standings(cells: Cells, quantity: Quantity, with_s: bool, errors: float) -> 
     return pd.DataFrame(rows, columns=["way", "base", "table", "standing"])
 
 
-def counted(some: Frame) -> str | None:
-    """Return how many cells of a way are ahead, level and behind, if there are any."""
-    if not len(some):
+def counted(standing: Frame) -> str | None:
+    """Return how many of some cells are ahead, level and behind, if there are any."""
+    if not len(standing):
         return None
-    return "/".join(str(int((some.standing == one).sum())) for one in STANDINGS)
+    return "/".join(str(int((standing == one).sum())) for one in STANDINGS)
 
 
 def best_first(every: Frame) -> list[str]:
@@ -87,30 +87,32 @@ def best_first(every: Frame) -> list[str]:
     return list(behind.sort_values(kind="stable").index)
 
 
-def standing_table(cells: Cells, quantity: Quantity, with_s: bool, errors: float) -> Table:
-    """Ways by bases: in how many cells ahead/level/behind by some errors, and the median cost;
-    then, on the cells of that way, the closed form's median cost, and its standing against that way
-    alone. The way that is least often behind comes first.
+def standing_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
+    """Ways by bases: in how many cells ahead/level/behind by one standard error, in all by two, and
+    the median cost; then, on the cells of that way, the closed form's median cost, and its standing
+    against that way alone. The way that is least often behind comes first.
     """
-    every = standings(cells, quantity, with_s, errors)
-    closed = WITH_S if with_s else CLOSED_FORM
+    every, by_two = (standings(cells, quantity, with_s, errors) for errors in (1.0, 2.0))
+    closed = OWN[with_s]
     rows: list[list[Cell]] = []
     for way in best_first(every):
         own = every[every.way == way]
         row: list[Cell] = [method_name(way)]
-        row += [counted(own[own.base == base]) for base in BASES]
+        row += [counted(own.standing[own.base == base]) for base in BASES]
+        row += [counted(own.standing), counted(by_two.standing[by_two.way == way])]
         shared = [
             one for (q, *_), one in cells.items() if q == quantity and {way, closed} <= set(one)
         ]
-        row += [counted(own), median_cost(shared, way)]
+        row.append(median_cost(shared, way))
         if way != closed:
-            against = [standing(one, closed, [way], errors) for one in shared]
-            row += [median_cost(shared, closed), counted(pd.DataFrame({"standing": against}))]
+            against = pd.Series([standing(one, closed, [way], 1.0) for one in shared])
+            row += [median_cost(shared, closed), counted(against)]
         else:
             row += [None, None]
         rows.append(row)
     costs_of = [Column(name, 1) for name in ("median cost, %", "closed form's on its cells")]
-    return Table.from_rows(["method", *BASES, "all bases", *costs_of, "closed form to it"], rows)
+    counts = (*BASES, "all bases", "by two standard errors")
+    return Table.from_rows(["method", *counts, *costs_of, "closed form to it"], rows)
 
 
 def median_cost(cells: Sequence[dict[str, Cost]], way: str) -> float:
@@ -204,65 +206,72 @@ def seconds_table(results: Results) -> Table:
     return Table.from_rows(["method", *(Column(base, 1) for base in BASES)], rows)
 
 
-def sentences(results: Results) -> list[str]:
-    """Return in how many cells the closed form is ahead, level and behind, by quantity, and where
-    the goal was missed.
+def own_standings(cells: Cells) -> dict[str, tuple[Frame, Frame]]:
+    """Return the standings of the closed form in all cells of a quantity, by one and by two
+    standard errors.
     """
-    cells = all_costs(results)
-    said = []
-    missed = []
+    found = {}
     for with_s, who in WHO.items():
-        way = WITH_S if with_s else CLOSED_FORM
-        for quantity, title in YARDSTICKS.items():
-            one, two = (standings(cells, quantity, with_s, errors) for errors in (1.0, 2.0))
-            first, second = (some[some.way == way].standing.to_list() for some in (one, two))
-            if not first:
-                continue
-            ahead, level, behind = (first.count(name) for name in STANDINGS)
-            said.append(
-                f"By {title}, {who}, the closed form is ahead of all others in {ahead} of"
-                f" {len(first)} cells, level with the best in {level} and behind in {behind}; by"
-                f" two standard errors, it is ahead in {second.count('ahead')} and behind in"
-                f" {second.count('behind')}."
-            )
-            if ahead + level < GOAL * len(first) or "behind" in second:
-                missed.append(f"{quantity} {who}")
-    if said:
-        said.append(
-            "The goal was to be ahead or level in nine of ten cells and behind by two standard"
-            f" errors in none. It was {'missed for ' + ', '.join(missed) if missed else 'met'}."
-        )
-    return said
+        for quantity in YARDSTICKS:
+            every = (standings(cells, quantity, with_s, errors) for errors in (1.0, 2.0))
+            one, two = (some.standing[some.way == OWN[with_s]] for some in every)
+            if len(one):
+                found[f"{quantity} {who}"] = one, two
+    return found
+
+
+def sentences(results: Results) -> list[str]:
+    """Return where the goal was missed."""
+    found = own_standings(all_costs(results))
+    missed = [
+        name
+        for name, (one, two) in found.items()
+        if (one != "behind").sum() < GOAL * len(one) or (two == "behind").any()
+    ]
+    verdict = "missed for " + ", ".join(missed) if missed else "met"
+    goal = (
+        "The goal was to be ahead or level in nine of ten cells and behind by two standard errors"
+        f" in none. It was {verdict}."
+    )
+    return [goal] if found else []
 
 
 def tables(results: Results) -> list[Listed]:
-    """Return the standings by one standard error; then, folded, by two, all costs and the bases."""
+    """Return the standings of the closed form and of all ways; then, folded, all costs and the
+    bases.
+    """
     cells = all_costs(results)
-    counts = "number of cells ahead/level/behind, by"
+    counts = "number of cells ahead/level/behind"
+    own = [
+        [name, len(one), counted(one), counted(two)]
+        for name, (one, two) in own_standings(cells).items()
+    ]
+    headings = ["", "cells", "by one standard error", "by two"]
+    found = [Listed(f"The closed form beside all others: {counts}", Table.from_rows(headings, own))]
     made: dict[str, Callable[[Cells, Quantity, bool], Table]] = {
-        f"{counts} one standard error": partial(standing_table, errors=1.0),
-        f"{counts} two standard errors": partial(standing_table, errors=2.0),
+        f"{counts}, by one standard error": standing_table,
         "cost of parity in % of the base's gain": cost_table,
     }
-    found = [
+    found += [
         Listed(
             f"{title[0].upper()}{title[1:]}, {who}: {words}",
             make(cells, quantity, with_s),
+            make is cost_table,
         )
         for words, make in made.items()
         for with_s, who in WHO.items()
         for quantity, title in YARDSTICKS.items()
     ]
     heading = f"Cells in which a method reaches {LEVELS[-1]:.0%} of the base's gap on test rows"
-    found.append(Listed(heading.replace("%", " %"), reach_table(results, cells)))
-    heading = "Median seconds of a method on a table: all folds and trade-offs, in one process"
-    found.append(Listed(heading, seconds_table(results)))
+    found.append(Listed(heading.replace("%", " %"), reach_table(results, cells), True))
+    heading = (
+        "Median seconds of a method on a table: all folds and trade-offs, in one of the processes"
+        " that share the machine"
+    )
+    found.append(Listed(heading, seconds_table(results), True))
     heading = "Loss of the bases without constraint, over that of a constant"
-    found.append(Listed(heading, base_table(results)))
-    first = len(WHO) * len(YARDSTICKS)
-    return [
-        replace(one, folded=place >= first) for place, one in enumerate(found) if one.table.rows
-    ]
+    found.append(Listed(heading, base_table(results), True))
+    return [one for one in found if one.table.rows]
 
 
 def figures(results: Results) -> list[Drawn]:

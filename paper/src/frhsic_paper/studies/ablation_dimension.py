@@ -8,20 +8,9 @@ from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
-from matplotlib.figure import Figure
-
 from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, protocol_rule
-from frhsic_paper.frontiers import column_values, record_weights
+from frhsic_paper.frontiers import record_weights
 from frhsic_paper.grid import Grid, methods_by_name
-from frhsic_paper.plot import (
-    curve,
-    directed_label,
-    finish,
-    page_style,
-    panels,
-    protocol_figures,
-    variant,
-)
 from frhsic_paper.printed import printed_records
 from frhsic_paper.protocol import CONTRACTED, Protocol
 from frhsic_paper.records import Record, matching
@@ -67,26 +56,6 @@ def dimension_table(records: Sequence[Record], protocol: Protocol) -> Table:
         for method, weight, d in models
     ]
     return Table.from_rows(["dimension of Z", *ACCURACY_AND_GDP], rows)
-
-
-@page_style()
-def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Accuracy and GDP against the dimension, a line for each weight."""
-    figure, axes = panels(2)
-    by_dimension = _by_dimension(records)
-    for ax, label, column in zip(axes, ("accuracy", "GDP"), ("performance", protocol.gdp)):
-        for index, weight in enumerate(record_weights(records)):
-            groups = [
-                column_values(matching(own, method="frhsic", weight=weight), column)
-                for own in by_dimension.values()
-            ]
-            curve(ax, list(by_dimension), groups, **variant(index), label=f"λ = {weight:g}")
-        ax.set(xscale="log", xlabel="dimension of Z")
-        ax.set_ylabel(directed_label(label, higher=label == "accuracy"))
-    finish(figure, axes)
-    for ax in axes:
-        ax.set_xticks(list(by_dimension), map(str, by_dimension))
-    return figure
 
 
 def _grows(values: Sequence[ByRepeat]) -> bool:
@@ -155,11 +124,6 @@ STUDY = Study(
     train=tuple(Training(partial(grid, d)) for d in DIMENSIONS),
     tables=protocol_tables(
         "ablation-dimension", "Dimension of the representation", dimension_table
-    ),
-    figures=protocol_figures(
-        "ablation-dimension",
-        "Accuracy and GDP against the dimension of Z",
-        draw,
     ),
     claims=(_dimension, _balance),
 )

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from matplotlib.figure import Figure
 from torch import nn
 
 from frhsic.kernels import Gaussian, InverseMultiquadric, Laplacian
 from frhsic.training import MLP
 from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, protocol_rule
 from frhsic_paper.frontiers import (
-    column_values,
     mean_over_repeats,
     rank_and_distance,
     record_methods,
@@ -20,19 +18,9 @@ from frhsic_paper.frontiers import (
     with_contraction,
 )
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic
-from frhsic_paper.plot import (
-    directed_label,
-    dots_in_rows,
-    finish,
-    name_rows,
-    page_style,
-    panels,
-    protocol_figures,
-    variant,
-)
 from frhsic_paper.printed import printed_records
 from frhsic_paper.protocol import BASELINE, CONTRACTED, Protocol
-from frhsic_paper.records import Record, matching
+from frhsic_paper.records import Record
 from frhsic_paper.steps import Training
 from frhsic_paper.studies.synthetic import CONSTANT, synthetic
 from frhsic_paper.study import Study
@@ -78,8 +66,8 @@ def grid(protocol: Protocol) -> Grid:
 
 ACCURACY_AND_GDP = (
     "λ",
-    "printed accuracy",
-    Column("printed GDP", 4),
+    Column("printed accuracy", printed=True),
+    Column("printed GDP", 4, printed=True),
     "accuracy",
     Column("GDP", 4),
 )
@@ -116,27 +104,6 @@ def kernel_table(records: Sequence[Record], protocol: Protocol) -> Table:
         for method, weight in [(BASELINE, 0.0), (CONTRACTED, 2.0), *models]
     ]
     return Table.from_rows(["kernels", *ACCURACY_AND_GDP], rows)
-
-
-@page_style()
-def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Accuracy and GDP, a row for each pair of kernels and one for the unpenalized model."""
-    figure, axes = panels(2, 2.6)
-    methods = record_methods(records)
-    for ax, label, column in zip(axes, ("accuracy", "GDP"), ("performance", protocol.gdp)):
-        base = column_values(matching(records, method=BASELINE), column)
-        dots_in_rows(ax, [base], color="#000000", marker="*", markersize=7)
-        for index, weight in enumerate(record_weights(records)):
-            groups = [
-                column_values(matching(records, method=m, weight=weight), column) for m in methods
-            ]
-            offset = 0.15 * (2 * index - 1)
-            dots_in_rows(ax, [[], *groups], offset, **variant(index), label=f"λ = {weight:g}")
-        names = ["without penalty", *(method.replace(" ", ", ") for method in methods)]
-        name_rows(ax, names if ax is axes[0] else [""] * len(names))
-        ax.set_xlabel(directed_label(label, higher=label == "accuracy"))
-    finish(figure, axes)
-    return figure
 
 
 def _means(records: Sequence[Record], column: str) -> dict[str, float]:
@@ -208,6 +175,5 @@ STUDY = Study(
     """,
     train=(Training(grid),),
     tables=protocol_tables("ablation-kernel", "Accuracy and GDP", kernel_table),
-    figures=protocol_figures("ablation-kernel", "Kernels on Z and on S, accuracy and GDP", draw),
     claims=(_comparable, _gaussian_better),
 )

@@ -32,7 +32,7 @@ from frhsic_paper.frontiers import record_datasets
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Splits, methods_by_name, small_table
 from frhsic_paper.models import Key, Model, store_all
 from frhsic_paper.plot import finish, page_style, panels, protocol_figures, variant
-from frhsic_paper.printed import DATASET_NAMES, METHOD_NAMES
+from frhsic_paper.printed import DATASET_NAMES
 from frhsic_paper.protocol import CORRECTED, OWN, Protocol
 from frhsic_paper.records import Record, matching
 from frhsic_paper.results import Results
@@ -163,28 +163,19 @@ def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
     the data.
     """
     resolved = any(r.get("rule") for r in records)
-    columns = ["directions" if resolved else "kept", "lhs_mean", "lhs_max", "rhs"]
-    columns += ["tight", "trivial"] if resolved else []
+    columns = {
+        "directions": "directions" if resolved else "kept",
+        "left side, mean": "lhs_mean",
+        "left side, largest": "lhs_max",
+        "right side, HSIC / λ̂": "rhs",
+    }
+    if resolved:
+        columns |= {"tight form": "tight", "trivial, any head of norm 1": "trivial"}
     rows: list[list[Cell]] = [
-        [
-            DATASET_NAMES[r["dataset"]],
-            METHOD_NAMES[r["method"]],
-            f"{r['weight']:g}",
-            *(r[c] for c in columns),
-        ]
+        [DATASET_NAMES[r["dataset"]], f"{r['weight']:g}", *(r[c] for c in columns.values())]
         for r in matching(records, method="frhsic", repeat=0)
     ]
-    names = [
-        "dataset",
-        "method",
-        "λ",
-        "directions",
-        "left side, mean",
-        "left side, largest",
-        "right side, HSIC / λ̂",
-    ]
-    names += ["tight form", "trivial, any head of norm 1"] if resolved else []
-    return Table.from_rows([Column(name, None) for name in names], rows)
+    return Table.from_rows([Column(name, None) for name in ("dataset", "λ", *columns)], rows)
 
 
 @page_style()

@@ -4,37 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from statistics import fmean
-
-from matplotlib.figure import Figure
 
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC
-from frhsic_paper.claim import NOT_RUN, Case, Claim, Outcome, Rule, case_rule, claim, protocol_rule
+from frhsic_paper.claim import NOT_RUN, Case, Outcome, Rule, case_rule, claim, protocol_rule
 from frhsic_paper.frontiers import (
     column_means,
-    column_values,
     mean_over_repeats,
     record_datasets,
     record_weights,
     with_contraction,
 )
 from frhsic_paper.grid import SMALL_REPEATS, Grid, Method, Splits, representation_hsic
-from frhsic_paper.plot import (
-    curve,
-    directed_label,
-    finish,
-    page_style,
-    panels,
-    protocol_figures,
-    variant,
-)
 from frhsic_paper.printed import dataset_name, method_name, printed_records
 from frhsic_paper.protocol import BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record, matching
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Table, protocol_tables
+from frhsic_paper.table import Cell, Column, Table, protocol_tables
 
 
 def grid(protocol: Protocol) -> Grid:
@@ -79,7 +66,7 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
         for method, weight in [(BASELINE, 0.0), (CONTRACTED, 2.0), *models]:
             theirs = in_paper.get((dataset, weight, method), {})
             cells: list[Cell] = [
-                dataset_name(dataset) if method == BASELINE else "",
+                dataset_name(dataset),
                 "t = 1/2" if method == CONTRACTED else f"{weight:g}",
                 method_name(method),
             ]
@@ -91,37 +78,13 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
         "dataset",
         "λ",
         "variant",
-        "printed accuracy",
-        "printed EO-GDP",
+        Column("printed accuracy", printed=True),
+        Column("printed EO-GDP", printed=True),
         "accuracy",
         "EO-GDP",
         "GDP of all",
     )
     return Table.from_rows(headings, rows)
-
-
-@page_style()
-def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Accuracy and GDP among the positive against λ, a row of panels for each dataset."""
-    datasets = record_datasets(records)
-    weights = record_weights(records)
-    columns = {"accuracy": "performance", "EO-GDP": f"eo_{protocol.gdp}"}
-    figure, axes = panels(2 * len(datasets))
-    places = [(dataset, label) for dataset in datasets for label in columns]
-    for ax, (dataset, label) in zip(axes, places):
-        here = matching(records, dataset=dataset)
-        for index, method in enumerate(VARIANTS):
-            groups = [
-                column_values(matching(here, method=method, weight=weight), columns[label])
-                for weight in weights
-            ]
-            curve(ax, weights, groups, **variant(index), label=method_name(method))
-        if base := column_values(matching(here, method=BASELINE), columns[label]):
-            ax.axhline(fmean(base), color="#000000", linestyle="--", label=method_name(BASELINE))
-        ax.set(xscale="log", title=dataset_name(dataset), xlabel="penalty weight λ")
-        ax.set_ylabel(directed_label(label, higher=label == "accuracy"))
-    finish(figure, axes)
-    return figure
 
 
 def _compared(
@@ -144,6 +107,26 @@ def _compared(
                 yield true(dp.mean, eo.mean), f"λ = {w:g}: {dp.mean:.3f} and {eo.mean:.3f}"
 
     return rule
+
+
+_compas = claim(
+    "eo-compas",
+    "Table Equal Opportunity",
+    "On COMPAS the DP variant has comparable or better EO-GDP than the EO variant at every λ.",
+    ".067/.070, .070/.075, .064/.065, .033/.076",
+    reason="EO-GDP of DP and of EO at each λ; comparable is at most a tenth larger.",
+)(_compared("compas", lambda dp, eo: dp <= 1.1 * eo))
+
+_adult = claim(
+    "eo-adult",
+    "Table Equal Opportunity",
+    "On Adult at λ = 50 the EO variant has the lower EO-GDP.",
+    ".352 against .418",
+    reason="""
+        As published, DP uses median bandwidths and EO bandwidth 1, so the two differ by more than
+        the rows; corrected, both use medians.
+    """,
+)(_compared("adult", lambda dp, eo: eo < dp, weight=50.0))
 
 
 @claim(
@@ -175,30 +158,5 @@ STUDY = Study(
     """,
     train=(Training(grid),),
     tables=protocol_tables("equal-opportunity", "Accuracy and GDP", gdp_table),
-    figures=protocol_figures("equal-opportunity", "Accuracy and EO-GDP against λ", draw),
-    claims=(
-        Claim(
-            name="eo-compas",
-            place="Table Equal Opportunity",
-            statement=(
-                "On COMPAS the DP variant has comparable or better EO-GDP than the EO variant at"
-                " every λ."
-            ),
-            printed=".067/.070, .070/.075, .064/.065, .033/.076",
-            rule=_compared("compas", lambda dp, eo: dp <= 1.1 * eo),
-            reason="EO-GDP of DP and of EO at each λ; comparable is at most a tenth larger.",
-        ),
-        Claim(
-            name="eo-adult",
-            place="Table Equal Opportunity",
-            statement="On Adult at λ = 50 the EO variant has the lower EO-GDP.",
-            printed=".352 against .418",
-            rule=_compared("adult", lambda dp, eo: eo < dp, weight=50.0),
-            reason="""
-                As published, DP uses median bandwidths and EO bandwidth 1, so the two differ by
-                more than the rows; corrected, both use medians.
-            """,
-        ),
-        _full_gdp,
-    ),
+    claims=(_compas, _adult, _full_gdp),
 )

@@ -22,7 +22,7 @@ of performance.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -32,12 +32,14 @@ from frhsic_paper.certificates import gdp_certificate
 from frhsic_paper.claim import Case, case_rule, claim
 from frhsic_paper.directions import VarianceShare
 from frhsic_paper.frontiers import (
+    chosen_models,
+    column_means,
     column_values,
-    means_table,
-    probe_table,
+    printed_name,
     record_datasets,
     record_methods,
     shared_repeats,
+    swept_datasets,
 )
 from frhsic_paper.models import Model
 from frhsic_paper.plot import (
@@ -60,7 +62,7 @@ from frhsic_paper.steps import Measurement, each
 from frhsic_paper.studies.transfer import fresh_heads
 from frhsic_paper.study import Study
 from frhsic_paper.sweep import CHOSEN_REPEATS, SWEEP, grid
-from frhsic_paper.table import Listed, Table
+from frhsic_paper.table import Cell, Listed, Table
 
 TRAIN_ROWS, TEST_ROWS = 3000, 2000
 
@@ -136,37 +138,45 @@ def means_by_dataset(records: Sequence[Record], method: str, column: str) -> dic
     }
 
 
-def leak_table(records: Sequence[Record]) -> Table:
-    """What is left of S in the representations that validation rows chose: heads trained afresh,
-    probes, worst head.
-    """
-    columns = {
-        "GDP, deployed head": "gdp",
-        "GDP, worst of five fresh heads": "worst_gdp",
-        "the same, scale-free": "worst_gdp_standardized",
-        "R² of the best probe for S": "best_probe_r2",
-        "worst head of norm 1": "worst_head_gap",
-    }
-    return means_table(records, columns)
+def means_table(records: Sequence[Record], columns: Mapping[str, str]) -> Table:
+    """Return means of columns, by their headings, over the models of each method."""
+    rows: list[list[Cell]] = []
+    for dataset in record_datasets(records):
+        here = matching(records, dataset=dataset)
+        for method in (BASELINE, *record_methods(here)):
+            means = column_means(matching(here, method=method), columns.values())
+            rows.append([printed_name(dataset), method_name(method), *means])
+    return Table.from_rows(["dataset", "method", *columns], rows)
+
+
+LEFT = {
+    "performance": "performance",
+    "GDP, deployed head": "gdp",
+    "GDP, worst of five fresh heads": "worst_gdp",
+    "the same, scale-free": "worst_gdp_standardized",
+    "R² of the best probe for S": "best_probe_r2",
+    "worst head of norm 1": "worst_head_gap",
+}
+
+PROBES = {"R², linear probe": "probe_r2_linear", "R², probe on cosines": "probe_r2_cosines"}
 
 
 def tables(results: Results) -> list[Listed]:
     """Heads and probes of the kept models, and probes over all splits of the sweep."""
     listed = []
-    records, sweep = (
-        results.records("leak", CORRECTED.name),
-        results.records("tradeoff", CORRECTED.name),
-    )
+    records, sweep = (results.records(name, CORRECTED.name) for name in ("leak", "tradeoff"))
     if records:
-        listed.append(
-            Listed(
-                "Heads trained afresh, probes and the worst head",
-                leak_table(shared_repeats(records)),
-            )
-        )
+        table = means_table(shared_repeats(records), LEFT)
+        listed.append(Listed("Heads trained afresh, probes and the worst head", table))
     if sweep:
+        chosen = [
+            record
+            for dataset in swept_datasets(sweep)
+            for choices in chosen_models(sweep, dataset, CORRECTED.gdp).values()
+            for record, _ in choices
+        ]
         heading = "Probes over all splits, at the weight that validation rows choose"
-        listed.append(Listed(heading, probe_table(sweep, CORRECTED.gdp), True))
+        listed.append(Listed(heading, means_table(chosen, PROBES), True))
     return listed
 
 
@@ -281,7 +291,8 @@ STUDY = Study(
     words="""
         Models that validation rows choose within 1 % of performance: GDP of the deployed head, of
         the worst of five heads trained afresh on the frozen representation, R² of probes for S on
-        unseen rows, and the largest gap of any head of norm 1.
+        unseen rows, and the largest gap of any head of norm 1. [The sweep](tradeoff.md) has the
+        performance and GDP of the models in the second table.
     """,
     train=SWEEP,
     measure=(MEASURE,),

@@ -26,7 +26,6 @@ from frhsic_paper.frontiers import (
     finite_records,
     frontier,
     naup,
-    paper_scale,
     swept_datasets,
     variants_table,
 )
@@ -38,7 +37,7 @@ from frhsic_paper.results import Results
 from frhsic_paper.splits import Split
 from frhsic_paper.steps import OnTrained, Training
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Listed, Table, mean_and_error, protocol_tables
+from frhsic_paper.table import Cell, Column, Listed, Table, mean_and_error, protocol_tables
 
 EVEN = "FRHSIC, values of S alike"
 
@@ -135,8 +134,7 @@ def coordinate_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Weights by datasets: the mutual information of S and the best coordinate of Z under the
     paper's method, in the authors' files, which have the published attributes, and in ours.
     """
-    files = printed_sweeps() if protocol.printed else ()
-    theirs = {(r["dataset"], r["weight"]): r["mi_sk"] for r in files if _is_own(r)}
+    theirs = {(r["dataset"], r["weight"]): r["mi_sk"] for r in printed_sweeps() if _is_own(r)}
     own = [r for r in finite_records(records, "mi_sk") if _is_own(r)]
     datasets = list(dict.fromkeys(r["dataset"] for r in own))
     rows: list[list[Cell]] = []
@@ -145,7 +143,11 @@ def coordinate_table(records: Sequence[Record], protocol: Protocol) -> Table:
         for dataset in datasets:
             values = [r["mi_sk"] for r in own if (r["dataset"], r["weight"]) == (dataset, weight)]
             rows[-1] += [theirs.get((dataset, weight)), mean_and_error(values)]
-    heads = [f"{dataset_name(d)}, {whose}" for d in datasets for whose in ("authors", "ours ± SE")]
+    heads = [
+        Column(f"{dataset_name(d)}, {whose}", printed=whose == "authors")
+        for d in datasets
+        for whose in ("authors", "ours ± SE")
+    ]
     return Table.from_rows(["λ", *heads], rows)
 
 
@@ -182,7 +184,7 @@ def _protects(records: Sequence[Record], protocol: Protocol) -> Outcome:
     parts = []
     for dataset in swept_datasets(records):
         full = frontier(records, dataset, "gdp_probability_uniform")
-        areas = naup(full, paper_scale(full))
+        areas = naup(full)
         if {EVEN, "frhsic"} <= areas.keys():
             good.append(areas[EVEN] > areas["frhsic"])
             parts.append(f"{dataset_name(dataset)} {areas[EVEN]:.3f} and {areas['frhsic']:.3f}")

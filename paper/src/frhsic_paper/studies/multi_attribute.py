@@ -27,7 +27,7 @@ from frhsic_paper.protocol import BAND, BASELINE, CONTRACTED, Protocol
 from frhsic_paper.records import Record, matching
 from frhsic_paper.steps import Training
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Table, protocol_tables
+from frhsic_paper.table import Cell, Column, Table, protocol_tables
 
 
 def two_attributes(name: str, protocol: Protocol) -> Dataset:
@@ -78,7 +78,8 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
         cells += column_means(matching(records, method=method, weight=weight), _columns(protocol))
         rows.append(cells)
     names = ("accuracy", "GDP, age", "GDP, hours")
-    return Table.from_rows(["variant", "λ", *(f"printed {name}" for name in names), *names], rows)
+    printed = (Column(f"printed {name}", printed=True) for name in names)
+    return Table.from_rows(["variant", "λ", *printed, *names], rows)
 
 
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:

@@ -25,23 +25,20 @@ from functools import partial
 import numpy as np
 import torch
 from joblib import Parallel, delayed
-from matplotlib.figure import Figure
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from frhsic.datasets.dataset import Task
 from frhsic.estimators import IndistinctGapWarning, ParityEncoder, UnmetLimitWarning
 from frhsic.training import Member, Recipe, TrainingData, train
-from frhsic_paper.claim import FEWEST_SPLITS, outcome_from_cases
+from frhsic_paper.claim import FEWEST_SPLITS, Cases
 from frhsic_paper.datasets import load_variant
 from frhsic_paper.frontiers import (
     column_means,
-    column_values,
     finite_records,
     is_error,
     matched_by_split,
     printed_name,
-    printed_performance,
     record_datasets,
     shared_repeats,
     swept_datasets,
@@ -50,20 +47,7 @@ from frhsic_paper.grid import FIRST_SEED, held_out
 from frhsic_paper.measures import measure_models
 from frhsic_paper.models import Key
 from frhsic_paper.options import Options
-from frhsic_paper.plot import (
-    ACCENT,
-    LOOKS,
-    Drawn,
-    directed_label,
-    dots_in_rows,
-    finish,
-    from_zero,
-    intervals,
-    name_rows,
-    page_style,
-    panels,
-)
-from frhsic_paper.printed import dataset_name, method_name, printed_records, printed_sweeps
+from frhsic_paper.printed import method_name
 from frhsic_paper.protocol import BASELINE, DATASETS, PROTOCOLS, Protocol
 from frhsic_paper.records import Record, Unit, matching
 from frhsic_paper.results import Results
@@ -217,27 +201,6 @@ def join_networks(results: Results, protocol: Protocol) -> list[Record]:
     return shared_repeats([r for r in (*rivals, *own) if r["dataset"] in datasets])
 
 
-def _joined(results: Results) -> list[tuple[Protocol, list[Record]]]:
-    """Return the protocols under which both were run, with their records."""
-    every = ((protocol, join_networks(results, protocol)) for protocol in PROTOCOLS.values())
-    return [(protocol, records) for protocol, records in every if records]
-
-
-def printed_sweep() -> list[Record]:
-    """Return the published sweep in the columns of the published protocol; its deviation over heads
-    is at λ = 10 on Adult and 100 on Crime.
-    """
-    (over_heads,) = matching(printed_records("transfer_cross_head_std"), method=RIVAL)
-    deviations = {"adult": over_heads["adult_lambda10"], "crime": over_heads["crime_lambda100"]}
-    return [
-        {"repeat": 0, "gdp_logit_uniform": r["gdp"], "mi_published": r["mi"]}
-        | {"head_deviation": deviations.get(r["dataset"])}
-        | {name: r[name] for name in ("dataset", "method", "weight", "performance")}
-        for r in printed_sweeps()
-        if r["method"] in (BASELINE, RIVAL)
-    ]
-
-
 def matched_records(
     records: Sequence[Record], dataset: str, protocol: Protocol
 ) -> dict[str, list[Record]]:
@@ -248,40 +211,42 @@ def matched_records(
     return {method: [r for r, inside in some if inside] for method, some in points.items()}
 
 
-def headings(protocol: Protocol) -> list[Column]:
+def headings(columns: Mapping[str, str]) -> list[Column]:
     """Return the headings of the measures."""
-    return [Column(name, 3, 1000.0 if "1000" in name else 1.0) for name in MEASURES[protocol.name]]
+    return [Column(name, 3, 1000.0 if "1000" in name else 1.0) for name in columns]
+
+
+def estimated(protocol: Protocol) -> dict[str, str]:
+    """Return the measures without the published estimate of mutual information, which is 0 for
+    every Z of few values.
+    """
+    return {name: c for name, c in MEASURES[protocol.name].items() if c != "mi_published"}
 
 
 def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Measures within 1 % of the unpenalized performance, the printed ones among them."""
+    """Measures within 1 % of the unpenalized performance."""
     rows: list[list[Cell]] = []
     for dataset in record_datasets(records):
         points = matched_records(records, dataset, protocol)
-        shown = {method_name(m): points.get(m, []) for m in (BASELINE, RIVAL, OWN)}
-        if protocol.printed:
-            printed = matched_records(printed_sweep(), dataset, protocol)
-            shown["FRHSIC, printed"] = printed.get(RIVAL, [])
-        for number, (name, own) in enumerate(shown.items()):
-            columns = ("performance", *MEASURES[protocol.name].values())
-            performance, *others = column_means(own, columns)
-            first = printed_name(dataset) if number == 0 else ""
-            rows.append([first, name, printed_performance(performance, dataset), *others])
-    return Table.from_rows(["dataset", "method", "performance", *headings(protocol)], rows)
+        for method in (BASELINE, RIVAL, OWN):
+            names = ("performance", *MEASURES[protocol.name].values())
+            means = column_means(points.get(method, []), names)
+            rows.append([printed_name(dataset), method_name(method), *means])
+    columns = headings(MEASURES[protocol.name])
+    return Table.from_rows(["dataset", "method", "performance", *columns], rows)
 
 
 def limits_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Measures at every limit."""
+    measures = estimated(protocol)
     rows: list[list[Cell]] = []
     for dataset in record_datasets(records):
-        for number, share in enumerate(LIMITS):
+        for share in LIMITS:
             own = matching(records, dataset=dataset, weight=share)
-            columns = ("performance", "auc", *MEASURES[protocol.name].values())
-            performance, *others = column_means(own, columns)
-            first = printed_name(dataset) if number == 0 else ""
-            rows.append([first, f"{share:.0%}", printed_performance(performance, dataset), *others])
+            columns = ("performance", "auc", *measures.values())
+            rows.append([printed_name(dataset), f"{share:.0%}", *column_means(own, columns)])
     names = ("dataset", "allowed share of the gap", "performance", "AUC")
-    return Table.from_rows([*names, *headings(protocol)], rows)
+    return Table.from_rows([*names, *headings(measures)], rows)
 
 
 def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
@@ -291,12 +256,11 @@ def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
     datasets = record_datasets(records)
     points = {d: matched_records(records, d, protocol) for d in datasets}
     near = {d: (p.get(OWN, []), p.get(RIVAL, [])) for d, p in points.items()}
-    rows = [
-        _compared(f"{name.removesuffix(' × 1000')}, within 1 % of Unfair's performance", c, near)
-        for name, c in MEASURES[protocol.name].items()
-        if c != "mi_published"
-    ]
-    rows.append(_compared("performance at these points", "performance", near))
+    compared = {
+        f"{name.removesuffix(' × 1000')}, within 1 % of Unfair's performance": (column, near)
+        for name, column in estimated(protocol).items()
+    }
+    compared["performance at these points"] = "performance", near
     for share, words in ((1.0, "without a limit"), (0.0, "at the least gap")):
         pairs = {
             d: (
@@ -305,95 +269,51 @@ def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
             )
             for d in datasets
         }
-        rows.append(_compared(f"performance {words}, beside Unfair", "performance", pairs))
-    judged = [row for row in rows if any(row[3:])]
-    heads = ("", "ParityEncoder better", "worse", *map(dataset_name, datasets))
-    return Table.from_rows(heads, judged)
+        compared[f"performance {words}, beside Unfair"] = "performance", pairs
+    rows = []
+    for words, (column, pairs) in compared.items():
+        if cases := _better_and_worse(column, pairs):
+            counts = (Cases.counted(some) for some in zip(*cases))
+            rows.append([words, *map(str, counts)])
+    return Table.from_rows(("", "ParityEncoder better", "worse"), rows)
 
 
-def _compared(
-    words: str, column: str, pairs: Mapping[str, tuple[Sequence[Record], ...]]
-) -> list[Cell]:
-    """Return a row of the verdict: on how many tables the first of two is better, and worse, and
-    both means on each table.
+def _better_and_worse(
+    column: str, pairs: Mapping[str, tuple[Sequence[Record], ...]]
+) -> list[tuple[bool, bool]]:
+    """Return whether the first of two is better, and whether it is worse, on each table that has
+    enough splits of both.
     """
-    better = []
-    worse = []
-    told: list[Cell] = []
+    cases = []
     for dataset, records in pairs.items():
         own, other = (
             {r["repeat"]: float(r[column]) for r in finite_records(some, column)}
             for some in records
         )
-        paired = own.keys() & other.keys()
-        if len(paired) < FEWEST_SPLITS:
-            told.append(None)
-            continue
-        less_is_better = column != "performance" or is_error(dataset)
-        least, most = (own, other) if less_is_better else (other, own)
-        better.append(is_clearly_below(least, most))
-        worse.append(is_clearly_below(most, least))
-        means = (f"{np.mean([some[r] for r in paired]):.3g}" for some in (own, other))
-        told.append(", ".join(means))
-    counts = (outcome_from_cases(cases, "").label for cases in (better, worse))
-    return [words, *counts, *told]
+        if len(own.keys() & other.keys()) >= FEWEST_SPLITS:
+            less_is_better = column != "performance" or is_error(dataset)
+            least, most = (own, other) if less_is_better else (other, own)
+            cases.append((is_clearly_below(least, most), is_clearly_below(most, least)))
+    return cases
 
 
 def tables(results: Results) -> list[Listed]:
     """The verdict, matched points and all limits, under each protocol."""
     listed = []
-    for protocol, records in _joined(results):
+    for protocol in PROTOCOLS.values():
+        if not (records := join_networks(results, protocol)):
+            continue
         of = f", {protocol.name} protocol"
         own = matching(records, method=OWN)
         listed += [
             Listed(
-                f"ParityEncoder and FRHSIC or Unfair on each table{of}",
+                f"On how many tables ParityEncoder is better or worse than FRHSIC or Unfair{of}",
                 verdict_table(records, protocol),
             ),
             Listed(f"Within 1 % of Unfair's performance{of}", matched_table(records, protocol)),
             Listed(f"Every limit{of}", limits_table(own, protocol), folded=True),
         ]
     return listed
-
-
-def figures(results: Results) -> list[Drawn]:
-    """The matched points, under each protocol."""
-    return [
-        Drawn(
-            f"{OWN}-{protocol.name}",
-            f"Measures within 1 % of Unfair's performance, {protocol.name} protocol"
-            f"{intervals(records)}",
-            draw(records, protocol),
-        )
-        for protocol, records in _joined(results)
-    ]
-
-
-@page_style()
-def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Measures within 1 % of the unpenalized performance, a row for each dataset."""
-    datasets = record_datasets(records)
-    measures = {name: c for name, c in MEASURES[protocol.name].items() if c != "mi_published"}
-    points = {dataset: matched_records(records, dataset, protocol) for dataset in datasets}
-    looks = {
-        BASELINE: LOOKS[BASELINE] | {"markersize": 7},
-        RIVAL: LOOKS[RIVAL],
-        OWN: {"color": ACCENT, "marker": "D"},
-    }
-    figure, axes = panels(len(measures), 1.9)
-    for number, (ax, (name, column)) in enumerate(zip(axes, measures.items())):
-        factor = 1000.0 if "1000" in name else 1.0
-        for place, (method, look) in enumerate(looks.items()):
-            groups = [
-                [factor * value for value in column_values(points[d].get(method, []), column)]
-                for d in datasets
-            ]
-            dots_in_rows(ax, groups, 0.2 * (place - 1), **look, label=method_name(method))
-        name_rows(ax, [""] * len(datasets) if number % 2 else [*map(dataset_name, datasets)])
-        from_zero(ax)
-        ax.set_xlabel(directed_label(name, higher=False))
-    finish(figure, axes)
-    return figure
 
 
 STUDY = Study(
@@ -417,11 +337,10 @@ STUDY = Study(
         from a network: a part of the difference in performance is that of the models. HSIC has
         bandwidth 1 and depends on the scale of Z, which is 1 for prototypes and what training gave
         it for FRHSIC. The published estimate of mutual information counts ties as neighbours and is
-        0 for every Z of few values. The printed deviation over heads is at λ = 10 on Adult and 100
-        on Crime, and mixes logits and labels; the networks among those heads have the paper's 100
-        epochs, so fewer steps on fewer rows here, and smaller scores.
+        0 for every Z of few values. The deviation over four heads mixes logits and labels
+        ([the paper's](transfer.md#transfer-below-unfair)); the networks among those heads have the
+        paper's 100 epochs, so fewer steps on fewer rows here, and smaller scores.
     """,
     measure=(MEASURE,),
     tables=tables,
-    figures=figures,
 )

@@ -143,7 +143,8 @@ def fastest(records: Sequence[Record], **where: object) -> float | None:
     return min((r["seconds"] for r in matching(records, **where)), default=None)
 
 
-def _devices(records: Sequence[Record]) -> list[str]:
+def timed_devices(records: Sequence[Record]) -> list[str]:
+    """Return the devices of some records."""
     return sorted({r["device"] for r in records})
 
 
@@ -158,23 +159,27 @@ def seconds_table(records: Sequence[Record], protocol: Protocol) -> Table:
     rows = []
     for method in dict.fromkeys(r["method"] for r in records):
         cells: list[Cell] = [RUNTIME_NAMES[method], in_paper.get(method)]
-        for device in _devices(records):
-            seconds, base = (
-                fastest(records, device=device, method=m, n=n) for m in (method, "frhsic")
-            )
-            cells += [seconds, seconds / base if seconds is not None and base else None]
+        ratios = _ratios(records, method)
+        for device in timed_devices(records):
+            seconds = fastest(records, device=device, method=method, n=n)
+            cells += [seconds, ratios.get(device)]
         rows.append(cells)
     headings = [
-        Column(f"{text} {d}", None) for d in _devices(records) for text in ("seconds,", "× FRHSIC,")
+        Column(f"{text} {d}", None)
+        for d in timed_devices(records)
+        for text in ("seconds,", "× FRHSIC,")
     ]
-    return Table.from_rows([f"epoch of {n:,} rows", Column("printed seconds", 2), *headings], rows)
+    printed = Column("printed seconds", 2, printed=True)
+    return Table.from_rows([f"epoch of {n:,} rows", printed, *headings], rows)
 
 
-def draw_seconds(ax: Axes, records: Sequence[Record], rows: str, seconds: str) -> None:
-    """Draw the fastest repeat against rows for every method of one device."""
+def draw_seconds(
+    ax: Axes, records: Sequence[Record], rows: str, seconds: str, column: str = "n"
+) -> None:
+    """Draw the fastest repeat against rows, or another column, for every method of one device."""
     for method in dict.fromkeys(r["method"] for r in records):
-        sizes = sorted({r["n"] for r in matching(records, method=method)})
-        least = [fastest(records, method=method, n=n) or np.nan for n in sizes]
+        sizes = sorted({r[column] for r in matching(records, method=method)})
+        least = [fastest(records, method=method, **{column: n}) or np.nan for n in sizes]
         ax.plot(sizes, least, **RUNTIME_LOOKS[method], label=RUNTIME_NAMES[method])
     ax.set(
         xscale="log",
@@ -193,7 +198,7 @@ def _hardware(records: Sequence[Record]) -> str:
 @page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Seconds of an epoch against n, a panel for each device."""
-    names = _devices(records)
+    names = timed_devices(records)
     figure, axes = panels(len(names), 2.6)
     for ax, device in zip(axes, names):
         draw_seconds(ax, matching(records, device=device), "rows", "seconds of an epoch")
@@ -205,7 +210,7 @@ def _ratios(records: Sequence[Record], method: str, to: str = "frhsic") -> dict[
     """Return the seconds of one method over those of another at the largest n, by device."""
     n = max((r["n"] for r in records), default=0)
     ratios = {}
-    for device in _devices(records):
+    for device in timed_devices(records):
         seconds, base = (fastest(records, device=device, method=m, n=n) for m in (method, to))
         if seconds and base:
             ratios[device] = seconds / base

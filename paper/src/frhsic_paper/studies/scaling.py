@@ -19,7 +19,13 @@ from frhsic_paper.plot import finish, page_style, panels, protocol_figures
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit, hardware, matching
 from frhsic_paper.steps import Computation
-from frhsic_paper.studies.runtime import RUNTIME_NAMES, draw_seconds, fastest, timed_penalty
+from frhsic_paper.studies.runtime import (
+    RUNTIME_NAMES,
+    draw_seconds,
+    fastest,
+    timed_devices,
+    timed_penalty,
+)
 from frhsic_paper.study import Study
 from frhsic_paper.synthetic import synthetic_task
 from frhsic_paper.table import Cell, Column, Table, protocol_tables
@@ -90,7 +96,7 @@ def order_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """Seconds by method and rows, and the fitted exponent."""
     sizes = sorted({r["n"] for r in records})
     rows: list[list[Cell]] = []
-    for device in sorted({r["device"] for r in records}):
+    for device in timed_devices(records):
         for method in dict.fromkeys(r["method"] for r in records):
             seconds = [fastest(records, device=device, method=method, n=n) for n in sizes]
             rows.append(
@@ -128,7 +134,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 )
 @case_rule("scaling")
 def _orders(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    for device in sorted({r["device"] for r in records}):
+    for device in timed_devices(records):
         for method in ORDERS:
             value = order(records, method, device)
             if value is not None:

@@ -324,7 +324,6 @@ STUDY = Study(
             f"theorem-{one.name}",
             one.title,
             one.says,
-            "proved",
             reason="A case for each draw, to rounding.",
             about="theory",
             published=False,

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from frhsic_paper.agreement import agreement_tables
 from frhsic_paper.frontiers import (
     CONVENTIONS,
-    Matched,
     frontier,
     is_error,
     matched_points,
@@ -32,7 +31,7 @@ from frhsic_paper.plot import (
     protocol_figures,
 )
 from frhsic_paper.printed import DATASET_NAMES, method_name, printed_records
-from frhsic_paper.protocol import BASELINE, CORRECTED, PROTOCOLS, PUBLISHED, Protocol
+from frhsic_paper.protocol import BASELINE, CORRECTED, Protocol
 from frhsic_paper.records import Record, matching
 from frhsic_paper.results import Results
 from frhsic_paper.studies.tradeoff_claims import CLAIMS
@@ -42,9 +41,14 @@ from frhsic_paper.table import Cell, Column, Listed, Spread, Table, protocol_tab
 
 
 def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Matched points and areas, all datasets one below the other; the best method of a column in
-    bold.
+    """Matched points and areas beside those of the paper's main table (dCor: of its summary), all
+    datasets one below the other; the best method of a column in bold.
     """
+    records = with_contraction(records)
+    theirs = {
+        (r["dataset"], r["method"]): r
+        for r in (*printed_records("pareto_summary"), *printed_records("matched_performance"))
+    }
     rows: list[list[Cell]] = []
     for dataset in swept_datasets(records):
         points = matched_points(records, dataset, protocol)
@@ -52,80 +56,37 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
         least = min((p.gdp.mean for p in penalized if p.gdp is not None), default=None)
         largest = max((p.naup for p in penalized if p.naup is not None), default=None)
         for p in points:
+            row = theirs.get((dataset, p.method), {})
+            printed = row.get("performance")
             cells: list[Cell] = [
-                printed_name(dataset) if p is points[0] else "",
+                printed_name(dataset),
                 method_name(p.method),
+                printed_performance(printed and Spread(printed), dataset),
+                row.get("gdp"),
+                row.get("naup"),
                 None if p.weight is None else f"{p.weight:g}",
                 printed_performance(p.performance, dataset),
                 p.gdp and replace(p.gdp, bold=p.gdp.mean == least and p.method != BASELINE),
                 None if p.naup is None else Spread(p.naup, None, p.naup == largest),
             ]
             rows.append([*cells, p.inside] if protocol.validation else cells)
-    headings = ("dataset", "method", "λ", "performance", Column("GDP", 4), "nAUP")
-    return Table.from_rows(
-        [*headings, *([Column("splits inside the band", 2)] if protocol.validation else [])], rows
-    )
-
-
-def all_matched_points(records: Sequence[Record], protocol: Protocol) -> list[Matched]:
-    """Return the matched points on all datasets."""
-    return [p for d in swept_datasets(records) for p in matched_points(records, d, protocol)]
-
-
-def matched_beside_printed(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Matched points of the published protocol beside those of the paper's main table (dCor: of its
-    summary).
-    """
-    theirs = {
-        (r["dataset"], r["method"]): r
-        for r in (*printed_records("pareto_summary"), *printed_records("matched_performance"))
-    }
-    rows: list[list[Cell]] = []
-    for p in all_matched_points(records, protocol):
-        row = theirs.get((p.dataset, p.method), {})
-        printed = row.get("performance")
-        rows.append(
-            [
-                printed_name(p.dataset) if p.method == BASELINE else "",
-                method_name(p.method),
-                printed_performance(printed and Spread(printed), p.dataset),
-                row.get("gdp"),
-                row.get("naup"),
-                None if p.weight is None else f"{p.weight:g}",
-                printed_performance(p.performance, p.dataset),
-                p.gdp,
-                p.naup,
-            ]
-        )
     names = ("performance", "GDP", "nAUP")
-    return Table.from_rows(
-        ["dataset", "method", *(f"printed {name}" for name in names), "λ", *names], rows
-    )
-
-
-def pareto_summary(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Pairs of performance and GDP at the matched point, methods by datasets."""
-    records, datasets = with_contraction(records), swept_datasets(records)
-    pairs = {}
-    for p in all_matched_points(records, protocol):
-        performance = printed_performance(p.performance, p.dataset)
-        if performance is not None and p.gdp is not None:
-            pairs[p.dataset, p.method] = f"({performance.mean:.3f}, {p.gdp.mean:.3f})"
-    methods = (BASELINE, *record_methods(records))
-    rows = [
-        [method_name(method), *(pairs.get((dataset, method)) for dataset in datasets)]
-        for method in methods
-    ]
-    return Table.from_rows(["method", *map(printed_name, datasets)], rows)
+    printed_columns = (Column(f"printed {name}", printed=True) for name in names)
+    ours = ("λ", "performance", Column("GDP", 4), "nAUP")
+    inside = [Column("splits inside the band", 2)] if protocol.validation else []
+    return Table.from_rows(["dataset", "method", *printed_columns, *ours, *inside], rows)
 
 
 def metrics_table(records: Sequence[Record], dataset: str) -> Table:
-    """Areas under every convention of GDP, side by side; the best of each column in bold."""
+    """Areas under every convention of GDP, side by side; the best of each column in bold. The
+    prediction of a number is its raw output.
+    """
     here = matching(records, dataset=dataset)
     areas = {
         c: naup(frontier(here, dataset, c))
         for c in CONVENTIONS
         if any(r.get(c) is not None for r in here)
+        and not (is_error(dataset, here) and c.startswith("gdp_logit"))
     }
     rows = []
     for method in record_methods(here):
@@ -138,24 +99,11 @@ def metrics_table(records: Sequence[Record], dataset: str) -> Table:
 
 
 def tables(results: Results) -> list[Listed]:
-    """Matched points, the Pareto summary, and areas under every convention of GDP."""
-    published, corrected = (
-        with_contraction(results.records("tradeoff", protocol.name))
-        for protocol in (PUBLISHED, CORRECTED)
-    )
-    listed = []
-    if published:
-        table = matched_beside_printed(published, PUBLISHED)
-        listed.append(
-            Listed("Matched performance beside the printed table, published protocol", table)
-        )
-    if corrected:
-        listed.append(
-            Listed("Matched performance, corrected protocol", matched_table(corrected, CORRECTED))
-        )
-    listed += protocol_tables("tradeoff", "Pareto summary (performance, GDP)", pareto_summary)(
-        results
-    )
+    """Matched points, areas under every convention of GDP, and agreement with the published
+    sweep.
+    """
+    listed = protocol_tables("tradeoff", "Matched performance", matched_table)(results)
+    corrected = with_contraction(results.records("tradeoff", CORRECTED.name))
     for dataset in swept_datasets(corrected):
         heading = f"{DATASET_NAMES[dataset]} under every convention of GDP, corrected protocol"
         listed.append(Listed(heading, metrics_table(corrected, dataset), True))
@@ -163,48 +111,26 @@ def tables(results: Results) -> list[Listed]:
 
 
 def figures(results: Results) -> list[Drawn]:
-    """Frontiers of the classification datasets, of the regression one, and under a GDP without
-    scale.
-    """
-    caption = "Frontiers on the classification datasets"
-    drawn = protocol_figures("tradeoff", caption, draw, AT_THE_STAR, "pareto")(results)
-    for protocol in PROTOCOLS.values():
-        records = results.records("tradeoff", protocol.name)
-        if "crime" in swept_datasets(records):
-            figure = draw(records, protocol, regression=True)
-            caption = (
-                f"Frontier on Crime, {protocol.name} protocol{intervals(records, AT_THE_STAR)}"
-            )
-            drawn.append(Drawn(f"pareto-crime-{protocol.name}", caption, figure))
+    """Frontiers of all datasets, and under a GDP without scale."""
+    drawn = protocol_figures("tradeoff", "Frontiers", draw, AT_THE_STAR, "pareto")(results)
     corrected = results.records("tradeoff", CORRECTED.name)
     if corrected:
         caption = (
             "The same under GDP ÷ standard deviation of the scores, which contraction does not"
-            " change, corrected "
+            f" change, corrected protocol{intervals(corrected, AT_THE_STAR)}"
         )
-        caption += f"protocol{intervals(corrected, AT_THE_STAR)}"
-        drawn.append(
-            Drawn(
-                "pareto-scale-free",
-                caption,
-                draw(corrected, replace(CORRECTED, gdp="gdp_standardized")),
-            )
-        )
+        figure = draw(corrected, replace(CORRECTED, gdp="gdp_standardized"))
+        drawn.append(Drawn("pareto-scale-free", caption, figure))
     return drawn
 
 
-def draw(records: Sequence[Record], protocol: Protocol, *, regression: bool = False) -> Figure:
-    """Frontiers of all methods and of the contraction on the classification datasets, or on the
-    regression one.
-    """
+def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
+    """Frontiers of all methods and of the contraction."""
     records = with_contraction(records)
     frontiers = {
-        DATASET_NAMES[d]: frontier(records, d, protocol.gdp)
-        for d in swept_datasets(records)
-        if is_error(d, records) == regression
+        DATASET_NAMES[d]: frontier(records, d, protocol.gdp) for d in swept_datasets(records)
     }
-    height = 2.4 if len(frontiers) > 1 else 3.0
-    return draw_frontiers(frontiers, record_methods(records), GDP_NAMES[protocol.gdp], height)
+    return draw_frontiers(frontiers, record_methods(records), GDP_NAMES[protocol.gdp])
 
 
 STUDY = Study(

@@ -229,14 +229,10 @@ def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
     for dataset in record_datasets(records):
         here = matching(records, dataset=dataset)
         models = {(r["weight"], list(METHOD_NAMES).index(r["method"]), r["method"]) for r in here}
-        for number, (weight, _, method) in enumerate(sorted(models)):
+        for weight, _, method in sorted(models):
             mine = matching(here, method=method, weight=weight)
             performance = column_values(mine, "performance")
-            cells: list[Cell] = [
-                dataset_name(dataset) if number == 0 else "",
-                METHOD_NAMES[method],
-                f"{weight:g}",
-            ]
+            cells: list[Cell] = [dataset_name(dataset), METHOD_NAMES[method], f"{weight:g}"]
             cells += [_mean_gdp(mine, head=head) for head in heads]
             cells.append(
                 mean_and_deviation([*head_deviations(here, dataset, method, weight).values()])
@@ -372,18 +368,17 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
     base = _accuracy(results, protocol, BASELINE)
     if base is None or "frhsic" not in values:
         return NOT_RUN
-    kept = {}
+    kept = []
     for method in (m for m in values if m in CONSISTENT):
         accuracy = _accuracy(results, protocol, method)
         if accuracy is not None and is_within_band(accuracy, base, BAND, higher_is_better=True):
-            kept[method] = values[method]
+            kept.append(method)
     if not kept:
         return Outcome(None, "no method keeps 99 % of the accuracy")
     rivals = [m for m in kept if m != "frhsic"]
     own, *others = (head_deviations(records, "adult", m, 10.0) for m in ("frhsic", *rivals))
     text = f"within 1 % of accuracy {base:.3f}"
-    told = _listed(kept, 5)
-    told += [
+    told = [
         f"lower than {method_name(rival)} in {sum(own[r] < other[r] for r in own)} of {len(own)}"
         " splits"
         for rival, other in zip(rivals, others)

@@ -16,7 +16,7 @@ rejected, or None.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ from frhsic_paper.splits import Split
 from frhsic_paper.statistics.published import gamma_test_two_moments, published_gamma_test
 from frhsic_paper.steps import Measurement, Training, each
 from frhsic_paper.study import Study
-from frhsic_paper.table import Cell, Listed, Table, protocol_tables
+from frhsic_paper.table import Cell, Column, Table, protocol_tables
 
 ROWS, BANDWIDTH_ROWS = 1000, 500
 
@@ -158,7 +158,7 @@ def selection(records: Sequence[Record], column: str) -> dict[SplitKey, Record |
 
 
 def text_selection(
-    records: Sequence[Record], column: str, threshold: float = 0.0
+    records: Sequence[Record], column: str, threshold: float
 ) -> dict[SplitKey, Record]:
     """Return, for each dataset and repeat, the model that the algorithm of the text returns: of the
     smallest λ whose HSIC is below a threshold *or* whose independence is not rejected, and of the
@@ -190,19 +190,6 @@ def _least(records: Sequence[Record], methods: Sequence[str]) -> dict[SplitKey, 
     return {(r["dataset"], r["repeat"]): r for r in ordered if r["method"] in methods}
 
 
-def _ordered(splits: Iterable[SplitKey]) -> list[SplitKey]:
-    return sorted(splits, key=lambda key: (list(DATASET_NAMES).index(key[0]), key[1]))
-
-
-def _selected_cells(
-    selected: Sequence[Mapping[SplitKey, Record | None]], split: SplitKey
-) -> Iterator[Cell]:
-    """Yield λ, performance and GDP of the model that each rule selects in a split."""
-    for by_rule in selected:
-        record = by_rule[split] or {}
-        yield from (_weight(record.get("weight")), record.get("performance"), record.get("gdp"))
-
-
 def selection_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """The selected λ of each split under each test, with performance and GDP there."""
     in_paper = {
@@ -211,45 +198,18 @@ def selection_table(records: Sequence[Record], protocol: Protocol) -> Table:
     }
     selected = [selection(records, column) for column in REJECTED.values()]
     base = _least(records, ("none", "frhsic"))
-    rows = [
-        [
-            dataset_name(key[0]),
-            key[1],
-            _weight(in_paper.get(key)),
-            base[key]["performance"],
-            *_selected_cells(selected, key),
-        ]
-        for key in _ordered(selected[0])
-    ]
+    rows: list[list[Cell]] = []
+    for key in sorted(base, key=lambda key: (list(DATASET_NAMES).index(key[0]), key[1])):
+        row: list[Cell] = [dataset_name(key[0]), key[1], _weight(in_paper.get(key))]
+        row.append(base[key]["performance"])
+        for by_test in selected:
+            record = by_test[key] or {}
+            row += [_weight(record.get("weight")), record.get("performance"), record.get("gdp")]
+        rows.append(row)
     tests = ("the published test", "permutation moments")
     headings = [f"{quantity} by {test}" for test in tests for quantity in QUANTITIES]
-    return Table.from_rows(
-        ["dataset", "split", "λ in the paper's files", "performance, least λ", *headings], rows
-    )
-
-
-def text_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """The λ of each split that the algorithm of the text returns, by the test alone and with its
-    threshold on HSIC; by the test of a protocol.
-    """
-    rejected = REJECTED[protocol.name]
-    by_rule = [text_selection(records, rejected, threshold) for threshold in (0.0, EPSILON)]
-    rows = [
-        [dataset_name(key[0]), key[1], *_selected_cells(by_rule, key)]
-        for key in _ordered(by_rule[0])
-    ]
-    rules = ("not rejected", f"HSIC < {EPSILON:g} or not rejected")
-    headings = [f"{quantity}: {rule}" for rule in rules for quantity in QUANTITIES]
-    return Table.from_rows(["dataset", "split", *headings], rows)
-
-
-def tables(results: Results) -> list[Listed]:
-    """Return the selected weights, then those by the algorithm of the text."""
-    by_text = "Selected λ by the text's rule, the largest λ where no other is selected"
-    return [
-        *protocol_tables(TESTS, "Selected λ", selection_table)(results),
-        *protocol_tables(TESTS, by_text, text_table)(results),
-    ]
+    theirs = Column("λ in the paper's files", printed=True)
+    return Table.from_rows(["dataset", "split", theirs, "performance, least λ", *headings], rows)
 
 
 def _weight(value: float | None) -> str | None:
@@ -421,7 +381,7 @@ STUDY = Study(
     """,
     train=(TRAIN,),
     measure=(MEASURE,),
-    tables=tables,
+    tables=protocol_tables(TESTS, "Selected λ", selection_table),
     figures=protocol_figures(
         TESTS,
         "n·HSIC and thresholds, means over splits; thin lines are single splits",
