@@ -99,10 +99,12 @@ def uncertain(cells: Cells) -> Iterator[str]:
         f"{errors['scores']:.1f} points for scores, {errors['ranks']:.1f} for ranks and"
         f" {errors['decisions']:.1f} for decisions without S"
     )
-    shrunk = standing_of("contraction", cells, "decisions", False, 2.0)
+    shrunk, own = (
+        standing_of(way, cells, "decisions", False, 2.0) for way in ("contraction", "closed form")
+    )
     yield (
-        "shrinking the scores is also ahead or level in"
-        f" {shrunk.ahead + shrunk.level} of {sum(shrunk)} cells of decisions"
+        f"the closed form is ahead or level in {own.ahead + own.level} of {sum(own)} cells of"
+        f" decisions and shrinking the scores in {shrunk.ahead + shrunk.level}"
     )
 
 

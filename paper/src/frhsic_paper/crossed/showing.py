@@ -88,18 +88,19 @@ def best_first(every: Frame) -> list[str]:
 
 
 def standing_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
-    """Ways by bases: in how many cells ahead/level/behind by one standard error, in all by two, and
-    the median cost; then, on the cells of that way, the closed form's median cost, and its standing
+    """Ways by bases: in how many cells ahead/level/behind by one standard error (by two), and the
+    median cost; then, on the cells of that way, the closed form's median cost, and its standing
     against that way alone. The way that is least often behind comes first.
     """
     every, by_two = (standings(cells, quantity, with_s, errors) for errors in (1.0, 2.0))
     closed = OWN[with_s]
     rows: list[list[Cell]] = []
     for way in best_first(every):
-        own = every[every.way == way]
+        own = every.way == way
         row: list[Cell] = [method_name(way)]
-        row += [counted(own.standing[own.base == base]) for base in BASES]
-        row += [counted(own.standing), counted(by_two.standing[by_two.way == way])]
+        for some in (*(own & (every.base == base) for base in BASES), own):
+            one, two = counted(every.standing[some]), counted(by_two.standing[some])
+            row.append(one and f"{one} ({two})")
         shared = [
             one for (q, *_), one in cells.items() if q == quantity and {way, closed} <= set(one)
         ]
@@ -111,8 +112,7 @@ def standing_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
             row += [None, None]
         rows.append(row)
     costs_of = [Column(name, 1) for name in ("median cost, %", "closed form's on its cells")]
-    counts = (*BASES, "all bases", "by two standard errors")
-    return Table.from_rows(["method", *counts, *costs_of, "closed form to it"], rows)
+    return Table.from_rows(["method", *BASES, "all bases", *costs_of, "closed form to it"], rows)
 
 
 def median_cost(cells: Sequence[dict[str, Cost]], way: str) -> float:
@@ -249,7 +249,7 @@ def tables(results: Results) -> list[Listed]:
     headings = ["", "cells", "by one standard error", "by two"]
     found = [Listed(f"The closed form beside all others: {counts}", Table.from_rows(headings, own))]
     made: dict[str, Callable[[Cells, Quantity, bool], Table]] = {
-        f"{counts}, by one standard error": standing_table,
+        f"{counts}, by one standard error (by two)": standing_table,
         "cost of parity in % of the base's gain": cost_table,
     }
     found += [
