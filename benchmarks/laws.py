@@ -63,7 +63,8 @@ from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardi
 from frhsic.parity.column import column_gap
 from frhsic.parity.limits import parse_limits
 from frhsic.parity.strata import Strata
-from frhsic.report.first_page import GAINS, Headline, costs, verdict
+from frhsic.report.costs import GAINS, costs
+from frhsic.report.first_page import Headline, verdict
 from frhsic.report.model import Report, Stop, TradeOff, TradeOffPoint
 from frhsic.report.people import sort_groups, worst_sentence
 

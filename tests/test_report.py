@@ -38,18 +38,16 @@ from frhsic.formatting import (
 )
 from frhsic.intervals import Interval
 from frhsic.report import Report, render, text, trained_report, words, write
+from frhsic.report.costs import costs, decision_sentence, stop_name
 from frhsic.report.first_page import (
     alarms,
     attribute_lines,
     checks,
     closing_lines,
-    costs,
-    decision_sentence,
     limit_sentence,
     meaning,
     other_changes,
     shortfalls,
-    stop_name,
     surety,
     verdict,
 )
