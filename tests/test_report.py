@@ -9,6 +9,7 @@ import hashlib
 import html
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -166,6 +167,8 @@ def known_numbers(report: Report) -> set[str]:
     result = report.audit
     values = [result.subject.threshold, result.rows.used, 100 * result.subject.confidence]
     shares = []
+    states = Counter(check.verdict for check in checks(report))
+    values += [*states.values(), states.total()]
     for check in checks(report):
         values += [check.value, *check.interval, check.limit, 100 * (check.share or 0)]
         values += [100 * check.value, 100 * check.limit]
@@ -180,6 +183,10 @@ def known_numbers(report: Report) -> set[str]:
         values += [100 * gap.value, 100 * gap.settings.get("resolution", 0.0), *gap.interval]
         values += [curve.mean[i], curve.start[i], curve.end[i], curve.rows[i], curve.overall]
         values += [gap.value, abs(curve.mean[i] - curve.overall)]
+        decided = attribute.all_rows["decision_gdp"]
+        values += [100 * decided.value, *(100 * end for end in decided.interval)]
+        values.append(sum(curve.sparse))
+        values.append(sum(rows for rows, few in zip(curve.rows, curve.sparse) if few))
         means = [curve.mean[i] for i in curve.trusted_groups]  # the first sentence of the picture
         for mean in (min(means), max(means)):
             i = curve.mean.index(mean)
@@ -325,14 +332,16 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
     result = replace(samples.audit("age", "hours"), limits=(easy, check))
     shown = verdict(Report(result))
     gap = format_estimate((low + high) / 2, 0.05)
-    assert shown.sentence.startswith(f"The limit of 0.05 {start}: the gap by age is {gap}, {bound}")
+    told = limit_sentence(check, result)
+    assert shown.sentence.endswith(told)
+    assert told.startswith(f"The limit of 0.05 {start}: the gap by age is {gap}, {bound}")
     assert (shown.kind, shown.attribute) == (kind, "age")
     points = format_estimate(50 * (low + high), 5)  # in the unit of the verdict, then in points
     assert meaning(shown, result) == (
         f"The mean score of people with the same age differs from the overall mean by {gap}"
         f" on average ({points} percentage points; allowed: 5)."
     )
-    assert alarms(result) == ([] if kind == "kept" else [shown.sentence])
+    assert alarms(result) == ([] if kind == "kept" else [told])
     ratio = limit_sentence(replace(check, key="decision_ratio", limit=0.5), result)
     assert ratio.startswith("The limit of 0.5 is missed: the ratio of lowest to highest")
     assert f"is {format_estimate((low + high) / 2)}, at most {format_estimate(high)}." in ratio
@@ -528,12 +537,15 @@ def test_the_worst_group_stands_beside_its_own_outcome():
         i = sort_groups(result["age"], result)[0]
         group = (age >= curve.start[i]) & (age <= curve.end[i])
         line = worst_sentence(Report(result), "age")
-        size = f"{group_phrase(curve, i, 'age')} ({group.sum()} people)."
-        assert f"{size} Their mean score is {figure(chance[group].mean())}" in line
+        error = chance[group].mean() - y[group].mean()
+        size = f"{group_phrase(curve, i, 'age')} ({group.sum()} people)"
+        if scale != 1:
+            size += f", scored significantly {told}, by {format_estimate(abs(error))}"
+        assert f"{size}. Their mean score is {figure(chance[group].mean())}" in line
+        mark = f">{group_phrase(curve, i, 'age')}{f': {told}' if scale != 1 else ''}</text>"
+        assert mark in picture(Report(result), "age")
         assert f"; {percent(y[group].mean())} of them actually had “default”" in line
         assert told in line
-        error = chance[group].mean() - y[group].mean()
-        assert (f"significantly {told}, by {format_estimate(abs(error))}." in line) == (scale != 1)
         assert (f"; the overall average is {figure(chance.mean())}" in line) == (scale == 1)
         errors = [abs(chance[age == a].mean() - y[age == a].mean()) for a in range(20, 90, 10)]
         assert scale == 1 or abs(error) == pytest.approx(max(errors))
@@ -548,7 +560,7 @@ def test_the_worst_group_stands_beside_its_own_outcome():
         for good in (1, 0):
             stated_good = audit(chance, *named, favourable=good, settings=FAST)
             line = worst_sentence(Report(stated_good), "age")
-            assert line.endswith(", in their favor.") == (scale == (0.3 if good else 2.5))
+            assert (", in their favor. Their" in line) == (scale == (0.3 if good else 2.5))
             assert line.startswith("The mean score of all people is signif") == (scale != 1)
             against = "Largest significant error to their disadvantage (ringed): " in line
             assert against == (scale == (2.5 if good else 0.3))
@@ -844,7 +856,10 @@ def test_a_page_of_one_attribute_says_nothing_of_several_and_how_many_groups_it_
     assert "one by one and all together" not in one
     assert "one by one and all together" in two
     count = len(samples.audit()["age"].all_rows.curves["gdp"].trusted_groups)
-    assert f"5 of {count} groups by age: those farthest from the average first" in one
+    told = (
+        f"5 of {count} groups by age of at least 30 people: those farthest from the average first"
+    )
+    assert told in one
 
 
 def test_rows_that_would_settle_a_limit_of_a_fit_are_held_out():
@@ -1081,7 +1096,7 @@ def test_an_error_of_the_stated_size_goes_unnoticed_half_of_the_time(share, leas
     assert least <= np.mean(found) <= most
     said = worst_sentence(Report(right), "age")
     assert said.startswith(
-        "No group is scored significantly too high or too low; in half of the groups, an error of"
+        "No group is scored significantly too high or too low; in half of them, an error of"
         f" up to about {format_estimate(size)} could go unnoticed."
     )
 
@@ -1351,7 +1366,7 @@ def test_the_largest_error_by_every_attribute_is_on_the_first_screen():
     error = (chance - outcome)[school == 10].mean()
     line = (
         f"Largest significant error by school: school 10 ({np.sum(school == 10)} people),"
-        f" whose mean score is significantly too high, by {format_estimate(error)}."
+        f" scored significantly too high, by {format_estimate(error)}."
     )
     assert attribute_lines(report, replace(verdict(report), attribute="age")) == [line]
     assert attribute_lines(report, replace(verdict(report), attribute="school")) == []
@@ -1406,15 +1421,17 @@ def test_a_rare_outcome_says_by_which_threshold_the_model_labels():
     rare = audit(pd.Series(chance, name="score"), age, outcome, settings=QUICK)
     rate = rare.subject.threshold
     line = decision_sentence(Report(rare))
-    assert f"{rate:g}, its base rate, instead of 0.5" in line
+    assert line == (
+        "Less than 20 % of people have “died”, so decisions are assessed at the threshold"
+        f" {rate:g}, the base rate, instead of 0.5."
+    )
     trained = replace(samples.full(), audit=rare)
     assert decision_sentence(trained) == (
-        f"The outcome is rare, so recall and false alarms are those of decisions above {rate:g},"
-        " its base rate. The model does not make these decisions: frhsic predict uses 0.5 unless"
-        f" the model is trained with --threshold {rate:g}."
+        "Less than 20 % of people have “died”, so decisions are assessed at the threshold"
+        f" {rate:g}, the base rate. The model's own decisions use 0.5."
     )
-    assert text(Report(rare)).count("The outcome is rare") == 1
-    assert text_of(render(rare)).count("The outcome is rare") == 1
+    assert text(Report(rare)).count("Less than 20 %") == 1
+    assert text_of(render(rare)).count("Less than 20 %") == 1
     assert decision_sentence(Report(scored())) == ""
 
 
@@ -1431,8 +1448,7 @@ def test_rates_of_decisions_that_no_score_reaches_are_not_shown():
 
     assert shown(chance) == (
         ["auc", "log_loss", "mean_error"],
-        "0 % of the scores exceed the threshold 0.5, so rates of decisions are not shown here;"
-        " --threshold sets another.",
+        "0 % of the scores exceed the threshold 0.5, so rates of decisions are not shown here.",
     )
     rates = ["true_positive_rate", "false_positive_rate", "auc", "log_loss"]
     assert shown(chance, threshold=0.5) == (rates, "")  # as was asked
@@ -1823,7 +1839,7 @@ def test_a_share_that_was_not_applied_is_said_first():
     free = replace(report, before=None, tradeoff=tradeoff)
     head = verdict(free)
     assert head.sentence.startswith("No limit was applied: the requested limit is 20 %")
-    assert "train with --limit 0" in head.sentence
+    assert "train with --limit 0" in closing_lines(free)["rows"]
     assert head.others[0].startswith("The mean score varies with")
     [chosen] = [stop for stop in tradeoff.stops if stop.point.chosen]
     assert stop_name(tradeoff, chosen) == "this model (no limit applied)"

@@ -11,6 +11,7 @@ from frhsic._pictures import tradeoff_svg
 from frhsic.auditing.comparing import difference
 from frhsic.auditing.performance import rate_number
 from frhsic.auditing.results import Audit, Change, Number
+from frhsic.auditing.running import RARE
 from frhsic.formatting import figure, format_setting, percent, points
 from frhsic.intervals import Interval
 from frhsic.report.model import Report, Stop, TradeOff
@@ -187,10 +188,11 @@ def decision_sentence(report: Report) -> str:
     subject = report.audit.subject
     if hidden := hidden_rates(report):
         return hidden
-    if subject.threshold in (None, 0.5) or subject.threshold_stated:
+    if are_decisions(report.audit) or subject.threshold in (None, 0.5) or subject.threshold_stated:
         return ""
     key = "rare" if report.tradeoff is None else "rare_trained"
-    return say(key, threshold=subject.threshold)
+    values = {"people": rows_phrase(report.audit), "outcome": outcome_phrase(subject)}
+    return say(key, threshold=subject.threshold, least=RARE, **values)
 
 
 def _judgement(change: Change) -> str:

@@ -91,7 +91,9 @@ def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = 
         return ""
     name = worst_stratum(within)
     if name is None:
-        return say("no_worst_stratum", control=within.label)
+        return say(
+            "no_worst_stratum", control=within.label, least=SPARSE, people=rows_phrase(audit)
+        )
     worst = within.strata[name]
     gap = worst["gdp"]
     assert gap.interval is not None
@@ -106,6 +108,7 @@ def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = 
         gap=gap,
         rows=worst.rows,
         people=rows_phrase(audit),
+        least=SPARSE,
         others=say("overlaps") if overlap else "",
     )
     for check in limits:

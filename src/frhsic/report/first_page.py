@@ -6,7 +6,8 @@ The words are in ``assets/words.toml``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from frhsic.auditing.gaps import NO_SHARE
@@ -16,6 +17,7 @@ from frhsic.auditing.results import (
     Change,
     LimitCheck,
     Number,
+    Population,
 )
 from frhsic.estimators.frontier import AIM_MEASURES
 from frhsic.formatting import (
@@ -30,10 +32,17 @@ from frhsic.formatting import (
 )
 from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name
-from frhsic.report.costs import LEAST_DECIDED, costs, decision_phrase, decision_sentence
+from frhsic.report.costs import (
+    LEAST_DECIDED,
+    costs,
+    decision_phrase,
+    decision_sentence,
+    hidden_rates,
+)
 from frhsic.report.equals import equal_sentence, worst_stratum_sentence
 from frhsic.report.model import Report
 from frhsic.report.people import (
+    are_decisions,
     largest_error_sentence,
     rows_phrase,
     score_noun,
@@ -57,6 +66,7 @@ from frhsic.report.words import (
     has_groups,
     is_significant,
     join_names,
+    limit_state,
     measure_label,
     outcome_phrase,
     reduced_phrase,
@@ -69,6 +79,7 @@ from frhsic.report.words import (
 SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
 GAP_MEANINGS: dict[str, str] = WORDS["meanings"]
 DECIDED = ("decision_gdp", "decision_ratio", "error_gdp")  # measures of decisions
+SCORE_GAPS = ("gdp", "within", "eo", "equalized_odds")  # in the unit of the score
 # Changes that the verdict states for its attribute: parts of the change in the gap, and the gap
 # among people with the same controls.
 FIRST_PARTS = ("people", "curve", "shape", "within")
@@ -149,6 +160,9 @@ def verdict(report: Report) -> Headline:
         others=(*_constant_decisions(report), *head.others),
         remarks=(*head.remarks, *_class_lines(report)),
     )
+    if shrunk := shrinkage(report):
+        kind = "unclear" if head.kind == "kept" else head.kind
+        head = replace(head, kind=kind, others=(shrunk, *head.others))
     noun = score_noun(report.audit)
     if _beats_constant(report.audit, by=BARELY):
         return head
@@ -156,6 +170,72 @@ def verdict(report: Report) -> Headline:
         return replace(head, remarks=(*head.remarks, say("barely", noun=noun)))
     kind = "unclear" if head.kind == "kept" else head.kind
     return replace(head, kind=kind, sentence=f"{say('poor', noun=noun)} {head.sentence}")
+
+
+def shrinkage(report: Report) -> str:
+    r"""Return for which attributes most of the reduction of the gap comes from a smaller spread of
+    all scores; empty if for none.
+
+    A gap g is the product of g / σ and the standard deviation σ of all scores. The fall of σ is
+    larger in proportion than that of g / σ if the ratio of the gaps, after to before, exceeds the
+    squared ratio of the σ; the whole interval of the ratio of the gaps must.
+    """
+    other = report.before or report.earlier
+    if other is None:
+        return ""
+    changes = report.audit.drift if report.tradeoff is None else report.tradeoff.changes
+    parts = []
+    for change in changes:
+        s, ends = change.attribute, change.reduction
+        if change.key not in SCORE_GAPS or ends is None or ends.low <= 0:
+            continue
+        was, now = (_spread(each[s].all_rows) for each in (other, report.audit))
+        if was and now and (now / was) ** 2 < 1 - ends.high:
+            values = {"before": change.before / was, "after": change.after / now}
+            parts.append(say("shrunk_by", s=s, **values))
+    noun = score_noun(report.audit)
+    return say("shrunk", noun=noun, gaps=join_names(parts)) if parts else ""
+
+
+def _spread(numbers: Population) -> float | None:
+    """Return the standard deviation of all scores, if the gap is not 0."""
+    gap, standardized = numbers.get("gdp"), numbers.get("standardized_gdp")
+    if gap is None or standardized is None or not standardized.value > 0:
+        return None
+    return gap.value / standardized.value
+
+
+def decision_gaps(report: Report) -> list[str]:
+    """Return the gap in decisions by each attribute, unless it is judged, the same as the gap in
+    scores, or 0 because nearly all decisions are the same.
+    """
+    audit = report.audit
+    several = report.tradeoff is not None and bool(report.tradeoff.classes)
+    if are_decisions(audit) or several or hidden_rates(report):
+        return []
+    judged = {check.attribute for check in checks(report) if check.key == "decision_gdp"}
+    lines = []
+    for attribute in audit.attributes:
+        s, numbers = attribute.name, attribute.all_rows
+        gap, curve = numbers.get("decision_gdp"), numbers.curves.get("decision_gdp")
+        if s in judged or gap is None or gap.interval is None or curve is None:
+            continue
+        if not LEAST_DECIDED <= curve.overall <= 1 - LEAST_DECIDED:
+            continue
+        selected = decision_phrase(audit, "selected", "scored_above")
+        values = {"s": s, "people": rows_phrase(audit), "selected": selected}
+        low, high = (100 * end for end in gap.interval)
+        if not is_significant(gap, audit.subject):
+            lines.append(say("no_decided_gap", high=high, **values))
+            continue
+        shown = replace(
+            gap, value=100 * gap.value, interval=replace(gap.interval, low=low, high=high)
+        )
+        size = say("decided", gap=gap_phrase_with_interval(shown))
+        known = None if report.before is None else report.before[s].all_rows.get("decision_gdp")
+        was = "" if known is None else say("decided_before", was=100 * known.value)
+        lines.append(fill(GAP_MEANINGS["decision_gdp"], size=size, allowed=was, **values))
+    return lines
 
 
 def _constant_decisions(report: Report) -> Iterator[str]:
@@ -233,6 +313,7 @@ def _gap_verdict(report: Report) -> Headline:
     judged = sorted(checks(report), key=_urgency)
     if judged:
         first, *others = judged
+        summary = limits_sentence(judged)
         remarks = [*_fit_lines(report)]
         if first.base == "gap":
             remarks += _aim_remarks(first)
@@ -256,7 +337,7 @@ def _gap_verdict(report: Report) -> Headline:
             among = "all"
         return Headline(
             first.verdict,
-            limit_sentence(first, audit),
+            f"{summary} {limit_sentence(first, audit)}".strip(),
             first.attribute,
             Number(measure_name(first.key, among), first.value, first.rows, first.interval),
             tuple(limit_sentence(check, audit) for check in others),
@@ -434,6 +515,18 @@ def _class_noun(audit: Audit, label: str) -> str:
     """Return the name of the audited numbers, for a class if there are several."""
     noun = score_noun(audit)
     return say("class_score", noun=noun, label=label) if label else noun
+
+
+def limits_sentence(judged: Sequence[LimitCheck]) -> str:
+    """Return how many limits are met and missed, if there are several."""
+    counts = Counter(map(limit_state, judged))
+    count = len(judged)
+    if count == 1:
+        return ""
+    if len(counts) == 1:
+        return say("all_limits", all="Both" if count == 2 else f"All {count}", state=min(counts))
+    states = [f"{n} {'is' if n == 1 else 'are'} {state}" for state, n in counts.items()]
+    return say("some_limits", count=count, states=join_names(states))
 
 
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
@@ -617,8 +710,11 @@ def closing_lines(report: Report) -> dict[str, str]:
         ends = f" ({reach})" if reach else ""
         shown.append(f"{cost.name} {value}{ends}")
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
-    if decided := decision_sentence(report):
-        lines["decided"] = decided
+    decided = [*decision_gaps(report)]
+    if sentence := decision_sentence(report):
+        decided += [sentence, say("other_threshold")]  # options of the command are not on the page
+    if decided:
+        lines["decided"] = " ".join(decided)
     equal = equal_sentence(report.audit, head.attribute)
     if equal:
         worst = worst_stratum_sentence(report.audit, head.attribute, checks(report))
@@ -628,7 +724,9 @@ def closing_lines(report: Report) -> dict[str, str]:
     hints = [line for line in head.remarks if line in printed]
     unclear = any(check.verdict == "unclear" for check in checks(report))
     if unclear and report.tradeoff is not None:
-        hints.append(say("hold_out_more"))  # an option of the command, so not on the page
+        hints.append(say("hold_out_more"))
+    if report.tradeoff is not None and any(report.tradeoff.shares) and not checks(report):
+        hints.append(say("limit_anyway"))
     return lines | {"rows": " ".join([surety(report), *hints])}
 
 

@@ -54,7 +54,10 @@ def render(report: Report | Audit) -> str:
         lstrip_blocks=True,
         finalize=keep_together,
     )
-    environment.filters |= words.FORMS | {"breakable": breakable}
+    environment.filters |= words.FORMS | {
+        "breakable": breakable,
+        "without_options": words.without_options,
+    }
     audit = report.audit
     texts = {name: words.WORDS[name] for name in ("page", "curves", "notes", "glossary")}
     absent = []

@@ -111,8 +111,9 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     if found:
         return found
     key = "none_wrong" if overall_error(audit) is None else "none_apart"
-    size = unnoticed_error(attribute.all_rows.curves["calibration_gdp"])
-    return say(key, unnoticed=say("unnoticed", size=size, people=rows_phrase(audit)))
+    curve = attribute.all_rows.curves["calibration_gdp"]
+    values = {"size": unnoticed_error(curve), "people": rows_phrase(audit)}
+    return say(key, of=size_phrase(curve, audit), unnoticed=say("unnoticed", **values))
 
 
 def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
@@ -124,6 +125,7 @@ def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     wide = curves.get(WINDOWS_KEY, curves["calibration_gdp"])
     wrong = [i for i in wide.trusted_groups if _is_apart(wide, i)]
     change = _errors_change(attribute, audit)
+    of = size_phrase(curves["calibration_gdp"], audit)
     if wrong:
         worst = max(wrong, key=lambda i: abs(wide.mean[i]))
         return say(
@@ -135,9 +137,10 @@ def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
             noun=score_noun(audit),
             way="low" if wide.mean[worst] > 0 else "high",
             size=abs(wide.mean[worst]),
+            of=of,
         )
     if change:
-        return say("errors_change", s=s, people=rows_phrase(audit))
+        return say("errors_change", s=s, people=rows_phrase(audit), of=of)
     return ""
 
 
@@ -153,8 +156,8 @@ def largest_error_sentence(report: Report, s: str) -> str:
     if group.error is None:
         return _wide_errors_sentence(attribute, audit)
     how = group_judgement(group, audit)
-    values = {"people": rows_phrase(audit), "noun": score_noun(audit)}
-    return say("wrong_by", s=s, group=group, how=how, **values)
+    of = size_phrase(attribute.all_rows.curves["gdp"], audit, "among_size")
+    return say("wrong_by", s=s, group=group, how=how, people=rows_phrase(audit), of=of)
 
 
 def _few_sentence(attribute: AttributeAudit, audit: Audit) -> str:
@@ -180,6 +183,27 @@ def has_outcomes(attribute: AttributeAudit) -> bool:
     """Whether the outcome of any group is shown."""
     rest = attribute.all_rows.curves.get("calibration_gdp")
     return rest is not None and not all(rest.sparse)
+
+
+def size_phrase(curve: Curve, audit: Audit, key: str = "of_size") -> str:
+    """Return which size the groups have that are compared; empty if that is all of them."""
+    if any(curve.sparse) and not all(curve.sparse):
+        return say(key, least=SPARSE, people=rows_phrase(audit))
+    return ""
+
+
+def left_out_sentence(curve: Curve, audit: Audit) -> str:
+    """Return how many groups of how many people are not compared, and why; empty if all are."""
+    few = [rows for rows, sparse in zip(curve.rows, curve.sparse) if sparse]
+    if not size_phrase(curve, audit):
+        return ""
+    return say(
+        "left_out_groups",
+        count=len(few),
+        groups="group" if len(few) == 1 else "groups",
+        hidden=sum(few),
+        people=rows_phrase(audit),
+    )
 
 
 def unnoticed_error(errors: Curve) -> float:
@@ -275,10 +299,14 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
     marks = []
     worst = sort_groups(attribute, audit)[0]
     x = min(max(curve.grid[worst], domain[0]), domain[1])
+    error = _error(attribute, audit, worst)
+    name = group_phrase(curve, worst, s)
+    if error is not None:
+        name += say("mark_high" if error > 0 else "mark_low")
     ringed = {} if curve.sparse[worst] else layers
     for kind, layer in ringed.items():
         _, mean = min(zip(layer.grid, layer.mean), key=lambda at: abs(at[0] - curve.grid[worst]))
-        marks.append((kind, x, mean, group_phrase(curve, worst, s)))
+        marks.append((kind, x, mean, name))
     frame = Frame(
         domain,
         drawn_extent(every, [a for _, a in actual], attribute.law),
@@ -294,7 +322,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         dots=actual,
         level=(curve.overall, say("average", mean=curve.overall)),
         marks=marks,
-        neutral=_error(attribute, audit, worst) is None,
+        neutral=error is None,
         tips=() if small else _tips(curve, s, rows_phrase(audit)),
     )
 
@@ -433,7 +461,8 @@ def groups_note(report: Report, s: str) -> str:
     count = len(audit[s].all_rows.curves["gdp"].trusted_groups)
     target = audit.subject.target
     known = target is not None and target.favours_high is not None
-    values = {"s": s, "shown": min(count, MOST_GROUPS), "count": count}
+    of = size_phrase(audit[s].all_rows.curves["gdp"], audit)
+    values = {"s": s, "shown": min(count, MOST_GROUPS), "count": count, "of": of}
     if not has_outcomes(audit[s]) or are_decisions(audit):
         return fill(words["groups_farthest"], **values)
     return fill(words["groups_note"], **values, order=words["groups_order"] if known else "")
@@ -458,17 +487,24 @@ def worst_sentence(report: Report, s: str) -> str:
         key = "actually" if audit.subject.chances and counted else "actual_mean"
         actual = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
     was = "" if group.was is None else say("was", was=group.was)
-    text = say("group", group=group, noun=score_noun(audit), people=rows_phrase(audit), was=was)
+    key = "furthest"
+    how = ""
+    beside = say("beside_average", overall=curve.overall)
     if group.error is not None:
-        how = group_judgement(group, audit)
         against = say("against_them")
-        start = say("wrong_against" if how.endswith(against) else "wrong")
-        return f"{level} {start}: {text}{actual}: {how.removesuffix(against)}.".strip()
-    chance = "" if group.apart else say("near_average")
-    start = say("furthest")
-    if group.actual is not None and not are_decisions(audit):
-        start = f"{level} {_errors_sentence(attribute, audit)} {start}".strip()
-    return f"{start}: {text}{say('beside_average', overall=curve.overall)}{chance}{actual}."
+        judged = group_judgement(group, audit)
+        key = "wrong_against" if judged.endswith(against) else "wrong"
+        how = f", scored {judged.removesuffix(against)}"
+        beside = ""
+    elif not group.apart:
+        beside += say("near_average")
+    if group.error is None and group.actual is not None and not are_decisions(audit):
+        level = f"{level} {_errors_sentence(attribute, audit)}"
+    start = say(key, of=size_phrase(curve, audit, "among_size"))
+    values = {"noun": score_noun(audit), "people": rows_phrase(audit), "was": was, "how": how}
+    text = say("group", group=group, **values)
+    left_out = left_out_sentence(curve, audit)
+    return f"{level} {start}: {text}{beside}{actual}. {left_out}".strip()
 
 
 def trend_sentence(audit: Audit, s: str) -> str:

@@ -5,6 +5,7 @@ words are in ``assets/words.toml``; this module decides which of them apply.
 from __future__ import annotations
 
 import math
+import re
 import string
 import tomllib
 from collections.abc import Callable, Sequence
@@ -257,6 +258,22 @@ def verdict_phrase(check: LimitCheck) -> str:
     return "probably kept" if keeps else "probably not kept"
 
 
+def limit_state(check: LimitCheck) -> str:
+    """Return the verdict on a limit as a participle."""
+    kind = verdict_phrase(check)
+    if kind == "kept" and check.base == "gap" and _is_wide(check):
+        kind = "probably kept"
+    state: str = WORDS["states"][kind]
+    return state
+
+
+def _is_wide(check: LimitCheck) -> bool:
+    """Whether a target is reached by the estimate, but the interval reaches less than half."""
+    assert check.reduction is not None
+    assert check.share is not None
+    return check.reduction.low < LEAST_OF_AIM * (1 - check.share)
+
+
 def compares_noise(check: LimitCheck) -> bool:
     """Whether a share refers to a gap that is not significant, and the gap now is not either."""
     return check.base == "gap" and check.reduction is None and check.interval.low <= 0
@@ -298,7 +315,7 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
     aim = say("half") if asked == 0.5 else percent(asked)
     if check.verdict == "kept":
         key = "reached_more" if check.reduction.low > asked else "reached"
-        if check.reduction.low < LEAST_OF_AIM * asked:
+        if _is_wide(check):
             key = "reached_wide"
         return say(key, **values, aim=aim, asked=say("asked_share", asked=asked))
     key = "unsettled"
@@ -346,6 +363,20 @@ def has_groups(audit: Audit) -> bool:
     return audit.rows.groups is not None and audit.rows.groups < audit.rows.used
 
 
+def without_options(remark: str) -> str:
+    """Return a remark without the clauses that name an option of the command: those who read a
+    report do not run it.
+
+    Examples
+    --------
+    >>> without_options("'id' seems to identify rows; to use it, name it with --features.")
+    "'id' seems to identify rows."
+    """
+    clauses = re.split(r"(?<=[.;]) ", remark)
+    kept = " ".join(clause for clause in clauses if not re.search(r"(^|\W)--[a-z]", clause))
+    return f"{kept[:-1]}." if kept.endswith(";") else kept
+
+
 def warnings(audit: Audit) -> list[str]:
     """Return cautions about the data: the caller's remarks, then those of the audit."""
     rows, subject = audit.rows, audit.subject
@@ -373,11 +404,8 @@ def warnings(audit: Audit) -> list[str]:
     ]
     for attribute in audit.attributes:
         curve, positives = attribute.all_rows.curves.get("gdp"), attribute.positives
-        few = zip(curve.rows, curve.sparse) if curve else ()
-        hidden = sum(n for n, sparse in few if sparse)
-        if hidden:
-            few_people = {"least": SPARSE, "hidden": hidden, "share": hidden / rows.used}
-            lines.append(say("sparse", s=attribute.name, **few_people))
+        if curve is not None and all(curve.sparse):
+            lines.append(say("sparse", s=attribute.name, least=SPARSE))
         if positives is not None and positives.rows < 500:
             lines.append(say("few_favoured", positives=positives))
     return list(dict.fromkeys(lines))
