@@ -183,7 +183,11 @@ def shrinkage(report: Report) -> str:
     other = report.before or report.earlier
     if other is None:
         return ""
+    noun = f"{score_noun(report.audit)}s"
     changes = report.audit.drift if report.tradeoff is None else report.tradeoff.changes
+    if report.tradeoff is not None and report.tradeoff.classes:
+        changes = tuple(change for change in report.changes if change.key == "gdp")
+        noun += f" for {outcome_phrase(report.audit.subject)}"
     parts = []
     for change in changes:
         s, ends = change.attribute, change.reduction
@@ -193,7 +197,6 @@ def shrinkage(report: Report) -> str:
         if was and now and (now / was) ** 2 < 1 - ends.high:
             values = {"before": change.before / was, "after": change.after / now}
             parts.append(say("shrunk_by", s=s, **values))
-    noun = score_noun(report.audit)
     return say("shrunk", noun=noun, gaps=join_names(parts)) if parts else ""
 
 
@@ -206,32 +209,26 @@ def _spread(numbers: Population) -> float | None:
 
 
 def decision_gaps(report: Report) -> list[str]:
-    """Return the gap in decisions by each attribute, unless it is judged, the same as the gap in
-    scores, or 0 because nearly all decisions are the same.
+    """Return the gap in decisions by each attribute, unless it is judged or the same as the gap in
+    scores.
     """
     audit = report.audit
-    several = report.tradeoff is not None and bool(report.tradeoff.classes)
+    several = report.tradeoff is not None and report.tradeoff.classes
     if are_decisions(audit) or several or hidden_rates(report):
         return []
     judged = {check.attribute for check in checks(report) if check.key == "decision_gdp"}
+    selected = decision_phrase(audit, "selected", "scored_above")
     lines = []
     for attribute in audit.attributes:
-        s, numbers = attribute.name, attribute.all_rows
-        gap, curve = numbers.get("decision_gdp"), numbers.curves.get("decision_gdp")
-        if s in judged or gap is None or gap.interval is None or curve is None:
+        s, gap = attribute.name, attribute.all_rows.get("decision_gdp")
+        if s in judged or gap is None or gap.interval is None:
             continue
-        if not LEAST_DECIDED <= curve.overall <= 1 - LEAST_DECIDED:
-            continue
-        selected = decision_phrase(audit, "selected", "scored_above")
         values = {"s": s, "people": rows_phrase(audit), "selected": selected}
-        low, high = (100 * end for end in gap.interval)
+        size, low, high = (format_estimate(100 * x) for x in (gap.value, *gap.interval))
         if not is_significant(gap, audit.subject):
             lines.append(say("no_decided_gap", high=high, **values))
             continue
-        shown = replace(
-            gap, value=100 * gap.value, interval=replace(gap.interval, low=low, high=high)
-        )
-        size = say("decided", gap=gap_phrase_with_interval(shown))
+        size = say("decided", size=size, low=low, high=high)
         known = None if report.before is None else report.before[s].all_rows.get("decision_gdp")
         was = "" if known is None else say("decided_before", was=100 * known.value)
         lines.append(fill(GAP_MEANINGS["decision_gdp"], size=size, allowed=was, **values))
@@ -362,20 +359,7 @@ def _gap_verdict(report: Report) -> Headline:
         key = key if change.changed else "no_change"
         told = say(key, c=change, ends=change.interval, since=since or say("the_last"))
         name = change.attribute
-        contrary = (  # the score has become better while the gap grew, or worse while it fell
-            say(
-                "more_accurate" if quality_change.improved else "less_accurate",
-                name=drift_name(quality_change),
-                c=quality_change,
-            )
-            for quality_change in audit.drift
-            if quality_change.key in ("auc", "root_squared_error")
-            and quality_change.changed
-            and change.changed
-            if quality_change.improved != change.improved
-        )
-        said = (*split_lines(audit, name), *contrary)
-        return Headline("none", told, name, gaps[name], said)
+        return Headline("none", told, name, gaps[name], tuple(split_lines(audit, name)))
     ordered = sorted(
         gaps, key=lambda name: (not is_significant(gaps[name], audit.subject), -gaps[name].value)
     )
@@ -710,18 +694,17 @@ def closing_lines(report: Report) -> dict[str, str]:
         ends = f" ({reach})" if reach else ""
         shown.append(f"{cost.name} {value}{ends}")
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
-    decided = [*decision_gaps(report)]
-    if sentence := decision_sentence(report):
-        decided += [sentence, say("other_threshold")]  # options of the command are not on the page
+    hints = [*head.remarks]  # and options of the command, which are not on the page
+    decided = decision_gaps(report)
+    if reason := decision_sentence(report):
+        decided.append(reason)
+        hints.append(say("other_threshold"))
     if decided:
         lines["decided"] = " ".join(decided)
     equal = equal_sentence(report.audit, head.attribute)
     if equal:
         worst = worst_stratum_sentence(report.audit, head.attribute, checks(report))
         lines["equal"] = f"{equal} {worst}"
-    printed = [say("left_unchanged"), say("barely", noun=score_noun(report.audit))]
-    printed += [*_class_lines(report), *_fit_lines(report)]
-    hints = [line for line in head.remarks if line in printed]
     unclear = any(check.verdict == "unclear" for check in checks(report))
     if unclear and report.tradeoff is not None:
         hints.append(say("hold_out_more"))

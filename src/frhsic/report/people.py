@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from frhsic._pictures import Frame, Line, curve_svg, padded_range
 from frhsic.auditing.gaps import SPARSE
-from frhsic.auditing.results import WINDOWS_KEY, AttributeAudit, Audit, Curve, Law, Quality
+from frhsic.auditing.results import WINDOWS_KEY, AttributeAudit, Audit, Curve, Law
 from frhsic.formatting import format_interval
 from frhsic.report.model import Report, Stop
 from frhsic.report.words import (
@@ -23,6 +23,8 @@ from frhsic.report.words import (
 )
 
 MOST_GROUPS = 5
+LONGEST_MARK = 30
+"""Longest name of an attribute that fits beside the range of a group in the picture."""
 ERROR_TESTS = 3
 """Tests of errors that share the level: of their mean, of their dependence on the attribute, and of
 single groups.
@@ -45,14 +47,9 @@ class Group:
     error: float | None
 
 
-def people_phrase(audit: Audit) -> str:
-    """Return the people that decisions are about: as named by the caller, or “people”."""
-    return audit.context.people or "people"
-
-
 def rows_phrase(audit: Audit) -> str:
     """Return what to call the rows: people, unless several rows may belong to one person."""
-    return "rows" if has_groups(audit) else people_phrase(audit)
+    return "rows" if has_groups(audit) else audit.context.people or "people"
 
 
 def score_noun(audit: Audit) -> str:
@@ -220,49 +217,38 @@ def _is_apart(rest: Curve, i: int) -> bool:
     return not rest.low[i] <= 0 <= rest.high[i]
 
 
-def _mean_error(audit: Audit) -> Quality | None:
-    """Return the mean of outcome minus score, where its error is known."""
-    known = (q for q in audit.quality if q.key == "mean_error" and q.standard_error)
-    return next(known, None)
-
-
 def overall_error(audit: Audit) -> float | None:
     """Return by how much the mean score is above the mean outcome if that is significant, else
     None.
     """
-    error = _mean_error(audit)
+    errors = (q for q in audit.quality if q.key == "mean_error" and q.standard_error)
+    error = next(errors, None)
     if error is None or are_decisions(audit):
         return None
-    return -error.value if _pvalue(error) * ERROR_TESTS <= audit.subject.level else None
-
-
-def _pvalue(error: Quality) -> float:
-    """Return the p-value of a mean error of 0."""
     assert error.standard_error
-    return 2 * float(ndtr(-abs(error.value) / error.standard_error))
+    pvalue = 2 * float(ndtr(-abs(error.value) / error.standard_error))
+    return -error.value if pvalue * ERROR_TESTS <= audit.subject.level else None
 
 
 def _overall_sentence(report: Report, s: str) -> str:
-    """Return the mean score beside the mean outcome, if their difference is significant, at least
-    on its own; else empty.
+    """Return the mean score beside the mean outcome, if their difference is significant; else
+    empty.
     """
     audit = report.audit
-    error = _mean_error(audit)
-    if error is None or are_decisions(audit) or _pvalue(error) > audit.subject.level:
+    error = overall_error(audit)
+    if error is None:
         return ""
     before = earlier_curve(report, s) if report.before else None
     mean = audit[s].all_rows.curves["gdp"].overall
     return say(
-        "all_wrong" if overall_error(audit) is not None else "all_alone",
+        "all_wrong",
         people=rows_phrase(audit),
         noun=score_noun(audit),
-        way="low" if error.value > 0 else "high",
-        side="below" if error.value > 0 else "above",
-        size=abs(error.value),
+        way="high" if error > 0 else "low",
+        size=abs(error),
         mean=mean,
         was="" if before is None else say("was", was=before.overall),
-        actual=mean + error.value,
-        tests=ERROR_TESTS,
+        actual=mean - error,
     )
 
 
@@ -300,7 +286,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
     worst = sort_groups(attribute, audit)[0]
     x = min(max(curve.grid[worst], domain[0]), domain[1])
     error = _error(attribute, audit, worst)
-    name = group_phrase(curve, worst, s)
+    name = group_phrase(curve, worst, s if len(s) <= LONGEST_MARK else "").strip()
     if error is not None:
         name += say("mark_high" if error > 0 else "mark_low")
     ringed = {} if curve.sparse[worst] else layers
@@ -310,7 +296,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
     frame = Frame(
         domain,
         drawn_extent(every, [a for _, a in actual], attribute.law),
-        (s + cut, axis_name(audit), say("drawn", s=s)),
+        (s if len(s) > LONGEST_MARK else s + cut, axis_name(audit), say("drawn", s=s)),
         300 if small else 720,
         200 if small else 470,
         small,
@@ -336,8 +322,9 @@ def axis_name(audit: Audit) -> str:
         noun = phrase
     elif subject.target is not None and noun == "score":
         tail = say("higher", outcome=outcome_phrase(subject))
-    if subject.target is not None and subject.target.favours_high is not None:
-        tail = say("high_is_good" if subject.target.favours_high else "high_is_bad")
+    good = _is_favourable(1.0, audit)
+    if good is not None:
+        tail = say("high_is_good" if good else "high_is_bad")
     return say("mean_of", noun=noun) + tail
 
 
@@ -459,8 +446,7 @@ def groups_note(report: Report, s: str) -> str:
     """Return which groups are shown, and in which order."""
     audit, words = report.audit, WORDS["page"]
     count = len(audit[s].all_rows.curves["gdp"].trusted_groups)
-    target = audit.subject.target
-    known = target is not None and target.favours_high is not None
+    known = _is_favourable(1.0, audit) is not None
     of = size_phrase(audit[s].all_rows.curves["gdp"], audit)
     values = {"s": s, "shown": min(count, MOST_GROUPS), "count": count, "of": of}
     if not has_outcomes(audit[s]) or are_decisions(audit):

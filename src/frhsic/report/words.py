@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
-import numpy as np
-
 from frhsic import formatting
 from frhsic._arrays import has_few_effective
 from frhsic.auditing.gaps import SPARSE
@@ -61,8 +59,6 @@ FORMS: dict[str, Callable[[Any], str]] = {
 TOO_GOOD = {"explained": 0.98, "auc": 0.995}
 # An aim reads as reached only if the interval excludes less than this part of it.
 LEAST_OF_AIM = 0.5
-# Number of bins of an attribute, as in a spreadsheet.
-BANDS = 10
 
 
 def signed_figure(value: float) -> str:
@@ -411,30 +407,6 @@ def warnings(audit: Audit) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def banded_sentence(attribute: AttributeAudit, audit: Audit, noun: str) -> str:
-    r"""Return the gap between bins of an attribute, computed as in a spreadsheet, and its expected
-    value by chance, :math:`\sqrt{2 / \pi} \, \sigma \sum_b \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}`
-    for scores with standard deviation :math:`\sigma`; empty for weighted or grouped rows.
-    """
-    curve, law = attribute.all_rows.curves.get("gdp"), audit.subject.law
-    gap = attribute.all_rows.get("gdp")
-    if curve is None or gap is None or law is None or audit.rows.effective or has_groups(audit):
-        return ""
-    rows = np.array(curve.rows)
-    total = rows.sum()
-    band = np.minimum(BANDS * (np.cumsum(rows) - rows / 2) / total, BANDS - 1).astype(int)
-    sizes = np.bincount(band, rows)
-    sums = np.bincount(band, rows * np.array(curve.mean))[sizes > 0]
-    sizes = sizes[sizes > 0]
-    shown = float((np.abs(sums - sizes * curve.overall)).sum() / total)
-    shares = np.diff(law.shares, prepend=0.0)
-    spread = math.sqrt(shares @ (np.array(law.values) - law.mean) ** 2)
-    errors = np.sqrt(np.maximum(1 / sizes - 1 / total, 0.0))
-    chance = math.sqrt(2 / math.pi) * spread * float(sizes @ errors) / total
-    values = {"shown": shown, "chance": chance, "gap": gap, "noun": noun}
-    return say("banded", s=attribute.name, bands=len(sizes), **values)
-
-
 def join_names(names: Sequence[str]) -> str:
     """Return names as a list in prose, such as “age, job and town”."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
@@ -458,36 +430,19 @@ def control_phrase(audit: Audit) -> str:
 
 def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
     """Return the trade-offs with labels, for a table; the last two are measured on the rows of the
-    report. Of neighbors with the same shares of the gaps (in whole percent) and the same
-    performance (to two digits), only one is listed: the chosen one, or else the first.
+    report.
     """
-    first = tradeoff.points[0]
-    listed: list[TradeOffPoint] = []
-    last: tuple[str, ...] = ()
-    for point in tradeoff.points:
-        shares = [
-            _whole_percent(gap.value, free.value) for gap, free in zip(point.gaps, first.gaps)
-        ]
-        shown = (formatting.format_estimate(point.performance), *shares)
-        if shown == last and point.chosen and len(listed) > 1:
-            listed.pop()
-        if shown != last or point.chosen:
-            listed.append(point)
-        last = shown
+    first, *others = tradeoff.points
     gap = first.gaps[tradeoff.worst].value
+    names = ["no limit"]
+    for point in others:
+        part = point.gaps[tradeoff.worst].value
+        names.append(f"{100 * part / gap:.0f} % of the gap" if gap else "")
     rows = []
-    for point in listed:
-        name = "no limit"
-        if point is not first:
-            share = _whole_percent(point.gaps[tradeoff.worst].value, gap)
-            name = f"{share} of the gap" if share else ""
+    for point, name in zip(tradeoff.points, names):
         rows.append((point, name + (" (chosen)" if point.chosen else "")))
     return [
         *rows,
         (tradeoff.before, "this report, no limit"),
         (tradeoff.after, "this report, chosen"),
     ]
-
-
-def _whole_percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.0f} %" if whole else ""
