@@ -1004,6 +1004,7 @@ def first_screen(law: Law, rng: Random, number: int) -> Record:
     )
     limited_report = Report(after, before=before, tradeoff=tradeoff)
     decided = second.scores.below(second.means, threshold)
+    told = decision_gaps(limited_report)
     sentence = worst_sentence(Report(after), "s")
     reduction = 1 - truth / law.gap(resolution) if law.gap(resolution) > FLAT else 0.0
     return {
@@ -1016,7 +1017,7 @@ def first_screen(law: Law, rng: Random, number: int) -> Record:
             "numbers": numbers_claim(law, rng, (u, noise, options)),
             "shrunk": shrunk_claim(rng, law, second, limited_report, (f, g, s, y, options)),
             "decisions": {
-                "says": any("differs" in line for line in decision_gaps(limited_report)),
+                "says": "points" in told and "not significant" not in told,
                 "true": bool(np.ptp(decided) > FLAT),
             },
             **cost_claims(limited_report, law, second, threshold),
@@ -1139,10 +1140,11 @@ def group_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:
         return {**named, "wrong": True}
     curve = after["s"].all_rows.curves["gdp"]
     worst = sort_groups(after["s"], after)[0]
-    far = mean_between(law, second.means, curve.start[worst], curve.end[worst])
-    far -= float(second.means.mean())
-    true = far > FLAT if curve.mean[worst] > curve.overall else far < -FLAT
-    return {"says": "not significantly different" not in sentence, "wrong": False, "true": true}
+    distance = mean_between(law, second.means, curve.start[worst], curve.end[worst])
+    distance -= float(second.means.mean())
+    true = distance > FLAT if curve.mean[worst] > curve.overall else distance < -FLAT
+    far = "Farthest" in sentence and "not significantly different" not in sentence
+    return {"says": far, "wrong": False, "true": true}
 
 
 def errors_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:

@@ -155,21 +155,20 @@ def verdict(report: Report) -> Headline:
     is missed by most, the gap that has changed most, or the largest gap.
     """
     head = _gap_verdict(report)
-    head = replace(
-        head,
-        others=(*_constant_decisions(report), *head.others),
-        remarks=(*head.remarks, *_class_lines(report)),
-    )
-    if shrunk := shrinkage(report):
-        kind = "unclear" if head.kind == "kept" else head.kind
-        head = replace(head, kind=kind, others=(shrunk, *head.others))
+    sentence = head.sentence
     noun = score_noun(report.audit)
-    if _beats_constant(report.audit, by=BARELY):
-        return head
-    if _beats_constant(report.audit, by=2):
-        return replace(head, remarks=(*head.remarks, say("barely", noun=noun)))
-    kind = "unclear" if head.kind == "kept" else head.kind
-    return replace(head, kind=kind, sentence=f"{say('poor', noun=noun)} {head.sentence}")
+    others = [*_constant_decisions(report), *head.others]
+    remarks = [*head.remarks, *_class_lines(report)]
+    shrunk = shrinkage(report)
+    poor = not _beats_constant(report.audit, by=2)
+    if shrunk:
+        others.insert(0, shrunk)
+    if poor:
+        sentence = f"{say('poor', noun=noun)} {sentence}"
+    elif not _beats_constant(report.audit, by=BARELY):
+        remarks.append(say("barely", noun=noun))
+    kind = "unclear" if head.kind == "kept" and (shrunk or poor) else head.kind
+    return replace(head, kind=kind, sentence=sentence, others=tuple(others), remarks=tuple(remarks))
 
 
 def shrinkage(report: Report) -> str:
@@ -208,31 +207,28 @@ def _spread(numbers: Population) -> float | None:
     return gap.value / standardized.value
 
 
-def decision_gaps(report: Report) -> list[str]:
+def decision_gaps(report: Report) -> str:
     """Return the gap in decisions by each attribute, unless it is judged or the same as the gap in
     scores.
     """
-    audit = report.audit
-    several = report.tradeoff is not None and report.tradeoff.classes
-    if are_decisions(audit) or several or hidden_rates(report):
-        return []
+    audit, tradeoff = report.audit, report.tradeoff
+    if are_decisions(audit) or hidden_rates(report) or (tradeoff and tradeoff.classes):
+        return ""
     judged = {check.attribute for check in checks(report) if check.key == "decision_gdp"}
-    selected = decision_phrase(audit, "selected", "scored_above")
-    lines = []
+    gaps = []
     for attribute in audit.attributes:
         s, gap = attribute.name, attribute.all_rows.get("decision_gdp")
         if s in judged or gap is None or gap.interval is None:
             continue
-        values = {"s": s, "people": rows_phrase(audit), "selected": selected}
+        key = "decided_by" if is_significant(gap, audit.subject) else "hardly_decided_by"
         size, low, high = (format_estimate(100 * x) for x in (gap.value, *gap.interval))
-        if not is_significant(gap, audit.subject):
-            lines.append(say("no_decided_gap", high=high, **values))
-            continue
-        size = say("decided", size=size, low=low, high=high)
         known = None if report.before is None else report.before[s].all_rows.get("decision_gdp")
         was = "" if known is None else say("decided_before", was=100 * known.value)
-        lines.append(fill(GAP_MEANINGS["decision_gdp"], size=size, allowed=was, **values))
-    return lines
+        gaps.append(say(key, s=s, size=size, low=low, high=high, was=was))
+    if not gaps:
+        return ""
+    selected = decision_phrase(audit, "selected", "scored_above")
+    return say("decided", gaps=join_names(gaps), people=rows_phrase(audit), selected=selected)
 
 
 def _constant_decisions(report: Report) -> Iterator[str]:
@@ -315,13 +311,12 @@ def _gap_verdict(report: Report) -> Headline:
         if first.base == "gap":
             remarks += _aim_remarks(first)
         elif first.rows_needed is not None:
-            settled = say("hardly_settled")
-            if first.rows_needed < FAR * first.rows:
-                noun = rows_phrase(audit)
-                if report.tradeoff is not None:
-                    noun = say("held_out", people=noun)
-                settled = capitalize(rows_needed_phrase(first.rows_needed, noun))
-            remarks.append(f"{settled}.")
+            noun = rows_phrase(audit)
+            if report.tradeoff is not None:
+                noun = say("held_out", people=noun)
+            settled = capitalize(rows_needed_phrase(first.rows_needed, noun))
+            far = first.rows_needed >= FAR * first.rows
+            remarks.append(say("hardly_settled") if far else f"{settled}.")
         remarks += split_lines(audit, first.attribute)
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
@@ -509,7 +504,7 @@ def limits_sentence(judged: Sequence[LimitCheck]) -> str:
         return ""
     if len(counts) == 1:
         return say("all_limits", all="Both" if count == 2 else f"All {count}", state=min(counts))
-    states = [f"{n} {'is' if n == 1 else 'are'} {state}" for state, n in counts.items()]
+    states = [f"{n} {state}" for state, n in counts.items()]
     return say("some_limits", count=count, states=join_names(states))
 
 
@@ -667,7 +662,7 @@ def closing_lines(report: Report) -> dict[str, str]:
     """
     head = verdict(report)
     lines = {"verdict": head.sentence}
-    if explained := meaning(head, report.audit):
+    if explained := f"{meaning(head, report.audit)} {decision_gaps(report)}".strip():
         lines["meaning"] = explained
     if head.others:
         lines["also"] = " ".join(head.others)
@@ -695,12 +690,9 @@ def closing_lines(report: Report) -> dict[str, str]:
         shown.append(f"{cost.name} {value}{ends}")
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
     hints = [*head.remarks]  # and options of the command, which are not on the page
-    decided = decision_gaps(report)
-    if reason := decision_sentence(report):
-        decided.append(reason)
+    if decided := decision_sentence(report):
+        lines["decided"] = decided
         hints.append(say("other_threshold"))
-    if decided:
-        lines["decided"] = " ".join(decided)
     equal = equal_sentence(report.audit, head.attribute)
     if equal:
         worst = worst_stratum_sentence(report.audit, head.attribute, checks(report))
@@ -728,7 +720,7 @@ def text(report: Report | Audit) -> str:
     report = Report(report) if isinstance(report, Audit) else report
     audit = report.audit
     head = verdict(report)
-    lines = [head.sentence, *head.others, *head.remarks]
+    lines = [head.sentence, *head.remarks]
     closing = closing_lines(report) | {"rows": surety(report)}
     lines += [f"{name}: {shown}" for name, shown in closing.items()][1:]
     for attribute in audit.attributes:

@@ -189,17 +189,19 @@ def size_phrase(curve: Curve, audit: Audit, key: str = "of_size") -> str:
     return ""
 
 
-def left_out_sentence(curve: Curve, audit: Audit) -> str:
+def left_out_sentence(audit: Audit, s: str) -> str:
     """Return how many groups of how many people are not compared, and why; empty if all are."""
-    few = [rows for rows, sparse in zip(curve.rows, curve.sparse) if sparse]
-    if not size_phrase(curve, audit):
+    curve = audit[s].all_rows.curves.get("gdp")
+    if curve is None or not size_phrase(curve, audit):
         return ""
+    few = [rows for rows, sparse in zip(curve.rows, curve.sparse) if sparse]
     return say(
         "left_out_groups",
-        count=len(few),
-        groups="group" if len(few) == 1 else "groups",
+        s=s,
         hidden=sum(few),
         people=rows_phrase(audit),
+        count=len(few),
+        groups=len(curve.rows),
     )
 
 
@@ -298,7 +300,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         drawn_extent(every, [a for _, a in actual], attribute.law),
         (s if len(s) > LONGEST_MARK else s + cut, axis_name(audit), say("drawn", s=s)),
         300 if small else 720,
-        200 if small else 470,
+        200 if small else 390,
         small,
     )
     edges = attribute.histogram.edges
@@ -489,8 +491,7 @@ def worst_sentence(report: Report, s: str) -> str:
     start = say(key, of=size_phrase(curve, audit, "among_size"))
     values = {"noun": score_noun(audit), "people": rows_phrase(audit), "was": was, "how": how}
     text = say("group", group=group, **values)
-    left_out = left_out_sentence(curve, audit)
-    return f"{level} {start}: {text}{beside}{actual}. {left_out}".strip()
+    return f"{level} {start}: {text}{beside}{actual}.".strip()
 
 
 def trend_sentence(audit: Audit, s: str) -> str:

@@ -368,6 +368,7 @@ def without_options(remark: str) -> str:
     >>> without_options("'id' seems to identify rows; to use it, name it with --features.")
     "'id' seems to identify rows."
     """
+    remark = re.sub(r" \([^()]*--[a-z][^()]*\)", "", remark)
     clauses = re.split(r"(?<=[.;]) ", remark)
     kept = " ".join(clause for clause in clauses if not re.search(r"(^|\W)--[a-z]", clause))
     return f"{kept[:-1]}." if kept.endswith(";") else kept
@@ -432,14 +433,14 @@ def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
     """Return the trade-offs with labels, for a table; the last two are measured on the rows of the
     report.
     """
-    first, *others = tradeoff.points
+    first = tradeoff.points[0]
     gap = first.gaps[tradeoff.worst].value
-    names = ["no limit"]
-    for point in others:
-        part = point.gaps[tradeoff.worst].value
-        names.append(f"{100 * part / gap:.0f} % of the gap" if gap else "")
     rows = []
-    for point, name in zip(tradeoff.points, names):
+    for point in tradeoff.points:
+        part = point.gaps[tradeoff.worst].value
+        name = f"{100 * part / gap:.0f} % of the gap" if gap else ""
+        if point is first:
+            name = "no limit"
         rows.append((point, name + (" (chosen)" if point.chosen else "")))
     return [
         *rows,
