@@ -63,7 +63,8 @@ from frhsic.parity import correlation_ratio, gdp, gdp_curve, rank_gap, standardi
 from frhsic.parity.column import column_gap
 from frhsic.parity.limits import parse_limits
 from frhsic.parity.strata import Strata
-from frhsic.report.first_page import GAINS, Headline, costs, verdict
+from frhsic.report.costs import GAINS, costs
+from frhsic.report.first_page import Headline, decision_gaps, shrinkage, verdict
 from frhsic.report.model import Report, Stop, TradeOff, TradeOffPoint
 from frhsic.report.people import sort_groups, worst_sentence
 
@@ -1002,6 +1003,8 @@ def first_screen(law: Law, rng: Random, number: int) -> Record:
         stops=(Stop("", point, moved, {}),),
     )
     limited_report = Report(after, before=before, tradeoff=tradeoff)
+    decided = second.scores.below(second.means, threshold)
+    told = decision_gaps(limited_report)
     sentence = worst_sentence(Report(after), "s")
     reduction = 1 - truth / law.gap(resolution) if law.gap(resolution) > FLAT else 0.0
     return {
@@ -1012,9 +1015,35 @@ def first_screen(law: Law, rng: Random, number: int) -> Record:
             "group": group_claim(sentence, after, law, second),
             "errors": errors_claim(sentence, after, law, second),
             "numbers": numbers_claim(law, rng, (u, noise, options)),
+            "shrunk": shrunk_claim(rng, law, second, limited_report, (f, g, s, y, options)),
+            "decisions": {
+                "says": "points" in told and "not significant" not in told,
+                "true": bool(np.ptp(decided) > FLAT),
+            },
             **cost_claims(limited_report, law, second, threshold),
         }
     }
+
+
+def shrunk_claim(rng: Random, law: Law, second: Law, report: Report, sample: Any) -> Record:
+    """Return whether most of the reduction is said to come from a smaller spread of all scores,
+    where the second scores are also moved towards their mean by a random share.
+    """
+    assert report.tradeoff is not None
+    f, g, s, y, options = sample
+    share = log_uniform(rng, 0.2, 1.0)
+    moved = g.mean() + share * (g - g.mean())
+    after = audit(moved, s, y, settings=Settings(fast=True, resamples=RESAMPLES), **options)
+    gap, old = (one["s"].all_rows["gdp"] for one in (after, report.before))
+    labels = options.get("groups")
+    shared = covariance(gap_terms(f, s, labels), gap_terms(moved, s, labels), labels)
+    change = difference("gdp", "s", old, gap, LEVEL, shared)
+    tradeoff = replace(report.tradeoff, changes=(change,))
+    resolution = float(gap.settings["resolution"])
+    gaps = share * second.gap(resolution) / max(law.gap(resolution), FLAT)
+    spreads = share**2 * second.variance / law.variance
+    said = shrinkage(replace(report, audit=after, tradeoff=tradeoff))
+    return {"says": said != "", "true": spreads < gaps}
 
 
 def limit_claim(head: Headline, truth: float, limit: float) -> Record:
@@ -1111,10 +1140,11 @@ def group_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:
         return {**named, "wrong": True}
     curve = after["s"].all_rows.curves["gdp"]
     worst = sort_groups(after["s"], after)[0]
-    far = mean_between(law, second.means, curve.start[worst], curve.end[worst])
-    far -= float(second.means.mean())
-    true = far > FLAT if curve.mean[worst] > curve.overall else far < -FLAT
-    return {"says": "not significantly different" not in sentence, "wrong": False, "true": true}
+    distance = mean_between(law, second.means, curve.start[worst], curve.end[worst])
+    distance -= float(second.means.mean())
+    true = distance > FLAT if curve.mean[worst] > curve.overall else distance < -FLAT
+    far = "Farthest" in sentence and "not significantly different" not in sentence
+    return {"says": far, "wrong": False, "true": true}
 
 
 def errors_claim(sentence: str, after: Audit, law: Law, second: Law) -> Record:
@@ -1409,6 +1439,8 @@ CLAIMS = {
                 most=LEVEL,
             ),
             *said_rates("errors", "errors change", ", falsely"),
+            *said_rates("shrunk", "shrinkage said", ", falsely"),
+            *said_rates("decisions", "decisions move", ", falsely"),
             Rate("group far", lambda one: says(one, "group") and not group_is_called(one)),
             Rate(
                 "group far, falsely",

@@ -74,6 +74,7 @@ def population(strength: float = 1.0) -> Population:
             number("rank_gap", 0.12 * strength),
             Number("probe_linear", 0.162 * strength, 4000, under_independence=-0.01),
             Number("probe_trees", 0.291 * strength, 4000, under_independence=-0.02),
+            number("decision_gdp", 0.112 * strength, pvalue=0.0033),
         ),
         curves={"gdp": curve(strength), "decision_gdp": curve(strength, overall=0.25)},
     )

@@ -11,6 +11,7 @@ import numpy as np
 from frhsic.auditing.comparing import difference, holm
 from frhsic.auditing.results import (
     GAPS,
+    SPARSE,
     WINDOWS_KEY,
     Change,
     Curve,
@@ -37,7 +38,6 @@ from frhsic.parity.rows import score_rows
 from frhsic.parity.strata import Strata
 from frhsic.parity.sums import Cells, ScoreSums, max_nodes, node_levels
 
-SPARSE = 30  # groups of a curve with fewer rows are unreliable
 NO_SHARE = 1e-12  # smaller means of decisions are rounding errors of 0
 
 

@@ -27,6 +27,7 @@ from frhsic.parity.limits import measure_name, rows_to_settle
 # version of the JSON form of an :class:`Audit`; raised if a field changes its meaning or is removed
 FORMAT = 14
 PACKAGES = ("frhsic", "numpy", "scikit-learn")
+SPARSE = 30  # groups of a curve, and strata, with fewer rows are unreliable
 POINTS = 200  # most values at which the distribution of a variable is stored
 
 ROUNDING = 0.005  # targets, and the reductions compared with them, are in whole percent
@@ -374,11 +375,11 @@ class Within(Keyed):
 
     @property
     def worst(self) -> str | None:
-        """The stratum with the largest significant gap; None if no gap is significant."""
+        """The stratum of enough rows with the largest significant gap; None if there is none."""
         significant = {}
         for name, people in self.strata.items():
             gap = people.get("gdp")
-            if gap is not None and gap.significant:
+            if gap is not None and gap.significant and people.rows >= SPARSE:
                 significant[name] = gap.value
         return max(significant, key=lambda name: significant[name], default=None)
 

@@ -322,8 +322,9 @@ def exit_over_limits(lines: Sequence[str], shown: Iterable[str] = ()) -> None:
     """If any number exceeds its limit, print it to standard error, unless it was shown before, and
     exit with code 1.
     """
+    told = "\n".join(shown)
     for line in lines:
-        if line not in shown:
+        if line not in told:
             echo(line, err=True)
     if lines:
         raise typer.Exit(ABOVE)

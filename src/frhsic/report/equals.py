@@ -72,16 +72,6 @@ def first_equal_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck]) -> 
     return f"{equal_sentence(audit, s)} {worst_stratum_sentence(audit, s, limits)}"
 
 
-def worst_stratum(within: Within) -> str | None:
-    """Return the stratum with the largest significant gap among those with enough rows, or None."""
-    significant = {}
-    for name, people in within.strata.items():
-        gap = people.get("gdp")
-        if gap is not None and gap.significant and people.rows >= SPARSE:
-            significant[name] = gap.value
-    return max(significant, key=lambda name: significant[name], default=None)
-
-
 def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = ()) -> str:
     """Return the largest of the significant gaps of strata, or say that none is significant; and
     whether it is certainly above a limit on their average.
@@ -89,9 +79,11 @@ def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = 
     within = equal_gaps(audit, s)
     if within is None:
         return ""
-    name = worst_stratum(within)
+    name = within.worst
     if name is None:
-        return say("no_worst_stratum", control=within.label)
+        return say(
+            "no_worst_stratum", control=within.label, least=SPARSE, people=rows_phrase(audit)
+        )
     worst = within.strata[name]
     gap = worst["gdp"]
     assert gap.interval is not None
@@ -106,6 +98,7 @@ def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = 
         gap=gap,
         rows=worst.rows,
         people=rows_phrase(audit),
+        least=SPARSE,
         others=say("overlaps") if overlap else "",
     )
     for check in limits:
@@ -114,23 +107,6 @@ def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = 
         if numeric and gap.interval.low > check.limit:
             text += say("worst_above", name=name, limit=check.limit)
     return text
-
-
-def parts_sentence(audit: Audit, s: str) -> str:
-    """Return the gap of all people as the sum of a part within strata and one between them."""
-    within = equal_gaps(audit, s)
-    if within is None:
-        return ""
-    whole = audit[s].all_rows["gdp"].value
-    return say(
-        "equal_parts",
-        people=rows_phrase(audit),
-        control=within.label,
-        whole=whole,
-        inside=whole - within.between,
-        between=within.between,
-        gap=within["gdp"].value,
-    )
 
 
 def picture_note(audit: Audit, s: str) -> str:

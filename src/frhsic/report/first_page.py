@@ -1,4 +1,4 @@
-"""The first screen of a report, as data: the verdict, what it costs, and other limits.
+"""The first screen of a report, as data: the verdict, and what it is based on.
 
 The words are in ``assets/words.toml``.
 """
@@ -6,21 +6,18 @@ The words are in ``assets/words.toml``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from scipy.special import ndtri
-
-from frhsic._pictures import tradeoff_svg
-from frhsic.auditing.comparing import difference
 from frhsic.auditing.gaps import NO_SHARE
-from frhsic.auditing.performance import rate_number
 from frhsic.auditing.results import (
     RATIOS,
     Audit,
     Change,
     LimitCheck,
     Number,
+    Population,
 )
 from frhsic.estimators.frontier import AIM_MEASURES
 from frhsic.formatting import (
@@ -30,15 +27,20 @@ from frhsic.formatting import (
     format_estimate,
     format_exact,
     format_interval,
-    format_setting,
     percent,
-    points,
     rows_needed_phrase,
 )
 from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name
+from frhsic.report.costs import (
+    LEAST_DECIDED,
+    costs,
+    decision_phrase,
+    decision_sentence,
+    hidden_rates,
+)
 from frhsic.report.equals import equal_sentence, worst_stratum_sentence
-from frhsic.report.model import Report, Stop, TradeOff
+from frhsic.report.model import Report
 from frhsic.report.people import (
     are_decisions,
     largest_error_sentence,
@@ -64,41 +66,20 @@ from frhsic.report.words import (
     has_groups,
     is_significant,
     join_names,
+    limit_state,
     measure_label,
     outcome_phrase,
     reduced_phrase,
     say,
-    signed_figure,
     verdict_phrase,
     warnings,
 )
 
 # Verdicts on a limit, the worst first.
 SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
-# Costs of a limit, in the order of the page, and those that are shares.
-COSTS: dict[str, dict[str, str]] = WORDS["costs"]
 GAP_MEANINGS: dict[str, str] = WORDS["meanings"]
 DECIDED = ("decision_gdp", "decision_ratio", "error_gdp")  # measures of decisions
-RATES = ("accuracy", "true_positive_rate", "false_positive_rate")
-SHARES = (*RATES, "explained")
-# Measures for which larger is better; for a mean error, neither direction is.
-GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
-# Measures whose own interval is shown beside that of their change.
-OVERALL = ("auc", "explained")
-MOST_COSTS = 4
-# Rates of decisions are shown only if at least this share of the scores is on either side of the
-# threshold.
-LEAST_DECIDED = 0.01
-# An interval of a difference of shares within this distance of 0 is 0, apart from rounding.
-UNCHANGED = 1e-7
-# Costs shown beside each of the other limits.
-STOP_COSTS = (
-    "true_positive_rate",
-    "false_positive_rate",
-    "auc",
-    "root_squared_error",
-    "explained",
-)
+SCORE_GAPS = ("gdp", "within", "eo", "equalized_odds")  # in the unit of the score
 # Changes that the verdict states for its attribute: parts of the change in the gap, and the gap
 # among people with the same controls.
 FIRST_PARTS = ("people", "curve", "shape", "within")
@@ -130,21 +111,6 @@ class Headline:
     remarks: tuple[str, ...] = ()
     limit: float | None = None
     label: str = ""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """One line of the table of costs, as displayed; `was` and `change` are empty if only the score
-    itself is known. `reach` is the interval of `now` if `change` has that of the change.
-    """
-
-    key: str
-    name: str
-    meaning: str
-    was: str
-    now: str
-    change: str
-    reach: str = ""
 
 
 def checks(report: Report) -> tuple[LimitCheck, ...]:
@@ -189,18 +155,80 @@ def verdict(report: Report) -> Headline:
     is missed by most, the gap that has changed most, or the largest gap.
     """
     head = _gap_verdict(report)
-    head = replace(
-        head,
-        others=(*_constant_decisions(report), *head.others),
-        remarks=(*head.remarks, *_class_lines(report)),
-    )
+    sentence = head.sentence
     noun = score_noun(report.audit)
-    if _beats_constant(report.audit, by=BARELY):
-        return head
-    if _beats_constant(report.audit, by=2):
-        return replace(head, remarks=(*head.remarks, say("barely", noun=noun)))
-    kind = "unclear" if head.kind == "kept" else head.kind
-    return replace(head, kind=kind, sentence=f"{say('poor', noun=noun)} {head.sentence}")
+    others = [*_constant_decisions(report), *head.others]
+    remarks = [*head.remarks, *_class_lines(report)]
+    shrunk = shrinkage(report)
+    poor = not _beats_constant(report.audit, by=2)
+    if shrunk:
+        others.insert(0, shrunk)
+    if poor:
+        sentence = f"{say('poor', noun=noun)} {sentence}"
+    elif not _beats_constant(report.audit, by=BARELY):
+        remarks.append(say("barely", noun=noun))
+    kind = "unclear" if head.kind == "kept" and (shrunk or poor) else head.kind
+    return replace(head, kind=kind, sentence=sentence, others=tuple(others), remarks=tuple(remarks))
+
+
+def shrinkage(report: Report) -> str:
+    r"""Return for which attributes most of the reduction of the gap comes from a smaller spread of
+    all scores; empty if for none.
+
+    A gap g is the product of g / σ and the standard deviation σ of all scores. The fall of σ is
+    larger in proportion than that of g / σ if the ratio of the gaps, after to before, exceeds the
+    squared ratio of the σ; the whole interval of the ratio of the gaps must.
+    """
+    other = report.before or report.earlier
+    if other is None:
+        return ""
+    noun = f"{score_noun(report.audit)}s"
+    changes = report.audit.drift if report.tradeoff is None else report.tradeoff.changes
+    if report.tradeoff is not None and report.tradeoff.classes:
+        changes = tuple(change for change in report.changes if change.key == "gdp")
+        noun += f" for {outcome_phrase(report.audit.subject)}"
+    parts = []
+    for change in changes:
+        s, ends = change.attribute, change.reduction
+        if change.key not in SCORE_GAPS or ends is None or ends.low <= 0:
+            continue
+        was, now = (_spread(each[s].all_rows) for each in (other, report.audit))
+        if was and now and (now / was) ** 2 < 1 - ends.high:
+            values = {"before": change.before / was, "after": change.after / now}
+            parts.append(say("shrunk_by", s=s, **values))
+    return say("shrunk", noun=noun, gaps=join_names(parts)) if parts else ""
+
+
+def _spread(numbers: Population) -> float | None:
+    """Return the standard deviation of all scores, if the gap is not 0."""
+    gap, standardized = numbers.get("gdp"), numbers.get("standardized_gdp")
+    if gap is None or standardized is None or not standardized.value > 0:
+        return None
+    return gap.value / standardized.value
+
+
+def decision_gaps(report: Report) -> str:
+    """Return the gap in decisions by each attribute, unless it is judged or the same as the gap in
+    scores.
+    """
+    audit, tradeoff = report.audit, report.tradeoff
+    if are_decisions(audit) or hidden_rates(report) or (tradeoff and tradeoff.classes):
+        return ""
+    judged = {check.attribute for check in checks(report) if check.key == "decision_gdp"}
+    gaps = []
+    for attribute in audit.attributes:
+        s, gap = attribute.name, attribute.all_rows.get("decision_gdp")
+        if s in judged or gap is None or gap.interval is None:
+            continue
+        key = "decided_by" if is_significant(gap, audit.subject) else "hardly_decided_by"
+        size, low, high = (format_estimate(100 * x) for x in (gap.value, *gap.interval))
+        known = None if report.before is None else report.before[s].all_rows.get("decision_gdp")
+        was = "" if known is None else say("decided_before", was=100 * known.value)
+        gaps.append(say(key, s=s, size=size, low=low, high=high, was=was))
+    if not gaps:
+        return ""
+    selected = decision_phrase(audit, "selected", "scored_above")
+    return say("decided", gaps=join_names(gaps), people=rows_phrase(audit), selected=selected)
 
 
 def _constant_decisions(report: Report) -> Iterator[str]:
@@ -278,17 +306,17 @@ def _gap_verdict(report: Report) -> Headline:
     judged = sorted(checks(report), key=_urgency)
     if judged:
         first, *others = judged
+        summary = limits_sentence(judged)
         remarks = [*_fit_lines(report)]
         if first.base == "gap":
             remarks += _aim_remarks(first)
         elif first.rows_needed is not None:
-            settled = say("hardly_settled")
-            if first.rows_needed < FAR * first.rows:
-                noun = rows_phrase(audit)
-                if report.tradeoff is not None:
-                    noun = say("held_out", people=noun)
-                settled = capitalize(rows_needed_phrase(first.rows_needed, noun))
-            remarks.append(f"{settled}.")
+            noun = rows_phrase(audit)
+            if report.tradeoff is not None:
+                noun = say("held_out", people=noun)
+            settled = capitalize(rows_needed_phrase(first.rows_needed, noun))
+            far = first.rows_needed >= FAR * first.rows
+            remarks.append(say("hardly_settled") if far else f"{settled}.")
         remarks += split_lines(audit, first.attribute)
         if report.tradeoff is not None and not report.tradeoff.met:
             remarks.append(say("not_met"))
@@ -301,7 +329,7 @@ def _gap_verdict(report: Report) -> Headline:
             among = "all"
         return Headline(
             first.verdict,
-            limit_sentence(first, audit),
+            f"{summary} {limit_sentence(first, audit)}".strip(),
             first.attribute,
             Number(measure_name(first.key, among), first.value, first.rows, first.interval),
             tuple(limit_sentence(check, audit) for check in others),
@@ -326,20 +354,7 @@ def _gap_verdict(report: Report) -> Headline:
         key = key if change.changed else "no_change"
         told = say(key, c=change, ends=change.interval, since=since or say("the_last"))
         name = change.attribute
-        contrary = (  # the score has become better while the gap grew, or worse while it fell
-            say(
-                "more_accurate" if quality_change.improved else "less_accurate",
-                name=drift_name(quality_change),
-                c=quality_change,
-            )
-            for quality_change in audit.drift
-            if quality_change.key in ("auc", "root_squared_error")
-            and quality_change.changed
-            and change.changed
-            if quality_change.improved != change.improved
-        )
-        said = (*split_lines(audit, name), *contrary)
-        return Headline("none", told, name, gaps[name], said)
+        return Headline("none", told, name, gaps[name], tuple(split_lines(audit, name)))
     ordered = sorted(
         gaps, key=lambda name: (not is_significant(gaps[name], audit.subject), -gaps[name].value)
     )
@@ -481,6 +496,18 @@ def _class_noun(audit: Audit, label: str) -> str:
     return say("class_score", noun=noun, label=label) if label else noun
 
 
+def limits_sentence(judged: Sequence[LimitCheck]) -> str:
+    """Return how many limits are met and missed, if there are several."""
+    counts = Counter(map(limit_state, judged))
+    count = len(judged)
+    if count == 1:
+        return ""
+    if len(counts) == 1:
+        return say("all_limits", all="Both" if count == 2 else f"All {count}", state=min(counts))
+    states = [f"{n} {state}" for state, n in counts.items()]
+    return say("some_limits", count=count, states=join_names(states))
+
+
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     """Return whether a limit is met, by how much, and how certain that is."""
     what = gap_phrase(check.key, check.attribute) + condition_phrase(check.among, audit)
@@ -554,7 +581,7 @@ def meaning(head: Headline, audit: Audit) -> str:
         noun=_class_noun(audit, head.label),
         people=rows_phrase(audit),
         control=control_phrase(audit),
-        selected=_decision_phrase(audit, "selected", "scored_above"),
+        selected=decision_phrase(audit, "selected", "scored_above"),
         **values,
     )
 
@@ -590,146 +617,6 @@ def unanswered_questions(report: Report) -> list[str]:
     return lines
 
 
-# What it costs
-
-
-def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
-    """Return the costs of the limit, or of a given one; for an audit, the performance of the score
-    or its change.
-    """
-    audit = report.audit
-    known: dict[str, tuple[Number, Change | None]] = {}
-    if stop is None and report.tradeoff is not None:
-        stop = next(
-            (candidate for candidate in report.tradeoff.stops if candidate.point.chosen), None
-        )
-    if stop is not None:
-        own = audit if stop.point.chosen else report.before if stop.limit == "none" else None
-        measured = {} if own is None else {q.key: q.number for q in own.quality}
-        for cost in stop.costs:
-            number = measured.get(cost.key, Number(cost.key, cost.after, 0))
-            known[cost.key] = number, None if stop.limit == "none" else cost
-    else:
-        earlier = () if report.earlier is None else report.earlier.quality
-        before = {quality.key: quality.number for quality in earlier}
-        drift = {change.key: change for change in audit.drift}
-        for quality in audit.quality:
-            key, number = quality.key, quality.number
-            change = drift.get(key)
-            if change is None and key in before:
-                change = difference(key, "", before[key], number, audit.subject.level)
-            known[key] = number, change
-    hidden = RATES if hidden_rates(report) else ()
-    shown = [key for key in COSTS if key in known and key not in hidden]
-    return [_cost(*known[key], audit) for key in shown][:MOST_COSTS]
-
-
-def hidden_rates(report: Report) -> str:
-    """Return why rates of decisions are not shown: nearly all scores are on one side of a default
-    threshold; empty if they are shown.
-    """
-    audit = report.audit
-    subject = audit.subject
-    if subject.threshold is None or subject.threshold_stated:
-        return ""
-    if report.tradeoff is not None and report.tradeoff.aim == "decision":
-        return ""
-    shares = []
-    for one in (audit, report.before):
-        curve = None if one is None else one.attributes[0].all_rows.curves.get("decision_gdp")
-        if curve is not None:
-            shares.append(curve.overall)
-    if not shares or any(LEAST_DECIDED <= share <= 1 - LEAST_DECIDED for share in shares):
-        return ""
-    return say("one_sided", share=shares[0], threshold=subject.threshold)
-
-
-def _interval(number: Number, audit: Audit) -> Interval | None:
-    """Return the interval of a measure of performance: that of Clopper and Pearson for a rate,
-    since it may be a rate of few rows.
-    """
-    key, error, subject = number.key, number.standard_error, audit.subject
-    if error is None or (error == 0 and key not in RATES):
-        return None
-    if key in RATES:
-        rate = 0.0 if subject.base_rate is None else subject.base_rate.value
-        share = {"true_positive_rate": rate, "false_positive_rate": 1 - rate}.get(key, 1.0)
-        rows = share * (audit.rows.effective or audit.rows.used)
-        design = audit.rows.groups is not None or audit.rows.effective is not None
-        error = error if design else 0.0
-        return rate_number(
-            number.value,
-            error,
-            max(rows, 1.0),
-            round(rows),
-            binary=True,
-            confidence=subject.confidence,
-        ).interval
-    reach = -float(ndtri(subject.level / 2)) * error
-    low, high = number.value - reach, number.value + reach
-    if key == "auc":
-        low, high = max(low, 0.0), min(high, 1.0)
-    return Interval(low, high, subject.confidence, "normal approximation")
-
-
-def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
-    """Return a measure with its interval, or with its change and the interval of the change."""
-    key, form = number.key, _form(number.key)
-    was = text = reach = ""
-    ends = _interval(number, audit)
-    if change is not None:
-        was = form(change.before)
-        if change.interval is not None:
-            low, high = (points(x) if key in SHARES else signed_figure(x) for x in change.interval)
-            unit = say("point_unit") if key in SHARES else ""
-            text = say("change", low=low, high=high, unit=unit) + _judgement(change)
-            noise = UNCHANGED if key in SHARES else 0.0
-            if max(map(abs, change.interval)) <= noise:
-                text = say("unchanged")
-        if ends is not None and key in OVERALL:
-            reach = f"{form(ends.low)} to {form(ends.high)}"
-    elif ends is not None:
-        text = f"{form(ends.low)} to {form(ends.high)}"
-    rate = audit.subject.base_rate
-    positives = "those"
-    negatives = "others"
-    if rate is not None and audit.rows.effective is None:
-        count = round(rate.value * audit.rows.used)
-        positives = f"{count:,}"
-        negatives = f"{audit.rows.used - count:,} others"
-    values = {
-        "people": rows_phrase(audit),
-        "positives": positives,
-        "negatives": negatives,
-        "noun": score_noun(audit),
-        "outcome": outcome_phrase(audit.subject),
-        "selected": _decision_phrase(audit, "selected", "above"),
-        "right": _decision_phrase(audit, "right", "right_side"),
-    }
-    name, meaning = (fill(COSTS[key][part], **values) for part in ("name", "meaning"))
-    return Cost(key, name, meaning, was, form(number.value), text, reach)
-
-
-def _decision_phrase(audit: Audit, key: str, threshold_key: str) -> str:
-    """Return a phrase about decisions: with a threshold if they are made from scores."""
-    if are_decisions(audit) or audit.subject.threshold is None:
-        return say(key)
-    return say(threshold_key, threshold=audit.subject.threshold)
-
-
-def decision_sentence(report: Report) -> str:
-    """Return why no rates of decisions are shown, or the threshold of the assessed decisions if it
-    is not the usual one, and whether the model uses another.
-    """
-    subject = report.audit.subject
-    if hidden := hidden_rates(report):
-        return hidden
-    if subject.threshold in (None, 0.5) or subject.threshold_stated:
-        return ""
-    key = "rare" if report.tradeoff is None else "rare_trained"
-    return say(key, threshold=subject.threshold)
-
-
 def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[str]]:
     """Return what else has changed since the earlier audit, and the names of what has not, except
     for numbers in the verdict or the costs.
@@ -741,60 +628,6 @@ def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[st
         drift_name(change)
         for change in rest
         if not change.significant and change.key not in FIRST_PARTS
-    ]
-
-
-def _judgement(change: Change) -> str:
-    """Return whether a change is a significant improvement."""
-    if not change.changed:
-        return say("may_be_chance")
-    if change.key == "mean_error":
-        return ""
-    gained = (change.after > change.before) == (change.key in GAINS)
-    return say("better" if gained else "worse")
-
-
-def _form(key: str) -> Callable[[float], str]:
-    return (lambda share: f"{100 * share:.1f} %") if key in SHARES else figure
-
-
-def frontier_picture(tradeoff: TradeOff) -> str:
-    """Return performance against the gap as SVG: the trade-offs of the fit, with points for the
-    report's rows, with and without the limit.
-    """
-    i = tradeoff.worst
-    every = [*tradeoff.points, tradeoff.before, tradeoff.after]
-    pairs = [(point.gaps[i].value, point.performance) for point in every]
-    (chosen,) = [pair for pair, point in zip(pairs, tradeoff.points) if point.chosen]
-    gap = gap_name(tradeoff.measure_name, tradeoff.attributes[i], tradeoff.controls or "")
-    names = gap, WORDS["measures"][tradeoff.measure]
-    return tradeoff_svg(pairs[:-2], names, dots=pairs[-2:], chosen=chosen)
-
-
-# Other limits
-
-
-def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
-    """Return the limit that selects a trade-off."""
-    if stop.point.chosen:
-        limits = ", ".join(format_setting(limit) for limit in tradeoff.limits if limit)
-        cuts = ", ".join(percent(1 - share) for share in tradeoff.shares if share is not None)
-        asked = say("fitted_for", limits=limits) if limits else ""
-        if cuts:
-            asked += say("fitted_none" if tradeoff.points[0].chosen else "fitted_cut", cuts=cuts)
-        return say("this_model", asked=asked)
-    if stop.limit in ("none", "0"):
-        return say("stop_none" if stop.limit == "none" else "stop_least")
-    return say("stop_share", cut=1 - float(stop.limit.removesuffix("%")) / 100)
-
-
-def stop_costs(report: Report, stop: Stop) -> list[tuple[str, str]]:
-    """Return the names and values of the costs shown beside a limit."""
-    hidden = RATES if hidden_rates(report) else ()
-    return [
-        (COSTS[change.key]["name"], _form(change.key)(change.after))
-        for change in stop.costs
-        if change.key in STOP_COSTS and change.key not in hidden
     ]
 
 
@@ -829,7 +662,7 @@ def closing_lines(report: Report) -> dict[str, str]:
     """
     head = verdict(report)
     lines = {"verdict": head.sentence}
-    if explained := meaning(head, report.audit):
+    if explained := f"{meaning(head, report.audit)} {decision_gaps(report)}".strip():
         lines["meaning"] = explained
     if head.others:
         lines["also"] = " ".join(head.others)
@@ -856,18 +689,19 @@ def closing_lines(report: Report) -> dict[str, str]:
         ends = f" ({reach})" if reach else ""
         shown.append(f"{cost.name} {value}{ends}")
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
+    hints = [*head.remarks]  # and options of the command, which are not on the page
     if decided := decision_sentence(report):
         lines["decided"] = decided
+        hints.append(say("other_threshold"))
     equal = equal_sentence(report.audit, head.attribute)
     if equal:
         worst = worst_stratum_sentence(report.audit, head.attribute, checks(report))
         lines["equal"] = f"{equal} {worst}"
-    printed = [say("left_unchanged"), say("barely", noun=score_noun(report.audit))]
-    printed += [*_class_lines(report), *_fit_lines(report)]
-    hints = [line for line in head.remarks if line in printed]
     unclear = any(check.verdict == "unclear" for check in checks(report))
     if unclear and report.tradeoff is not None:
-        hints.append(say("hold_out_more"))  # an option of the command, so not on the page
+        hints.append(say("hold_out_more"))
+    if report.tradeoff is not None and any(report.tradeoff.shares) and not checks(report):
+        hints.append(say("limit_anyway"))
     return lines | {"rows": " ".join([surety(report), *hints])}
 
 
@@ -886,7 +720,7 @@ def text(report: Report | Audit) -> str:
     report = Report(report) if isinstance(report, Audit) else report
     audit = report.audit
     head = verdict(report)
-    lines = [head.sentence, *head.others, *head.remarks]
+    lines = [head.sentence, *head.remarks]
     closing = closing_lines(report) | {"rows": surety(report)}
     lines += [f"{name}: {shown}" for name, shown in closing.items()][1:]
     for attribute in audit.attributes:

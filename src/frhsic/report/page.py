@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from frhsic._files import require_writable, write_whole
 from frhsic.auditing import Audit, Context
-from frhsic.report import equals, first_page, people, words
+from frhsic.report import costs, equals, first_page, people, words
 from frhsic.report.model import Report
 
 SCRIPTS = ("tables.js", "page.js")
@@ -54,7 +54,10 @@ def render(report: Report | Audit) -> str:
         lstrip_blocks=True,
         finalize=keep_together,
     )
-    environment.filters |= words.FORMS | {"breakable": breakable}
+    environment.filters |= words.FORMS | {
+        "breakable": breakable,
+        "without_options": words.without_options,
+    }
     audit = report.audit
     texts = {name: words.WORDS[name] for name in ("page", "curves", "notes", "glossary")}
     absent = []
@@ -79,6 +82,7 @@ def render(report: Report | Audit) -> str:
         policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}';"
         " base-uri 'none'; form-action 'none'",
         data=_embeddable(report),
+        costs=costs,
         first=first_page,
         equals=equals,
         people=people,

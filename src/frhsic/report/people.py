@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from frhsic._pictures import Frame, Line, curve_svg, padded_range
 from frhsic.auditing.gaps import SPARSE
-from frhsic.auditing.results import WINDOWS_KEY, AttributeAudit, Audit, Curve, Law, Quality
+from frhsic.auditing.results import WINDOWS_KEY, AttributeAudit, Audit, Curve, Law
 from frhsic.formatting import format_interval
 from frhsic.report.model import Report, Stop
 from frhsic.report.words import (
@@ -23,6 +23,8 @@ from frhsic.report.words import (
 )
 
 MOST_GROUPS = 5
+LONGEST_MARK = 30
+"""Longest name of an attribute that fits beside the range of a group in the picture."""
 ERROR_TESTS = 3
 """Tests of errors that share the level: of their mean, of their dependence on the attribute, and of
 single groups.
@@ -45,14 +47,9 @@ class Group:
     error: float | None
 
 
-def people_phrase(audit: Audit) -> str:
-    """Return the people that decisions are about: as named by the caller, or “people”."""
-    return audit.context.people or "people"
-
-
 def rows_phrase(audit: Audit) -> str:
     """Return what to call the rows: people, unless several rows may belong to one person."""
-    return "rows" if has_groups(audit) else people_phrase(audit)
+    return "rows" if has_groups(audit) else audit.context.people or "people"
 
 
 def score_noun(audit: Audit) -> str:
@@ -111,8 +108,9 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     if found:
         return found
     key = "none_wrong" if overall_error(audit) is None else "none_apart"
-    size = unnoticed_error(attribute.all_rows.curves["calibration_gdp"])
-    return say(key, unnoticed=say("unnoticed", size=size, people=rows_phrase(audit)))
+    curve = attribute.all_rows.curves["calibration_gdp"]
+    values = {"size": unnoticed_error(curve), "people": rows_phrase(audit)}
+    return say(key, of=size_phrase(curve, audit), unnoticed=say("unnoticed", **values))
 
 
 def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
@@ -124,6 +122,7 @@ def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     wide = curves.get(WINDOWS_KEY, curves["calibration_gdp"])
     wrong = [i for i in wide.trusted_groups if _is_apart(wide, i)]
     change = _errors_change(attribute, audit)
+    of = size_phrase(curves["calibration_gdp"], audit)
     if wrong:
         worst = max(wrong, key=lambda i: abs(wide.mean[i]))
         return say(
@@ -135,9 +134,10 @@ def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
             noun=score_noun(audit),
             way="low" if wide.mean[worst] > 0 else "high",
             size=abs(wide.mean[worst]),
+            of=of,
         )
     if change:
-        return say("errors_change", s=s, people=rows_phrase(audit))
+        return say("errors_change", s=s, people=rows_phrase(audit), of=of)
     return ""
 
 
@@ -153,8 +153,8 @@ def largest_error_sentence(report: Report, s: str) -> str:
     if group.error is None:
         return _wide_errors_sentence(attribute, audit)
     how = group_judgement(group, audit)
-    values = {"people": rows_phrase(audit), "noun": score_noun(audit)}
-    return say("wrong_by", s=s, group=group, how=how, **values)
+    of = size_phrase(attribute.all_rows.curves["gdp"], audit, "among_size")
+    return say("wrong_by", s=s, group=group, how=how, people=rows_phrase(audit), of=of)
 
 
 def _few_sentence(attribute: AttributeAudit, audit: Audit) -> str:
@@ -182,6 +182,29 @@ def has_outcomes(attribute: AttributeAudit) -> bool:
     return rest is not None and not all(rest.sparse)
 
 
+def size_phrase(curve: Curve, audit: Audit, key: str = "of_size") -> str:
+    """Return which size the groups have that are compared; empty if that is all of them."""
+    if any(curve.sparse) and not all(curve.sparse):
+        return say(key, least=SPARSE, people=rows_phrase(audit))
+    return ""
+
+
+def left_out_sentence(audit: Audit, s: str) -> str:
+    """Return how many groups of how many people are not compared, and why; empty if all are."""
+    curve = audit[s].all_rows.curves.get("gdp")
+    if curve is None or not size_phrase(curve, audit):
+        return ""
+    few = [rows for rows, sparse in zip(curve.rows, curve.sparse) if sparse]
+    return say(
+        "left_out_groups",
+        s=s,
+        hidden=sum(few),
+        people=rows_phrase(audit),
+        count=len(few),
+        groups=len(curve.rows),
+    )
+
+
 def unnoticed_error(errors: Curve) -> float:
     """Return the median half-width of the band of errors, among groups with enough rows (all groups
     if none has): an error of this size is significant in about half of all samples, so in half of
@@ -196,49 +219,38 @@ def _is_apart(rest: Curve, i: int) -> bool:
     return not rest.low[i] <= 0 <= rest.high[i]
 
 
-def _mean_error(audit: Audit) -> Quality | None:
-    """Return the mean of outcome minus score, where its error is known."""
-    known = (q for q in audit.quality if q.key == "mean_error" and q.standard_error)
-    return next(known, None)
-
-
 def overall_error(audit: Audit) -> float | None:
     """Return by how much the mean score is above the mean outcome if that is significant, else
     None.
     """
-    error = _mean_error(audit)
+    errors = (q for q in audit.quality if q.key == "mean_error" and q.standard_error)
+    error = next(errors, None)
     if error is None or are_decisions(audit):
         return None
-    return -error.value if _pvalue(error) * ERROR_TESTS <= audit.subject.level else None
-
-
-def _pvalue(error: Quality) -> float:
-    """Return the p-value of a mean error of 0."""
     assert error.standard_error
-    return 2 * float(ndtr(-abs(error.value) / error.standard_error))
+    pvalue = 2 * float(ndtr(-abs(error.value) / error.standard_error))
+    return -error.value if pvalue * ERROR_TESTS <= audit.subject.level else None
 
 
 def _overall_sentence(report: Report, s: str) -> str:
-    """Return the mean score beside the mean outcome, if their difference is significant, at least
-    on its own; else empty.
+    """Return the mean score beside the mean outcome, if their difference is significant; else
+    empty.
     """
     audit = report.audit
-    error = _mean_error(audit)
-    if error is None or are_decisions(audit) or _pvalue(error) > audit.subject.level:
+    error = overall_error(audit)
+    if error is None:
         return ""
     before = earlier_curve(report, s) if report.before else None
     mean = audit[s].all_rows.curves["gdp"].overall
     return say(
-        "all_wrong" if overall_error(audit) is not None else "all_alone",
+        "all_wrong",
         people=rows_phrase(audit),
         noun=score_noun(audit),
-        way="low" if error.value > 0 else "high",
-        side="below" if error.value > 0 else "above",
-        size=abs(error.value),
+        way="high" if error > 0 else "low",
+        size=abs(error),
         mean=mean,
         was="" if before is None else say("was", was=before.overall),
-        actual=mean + error.value,
-        tests=ERROR_TESTS,
+        actual=mean - error,
     )
 
 
@@ -275,16 +287,20 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
     marks = []
     worst = sort_groups(attribute, audit)[0]
     x = min(max(curve.grid[worst], domain[0]), domain[1])
+    error = _error(attribute, audit, worst)
+    name = group_phrase(curve, worst, s if len(s) <= LONGEST_MARK else "").strip()
+    if error is not None:
+        name += say("mark_high" if error > 0 else "mark_low")
     ringed = {} if curve.sparse[worst] else layers
     for kind, layer in ringed.items():
         _, mean = min(zip(layer.grid, layer.mean), key=lambda at: abs(at[0] - curve.grid[worst]))
-        marks.append((kind, x, mean, group_phrase(curve, worst, s)))
+        marks.append((kind, x, mean, name))
     frame = Frame(
         domain,
         drawn_extent(every, [a for _, a in actual], attribute.law),
-        (s + cut, axis_name(audit), say("drawn", s=s)),
+        (s if len(s) > LONGEST_MARK else s + cut, axis_name(audit), say("drawn", s=s)),
         300 if small else 720,
-        200 if small else 470,
+        200 if small else 390,
         small,
     )
     edges = attribute.histogram.edges
@@ -294,7 +310,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         dots=actual,
         level=(curve.overall, say("average", mean=curve.overall)),
         marks=marks,
-        neutral=_error(attribute, audit, worst) is None,
+        neutral=error is None,
         tips=() if small else _tips(curve, s, rows_phrase(audit)),
     )
 
@@ -308,8 +324,9 @@ def axis_name(audit: Audit) -> str:
         noun = phrase
     elif subject.target is not None and noun == "score":
         tail = say("higher", outcome=outcome_phrase(subject))
-    if subject.target is not None and subject.target.favours_high is not None:
-        tail = say("high_is_good" if subject.target.favours_high else "high_is_bad")
+    good = _is_favourable(1.0, audit)
+    if good is not None:
+        tail = say("high_is_good" if good else "high_is_bad")
     return say("mean_of", noun=noun) + tail
 
 
@@ -431,9 +448,9 @@ def groups_note(report: Report, s: str) -> str:
     """Return which groups are shown, and in which order."""
     audit, words = report.audit, WORDS["page"]
     count = len(audit[s].all_rows.curves["gdp"].trusted_groups)
-    target = audit.subject.target
-    known = target is not None and target.favours_high is not None
-    values = {"s": s, "shown": min(count, MOST_GROUPS), "count": count}
+    known = _is_favourable(1.0, audit) is not None
+    of = size_phrase(audit[s].all_rows.curves["gdp"], audit)
+    values = {"s": s, "shown": min(count, MOST_GROUPS), "count": count, "of": of}
     if not has_outcomes(audit[s]) or are_decisions(audit):
         return fill(words["groups_farthest"], **values)
     return fill(words["groups_note"], **values, order=words["groups_order"] if known else "")
@@ -458,17 +475,23 @@ def worst_sentence(report: Report, s: str) -> str:
         key = "actually" if audit.subject.chances and counted else "actual_mean"
         actual = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
     was = "" if group.was is None else say("was", was=group.was)
-    text = say("group", group=group, noun=score_noun(audit), people=rows_phrase(audit), was=was)
+    key = "furthest"
+    how = ""
+    beside = say("beside_average", overall=curve.overall)
     if group.error is not None:
-        how = group_judgement(group, audit)
         against = say("against_them")
-        start = say("wrong_against" if how.endswith(against) else "wrong")
-        return f"{level} {start}: {text}{actual}: {how.removesuffix(against)}.".strip()
-    chance = "" if group.apart else say("near_average")
-    start = say("furthest")
-    if group.actual is not None and not are_decisions(audit):
-        start = f"{level} {_errors_sentence(attribute, audit)} {start}".strip()
-    return f"{start}: {text}{say('beside_average', overall=curve.overall)}{chance}{actual}."
+        judged = group_judgement(group, audit)
+        key = "wrong_against" if judged.endswith(against) else "wrong"
+        how = f", scored {judged.removesuffix(against)}"
+        beside = ""
+    elif not group.apart:
+        beside += say("near_average")
+    if group.error is None and group.actual is not None and not are_decisions(audit):
+        level = f"{level} {_errors_sentence(attribute, audit)}"
+    start = say(key, of=size_phrase(curve, audit, "among_size"))
+    values = {"noun": score_noun(audit), "people": rows_phrase(audit), "was": was, "how": how}
+    text = say("group", group=group, **values)
+    return f"{level} {start}: {text}{beside}{actual}.".strip()
 
 
 def trend_sentence(audit: Audit, s: str) -> str:

@@ -23,7 +23,7 @@ from frhsic.auditing.rows import Rows
 from frhsic.auditing.running import Inputs, audit_inputs, finish_audit
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap
-from frhsic.formatting import format_interval, percent
+from frhsic.formatting import percent
 from frhsic.intervals import Interval
 from frhsic.parity import gdp, gdp_curve
 from frhsic.parity.limits import LimitLike, measure_name, parse_limits
@@ -151,7 +151,7 @@ def trained_report(
     classes: dict[str, tuple[Number, ...]] = {}
     if every.ndim > 1:
         classes = rows.class_gaps(every, labels, settings)
-        remark = rows.classes_remark(every, labels, classes, settings.confidence)
+        remark = rows.classes_remark(every, settings.confidence)
         context = replace(context, remarks=(*context.remarks, remark))
     threshold = None if model.aim == "decision" else threshold
 
@@ -359,39 +359,15 @@ class _HeldOut:
         limit = check.share * before.value
         return replace(check, limit=limit, reference=before, reduction=change.reduction)
 
-    def classes_remark(
-        self,
-        outputs: np.ndarray,
-        labels: Any,
-        classes: dict[str, tuple[Number, ...]],
-        confidence: float,
-    ) -> str:
-        """Return how often the most probable class is right, and the gaps and means of the classes
-        that the report does not show.
-        """
-        assert self.codes is not None
-        rows = self.rows
-        others = []
-        for place, label in enumerate(map(str, labels)):
-            if place == self.shown:
-                continue
-            gaps = []
-            for name, gap in zip(self.names, classes[label]):
-                assert gap.interval is not None
-                gaps.append(f"gap {format_interval(gap.value, *gap.interval)} by {name}")
-            happened = np.average(self.codes == place, weights=rows.weights)
-            mean = np.average(outputs[:, place], weights=rows.weights)
-            others.append(
-                f"{label!r}, {', '.join(gaps)}, mean probability {percent(mean)}, actual share"
-                f" {percent(happened)}"
-            )
+    def classes_remark(self, outputs: np.ndarray, confidence: float) -> str:
+        """Return how often the most probable class is right."""
         right = (outputs.argmax(axis=1) == self.codes).astype(np.float64)
-        correct = base_rate(right, confidence, rows.weights, rows.groups)
+        correct = base_rate(right, confidence, self.rows.weights, self.rows.groups)
         assert correct.interval is not None
         low, high = map(percent, correct.interval)
         return (
             f"The most probable class is right in {percent(correct.value)} of the rows ({low} to"
-            f" {high}). Classes that are not shown: {'; '.join(others)}."
+            f" {high})."
         )
 
     def stops(

@@ -5,13 +5,12 @@ words are in ``assets/words.toml``; this module decides which of them apply.
 from __future__ import annotations
 
 import math
+import re
 import string
 import tomllib
 from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
-
-import numpy as np
 
 from frhsic import formatting
 from frhsic._arrays import has_few_effective
@@ -60,8 +59,6 @@ FORMS: dict[str, Callable[[Any], str]] = {
 TOO_GOOD = {"explained": 0.98, "auc": 0.995}
 # An aim reads as reached only if the interval excludes less than this part of it.
 LEAST_OF_AIM = 0.5
-# Number of bins of an attribute, as in a spreadsheet.
-BANDS = 10
 
 
 def signed_figure(value: float) -> str:
@@ -257,6 +254,22 @@ def verdict_phrase(check: LimitCheck) -> str:
     return "probably kept" if keeps else "probably not kept"
 
 
+def limit_state(check: LimitCheck) -> str:
+    """Return the verdict on a limit as a participle."""
+    kind = verdict_phrase(check)
+    if kind == "kept" and check.base == "gap" and _is_wide(check):
+        kind = "probably kept"
+    state: str = WORDS["states"][kind]
+    return state
+
+
+def _is_wide(check: LimitCheck) -> bool:
+    """Whether a target is reached by the estimate, but the interval reaches less than half."""
+    assert check.reduction is not None
+    assert check.share is not None
+    return check.reduction.low < LEAST_OF_AIM * (1 - check.share)
+
+
 def compares_noise(check: LimitCheck) -> bool:
     """Whether a share refers to a gap that is not significant, and the gap now is not either."""
     return check.base == "gap" and check.reduction is None and check.interval.low <= 0
@@ -298,7 +311,7 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
     aim = say("half") if asked == 0.5 else percent(asked)
     if check.verdict == "kept":
         key = "reached_more" if check.reduction.low > asked else "reached"
-        if check.reduction.low < LEAST_OF_AIM * asked:
+        if _is_wide(check):
             key = "reached_wide"
         return say(key, **values, aim=aim, asked=say("asked_share", asked=asked))
     key = "unsettled"
@@ -346,6 +359,21 @@ def has_groups(audit: Audit) -> bool:
     return audit.rows.groups is not None and audit.rows.groups < audit.rows.used
 
 
+def without_options(remark: str) -> str:
+    """Return a remark without the clauses that name an option of the command: those who read a
+    report do not run it.
+
+    Examples
+    --------
+    >>> without_options("'id' seems to identify rows; to use it, name it with --features.")
+    "'id' seems to identify rows."
+    """
+    remark = re.sub(r" \([^()]*--[a-z][^()]*\)", "", remark)
+    clauses = re.split(r"(?<=[.;]) ", remark)
+    kept = " ".join(clause for clause in clauses if not re.search(r"(^|\W)--[a-z]", clause))
+    return f"{kept[:-1]}." if kept.endswith(";") else kept
+
+
 def warnings(audit: Audit) -> list[str]:
     """Return cautions about the data: the caller's remarks, then those of the audit."""
     rows, subject = audit.rows, audit.subject
@@ -373,38 +401,11 @@ def warnings(audit: Audit) -> list[str]:
     ]
     for attribute in audit.attributes:
         curve, positives = attribute.all_rows.curves.get("gdp"), attribute.positives
-        few = zip(curve.rows, curve.sparse) if curve else ()
-        hidden = sum(n for n, sparse in few if sparse)
-        if hidden:
-            few_people = {"least": SPARSE, "hidden": hidden, "share": hidden / rows.used}
-            lines.append(say("sparse", s=attribute.name, **few_people))
+        if curve is not None and all(curve.sparse):
+            lines.append(say("sparse", s=attribute.name, least=SPARSE))
         if positives is not None and positives.rows < 500:
             lines.append(say("few_favoured", positives=positives))
     return list(dict.fromkeys(lines))
-
-
-def banded_sentence(attribute: AttributeAudit, audit: Audit, noun: str) -> str:
-    r"""Return the gap between bins of an attribute, computed as in a spreadsheet, and its expected
-    value by chance, :math:`\sqrt{2 / \pi} \, \sigma \sum_b \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}`
-    for scores with standard deviation :math:`\sigma`; empty for weighted or grouped rows.
-    """
-    curve, law = attribute.all_rows.curves.get("gdp"), audit.subject.law
-    gap = attribute.all_rows.get("gdp")
-    if curve is None or gap is None or law is None or audit.rows.effective or has_groups(audit):
-        return ""
-    rows = np.array(curve.rows)
-    total = rows.sum()
-    band = np.minimum(BANDS * (np.cumsum(rows) - rows / 2) / total, BANDS - 1).astype(int)
-    sizes = np.bincount(band, rows)
-    sums = np.bincount(band, rows * np.array(curve.mean))[sizes > 0]
-    sizes = sizes[sizes > 0]
-    shown = float((np.abs(sums - sizes * curve.overall)).sum() / total)
-    shares = np.diff(law.shares, prepend=0.0)
-    spread = math.sqrt(shares @ (np.array(law.values) - law.mean) ** 2)
-    errors = np.sqrt(np.maximum(1 / sizes - 1 / total, 0.0))
-    chance = math.sqrt(2 / math.pi) * spread * float(sizes @ errors) / total
-    values = {"shown": shown, "chance": chance, "gap": gap, "noun": noun}
-    return say("banded", s=attribute.name, bands=len(sizes), **values)
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -430,36 +431,19 @@ def control_phrase(audit: Audit) -> str:
 
 def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
     """Return the trade-offs with labels, for a table; the last two are measured on the rows of the
-    report. Of neighbors with the same shares of the gaps (in whole percent) and the same
-    performance (to two digits), only one is listed: the chosen one, or else the first.
+    report.
     """
     first = tradeoff.points[0]
-    listed: list[TradeOffPoint] = []
-    last: tuple[str, ...] = ()
-    for point in tradeoff.points:
-        shares = [
-            _whole_percent(gap.value, free.value) for gap, free in zip(point.gaps, first.gaps)
-        ]
-        shown = (formatting.format_estimate(point.performance), *shares)
-        if shown == last and point.chosen and len(listed) > 1:
-            listed.pop()
-        if shown != last or point.chosen:
-            listed.append(point)
-        last = shown
     gap = first.gaps[tradeoff.worst].value
     rows = []
-    for point in listed:
-        name = "no limit"
-        if point is not first:
-            share = _whole_percent(point.gaps[tradeoff.worst].value, gap)
-            name = f"{share} of the gap" if share else ""
+    for point in tradeoff.points:
+        part = point.gaps[tradeoff.worst].value
+        name = f"{100 * part / gap:.0f} % of the gap" if gap else ""
+        if point is first:
+            name = "no limit"
         rows.append((point, name + (" (chosen)" if point.chosen else "")))
     return [
         *rows,
         (tradeoff.before, "this report, no limit"),
         (tradeoff.after, "this report, chosen"),
     ]
-
-
-def _whole_percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.0f} %" if whole else ""

@@ -1,0 +1,246 @@
+"""What a limit costs, how good a score is, and what other limits would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy.special import ndtri
+
+from frhsic._pictures import tradeoff_svg
+from frhsic.auditing.comparing import difference
+from frhsic.auditing.performance import rate_number
+from frhsic.auditing.results import Audit, Change, Number
+from frhsic.auditing.running import RARE
+from frhsic.formatting import figure, format_setting, percent, points
+from frhsic.intervals import Interval
+from frhsic.report.model import Report, Stop, TradeOff
+from frhsic.report.people import are_decisions, rows_phrase, score_noun
+from frhsic.report.words import WORDS, fill, gap_name, outcome_phrase, say, signed_figure
+
+# Costs of a limit, in the order of the page, and those that are shares.
+COSTS: dict[str, dict[str, str]] = WORDS["costs"]
+RATES = ("accuracy", "true_positive_rate", "false_positive_rate")
+SHARES = (*RATES, "explained")
+# Measures for which larger is better; for a mean error, neither direction is.
+GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
+# Measures whose own interval is shown beside that of their change.
+OVERALL = ("auc", "explained")
+MOST_COSTS = 4
+# Rates of decisions are shown only if at least this share of the scores is on either side of the
+# threshold.
+LEAST_DECIDED = 0.01
+# An interval of a difference of shares within this distance of 0 is 0, apart from rounding.
+UNCHANGED = 1e-7
+# Costs shown beside each of the other limits.
+STOP_COSTS = (
+    "true_positive_rate",
+    "false_positive_rate",
+    "auc",
+    "root_squared_error",
+    "explained",
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One line of the table of costs, as displayed; `was` and `change` are empty if only the score
+    itself is known. `reach` is the interval of `now` if `change` has that of the change.
+    """
+
+    key: str
+    name: str
+    meaning: str
+    was: str
+    now: str
+    change: str
+    reach: str = ""
+
+
+def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
+    """Return the costs of the limit, or of a given one; for an audit, the performance of the score
+    or its change.
+    """
+    audit = report.audit
+    known: dict[str, tuple[Number, Change | None]] = {}
+    if stop is None and report.tradeoff is not None:
+        stop = next(
+            (candidate for candidate in report.tradeoff.stops if candidate.point.chosen), None
+        )
+    if stop is not None:
+        own = audit if stop.point.chosen else report.before if stop.limit == "none" else None
+        measured = {} if own is None else {q.key: q.number for q in own.quality}
+        for cost in stop.costs:
+            number = measured.get(cost.key, Number(cost.key, cost.after, 0))
+            known[cost.key] = number, None if stop.limit == "none" else cost
+    else:
+        earlier = () if report.earlier is None else report.earlier.quality
+        before = {quality.key: quality.number for quality in earlier}
+        drift = {change.key: change for change in audit.drift}
+        for quality in audit.quality:
+            key, number = quality.key, quality.number
+            change = drift.get(key)
+            if change is None and key in before:
+                change = difference(key, "", before[key], number, audit.subject.level)
+            known[key] = number, change
+    hidden = RATES if hidden_rates(report) else ()
+    shown = [key for key in COSTS if key in known and key not in hidden]
+    return [_cost(*known[key], audit) for key in shown][:MOST_COSTS]
+
+
+def hidden_rates(report: Report) -> str:
+    """Return why rates of decisions are not shown: nearly all scores are on one side of a default
+    threshold; empty if they are shown.
+    """
+    audit = report.audit
+    subject = audit.subject
+    if subject.threshold is None or subject.threshold_stated:
+        return ""
+    if report.tradeoff is not None and report.tradeoff.aim == "decision":
+        return ""
+    shares = []
+    for one in (audit, report.before):
+        curve = None if one is None else one.attributes[0].all_rows.curves.get("decision_gdp")
+        if curve is not None:
+            shares.append(curve.overall)
+    if not shares or any(LEAST_DECIDED <= share <= 1 - LEAST_DECIDED for share in shares):
+        return ""
+    return say("one_sided", share=shares[0], threshold=subject.threshold)
+
+
+def _interval(number: Number, audit: Audit) -> Interval | None:
+    """Return the interval of a measure of performance: that of Clopper and Pearson for a rate,
+    since it may be a rate of few rows.
+    """
+    key, error, subject = number.key, number.standard_error, audit.subject
+    if error is None or (error == 0 and key not in RATES):
+        return None
+    if key in RATES:
+        rate = 0.0 if subject.base_rate is None else subject.base_rate.value
+        share = {"true_positive_rate": rate, "false_positive_rate": 1 - rate}.get(key, 1.0)
+        rows = share * (audit.rows.effective or audit.rows.used)
+        design = audit.rows.groups is not None or audit.rows.effective is not None
+        error = error if design else 0.0
+        return rate_number(
+            number.value,
+            error,
+            max(rows, 1.0),
+            round(rows),
+            binary=True,
+            confidence=subject.confidence,
+        ).interval
+    reach = -float(ndtri(subject.level / 2)) * error
+    low, high = number.value - reach, number.value + reach
+    if key == "auc":
+        low, high = max(low, 0.0), min(high, 1.0)
+    return Interval(low, high, subject.confidence, "normal approximation")
+
+
+def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
+    """Return a measure with its interval, or with its change and the interval of the change."""
+    key, form = number.key, _form(number.key)
+    was = text = reach = ""
+    ends = _interval(number, audit)
+    if change is not None:
+        was = form(change.before)
+        if change.interval is not None:
+            low, high = (points(x) if key in SHARES else signed_figure(x) for x in change.interval)
+            unit = say("point_unit") if key in SHARES else ""
+            text = say("change", low=low, high=high, unit=unit) + _judgement(change)
+            noise = UNCHANGED if key in SHARES else 0.0
+            if max(map(abs, change.interval)) <= noise:
+                text = say("unchanged")
+        if ends is not None and key in OVERALL:
+            reach = f"{form(ends.low)} to {form(ends.high)}"
+    elif ends is not None:
+        text = f"{form(ends.low)} to {form(ends.high)}"
+    rate = audit.subject.base_rate
+    positives = "those"
+    negatives = "others"
+    if rate is not None and audit.rows.effective is None:
+        count = round(rate.value * audit.rows.used)
+        positives = f"{count:,}"
+        negatives = f"{audit.rows.used - count:,} others"
+    values = {
+        "people": rows_phrase(audit),
+        "positives": positives,
+        "negatives": negatives,
+        "noun": score_noun(audit),
+        "outcome": outcome_phrase(audit.subject),
+        "selected": decision_phrase(audit, "selected", "above"),
+        "right": decision_phrase(audit, "right", "right_side"),
+    }
+    name, meaning = (fill(COSTS[key][part], **values) for part in ("name", "meaning"))
+    return Cost(key, name, meaning, was, form(number.value), text, reach)
+
+
+def decision_phrase(audit: Audit, key: str, threshold_key: str) -> str:
+    """Return a phrase about decisions: with a threshold if they are made from scores."""
+    if are_decisions(audit) or audit.subject.threshold is None:
+        return say(key)
+    return say(threshold_key, threshold=audit.subject.threshold)
+
+
+def decision_sentence(report: Report) -> str:
+    """Return why no rates of decisions are shown, or the threshold of the assessed decisions if it
+    is not the usual one, and whether the model uses another.
+    """
+    subject = report.audit.subject
+    if hidden := hidden_rates(report):
+        return hidden
+    if are_decisions(report.audit) or subject.threshold in (None, 0.5) or subject.threshold_stated:
+        return ""
+    key = "rare" if report.tradeoff is None else "rare_trained"
+    values = {"people": rows_phrase(report.audit), "outcome": outcome_phrase(subject)}
+    return say(key, threshold=subject.threshold, least=RARE, **values)
+
+
+def _judgement(change: Change) -> str:
+    """Return whether a change is a significant improvement."""
+    if not change.changed:
+        return say("may_be_chance")
+    if change.key == "mean_error":
+        return ""
+    gained = (change.after > change.before) == (change.key in GAINS)
+    return say("better" if gained else "worse")
+
+
+def _form(key: str) -> Callable[[float], str]:
+    return (lambda share: f"{100 * share:.1f} %") if key in SHARES else figure
+
+
+def frontier_picture(tradeoff: TradeOff) -> str:
+    """Return performance against the gap as SVG: the trade-offs of the fit, with points for the
+    report's rows, with and without the limit.
+    """
+    i = tradeoff.worst
+    every = [*tradeoff.points, tradeoff.before, tradeoff.after]
+    pairs = [(point.gaps[i].value, point.performance) for point in every]
+    (chosen,) = [pair for pair, point in zip(pairs, tradeoff.points) if point.chosen]
+    gap = gap_name(tradeoff.measure_name, tradeoff.attributes[i], tradeoff.controls or "")
+    names = gap, WORDS["measures"][tradeoff.measure]
+    return tradeoff_svg(pairs[:-2], names, dots=pairs[-2:], chosen=chosen)
+
+
+def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
+    """Return the limit that selects a trade-off."""
+    if stop.point.chosen:
+        limits = ", ".join(format_setting(limit) for limit in tradeoff.limits if limit)
+        cuts = ", ".join(percent(1 - share) for share in tradeoff.shares if share is not None)
+        asked = say("fitted_for", limits=limits) if limits else ""
+        if cuts:
+            asked += say("fitted_none" if tradeoff.points[0].chosen else "fitted_cut", cuts=cuts)
+        return say("this_model", asked=asked)
+    if stop.limit in ("none", "0"):
+        return say("stop_none" if stop.limit == "none" else "stop_least")
+    return say("stop_share", cut=1 - float(stop.limit.removesuffix("%")) / 100)
+
+
+def stop_costs(report: Report, stop: Stop) -> list[tuple[str, str]]:
+    """Return the names and values of the costs shown beside a limit."""
+    hidden = RATES if hidden_rates(report) else ()
+    return [
+        (COSTS[change.key]["name"], _form(change.key)(change.after))
+        for change in stop.costs
+        if change.key in STOP_COSTS and change.key not in hidden
+    ]
