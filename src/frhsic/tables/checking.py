@@ -31,6 +31,7 @@ from frhsic.tables.codes import (
 )
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
+    absent_values,
     check_distinct,
     examples,
     expand,
@@ -40,7 +41,10 @@ from frhsic.tables.columns import (
     missing_codes,
     quote_names,
     repeated_rows,
+    replace_values,
+    replacements_of,
     require_moderate,
+    require_present,
     to_pandas,
     unify_spelling,
 )
@@ -95,6 +99,7 @@ from frhsic.tables.settling import (
     sort_problems,
 )
 from frhsic.tables.targets import (
+    abbreviations,
     class_problems,
     label_problems,
     merge_labels,
@@ -353,7 +358,12 @@ class TableCheck:
             two = classes is not None and len(classes) == 2
             merged = merge_labels(column[present])[0]
             if is_text(column):
-                self.problems += label_problems(merged, codes if two else None)
+                alike = [*label_problems(merged, codes if two else None)]
+                rest = merged.replace(abbreviations(merged.unique().tolist()) if alike else {})
+                if alike and positive is None and rest.nunique() == 2 and is_unclear(rest):
+                    option = option_text("positive", str(rarest_label(rest)))
+                    alike[-1] = replace(alike[-1], option=f"{alike[-1].option} {option}")
+                self.problems += alike
             if two:
                 self.problems += other_label_problems(merged, codes)
             if classes is None:
@@ -598,6 +608,7 @@ def check(
     groups: str | None = None,
     weights: str | None = None,
     missing: Sequence[str] = (),
+    replace: Sequence[str] = (),
 ) -> tuple[Problem, ...]:
     """Return every problem of a training table, errors first.
 
@@ -618,6 +629,8 @@ def check(
         Names of the columns with groups of rows and with weights.
     missing
         Codes for missing values, such as ``"-9"`` for all columns or ``"age=-9"`` for one.
+    replace
+        Values to replace, such as ``"sex=M:male,F:female"``.
 
     Returns
     -------
@@ -637,6 +650,11 @@ def check(
     sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     roles = ColumnRoles(target, sensitive, positive, features, drop, groups=groups, weights=weights)
     names = roles.find_features(list(table.columns), "the table")
+    new = replacements_of(replace, list(table.columns))
+    require_present(
+        {name: absent_values(table[name], own) for name, own in new.items()}, "the table"
+    )
+    table = table.assign(**{name: replace_values(table[name], own) for name, own in new.items()})
     used = table[roles.columns(names)]
     codes = missing_codes(missing, list(used.columns))
     found = TableCheck.from_cells(used, missing=codes)

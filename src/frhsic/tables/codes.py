@@ -5,7 +5,7 @@ use.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -190,6 +190,21 @@ def missing_option(name: str, words: Sequence[str]) -> str:
     if len(words) > MOST_LISTED or any(sign in word for word in words for sign in ",="):
         return ""
     return option_text("missing", f"{name}={','.join(words)}")
+
+
+def replace_option(name: str, replacements: Mapping[str, str]) -> str:
+    """Return the option that replaces some cells of a column; empty if it can't be written.
+
+    Examples
+    --------
+    >>> print(replace_option("weeks", {"<28": "28", "39,5": "39.5"}))
+    --replace 'weeks=<28:28,"39,5:39.5"'
+    """
+    if len(replacements) > MOST_LISTED or "=" in name or ":" in "".join(replacements.values()):
+        return ""
+    pairs = [f"{old}:{new}".replace('"', '""') for old, new in replacements.items()]
+    listed = ",".join(f'"{pair}"' if {*pair} & {*'",'} else pair for pair in pairs)
+    return option_text("replace", f"{name}={listed}")
 
 
 def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
