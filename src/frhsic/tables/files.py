@@ -4,7 +4,6 @@ files with their types.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -33,7 +32,7 @@ from frhsic.tables.columns import (
 from frhsic.tables.excel import ExcelReader
 from frhsic.tables.parquet import PIECE_BYTES, ParquetReader
 from frhsic.tables.problems import Problem
-from frhsic.tables.text import COMPRESSED, UNNAMED, TextReader
+from frhsic.tables.text import COMPRESSED, UNNAMED, TextReader, is_total
 
 # Most cells and rows of a piece. However short its text is, a model computes hundreds of numbers
 # per row: one for each fold and function of the attributes.
@@ -51,12 +50,6 @@ OTHERS: Any = object()
 LEAST_NUMBERED = 50
 # Most characters of a reader's error in a message.
 LONGEST_ERROR = 300
-
-# Usual labels of a row with totals or means of the others.
-TOTALS = re.compile(
-    r"((grand|overall) )?(sub)?totals?|sums?|means?|averages?"
-    r"|(zwischen|gesamt)?summe|gesamt|insgesamt|mittelwert|durchschnitt"
-)
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -262,7 +255,7 @@ class LeftOut:
                 header[:] = False
                 continue
             values = piece[name].dropna().unique()
-            labels |= piece[name].isin([value for value in values if _is_total(value)])
+            labels |= piece[name].isin([value for value in values if is_total(value)])
             if header.any():
                 names = [value for value in values if value.strip() == name]
                 unnamed = str(name).startswith(UNNAMED)
@@ -472,15 +465,6 @@ def _hash_rows(piece: pd.DataFrame) -> np.ndarray:
     if text.shape[1] == 0:
         return np.zeros(len(text), dtype=np.uint64)
     return pd.util.hash_pandas_object(text, index=False).to_numpy()
-
-
-def _is_total(label: str) -> bool:
-    """Return whether a text is the label of a row of totals, possibly followed by a colon or the
-    number of rows, such as "Total (200 rows)".
-    """
-    if not label.lstrip()[:1].isalpha():  # most cells are numbers
-        return False
-    return TOTALS.fullmatch(re.split(r"[:(0-9]", label)[0].strip().casefold()) is not None
 
 
 def _sample_rows(parts: list[pd.DataFrame], keep: int) -> pd.DataFrame:
