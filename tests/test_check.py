@@ -13,12 +13,14 @@ from typer.testing import CliRunner
 import frhsic
 from frhsic.auditing import Settings, audit
 from frhsic.cli import app
+from frhsic.cli.check import settling_options
 from frhsic.tables import check
 from frhsic.tables.checking import ColumnRoles
 from frhsic.tables.columns import replace_values
 from frhsic.tables.features import weight_problems
 from frhsic.tables.files import TableFile
 from frhsic.tables.identifiers import unit_keys
+from frhsic.tables.problems import Problem
 from frhsic.tables.schema import remove_units
 from frhsic.tables.training import read_training_table
 
@@ -995,9 +997,9 @@ def test_a_column_that_was_not_examined_asks_for_another_check(tmp_path):
     people().assign(seen=dates).to_csv(path, index=False)
     command = ["check", str(path), "-t", "paid", "-s", "age"]
     first = CliRunner().invoke(app, command).stdout
-    assert "Run check again with these options first: 'seen' was not examined" in first
+    assert "It checks again: 'seen' was not examined" in first
     again = CliRunner().invoke(app, [*command, "--date-format", "%m/%d/%Y"]).stdout
-    assert "Run check again" not in again
+    assert "It checks again" not in again
 
 
 def test_an_audit_leaves_out_rows_with_a_code_among_amounts_of_money(tmp_path):
@@ -1722,3 +1724,16 @@ def test_values_of_every_type_are_replaced_once_and_for_all(column, replaced):
     once = replace_values(column, {"99": "0"})
     assert [None if pd.isna(value) else value for value in once] == replaced
     pd.testing.assert_series_equal(replace_values(once, {"99": "0"}), once)
+
+
+def test_each_option_is_in_the_command_once():
+    options = ["--drop decided", "--drop 'next --letter' --drop decided", "--drop-repeated"]
+    options += ["--date-format %b-%y", "--date-format %d/%m/%Y", "--missing age=-9"]
+    problems = [Problem("leak", "", option=option) for option in options]
+    assert settling_options([*problems, *problems]) == [
+        "--drop decided",
+        "--drop 'next --letter'",
+        "--drop-repeated",
+        "--date-format %b-%y",
+        "--missing age=-9",
+    ]
