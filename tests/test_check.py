@@ -274,6 +274,39 @@ FOUND = {
         "known late",
         "--drop days_until_paid",
     ),
+    "a survey weight": (
+        people().assign(Hochrechnung=np.linspace(0.5, 2, ROWS) ** 3),
+        "weights",
+        "--row-weights Hochrechnung",
+    ),
+    "pairs that give the attribute one after the other": (
+        people().assign(
+            seen=(seen := pd.Timestamp("2001-01-01") + pd.to_timedelta(np.arange(ROWS) * 7, "D")),
+            left_school=np.resize(np.arange(1960, 1983), ROWS),
+            age=lambda table: seen.year - table["left_school"],
+            year=seen.year,
+            birth_year=lambda table: table["left_school"] - np.arange(ROWS) // 7 % 5,
+        ),
+        "attribute repeated",
+        "--drop",
+    ),
+    "a column that is filled for one of three classes": (
+        people().assign(
+            paid=np.resize(["yes", "no", "late"], ROWS),
+            reason=np.where(np.arange(ROWS) % 3 == 2, np.resize([*"abcd"], ROWS), None),
+        ),
+        "leak",
+        "--drop reason",
+    ),
+    "a pair that gives one of three classes": (
+        people().assign(
+            paid=np.resize(["yes", "no", "late"], ROWS),
+            due=(due := np.random.default_rng(4).gamma(3, 100, ROWS).round(2)),
+            received=due * np.resize([1.01, 1.02, 0.98], ROWS),
+        ),
+        "leak",
+        "--drop",
+    ),
     "an abbreviation": (
         people().assign(paid=np.resize(["Approved", "Appr.", "Denied"], ROWS)),
         "labels",
@@ -1737,3 +1770,62 @@ def test_each_option_is_in_the_command_once():
         "--date-format %b-%y",
         "--missing age=-9",
     ]
+
+
+def asked(table: pd.DataFrame, kind: str) -> list[tuple[tuple[str, ...], str, str]]:
+    found = check(table, "paid", "age")
+    return [(one.columns, one.certainty, one.option) for one in found if one.kind == kind]
+
+
+def test_children_are_asked_about_only_among_adults():
+    young = people()["age"].astype(float).where(people().index % 150 != 7, 0.5)
+    assert asked(people().assign(age=young), "impossible age") == [
+        (("age",), "possible", "--missing age=0.5")
+    ]
+    for ages in (people()["age"] - 10, young.where(people().index % 150 != 9, 15)):
+        assert not asked(people().assign(age=ages), "impossible age")
+
+
+def test_a_column_that_numbers_the_rows_of_two_parts_is_left_out_because_of_its_name():
+    numbers = [*range(250), *range(150)]
+    for name, left_out in (("Unnamed: 0", True), ("row_number", True), ("visits", False)):
+        found = asked(people().assign(**{name: numbers}), "identifier")
+        assert found == [((name,), "certain", "")] * left_out
+    assert not asked(people().assign(index=np.arange(ROWS) % 7), "identifier")
+
+
+def test_dates_after_the_first_one_are_asked_about_and_dates_of_birth_are_not():
+    start = pd.Series(pd.date_range("2020-01-01", periods=ROWS))
+    later = start + pd.to_timedelta(np.arange(ROWS) % 30 + 1, "D")
+    born = start - pd.to_timedelta(365.25 * people()["age"], "D").dt.round("D")
+    table = people().assign(closed=later, start=start, born=born)
+    assert asked(table, "known late") == [(("closed",), "possible", "--drop closed")]
+    shuffled = table.assign(closed=later.sample(frac=1, random_state=0).to_numpy())
+    assert not asked(shuffled, "known late")
+
+
+def test_two_values_that_divide_the_attribute_are_asked_about():
+    age = people()["age"]
+    for exceptions, found in ((0, True), (40, False)):
+        old = np.where((age >= 50) ^ (np.arange(ROWS) < exceptions), "old", "young")
+        options = [
+            option for _, _, option in asked(people().assign(group=old), "attribute repeated")
+        ]
+        assert options == ["--drop group"] * found
+
+
+@pytest.mark.parametrize("name", ["Gewicht", "poids (kg)", "birth_weight"])
+def test_weights_of_bodies_are_only_possible_weights_of_rows(name):
+    table = people().assign(**{name: np.linspace(50, 90, ROWS)})
+    assert [certainty for _, certainty, _ in asked(table, "weights")] == ["possible"]
+
+
+@pytest.mark.parametrize("of", ["target", "attribute"])
+def test_errors_hide_no_leak(of, tmp_path):
+    table = people().assign(end=people()["paid"] == "yes")
+    if of == "attribute":
+        table["age"] = "?" + table["age"].astype(str)
+    options = ("--positive", "Yess") if of == "target" else ()
+    problems, command = problems_of(table, tmp_path, *options)
+    assert of in [one["kind"] for one in problems if one["certainty"] == "error"]
+    assert "--drop end" in command

@@ -50,9 +50,12 @@ from frhsic.tables.columns import (
 )
 from frhsic.tables.dates import mixed_dates, spreadsheet_problems, unreadable_problem
 from frhsic.tables.features import (
+    class_leaks,
     feature_problems,
     joint_problems,
+    late_attribute_problems,
     late_problems,
+    later_date_problems,
     many_levels_problems,
     one_sided_problems,
     row_weight_problems,
@@ -68,6 +71,7 @@ from frhsic.tables.identifiers import (
     identifier_problem,
     identifiers,
     is_decimal_text,
+    is_index,
     panel_problems,
     repeated_phrase,
     repeated_problem,
@@ -391,20 +395,29 @@ class TableCheck:
                 self.problems[i] = replace(problem, option=option)
         names = [name for name in names if name in kinds]
         counting = identifiers(self.table[names])
+        # an identifier with repeated values is that of people
+        numbering = [
+            name
+            for name in names
+            if name not in asked
+            and is_index(self.table[name])
+            and not (name in counting and self.table[name].is_unique)
+        ]
         empty = [name for name in names if kinds[name] == "empty"]
         ids = [
             name
             for name in names
-            if (kinds[name] == "identifier" or name in counting) and name not in asked
+            if (kinds[name] == "identifier" or name in counting)
+            and name not in (*numbering, *asked)
         ]
         constant = [
             name
             for name in names
-            if name not in {*empty, *ids, *asked}
+            if name not in {*empty, *ids, *numbering, *asked}
             and self.table[name].notna().all()
             and self.table[name].nunique() == 1
         ]
-        kept = [name for name in names if name not in {*empty, *ids, *constant}]
+        kept = [name for name in names if name not in {*empty, *ids, *numbering, *constant}]
         self.problems += text_problems(self.cells, self.schema.select(names), self.decimal)
         self.problems += clipped_problems(self.table[kept])
         self.problems += weight_problems(self.table[kept])
@@ -422,9 +435,12 @@ class TableCheck:
             verb = "is" if len(constant) == 1 else "are"
             text = f"{quote_names(constant)} {verb} the same in every row and {verb} left out."
             self.problems.append(Problem("constant", text, tuple(constant), None, "certain"))
+        for name in numbering:
+            text = f"{name!r} seems to number the rows and is left out."
+            self.problems.append(Problem("identifier", text, (name,), certainty="certain"))
         repeats = self.repeats(())
         self.problems += self._identifier_problems(ids, ~repeats, groups, answers)
-        keys = [*ids]
+        keys = [*ids, *numbering]
         if groups is not None and self.cells[groups].nunique() > MOST_ENCODED_LEVELS:
             keys.append(groups)
         if keys and (repeated := int(repeats.sum())):
@@ -478,7 +494,9 @@ class TableCheck:
         outcome = self.find_target(roles.target, roles.positive) if roles.target else None
         answers = None
         if roles.target is not None and roles.target in self.table:
-            answers = settled_answers(self.table[roles.target], self.problems, roles.positive)
+            target = self.table[roles.target]
+            answers = settled_answers(target, self.problems, roles.positive)
+            answers = answers or settled_answers(target, self.problems)
         kept = self.find_features(names, roles.features or (), roles.groups, answers)
         if roles.groups in self.cells:
             self.problems += group_problems(self.cells[roles.groups])
@@ -516,6 +534,7 @@ class TableCheck:
             self.problems += unit_problems(table.join(clean))
             if codes is not None:
                 self.problems += late_problems(table, str(roles.target))
+                self.problems += later_date_problems(table)
                 everything = table.join(clean).iloc[known]
                 self.problems += contradicted_targets(everything, codes, str(roles.target))
             known_late = {*rest} - {*not_dropped(rest, self.problems)}
@@ -528,7 +547,13 @@ class TableCheck:
                     continue
                 elif "identifier" not in problem.kind:  # identifiers were requested
                     self.problems.append(problem)
+            for name in map(str, clean):
+                facts = table[not_dropped(rest, self.problems)].drop(columns=name, errors="ignore")
+                self.problems += late_attribute_problems(facts, clean[name].to_numpy(), name)
             if codes is not None and len(codes) >= LEAST_SUSPECTED_ROWS:
+                if count > 2:
+                    facts = table[not_dropped(rest, self.problems)].iloc[known]
+                    self.problems += class_leaks(facts, codes, answers.classes)
                 searches = [strong_features, joint_problems]
                 if count:
                     searches.insert(0, one_sided_problems)
