@@ -519,12 +519,14 @@ class TableCheck:
             table = settled_features(pd.DataFrame(cells), self.problems)
             known = np.ones(len(self.table), dtype=bool)
             codes = None
+            classes = None
             count = 0
             if answers is not None:
                 known = answers.known
                 codes = answers.codes
-                count = 0 if answers.classes is None else len(answers.classes)
-                self._warn_of_lacking(clean[known], codes, answers.classes)
+                classes = answers.classes
+                count = 0 if classes is None else len(classes)
+                self._warn_of_lacking(clean[known], codes, classes)
                 if np.abs(codes).max(initial=0.0) > LARGEST_NUMBER:
                     codes = None  # the target has an error, so columns can't be compared with it
             if people and codes is not None:  # rows without an identifier are left out
@@ -534,7 +536,6 @@ class TableCheck:
             self.problems += unit_problems(table.join(clean))
             if codes is not None:
                 self.problems += late_problems(table, str(roles.target))
-                self.problems += later_date_problems(table)
                 everything = table.join(clean).iloc[known]
                 self.problems += contradicted_targets(everything, codes, str(roles.target))
             known_late = {*rest} - {*not_dropped(rest, self.problems)}
@@ -548,12 +549,13 @@ class TableCheck:
                 elif "identifier" not in problem.kind:  # identifiers were requested
                     self.problems.append(problem)
             for name in map(str, clean):
-                facts = table[not_dropped(rest, self.problems)].drop(columns=name, errors="ignore")
+                facts = table[not_dropped(rest, self.problems)]
                 self.problems += late_attribute_problems(facts, clean[name].to_numpy(), name)
             if codes is not None and len(codes) >= LEAST_SUSPECTED_ROWS:
-                if count > 2:
+                if classes is not None and count > 2:
                     facts = table[not_dropped(rest, self.problems)].iloc[known]
-                    self.problems += class_leaks(facts, codes, answers.classes)
+                    self.problems += class_leaks(facts, codes, classes)
+                self.problems += later_date_problems(table[not_dropped(rest, self.problems)])
                 searches = [strong_features, joint_problems]
                 if count:
                     searches.insert(0, one_sided_problems)

@@ -190,6 +190,9 @@ def late_attribute_problems(X: pd.DataFrame, s: np.ndarray, attribute: str) -> I
     >>> [problem.option for problem in late_attribute_problems(X, age, "age")]
     ['--drop old', '--drop born']
     """
+    rows = examined_rows(X)
+    X = X.iloc[rows]
+    s = s[rows]
     columns = {}
     for name in map(str, X):
         values = feature(X[name], name)
@@ -223,11 +226,12 @@ def class_leaks(X: pd.DataFrame, y: np.ndarray, classes: np.ndarray) -> Iterator
     """Yield what reveals one of several classes: a column that has a value for some classes only,
     and the first pair of columns.
     """
+    rows = examined_rows(X)
+    X = X.iloc[rows]
     for name in map(str, X):
         if X[name].isna().any():
-            yield from filled_by_class(X[name], y, classes)
-    rows = examined_rows(X)
-    columns = {str(name): feature(X[name].iloc[rows], str(name)) for name in X}
+            yield from filled_by_class(X[name], y[rows], classes)
+    columns = {str(name): feature(X[name], str(name)) for name in X}
     for place, label in enumerate(classes):
         own = (y[rows] == place).astype(np.int64)
         weak = {
