@@ -10,13 +10,17 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import frhsic
 from frhsic.auditing import Settings, audit
 from frhsic.cli import app
+from frhsic.cli.check import settling_options
 from frhsic.tables import check
 from frhsic.tables.checking import ColumnRoles
+from frhsic.tables.columns import replace_values
 from frhsic.tables.features import weight_problems
 from frhsic.tables.files import TableFile
 from frhsic.tables.identifiers import unit_keys
+from frhsic.tables.problems import Problem
 from frhsic.tables.schema import remove_units
 from frhsic.tables.training import read_training_table
 
@@ -154,12 +158,12 @@ FOUND = {
     "sexes that are abbreviated": (
         people().assign(sex=np.resize(["Female", "Male", "F", "Male", "M"], ROWS)),
         "labels",
-        "",
+        "--replace sex=F:Female",
     ),
     "answers that are abbreviated": (
         people().assign(smokes=np.resize(["Yes", "No", "Y"], ROWS)),
         "labels",
-        "",
+        "--replace smokes=Y:Yes",
     ),
     "a constant": (people().assign(wave=1), "constant", ""),
     "ranges that became dates": (
@@ -202,12 +206,12 @@ FOUND = {
     "numbers below a detection limit": (
         people().assign(crp=np.resize(["<0.7", "1.2", "3", "< 0.5", "2.25"], ROWS)),
         "detection limit",
-        "--missing 'crp=<0.7,< 0.5'",
+        "--replace 'crp=<0.7:0.7,< 0.5:0.5'",
     ),
     "numbers below a limit with a comma": (
         people().assign(crp=np.resize(["<0,7", "1.2", "3,5", "2.25"], ROWS)),
         "detection limit",
-        "--missing 'crp=<0.7'",
+        "--replace 'crp=<0.7:0.7'",
     ),
     "a class that is no answer": (
         people().assign(paid=np.resize(["approved", "denied", "Invalid"], ROWS)),
@@ -270,10 +274,43 @@ FOUND = {
         "known late",
         "--drop days_until_paid",
     ),
+    "a survey weight": (
+        people().assign(Hochrechnung=np.linspace(0.5, 2, ROWS) ** 3),
+        "weights",
+        "--row-weights Hochrechnung",
+    ),
+    "pairs that give the attribute one after the other": (
+        people().assign(
+            seen=(seen := pd.Timestamp("2001-01-01") + pd.to_timedelta(np.arange(ROWS) * 7, "D")),
+            left_school=np.resize(np.arange(1960, 1983), ROWS),
+            age=lambda table: seen.year - table["left_school"],
+            year=seen.year,
+            birth_year=lambda table: table["left_school"] - np.arange(ROWS) // 7 % 5,
+        ),
+        "attribute repeated",
+        "--drop",
+    ),
+    "a column that is filled for one of three classes": (
+        people().assign(
+            paid=np.resize(["yes", "no", "late"], ROWS),
+            reason=np.where(np.arange(ROWS) % 3 == 2, np.resize([*"abcd"], ROWS), None),
+        ),
+        "leak",
+        "--drop reason",
+    ),
+    "a pair that gives one of three classes": (
+        people().assign(
+            paid=np.resize(["yes", "no", "late"], ROWS),
+            due=(due := np.random.default_rng(4).gamma(3, 100, ROWS).round(2)),
+            received=due * np.resize([1.01, 1.02, 0.98], ROWS),
+        ),
+        "leak",
+        "--drop",
+    ),
     "an abbreviation": (
         people().assign(paid=np.resize(["Approved", "Appr.", "Denied"], ROWS)),
         "labels",
-        "",
+        "--replace paid=Appr.:Approved",
     ),
 }
 
@@ -993,9 +1030,9 @@ def test_a_column_that_was_not_examined_asks_for_another_check(tmp_path):
     people().assign(seen=dates).to_csv(path, index=False)
     command = ["check", str(path), "-t", "paid", "-s", "age"]
     first = CliRunner().invoke(app, command).stdout
-    assert "Run check again with these options first: 'seen' was not examined" in first
+    assert "It checks again: 'seen' was not examined" in first
     again = CliRunner().invoke(app, [*command, "--date-format", "%m/%d/%Y"]).stdout
-    assert "Run check again" not in again
+    assert "It checks again" not in again
 
 
 def test_an_audit_leaves_out_rows_with_a_code_among_amounts_of_money(tmp_path):
@@ -1144,7 +1181,9 @@ def test_answers_among_zeros_and_ones_have_one_voice(tmp_path):
     unknown, _ = problems_of(table.replace({"hormone": {"n": "n/k", "y": "n/k"}}), tmp_path)
     assert "--missing hormone=n/k" in [one["option"] for one in unknown]
     assert {one["kind"] for one in own} == {"labels"}
-    assert "hormone" not in command
+    options = {one["option"] for one in own}
+    assert options == {"--replace hormone=y:1", "--replace hormone=n:0"}
+    assert all(option in command for option in options)
 
 
 def test_numbers_with_the_same_unit_are_read_as_numbers_with_a_note(tmp_path):
@@ -1326,10 +1365,14 @@ def test_none_among_numbers_is_asked_about(zeros, tmp_path):
     problems, command = problems_of(table, tmp_path)
     (about,) = [problem for problem in problems if "children" in problem["columns"]]
     assert (about["certainty"], about["rows"]) == ("likely", 50)
-    assert "If it means 0, write 0 in the file" in about["text"]
-    assert "--missing children=none" in command
-    problems, _ = problems_of(table, tmp_path, "--missing", "children=none")
-    assert not [problem for problem in problems if "children" in problem["columns"]]
+    assert "treat it as missing (--missing children=none)." in about["text"]
+    assert "--replace children=none:0" in command
+    for option, value in (("missing", "children=none"), ("replace", "children=none:0")):
+        problems, _ = problems_of(table, tmp_path, f"--{option}", value)
+        assert not [problem for problem in problems if "children" in problem["columns"]]
+        file = TableFile.open(tmp_path / "people.csv", **{option: [value]})
+        children = read_training_table(file, ColumnRoles("paid", ["age"])).X["children"]
+        assert children[:50].fillna(-1).unique().tolist() == [0 if option == "replace" else -1]
 
 
 def test_words_for_numbers_are_named_however_many_there_are(tmp_path):
@@ -1337,8 +1380,8 @@ def test_words_for_numbers_are_named_however_many_there_are(tmp_path):
     problems, command = problems_of(people().assign(children=children), tmp_path)
     (about,) = [problem for problem in problems if "children" in problem["columns"]]
     assert "it contains 'two', first in row 3" in about["text"]
-    assert "write them as digits in the file" in about["text"]
-    assert "--missing children=two" in command
+    assert "replace words with digits" in about["text"]
+    assert "--replace children=two:2" in command
 
 
 def shares(percent: str, fraction: str) -> list[str]:
@@ -1641,3 +1684,148 @@ def test_the_weight_of_a_thing_is_not_taken_for_row_weights():
     for name, sure in (("Birth weight", False), ("survey_weight", True), ("birth wgt", True)):
         (problem,) = weight_problems(pd.DataFrame({name: grams}))
         assert (problem.certainty == "likely") is sure
+
+
+def test_replaced_values_are_read_as_the_new_ones_in_every_command(tmp_path):
+    """The same file with the new values in place gives the same model and scores."""
+    clean = people().assign(weeks=np.arange(ROWS) % 12 + 28.5, sex=np.resize(["male", "f"], ROWS))
+    written = clean.astype(object)
+    written.loc[::7, "weeks"] = "<28,5"
+    written.loc[::12, "weeks"] = "28,5"
+    written.loc[::9, "sex"] = "M "
+    clean.loc[::7, "weeks"] = clean.loc[::12, "weeks"] = 28.5
+    clean.loc[::9, "sex"] = "male"
+    new = pd.DataFrame({"age": ["40"], "income": "1", "town": "Bern", "weeks": "<28.5", "sex": "m"})
+    roles = ["-t", "paid", "-s", "age", "--fast", "--max-rows", "100"]
+    replaced = ["--replace", 'weeks="<28,5:28.5"', "--replace", "sex=M:male"]
+    scores = {}
+    for name, table, options in (("written", written, replaced), ("clean", clean, [])):
+        path, model = tmp_path / f"{name}.csv", tmp_path / f"{name}.frhsic"
+        table.to_csv(path, index=False, sep=";", decimal=",")
+        files = ["-o", str(model), "-r", str(tmp_path / "report.html")]
+        asked = ["train", str(path), *roles, *files, "--delimiter", ";", *options]
+        run = CliRunner().invoke(app, asked)
+        assert run.exit_code < 2, run.output
+        told = [str(model), str(path), "-o", str(tmp_path / "scores.csv")]
+        run = CliRunner().invoke(app, ["predict", *told])  # the model remembers the values
+        assert run.exit_code == 0, run.output
+        assert "did not occur in training" not in run.output
+        scores[name] = (tmp_path / "scores.csv").read_text()
+        audited = ["audit", str(path), "-s", "age", "--model", str(model), "--json"]
+        run = CliRunner().invoke(app, [*audited, "--max-rows", "100"])
+        scores[f"audit of {name}"] = json.loads(run.stdout)["attributes"]
+        fitted = frhsic.load(model)
+        if name == "clean":
+            new = new.assign(weeks=28.5, sex="male")
+        scores[f"frame of {name}"] = fitted.predict_proba(new.assign(income=1.0)).tolist()
+    assert scores["written"] == scores["clean"]
+    assert scores["audit of written"] == scores["audit of clean"]
+    assert scores["frame of written"] == scores["frame of clean"]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("twon=Bern:Biel", "there is no column 'twon'. Did you mean 'town'?"),
+        ("town=Bren:Biel", "people.csv has no value 'Bren' in column 'town'"),
+        ("town=Bern", "write COLUMN=OLD:NEW, such as sex=M:male"),
+        ("town=Bern:", "write COLUMN=OLD:NEW, such as sex=M:male"),
+        ("town=Bern:Biel,Biel:Bern", "'Biel', which replaces 'Bern', is itself replaced"),
+    ],
+)
+def test_a_replacement_that_does_not_fit_the_table_is_refused(option, said, tmp_path):
+    path = tmp_path / "people.csv"
+    people().to_csv(path, index=False)
+    for command in ("check", "train"):
+        asked = [command, str(path), "-t", "paid", "-s", "age", "--replace", option]
+        run = CliRunner().invoke(app, asked)
+        assert (run.exit_code, said in run.stderr) == (2, True)
+    with pytest.raises(ValueError, match=said.partition(".csv")[2] or said.split("?")[0]):
+        check(people(), "paid", "age", replace=[option])
+
+
+@pytest.mark.parametrize(
+    ("column", "replaced"),
+    [
+        (pd.Series([1, 2, 99]), [1, 2, 0]),
+        (pd.Series([1.5, None, 99.0]), [1.5, None, 0]),
+        (pd.Series(["1", None, " 99.0"]), ["1", None, "0"]),
+        (pd.Series(["a", None, "99"], dtype="category"), ["a", None, "0"]),
+    ],
+)
+def test_values_of_every_type_are_replaced_once_and_for_all(column, replaced):
+    once = replace_values(column, {"99": "0"})
+    assert [None if pd.isna(value) else value for value in once] == replaced
+    pd.testing.assert_series_equal(replace_values(once, {"99": "0"}), once)
+
+
+def test_each_option_is_in_the_command_once():
+    options = ["--drop decided", "--drop 'next --letter' --drop decided", "--drop-repeated"]
+    options += ["--date-format %b-%y", "--date-format %d/%m/%Y", "--missing age=-9"]
+    problems = [Problem("leak", "", option=option) for option in options]
+    assert settling_options([*problems, *problems]) == [
+        "--drop decided",
+        "--drop 'next --letter'",
+        "--drop-repeated",
+        "--date-format %b-%y",
+        "--missing age=-9",
+    ]
+
+
+def asked(table: pd.DataFrame, kind: str) -> list[tuple[tuple[str, ...], str, str]]:
+    found = check(table, "paid", "age")
+    return [(one.columns, one.certainty, one.option) for one in found if one.kind == kind]
+
+
+def test_children_are_asked_about_only_among_adults():
+    young = people()["age"].astype(float).where(people().index % 150 != 7, 0.5)
+    assert asked(people().assign(age=young), "impossible age") == [
+        (("age",), "possible", "--missing age=0.5")
+    ]
+    for ages in (people()["age"] - 10, young.where(people().index % 150 != 9, 15)):
+        assert not asked(people().assign(age=ages), "impossible age")
+
+
+def test_a_column_that_numbers_the_rows_of_two_parts_is_left_out_because_of_its_name():
+    numbers = [*range(250), *range(150)]
+    for name, left_out in (("Unnamed: 0", True), ("row_number", True), ("visits", False)):
+        found = asked(people().assign(**{name: numbers}), "identifier")
+        assert found == [((name,), "certain", "")] * left_out
+    assert not asked(people().assign(index=np.arange(ROWS) % 7), "identifier")
+
+
+def test_dates_after_the_first_one_are_asked_about_and_dates_of_birth_are_not():
+    start = pd.Series(pd.date_range("2020-01-01", periods=ROWS))
+    later = start + pd.to_timedelta(np.arange(ROWS) % 30 + 1, "D")
+    born = start - pd.to_timedelta(365.25 * people()["age"], "D").dt.round("D")
+    table = people().assign(closed=later, start=start, born=born)
+    assert asked(table, "known late") == [(("closed",), "possible", "--drop closed")]
+    shuffled = table.assign(closed=later.sample(frac=1, random_state=0).to_numpy())
+    assert not asked(shuffled, "known late")
+
+
+def test_two_values_that_divide_the_attribute_are_asked_about():
+    age = people()["age"]
+    for exceptions, found in ((0, True), (40, False)):
+        old = np.where((age >= 50) ^ (np.arange(ROWS) < exceptions), "old", "young")
+        options = [
+            option for _, _, option in asked(people().assign(group=old), "attribute repeated")
+        ]
+        assert options == ["--drop group"] * found
+
+
+@pytest.mark.parametrize("name", ["Gewicht", "poids (kg)", "birth_weight"])
+def test_weights_of_bodies_are_only_possible_weights_of_rows(name):
+    table = people().assign(**{name: np.linspace(50, 90, ROWS)})
+    assert [certainty for _, certainty, _ in asked(table, "weights")] == ["possible"]
+
+
+@pytest.mark.parametrize("of", ["target", "attribute"])
+def test_errors_hide_no_leak(of, tmp_path):
+    table = people().assign(end=people()["paid"] == "yes")
+    if of == "attribute":
+        table["age"] = "?" + table["age"].astype(str)
+    options = ("--positive", "Yess") if of == "target" else ()
+    problems, command = problems_of(table, tmp_path, *options)
+    assert of in [one["kind"] for one in problems if one["certainty"] == "error"]
+    assert "--drop end" in command

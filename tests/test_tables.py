@@ -279,8 +279,8 @@ def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(
         "The table in t.csv begins in line 3; 1 line above it, 'Loans of 2018', was left out."
     )
     assert below == (
-        "The last 2 lines of t.csv, 'Total lent: 16', were left out: text without a separator, such"
-        " as a footer."
+        "The last 2 lines of t.csv, 'Total lent: 16', 'Source: the lender', were left out: remarks"
+        " or totals."
     )
     path.write_bytes(f"Löhne, 2018;;;\r\n;;\r\n{rows.replace(',', ';')}".encode("cp1252"))
     assert read_frame(path).to_dict("list") == {"a": [1, 4], "b": [2, 5], "c": [3, 6]}
@@ -292,6 +292,26 @@ def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(
     assert read_frame(path)["b"].tolist() == [2, 5, *[8] * 99]
 
 
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize(
+    "footer",
+    [
+        ["Source: registry; 2018", "Total;12"],
+        ["* preliminary; to be revised", "Total", "n = 12"],
+        ["Gesamt (12 Zeilen);12", "", "Quelle: Register"],
+    ],
+)
+def test_totals_and_remarks_in_any_order_below_a_table_are_named_and_left_out(
+    footer, long, tmp_path
+):
+    path = tmp_path / "t.csv"
+    rows = ["a;b;c", *["x;2;3,5"] * (99 if long else 4)]
+    path.write_text("\n".join([*rows, *footer]))
+    assert read_frame(path)["c"].tolist() == [3.5] * (len(rows) - 1)
+    notes = " ".join(TableFile.open(path).notes)
+    assert all(repr(line) in notes for line in footer if line)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -299,7 +319,8 @@ def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(
         ("a,b,c\n1,2,3\n4\n", "row 3 has 1 field and the header 3: '4'; if the last line is"),
         ("a,b,c\n1,2,3\nBoth sums\n4,5,6\n", "'Both sums'; complete or delete it"),
         ("a,b,c\n1,2,3\nBoth sums\n4,5,6\nBoth sums\n", "'Both sums'; complete or delete it"),
-        ("a,b,c\n1,2,3\nSums: 1, 2\nall of us\n", "if the last 2 lines are a footer, delete them"),
+        ("a,b,c\n1,2,3\nall of, us\nso far\n", "if the last 2 lines are a footer, delete them"),
+        ("a,b,c\n1,2,3\nTotal, 2\n4,5,6\n", "'Total, 2'; complete or delete it"),
         # the header may have another separator
         ("a b c\n1,2,3\n4,5,6\n", "has 3 fields"),
         ("your words\nwell, yes\nno, never\n", "has 2 fields"),

@@ -510,6 +510,15 @@ class Reading:
             )
         ),
     ] = None
+    replace: Annotated[
+        list[str] | None,
+        Option(
+            help=(
+                "Values to replace in a column, such as sex=M:male,F:female or balance=none:0. May"
+                " be repeated; a saved model remembers them."
+            )
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -598,7 +607,7 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     >>> @with_fields
     ... def tell(reading: Reading, *, weight: float = 1.0) -> None:
     ...     print(reading.decimal, weight)
-    >>> others = ("separator", "encoding", "date_format", "max_bytes", "missing")
+    >>> others = ("separator", "encoding", "date_format", "max_bytes", "missing", "replace")
     >>> tell(decimal=",", **dict.fromkeys(others), weight=2.0)
     , 2.0
     """

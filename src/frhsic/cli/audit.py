@@ -561,10 +561,10 @@ def _scheduled(
     unused = [options.model, options.groups, options.row_weights, *vars(reading).values()]
     if options.drop_repeated or any(value is not None for value in unused):
         raise ValueError(
-            "--model, --groups, --row-weights, --drop-repeated, --delimiter, --decimal, --encoding"
-            " and --date-format cannot be used with --scheduler, which reads scores from Parquet"
-            " and treats rows as independent and equally weighted. To use them, audit a file"
-            " without --scheduler."
+            "--model, --groups, --row-weights, --drop-repeated, --delimiter, --decimal,"
+            " --encoding, --date-format, --missing and --replace cannot be used with --scheduler,"
+            " which reads scores from Parquet and treats rows as independent and equally weighted."
+            " To use them, audit a file without --scheduler."
         )
     assert options.scheduler is not None
     paths = table_files(str(options.table))

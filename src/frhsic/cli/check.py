@@ -17,6 +17,9 @@ from frhsic.formatting import features_sentence
 if TYPE_CHECKING:
     from frhsic.tables.problems import Problem
 
+# Options of which a command has one.
+ONE_VALUE = ("--date-format", "--groups", "--positive", "--row-weights")
+
 
 @_terminal.with_fields
 def check(
@@ -57,7 +60,7 @@ def check(
     notes = [*file.notes, *rows.note("checked"), *rows.repeated_note]
     if settled_columns(problems) >= {*examined.features}:
         problems = [keep_named(problem, roles.features or ()) for problem in problems]
-    command = next_command(columns, reading, problems)
+    command = next_command(columns, reading, problems, seed)
     left = [name for name in examined.features if name not in settled_columns(problems)]
     if as_json:
         document = {
@@ -74,12 +77,15 @@ def check(
 
 
 def next_command(
-    columns: _terminal.Columns, reading: _terminal.Reading, problems: Sequence[Problem]
+    columns: _terminal.Columns,
+    reading: _terminal.Reading,
+    problems: Sequence[Problem],
+    seed: int = 0,
 ) -> str:
     """Return the command that trains on the table, with the options that resolve its errors and
-    likely problems.
+    likely problems; that checks it again if columns could not be examined without these options.
     """
-    words = ["frhsic", "train", str(columns.table)]
+    words = ["frhsic", "check" if unread_columns(problems) else "train", str(columns.table)]
     names = {"order": "split-by", "weights": "row-weights", "separator": "delimiter"}
     for name, value in (vars(columns) | vars(reading)).items():
         option = f"--{names.get(name, name).replace('_', '-')}"
@@ -88,6 +94,8 @@ def next_command(
         elif name != "table" and value is not None and value is not False:
             for each in value if isinstance(value, list) else [value]:
                 words += [option, str(each)]
+    if seed:
+        words += ["--seed", str(seed)]
     command = shlex.join(words)
     return " ".join([command, *settling_options(problems)])
 
@@ -109,13 +117,31 @@ def keep_named(problem: Problem, features: Sequence[str]) -> Problem:
 
 
 def settling_options(problems: Sequence[Problem]) -> list[str]:
-    """Return the options that resolve errors and likely problems."""
-    options = [
-        problem.option
+    """Return the options that resolve errors and likely problems, each once; of those that take
+    one value, the first.
+    """
+    decided = [problem for problem in problems if problem.certainty in ("error", "likely")]
+    words = shlex.split(" ".join(problem.option for problem in decided))
+    options: dict[str, str] = {}
+    for option, value in itertools.pairwise([*words, "--"]):
+        if option.startswith("--"):
+            text = option if value.startswith("--") else shlex.join([option, value])
+            options.setdefault(option if option in ONE_VALUE else text, text)
+    return [*options.values()]
+
+
+def unread_columns(problems: Sequence[Problem]) -> list[str]:
+    """Return the columns that are read as numbers or dates only with the options."""
+    from frhsic.tables.problems import UNREAD
+
+    return [
+        problem.columns[0]
         for problem in problems
-        if problem.option and problem.certainty in ("error", "likely")
+        if problem.kind in UNREAD
+        and problem.certainty in ("error", "likely")
+        and problem.option
+        and "--drop" not in problem.option
     ]
-    return list(dict.fromkeys(options))
 
 
 def settled_columns(problems: Sequence[Problem]) -> set[str]:
@@ -147,7 +173,6 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, featu
     from rich.text import Text
 
     from frhsic.tables.columns import quote_names
-    from frhsic.tables.problems import UNREAD
 
     terminal = _terminal.console()
     styles = {"error": "bold red", "likely": "bold yellow", "possible": "cyan", "certain": "dim"}
@@ -170,21 +195,10 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, featu
         return
     terminal.print(Text("Run next:", style="bold"))
     terminal.print(Text(command), soft_wrap=True)
-    unread = [
-        problem.columns[0]
-        for problem in problems
-        if problem.kind in UNREAD
-        and problem.certainty in ("error", "likely")
-        and "--drop" not in problem.option
-    ]
-    if unread:
-        terminal.print(
-            Text(
-                f"Run check again with these options first: {quote_names(unread)}"
-                f" {'was' if len(unread) == 1 else 'were'} not examined as numbers or dates."
-            ),
-            soft_wrap=True,
-        )
+    if unread := unread_columns(problems):
+        were = "was" if len(unread) == 1 else "were"
+        text = f"It checks again: {quote_names(unread)} {were} not examined as numbers or dates."
+        terminal.print(Text(text), soft_wrap=True)
     terminal.print(Text(features), soft_wrap=True)
     open_questions = [problem for problem in problems if problem.certainty == "possible"]
     if open_questions:

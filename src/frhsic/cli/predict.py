@@ -227,7 +227,15 @@ class Served:
         other = file.decimal not in (None, self.schema.decimal)
         if other and not reading.decimal and file.separator == self.schema.separator:
             file = TableFile.open(table, **vars(replace(reading, decimal=self.schema.decimal)))
-        file = replace(file, missing=self.schema.missing | file.missing)
+        replacements = dict(getattr(self.schema, "replacements", {}))
+        for name, values in file.replacements.items():
+            replacements[name] = replacements.get(name, {}) | values
+        file = replace(
+            file,
+            missing=self.schema.missing | file.missing,
+            replacements=replacements,
+            new_rows=True,
+        )
         missing = [name for name in self.columns if name not in file.names]
         if missing:
             shown = ", ".join(map(repr, missing[:10])) + ", ..." * (len(missing) > 10)

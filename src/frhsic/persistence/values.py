@@ -36,7 +36,7 @@ DATA = {
             "ParityClassifier ParityRegressor ParityEncoder ParityCoupling FRHSICClassifier"
             " FRHSICRegressor Distilled DistilledClassifier"
         ),
-        "frhsic.tables.schema": "ColumnType Schema",
+        "frhsic.tables.schema": "ColumnType ReplacingSchema Schema",
         "frhsic.tables.encoding": "Category Scale TableEncoding",
         "frhsic.estimators.additive": "Bins",
         "frhsic.estimators.basis": "SensitiveBasis",

@@ -19,12 +19,14 @@ from frhsic.tables.codes import (
     number_problems,
     plain_number,
     reads_missing,
+    replace_option,
 )
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
     examples,
     fold_text,
     is_text,
+    level_text,
     quote_names,
     row_number,
     unify_spelling,
@@ -57,10 +59,12 @@ MOST_ALIKE = 0.5
 PERCENT = rf"{LIKE_NUMBER}\s*%"
 FRACTION = r"0?[.,][0-9]+|[01]([.,]0+)?"
 # Words for numbers, and words among numbers that are read as missing, but may mean 0.
-NUMBER_WORDS = {*("zero", "one", "two", "three", "four", "five"), "six", "seven", "eight", "nine"}
+_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+NUMBER_WORDS = {word: str(digit) for digit, word in enumerate(_DIGITS)}
 NONE = ("none", "None")
 # Numbers below or above what can be measured.
-DETECTION_LIMIT = "[<>\u2264\u2265]=?\\s*[0-9]+([.,][0-9]+)?"
+LIMIT_SIGN = "[<>\u2264\u2265]=?\\s*"
+DETECTION_LIMIT = f"{LIMIT_SIGN}[0-9]+([.,][0-9]+)?"
 # Fewest levels that are numbers or ranges, and largest share of others, in a column of text that is
 # reported.
 LEAST_RANGES = 2
@@ -182,10 +186,11 @@ def _none_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     yield Problem(
         "missing code",
         f"{none.iloc[0]!r} among the numbers of {name!r} ({format_count(len(none), 'row')}) means 0"
-        " or a missing value. If it means 0, write 0 in the file; otherwise treat it as missing.",
+        " or a missing value. If it means 0, replace it; otherwise treat it as missing"
+        f" ({missing_option(name, none.unique()[:1].tolist())}).",
         (name,),
         len(none),
-        option=missing_option(name, none.unique().tolist()),
+        option=replace_option(name, {none.iloc[0]: "0"}),
     )
 
 
@@ -262,17 +267,24 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     if answers and numbers.dropna().isin([0, 1, *map(int, CODES_OF_ANSWERS)]).all():
         return  # they are asked about as labels
     if limits.any() and not wrong.all() and odd.mean() <= FEW_WORDS:
-        yield _limits_problem(bare[limits])
+        bounds = readable_numbers(bare.str.replace(f"^{LIMIT_SIGN}", "", regex=True), decimal)
+        yield _limits_problem(bare[limits], bounds[limits])
         wrong &= ~limits
         if not wrong.any():
             yield from number_problems(numbers)
-    words = odd.any() and set(bare[odd].map(fold_text)) <= NUMBER_WORDS
+    words = odd.any() and set(bare[odd].map(fold_text)) <= NUMBER_WORDS.keys()
     few = words or not odd.any() or wrong.mean() <= FEW_WORDS
     if few and wrong.any() and not wrong.all():
         option = missing_option(name, bare[wrong].unique().tolist())
         remedy = "treat these cells as missing"
         if words:
-            remedy = "write them as digits in the file, or treat them as missing"
+            digits = {word: NUMBER_WORDS[fold_text(word)] for word in bare[odd].unique()}
+            absent = bare[wrong & ~odd].unique().tolist()
+            remedy = "replace words with digits"
+            option = replace_option(name, digits)
+            if absent:
+                remedy += " and treat the others as missing"
+                option += f" {missing_option(name, absent)}"
         if not option:
             option = option_text("drop", name)
             remedy = "correct these cells in the file; otherwise drop the column"
@@ -297,22 +309,26 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
         )
 
 
-def _limits_problem(limits: pd.Series[Any]) -> Problem:
-    """Return a question about cells such as <0.7 in a column of numbers."""
+def _limits_problem(limits: pd.Series[Any], bounds: pd.Series[Any]) -> Problem:
+    """Return a question about cells such as <0.7 in a column of numbers, with their limits."""
     name = str(limits.name)
-    shown = limits.unique().tolist()
     rows = limits.value_counts()
+    shown = limits.drop_duplicates()
     counts = [f"{cell!r} ({format_count(rows[cell], 'row')})" for cell in shown]
+    cells = [cell.replace(",", ".") for cell in shown]
+    absent = missing_option(name, cells) or option_text("drop", name)
+    replaced = ""
+    if bounds.notna().all():
+        replaced = replace_option(name, dict(zip(cells, map(level_text, bounds[shown.index]))))
     return Problem(
         "detection limit",
-        f"{name!r} is read as text, since some cells may be beyond a detection limit:"
-        f" {', '.join(counts[:3])}{', ...' if len(counts) > 3 else ''}, first in row"
-        f" {row_number(limits, 0):,}. To read it as numbers, write them as numbers, such as the"
-        " limit itself or half of it, or treat them as missing.",
+        f"{name!r} is read as text, since some cells give only a limit of the number, which is not"
+        f" missing: {', '.join(counts[:3])}{', ...' if len(counts) > 3 else ''}, first in row"
+        f" {row_number(limits, 0):,}. To read it as numbers, replace them with numbers, such as the"
+        f" limit itself or half of it, or do without these cells ({absent}).",
         (name,),
         len(limits),
-        option=missing_option(name, [cell.replace(",", ".") for cell in shown])
-        or option_text("drop", name),
+        option=replaced or absent,
     )
 
 

@@ -31,6 +31,7 @@ from frhsic.tables.codes import (
 )
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
+    absent_values,
     check_distinct,
     examples,
     expand,
@@ -40,15 +41,21 @@ from frhsic.tables.columns import (
     missing_codes,
     quote_names,
     repeated_rows,
+    replace_values,
+    replacements_of,
     require_moderate,
+    require_present,
     to_pandas,
     unify_spelling,
 )
 from frhsic.tables.dates import mixed_dates, spreadsheet_problems, unreadable_problem
 from frhsic.tables.features import (
+    class_leaks,
     feature_problems,
     joint_problems,
+    late_attribute_problems,
     late_problems,
+    later_date_problems,
     many_levels_problems,
     one_sided_problems,
     row_weight_problems,
@@ -64,6 +71,7 @@ from frhsic.tables.identifiers import (
     identifier_problem,
     identifiers,
     is_decimal_text,
+    is_index,
     panel_problems,
     repeated_phrase,
     repeated_problem,
@@ -95,6 +103,7 @@ from frhsic.tables.settling import (
     sort_problems,
 )
 from frhsic.tables.targets import (
+    abbreviations,
     class_problems,
     label_problems,
     merge_labels,
@@ -353,7 +362,12 @@ class TableCheck:
             two = classes is not None and len(classes) == 2
             merged = merge_labels(column[present])[0]
             if is_text(column):
-                self.problems += label_problems(merged, codes if two else None)
+                alike = [*label_problems(merged, codes if two else None)]
+                rest = merged.replace(abbreviations(merged.unique().tolist()) if alike else {})
+                if alike and positive is None and rest.nunique() == 2 and is_unclear(rest):
+                    option = option_text("positive", str(rarest_label(rest)))
+                    alike[-1] = replace(alike[-1], option=f"{alike[-1].option} {option}")
+                self.problems += alike
             if two:
                 self.problems += other_label_problems(merged, codes)
             if classes is None:
@@ -381,20 +395,29 @@ class TableCheck:
                 self.problems[i] = replace(problem, option=option)
         names = [name for name in names if name in kinds]
         counting = identifiers(self.table[names])
+        # an identifier with repeated values is that of people
+        numbering = [
+            name
+            for name in names
+            if name not in asked
+            and is_index(self.table[name])
+            and not (name in counting and self.table[name].is_unique)
+        ]
         empty = [name for name in names if kinds[name] == "empty"]
         ids = [
             name
             for name in names
-            if (kinds[name] == "identifier" or name in counting) and name not in asked
+            if (kinds[name] == "identifier" or name in counting)
+            and name not in (*numbering, *asked)
         ]
         constant = [
             name
             for name in names
-            if name not in {*empty, *ids, *asked}
+            if name not in {*empty, *ids, *numbering, *asked}
             and self.table[name].notna().all()
             and self.table[name].nunique() == 1
         ]
-        kept = [name for name in names if name not in {*empty, *ids, *constant}]
+        kept = [name for name in names if name not in {*empty, *ids, *numbering, *constant}]
         self.problems += text_problems(self.cells, self.schema.select(names), self.decimal)
         self.problems += clipped_problems(self.table[kept])
         self.problems += weight_problems(self.table[kept])
@@ -412,9 +435,12 @@ class TableCheck:
             verb = "is" if len(constant) == 1 else "are"
             text = f"{quote_names(constant)} {verb} the same in every row and {verb} left out."
             self.problems.append(Problem("constant", text, tuple(constant), None, "certain"))
+        for name in numbering:
+            text = f"{name!r} seems to number the rows and is left out."
+            self.problems.append(Problem("identifier", text, (name,), certainty="certain"))
         repeats = self.repeats(())
         self.problems += self._identifier_problems(ids, ~repeats, groups, answers)
-        keys = [*ids]
+        keys = [*ids, *numbering]
         if groups is not None and self.cells[groups].nunique() > MOST_ENCODED_LEVELS:
             keys.append(groups)
         if keys and (repeated := int(repeats.sum())):
@@ -468,7 +494,9 @@ class TableCheck:
         outcome = self.find_target(roles.target, roles.positive) if roles.target else None
         answers = None
         if roles.target is not None and roles.target in self.table:
-            answers = settled_answers(self.table[roles.target], self.problems, roles.positive)
+            target = self.table[roles.target]
+            answers = settled_answers(target, self.problems, roles.positive)
+            answers = answers or settled_answers(target, self.problems)
         kept = self.find_features(names, roles.features or (), roles.groups, answers)
         if roles.groups in self.cells:
             self.problems += group_problems(self.cells[roles.groups])
@@ -491,12 +519,14 @@ class TableCheck:
             table = settled_features(pd.DataFrame(cells), self.problems)
             known = np.ones(len(self.table), dtype=bool)
             codes = None
+            classes = None
             count = 0
             if answers is not None:
                 known = answers.known
                 codes = answers.codes
-                count = 0 if answers.classes is None else len(answers.classes)
-                self._warn_of_lacking(clean[known], codes, answers.classes)
+                classes = answers.classes
+                count = 0 if classes is None else len(classes)
+                self._warn_of_lacking(clean[known], codes, classes)
                 if np.abs(codes).max(initial=0.0) > LARGEST_NUMBER:
                     codes = None  # the target has an error, so columns can't be compared with it
             if people and codes is not None:  # rows without an identifier are left out
@@ -518,7 +548,14 @@ class TableCheck:
                     continue
                 elif "identifier" not in problem.kind:  # identifiers were requested
                     self.problems.append(problem)
+            for name in map(str, clean):
+                facts = table[not_dropped(rest, self.problems)]
+                self.problems += late_attribute_problems(facts, clean[name].to_numpy(), name)
             if codes is not None and len(codes) >= LEAST_SUSPECTED_ROWS:
+                if classes is not None and count > 2:
+                    facts = table[not_dropped(rest, self.problems)].iloc[known]
+                    self.problems += class_leaks(facts, codes, classes)
+                self.problems += later_date_problems(table[not_dropped(rest, self.problems)])
                 searches = [strong_features, joint_problems]
                 if count:
                     searches.insert(0, one_sided_problems)
@@ -598,6 +635,7 @@ def check(
     groups: str | None = None,
     weights: str | None = None,
     missing: Sequence[str] = (),
+    replace: Sequence[str] = (),
 ) -> tuple[Problem, ...]:
     """Return every problem of a training table, errors first.
 
@@ -618,6 +656,8 @@ def check(
         Names of the columns with groups of rows and with weights.
     missing
         Codes for missing values, such as ``"-9"`` for all columns or ``"age=-9"`` for one.
+    replace
+        Values to replace, such as ``"sex=M:male,F:female"``.
 
     Returns
     -------
@@ -637,6 +677,11 @@ def check(
     sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     roles = ColumnRoles(target, sensitive, positive, features, drop, groups=groups, weights=weights)
     names = roles.find_features(list(table.columns), "the table")
+    new = replacements_of(replace, list(table.columns))
+    require_present(
+        {name: absent_values(table[name], own) for name, own in new.items()}, "the table"
+    )
+    table = table.assign(**{name: replace_values(table[name], own) for name, own in new.items()})
     used = table[roles.columns(names)]
     codes = missing_codes(missing, list(used.columns))
     found = TableCheck.from_cells(used, missing=codes)

@@ -5,7 +5,7 @@ use.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,14 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import format_count
-from frhsic.tables.columns import LARGEST_FEATURE, examples, fold_text, level_text, row_number
+from frhsic.tables.columns import (
+    LARGEST_FEATURE,
+    examples,
+    fold_text,
+    level_text,
+    mask_codes,
+    row_number,
+)
 from frhsic.tables.problems import Certainty, Problem, option_text
 
 # Numbers that people write for a missing value, and words.
@@ -56,6 +63,10 @@ NAMED_AGE = re.compile(
 )
 OLDEST = 120
 MOST_IMPOSSIBLE = 0.1
+# Ages of a few children that may be mistakes if all others are adults.
+OLDEST_CHILD = 14
+YOUNGEST_ADULT = 16
+MOST_YOUNG = 0.01
 MOST_LISTED = 50
 # Most distinct values of a column of numbers that is searched only for clear codes; how many of the
 # nearest other values a code is compared with; how many times farther it is from them than they are
@@ -133,25 +144,41 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     far = [*_far_problems(column)]
     yield from far
     yield from _heaped_problems(column, {value for problem in far for value in problem.values})
-    name = str(column.name)
-    odd = column[(column < 0) | (column > OLDEST)]
-    if NAMED_AGE.fullmatch(name) and 0 < len(odd) <= MOST_IMPOSSIBLE * column.count():
-        known = {value for problem in far for value in problem.values}
-        odd = odd[~odd.astype(float).map(level_text).isin(known)]
-        if len(odd):
-            values = odd.unique().tolist()
-            codes = tuple(map(level_text, map(float, values)))
-            verb = "is not the age of a person" if len(codes) == 1 else "are not ages of people"
-            yield Problem(
-                "impossible age",
-                f"{', '.join(map(plain_number, values[:3]))}{', ...' if len(values) > 3 else ''} in"
-                f" {name!r} {verb}, first in row {row_number(odd, 0):,}. Correct"
-                f" {'it, or treat it' if len(codes) == 1 else 'them, or treat them'} as missing.",
-                (name,),
-                len(odd),
-                option=missing_option(name, codes),
-                values=codes,
-            )
+    if NAMED_AGE.fullmatch(str(column.name)):
+        known = [value for problem in far for value in problem.values]
+        yield from _age_problems(mask_codes(column, known))
+
+
+def _age_problems(ages: pd.Series[Any]) -> Iterator[Problem]:
+    """Yield numbers that can't be ages of people, and a question about a few children among
+    adults.
+    """
+    name = str(ages.name)
+    plausible = ages.between(0, OLDEST)
+    young = ages[plausible & (ages < OLDEST_CHILD)]
+    others = ages[plausible & (ages >= OLDEST_CHILD)]
+    if not others.min() >= YOUNGEST_ADULT:
+        young = others.iloc[:0]
+    reasons: tuple[tuple[Any, float, str, Certainty], ...] = (
+        (ages[~plausible & ages.notna()], MOST_IMPOSSIBLE, "can't be an age of a person", "likely"),
+        (young, MOST_YOUNG, "may be a mistake, since all others are adults", "possible"),
+    )
+    for odd, most, reason, certainty in reasons:
+        if not 0 < len(odd) <= most * ages.count():
+            continue
+        values = odd.unique().tolist()
+        codes = tuple(map(level_text, map(float, values)))
+        yield Problem(
+            "impossible age",
+            f"{', '.join(map(plain_number, values[:3]))}{', ...' if len(values) > 3 else ''} in"
+            f" {name!r} {reason}, first in row {row_number(odd, 0):,}. Correct"
+            f" {'it, or treat it' if len(codes) == 1 else 'them, or treat them'} as missing.",
+            (name,),
+            len(odd),
+            certainty,
+            missing_option(name, codes),
+            codes,
+        )
 
 
 def _short_year_problems(column: pd.Series[Any]) -> Iterator[Problem]:
@@ -190,6 +217,21 @@ def missing_option(name: str, words: Sequence[str]) -> str:
     if len(words) > MOST_LISTED or any(sign in word for word in words for sign in ",="):
         return ""
     return option_text("missing", f"{name}={','.join(words)}")
+
+
+def replace_option(name: str, replacements: Mapping[str, str]) -> str:
+    """Return the option that replaces some cells of a column; empty if it can't be written.
+
+    Examples
+    --------
+    >>> print(replace_option("weeks", {"<28": "28", "39,5": "39.5"}))
+    --replace 'weeks=<28:28,"39,5:39.5"'
+    """
+    if len(replacements) > MOST_LISTED or "=" in name or ":" in "".join(replacements.values()):
+        return ""
+    pairs = [f"{old}:{new}".replace('"', '""') for old, new in replacements.items()]
+    listed = ",".join(f'"{pair}"' if {*pair} & {*'",'} else pair for pair in pairs)
+    return option_text("replace", f"{name}={listed}")
 
 
 def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import fnmatch
 import os
 import re
@@ -197,6 +198,89 @@ def missing_codes(texts: Sequence[str], names: Sequence[str]) -> dict[str, tuple
         for column in [name] if sign else names:
             codes[column] = (*codes.get(column, ()), *parts)
     return codes
+
+
+def replacements_of(texts: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the values to replace in each column, with the new ones.
+
+    Each text is "column=old:new", with several pairs separated by commas; quotes protect a comma.
+
+    Examples
+    --------
+    >>> replacements_of(["debt=none:0", "sex=M:male, F:female"], ["debt", "sex"])
+    {'debt': {'none': '0'}, 'sex': {'M': 'male', 'F': 'female'}}
+    """
+    replacements: dict[str, dict[str, str]] = {}
+    for text in texts:
+        name, sign, listed = text.partition("=")
+        if sign and name not in names:
+            raise ValueError(
+                f"--replace {text}: there is no column {name!r}.{did_you_mean(name, names)}"
+            )
+        own = replacements.setdefault(name, {})
+        for pair in next(csv.reader([listed], skipinitialspace=True), ()):
+            old, _, new = map(str.strip, pair.rpartition(":"))
+            if not old or not new:
+                sign = ""
+            own[old] = new
+        if not sign or not own:
+            raise ValueError(
+                f"--replace {text}: write COLUMN=OLD:NEW, such as sex=M:male. Values that mean"
+                " missing are named by --missing."
+            )
+        keys = {_code_key(old): _code_key(new) for old, new in own.items()}
+        for old, new in own.items():  # so that replacing twice is replacing once
+            if keys.get(_code_key(new), _code_key(new)) != _code_key(new):
+                raise ValueError(
+                    f"--replace {text}: {new!r}, which replaces {old!r}, is itself replaced."
+                )
+    return replacements
+
+
+def replace_values(
+    column: pd.Series[Any], replacements: Mapping[str, str], decimal: str | None = None
+) -> pd.Series[Any]:
+    """Return a column with some values replaced, which are compared as codes are in
+    :func:`mask_codes`; in text with decimal commas, numbers get these.
+
+    Examples
+    --------
+    >>> replace_values(pd.Series(["M", "m ", "male"]), {"m": "male"}).tolist()
+    ['male', 'male', 'male']
+    >>> replace_values(pd.Series([3, 99]), {"99": "0"}).tolist()
+    [3.0, 0.0]
+    """
+    texts = {_code_key(old): new for old, new in replacements.items()}
+    new: dict[Any, Any] = {}
+    for value in column.dropna().unique():
+        text = texts.get(_code_key(level_text(value)))
+        if text is None:
+            continue
+        key = _code_key(text)
+        new[value] = text
+        if isinstance(key, float) and not isinstance(value, str):
+            new[value] = key
+        elif isinstance(key, float) and decimal == ",":
+            new[value] = text.replace(".", ",")
+    if not new:
+        return column
+    replaced = column.astype(object).map(lambda value: new.get(value, value), na_action="ignore")
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        levels = dict.fromkeys(new.get(level, level) for level in column.cat.categories)
+        return replaced.astype(pd.CategoricalDtype([*levels], column.cat.ordered))
+    return replaced.infer_objects()
+
+
+def absent_values(column: pd.Series[Any], values: Iterable[str]) -> list[str]:
+    """Return which of these values do not occur in a column."""
+    return [value for value in values if mask_codes(column, [value]) is column]
+
+
+def require_present(absent: Mapping[str, Sequence[str]], table: str) -> None:
+    """Raise if values that are to be replaced do not occur in their column."""
+    for name, values in absent.items():
+        if values:
+            raise ValueError(f"--replace: {table} has no value {values[0]!r} in column {name!r}.")
 
 
 def repeated_rows(frame: pd.DataFrame) -> np.ndarray:

@@ -17,6 +17,7 @@ from frhsic.tables.columns import (
     column_kind,
     examples,
     feature,
+    level_text,
     quote_names,
     repeated_rows,
     row_number,
@@ -24,13 +25,17 @@ from frhsic.tables.columns import (
 from frhsic.tables.identifiers import (
     ALIKE,
     LEAST_COLUMNS,
+    NAMED_FIXED,
     count_repeated,
     examined_rows,
+    filled_by_class,
     identifier_problem,
     identifiers,
     repeated_problem,
 )
 from frhsic.tables.leaks import (
+    LEAST_IN_CLASS,
+    PAIR_EXPLAINS,
     PAIR_REPEATS,
     clearest_pair,
     explained_share,
@@ -38,6 +43,7 @@ from frhsic.tables.leaks import (
     joint_leak,
     leaks,
     one_sided_rows,
+    pair_separates,
     rank_correlation,
 )
 from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
@@ -47,11 +53,14 @@ from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
 MOST_EXPLAINED = 0.95
 MUCH_EXPLAINED = 0.5
 MOST_ASKED = 3
+# Names of weights; those that may be the weights of bodies and things; and of rows in any case.
 NAMED_WEIGHT = re.compile(
     r"(.*[^a-zA-Z])?(p|per|person|hh|household|final|fnl|samp|sample|sampling|survey)?"
-    r"(weights?|wt|wgt|gewicht)([^a-zA-Z].*)?",
+    r"(weights?|wt|wgt|gewicht(ung(sfaktor)?)?|hochrechnung(sfaktor)?|poids|pond[eé]ration|pesos?"
+    r"|pondera(dor|ci[oó]n)|factor_?expansi[oó]n)([^a-zA-Z].*)?",
     re.IGNORECASE,
 )
+BODY_WEIGHT = re.compile("(weight|gewicht|poids|peso)(?![a-z])", re.IGNORECASE)
 SAMPLED = re.compile("per|hh|household|fi?na?l|samp|survey|row|design|post", re.IGNORECASE)
 # Words in names of columns that may be known late: units of time, what they last until, and states
 # at the end of an observation; short names of both, such as ptime and pstat; most levels of states.
@@ -67,6 +76,7 @@ MOST_STATES = 5
 LEAST_NAMES = 0.5
 # Least score of columns that seem to give the target away together, rather than possibly.
 CERTAIN_TOGETHER = 0.999
+DAYS_OF_YEAR = 365.25
 # Largest ratio of the largest body weight to the median.
 MOST_BODIES = 20
 
@@ -167,6 +177,83 @@ def _attribute_problems(
         )
 
 
+def late_attribute_problems(X: pd.DataFrame, s: np.ndarray, attribute: str) -> Iterator[Problem]:
+    """Yield columns with two values that divide a sensitive attribute, and further pairs from which
+    it follows, dates in years, until none is left.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> age = random.integers(20, 60, 100)
+    >>> X = pd.DataFrame({"year": random.integers(1990, 2010, 100), "old": age > 40})
+    >>> X["born"] = X["year"] - age
+    >>> [problem.option for problem in late_attribute_problems(X, age, "age")]
+    ['--drop old', '--drop born']
+    """
+    rows = examined_rows(X)
+    X = X.iloc[rows]
+    s = s[rows]
+    columns = {}
+    for name in map(str, X):
+        values = feature(X[name], name)
+        # a third band, of one row, since two values are no bands
+        bands = np.append(pd.factorize(values)[0].astype(float), -2.0)
+        sizes = X[name].value_counts()
+        two = len(sizes) == 2 and sizes.min() >= LEAST_IN_CLASS
+        if two and is_banded(np.where(bands == -1, np.nan, bands), np.append(s, np.nanmin(s) - 1)):
+            yield Problem(
+                "attribute repeated",
+                f"{name!r} divides the rows at a value of the sensitive attribute {attribute!r}. If"
+                " the prediction must not depend on it, drop it.",
+                (name, attribute),
+                certainty="possible",
+                option=option_text("drop", name),
+            )
+        columns[name] = values / DAYS_OF_YEAR if column_kind(X[name]) == "date" else values
+    while pair := clearest_pair(columns, s, 0, PAIR_REPEATS):
+        name, other, phrase = pair
+        yield Problem(
+            "attribute repeated",
+            f"{name!r} and {other!r} together repeat the sensitive attribute {attribute!r}"
+            f" ({phrase}, with dates in years), which the prediction must not depend on; drop one.",
+            (name, other, attribute),
+            option=option_text("drop", name),
+        )
+        del columns[name]
+
+
+def class_leaks(X: pd.DataFrame, y: np.ndarray, classes: np.ndarray) -> Iterator[Problem]:
+    """Yield what reveals one of several classes: a column that has a value for some classes only,
+    and the first pair of columns.
+    """
+    rows = examined_rows(X)
+    X = X.iloc[rows]
+    for name in map(str, X):
+        if X[name].isna().any():
+            yield from filled_by_class(X[name], y[rows], classes)
+    columns = {str(name): feature(X[name], str(name)) for name in X}
+    for place, label in enumerate(classes):
+        own = (y[rows] == place).astype(np.int64)
+        weak = {
+            name: values
+            for name, values in columns.items()
+            if explained_share(values, own, 2) < MUCH_EXPLAINED
+        }
+        pair = clearest_pair(weak, own, 2, PAIR_EXPLAINS)
+        # with many classes and columns, less would be found by chance
+        if pair is not None and pair_separates(weak[pair[0]], weak[pair[1]], own):
+            name, other, phrase = pair
+            yield Problem(
+                "leak",
+                f"{name!r} and {other!r} together reveal which rows have {level_text(label)!r}:"
+                f" {phrase}. If {name!r} is known only after the target, drop it, and {other!r} if"
+                " that is, too.",
+                (name, other),
+                option=option_text("drop", name),
+            )
+            return
+
+
 def strong_features(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Problem]:
     """Yield each column that removes 95 % of the errors or variance of a constant prediction, and a
     question about the three strongest columns that remove at least half.
@@ -235,6 +322,42 @@ def one_sided_problems(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator
             tuple(missing),
             certainty="possible",
             option=" ".join(option_text("drop", name) for name in missing),
+        )
+
+
+def later_date_problems(X: pd.DataFrame) -> Iterator[Problem]:
+    """Yield a question about dates that are later than the first date in nearly all rows, except
+    dates of birth.
+
+    Examples
+    --------
+    >>> asked = pd.Series(pd.date_range("2020-01-01", periods=60))
+    >>> dates = pd.DataFrame({"closed": asked + pd.Timedelta(days=9), "asked": asked})
+    >>> [problem.option for problem in later_date_problems(dates)]
+    ['--drop closed']
+    """
+    dates = {
+        str(name): pd.Series(feature(X[name], str(name)))
+        for name in X
+        if pd.api.types.is_datetime64_any_dtype(X[name]) and not NAMED_FIXED.match(str(name))
+    }
+    if not dates:
+        return
+    first = min(dates, key=lambda name: dates[name].median())
+    late = []
+    for name, days in dates.items():
+        waits = (days - dates[first]).dropna()
+        if len(waits) >= LEAST_SUSPECTED_ROWS and (waits > 0).mean() >= ALIKE:
+            late.append(name)
+    if late:
+        one = len(late) == 1
+        yield Problem(
+            "known late",
+            f"{quote_names(late)} {'is' if one else 'are'} later than {first!r} in nearly all rows."
+            f" If that is after the decision, drop {'it' if one else 'them'}.",
+            tuple(late),
+            certainty="possible",
+            option=" ".join(option_text("drop", name) for name in late),
         )
 
 
@@ -327,9 +450,9 @@ def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
         if named and column.min() >= 0 and column.nunique() > LEAST_VALUES:
             option = option_text("row-weights", text)
             # may be body or birth weight
-            body = text.casefold() == "weight" and column.min() > 0
+            body = BODY_WEIGHT.match(text) and column.min() > 0
             body = body and column.max() <= MOST_BODIES * column.median()
-            things = named[1] and not SAMPLED.search(text) and "weight" in text.casefold()
+            things = named[1] and not SAMPLED.search(text) and BODY_WEIGHT.search(text)
             body = body or bool(things)
             yield Problem(
                 "weights",

@@ -4,7 +4,6 @@ files with their types.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,17 +18,21 @@ from frhsic.formatting import did_you_mean, printable
 from frhsic.tables.columns import (
     MOST_TABLE_COLUMNS,
     NAMED_ID,
+    absent_values,
     check_distinct,
     is_missing,
     is_text,
     mask_codes,
     missing_codes,
     repeated_rows,
+    replace_values,
+    replacements_of,
+    require_present,
 )
 from frhsic.tables.excel import ExcelReader
 from frhsic.tables.parquet import PIECE_BYTES, ParquetReader
 from frhsic.tables.problems import Problem
-from frhsic.tables.text import COMPRESSED, UNNAMED, TextReader
+from frhsic.tables.text import COMPRESSED, UNNAMED, TextReader, is_total
 
 # Most cells and rows of a piece. However short its text is, a model computes hundreds of numbers
 # per row: one for each fold and function of the attributes.
@@ -48,12 +51,6 @@ LEAST_NUMBERED = 50
 # Most characters of a reader's error in a message.
 LONGEST_ERROR = 300
 
-# Usual labels of a row with totals or means of the others.
-TOTALS = re.compile(
-    r"((grand|overall) )?(sub)?totals?|sums?|means?|averages?"
-    r"|(zwischen|gesamt)?summe|gesamt|insgesamt|mittelwert|durchschnitt"
-)
-
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
 EXCEL_ENDINGS = (".xlsx", ".xlsm")
@@ -71,12 +68,18 @@ class TableFile:
         Format of dates in text; empty if not given.
     missing
         Codes for missing values of columns, which are read as missing.
+    replacements
+        Values of columns that are replaced, before codes are looked for.
+    new_rows
+        Whether these values need not occur, as in new rows for a model.
     """
 
     path: Path
     reader: TextReader | ParquetReader | ExcelReader
     date_format: str = ""
     missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    replacements: dict[str, dict[str, str]] = field(default_factory=dict)
+    new_rows: bool = False
 
     @classmethod
     def open(
@@ -88,6 +91,7 @@ class TableFile:
         date_format: str | None = None,
         max_bytes: int | None = None,
         missing: Sequence[str] | None = None,
+        replace: Sequence[str] | None = None,
         named: Sequence[str | None] = (),
     ) -> TableFile:
         """Read the header of a file and check that no two columns share a name.
@@ -115,9 +119,11 @@ class TableFile:
             the file, but at least 128 MiB.
         missing
             Codes for missing values, as in :func:`frhsic.tables.columns.missing_codes`.
+        replace
+            Values to replace, as in :func:`frhsic.tables.columns.replacements_of`.
         named
             Columns that are needed, except None: of a workbook, the first sheet with all of them
-            and those with codes is read.
+            and those with codes or replacements is read.
         """
         separator = "\t" if separator == "\\t" else separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
@@ -132,6 +138,7 @@ class TableFile:
                 reader: Any = TextReader.open(path, separator, decimal, encoding, max_bytes)
             elif kind == "Excel":
                 coded = [text.rpartition("=")[0] for text in missing or ()]
+                coded += [text.partition("=")[0] for text in replace or ()]
                 needed = [name for name in (*named, *coded) if name]
                 reader = ExcelReader.open(path, max_bytes, needed)
             else:
@@ -143,7 +150,8 @@ class TableFile:
                 f" {MOST_TABLE_COLUMNS:,}."
             )
         check_distinct(names, path.name)
-        return cls(path, reader, date_format or "", missing_codes(missing or (), names))
+        codes = missing_codes(missing or (), names)
+        return cls(path, reader, date_format or "", codes, replacements_of(replace or (), names))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -204,6 +212,7 @@ class TableFile:
         text file with more or fewer fields than the header raises an error.
         """
         columns = list(columns)
+        absent = {name: [*own] for name, own in self.replacements.items() if name in columns}
         size = min(PIECE_ROWS, max(1, PIECE_CELLS // max(1, len(columns))))
         place = 0
         with _readable(self.path):
@@ -215,10 +224,16 @@ class TableFile:
                     )[columns]
                     piece.index = pd.RangeIndex(place, place + len(piece))
                     for name in columns:
+                        if name in absent:
+                            absent[name] = absent_values(piece[name], absent[name])
+                            new = self.replacements[name]
+                            piece[name] = replace_values(piece[name], new, self.decimal)
                         if name in self.missing:
                             piece[name] = mask_codes(piece[name], self.missing[name])
                     place += len(piece)
                     yield piece
+        if not self.new_rows:
+            require_present(absent, self.path.name)
 
 
 @dataclass(eq=False)
@@ -240,7 +255,7 @@ class LeftOut:
                 header[:] = False
                 continue
             values = piece[name].dropna().unique()
-            labels |= piece[name].isin([value for value in values if _is_total(value)])
+            labels |= piece[name].isin([value for value in values if is_total(value)])
             if header.any():
                 names = [value for value in values if value.strip() == name]
                 unnamed = str(name).startswith(UNNAMED)
@@ -450,15 +465,6 @@ def _hash_rows(piece: pd.DataFrame) -> np.ndarray:
     if text.shape[1] == 0:
         return np.zeros(len(text), dtype=np.uint64)
     return pd.util.hash_pandas_object(text, index=False).to_numpy()
-
-
-def _is_total(label: str) -> bool:
-    """Return whether a text is the label of a row of totals, possibly followed by a colon or the
-    number of rows, such as "Total (200 rows)".
-    """
-    if not label.lstrip()[:1].isalpha():  # most cells are numbers
-        return False
-    return TOTALS.fullmatch(re.split(r"[:(0-9]", label)[0].strip().casefold()) is not None
 
 
 def _sample_rows(parts: list[pd.DataFrame], keep: int) -> pd.DataFrame:

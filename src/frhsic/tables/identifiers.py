@@ -44,6 +44,11 @@ MOST_REPEATED = 50
 EQUALLY_MANY = 0.99
 MORE_ALIKE = 0.15
 # Names of columns with keys of people or other units, and the least share of keys with a digit.
+# Names of the columns into which programs write the numbers of the rows.
+NAMED_INDEX = re.compile(
+    r"unnamed: \d+|__index_level_\d+__|index|(obs|row)[ _.]?(index|names?|num(ber)?|nr|no)",
+    re.IGNORECASE,
+)
 NAMED_UNIT = re.compile(
     r"(.*[^a-z])?(person|patient|customer|client|household|member|respondent|participant|student"
     r"|pupil|borrower|applicant|employee|user|account|kunde|haushalt)",
@@ -58,7 +63,7 @@ MOST_DECIMALS = 0.5
 JOINTS = re.compile(r"(?<=[^\W\d_])[\s._-]+(?=[^\W_])|(?<=\d)[\s._-]+(?=[^\W\d_])|(?<=[^\W_])\.$")
 # Leading zeros, which people leave out, though not of decimals.
 LEADING_ZEROS = re.compile(r"(?<![0-9.,])0+(?=[0-9])")
-# Least share of the errors about which rows have a key that the target removes if the key is filled
+# Least share of the errors about which rows have a value that the target removes if it is filled
 # for some classes only.
 FILLED_BY_CLASS = 0.8
 # Names of columns that don't change with time, largest share of people whose rows may contradict
@@ -96,6 +101,25 @@ def identifiers(X: pd.DataFrame) -> list[str]:
         X = X[~X.duplicated()]  # a repeated row repeats its identifier
     rows = examined_rows(X)
     return [str(name) for name in X if _identifies(str(name), X[name].iloc[rows])]
+
+
+def is_index(column: pd.Series[Any]) -> bool:
+    """Return whether a column numbers the rows, by its name and whole numbers most of which are
+    different or one larger than the number before, as in parts of a table that were put together.
+
+    Examples
+    --------
+    >>> is_index(pd.Series([*range(90), *range(60)], name="Unnamed: 0"))
+    True
+    """
+    if not NAMED_INDEX.fullmatch(str(column.name)) or column_kind(column) != "number":
+        return False
+    values = column.dropna().astype(float)
+    if len(values) < LEAST_SUSPECTED_ROWS or (values % 1 != 0).any():
+        return False
+    return bool(
+        values.nunique() >= MOST_KEYS * len(values) or (values.diff() == 1).mean() > MOST_KEYS
+    )
 
 
 def unit_keys(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -210,8 +234,8 @@ def group_problems(column: pd.Series[Any]) -> Iterator[Problem]:
 def filled_by_class(
     column: pd.Series[Any], codes: np.ndarray, classes: np.ndarray
 ) -> Iterator[Problem]:
-    """Yield a leak if the target determines which rows have an identifier, as only the dead have a
-    death certificate.
+    """Yield a leak if the target determines which rows have a value, as only the dead have a death
+    certificate.
     """
     name = str(column.name)
     filled = unit_keys(column).notna().to_numpy()
@@ -228,8 +252,8 @@ def filled_by_class(
     ]
     yield Problem(
         "leak",
-        f"{name!r} seems to identify people or other units, but has a value in {parts[0]} and in"
-        f" {parts[1]}, so it seems to be known only after the target. Drop it.",
+        f"{name!r} has a value in {parts[0]} and in {parts[1]}, so it seems to be known only after"
+        " the target. Drop it.",
         (name,),
         int(filled.sum()),
         option=option_text("drop", name),

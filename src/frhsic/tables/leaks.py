@@ -382,6 +382,19 @@ def _pair_masks(
             yield f"their {name} is the same", near
 
 
+def pair_separates(one: np.ndarray, other: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether what :func:`clearest_pair` compares two columns by separates nearly all rows
+    of two classes that have both.
+    """
+    known = ~np.isnan(one + other)
+    y = y[known]
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # ratios to 0
+        masks = _pair_masks(one[known, None], other[known, None], y)
+        return any(
+            abs(np.mean(mask[y == 1]) - np.mean(mask[y == 0])) >= NEARLY_ALL for _, mask in masks
+        )
+
+
 def _squared_correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the squared correlation of each column with y on the rows that have both values; 0 if
     these are few.

@@ -32,6 +32,7 @@ from frhsic.tables.columns import (
     mask_codes,
     numbers,
     plain_level,
+    replace_values,
 )
 
 # Kinds of columns. The levels of "text" are known but not fixed; a "category" is pandas' type.
@@ -443,6 +444,36 @@ class Schema:
             column.name: column.count_unseen(self._cells(table, column.name))
             for column in self.columns
         }
+
+
+@dataclass(frozen=True)
+class ReplacingSchema(Schema):
+    """A schema that replaces values of columns before it reads them.
+
+    Attributes
+    ----------
+    replacements : dict
+        The values to replace in each column, with the new ones, also for columns that are not in
+        the schema.
+    """
+
+    replacements: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def codes(self, table: pd.DataFrame) -> np.ndarray:
+        """Return a table with these columns, in their order, as numbers for trees, (n, d)."""
+        cells = {name: self._cells(table, name, ".") for name in self.names}
+        return super().codes(pd.DataFrame(cells))
+
+    def row_codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """Return rows given as dictionaries keyed by column as the same numbers."""
+        for row in rows:
+            self.require_names(row)
+        return np.vstack([self.codes(pd.DataFrame([row])) for row in rows])
+
+    def _cells(self, table: pd.DataFrame, name: str, decimal: str = "") -> pd.Series[Any]:
+        new = self.replacements.get(name, {})
+        replaced = replace_values(table[name], new, decimal or self.decimal)
+        return mask_codes(replaced, self.missing.get(name, ()))
 
 
 def date_formats(cells: pd.Series[Any]) -> list[str]:

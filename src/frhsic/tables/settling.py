@@ -62,7 +62,7 @@ def settled_answers(
             column = mask_codes(column, problem.values)
     present = column.notna()
     if positive is None and is_text(column) and is_unclear(column[present]):
-        positive = rarest_label(column[present])
+        positive = rarest_label(column[present]) or str(column[present].mode().iloc[0])
     with contextlib.suppress(ValueError, TypeError):
         codes, classes, _ = read_target(column[present], positive)
         return Answers(present.to_numpy(), codes, classes)

@@ -12,7 +12,14 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import did_you_mean, format_count
-from frhsic.tables.codes import CLEAR_CODE, code_problem, is_code, missing_option, reads_missing
+from frhsic.tables.codes import (
+    CLEAR_CODE,
+    code_problem,
+    is_code,
+    missing_option,
+    reads_missing,
+    replace_option,
+)
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
     column_kind,
@@ -331,7 +338,7 @@ def label_problems(
         return
     name = str(column.name)
     texts = column.astype(str)
-    for label, longer in _abbreviations(labels).items():
+    for label, longer in abbreviations(labels).items():
         merged = fold_text(label) in YES | NO
         if only_short and len(label) >= LEAST_LETTERS and not (merged or label.endswith(".")):
             continue
@@ -340,13 +347,14 @@ def label_problems(
         yield Problem(
             "labels",
             f"{label!r} may mean the same as {longer!r} in {name!r}, but counts as a separate"
-            " label. If it does, spell both the same way.",
+            " label. If it does, replace it.",
             (name,),
             int((texts == label).sum()),
+            option=replace_option(name, {label: longer}),
         )
 
 
-def _abbreviations(labels: list[str]) -> dict[str, str]:
+def abbreviations(labels: list[str]) -> dict[str, str]:
     """Return labels that may be abbreviations, with the longer one of each: answers with the same
     meaning, and labels with which longer ones begin. Labels of one or two letters count only if
     each of them can be an abbreviation of only one other.

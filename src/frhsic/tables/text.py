@@ -29,8 +29,9 @@ FOOTER_CHARACTERS = 2**16
 TITLED_COLUMNS = 3
 # Beginning of the names of columns without one.
 UNNAMED = "Unnamed: "
-# Most characters of a line in a message.
+# Most characters of a line, and most lines, in a message.
 SHOWN_CHARACTERS = 60
+SHOWN_LINES = 3
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zip": None}
 # Encodings tried for text that is not UTF-8: the first in which every byte is valid.
@@ -41,6 +42,13 @@ _COMMA = re.compile(r"[-+]?([0-9]+|[1-9][0-9]{0,2}(\.[0-9]{3})+),[0-9]+")
 _NUMBER = re.compile(r"[-+]?[0-9.,]+")
 # May be a decimal number, or digits grouped in threes if another cell is 1.234,5.
 _GROUPS = re.compile(r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}")
+# The beginning of a remark below a table, such as "Source: " and "* preliminary".
+_REMARK = re.compile(r"[*\u2020\u2021]\s*[^\W\d_]|[^\W\d_][\w ]*: ")
+# Usual labels of a row with totals or means of the others.
+TOTALS = re.compile(
+    r"((grand|overall) )?(sub)?totals?|sums?|means?|averages?"
+    r"|(zwischen|gesamt)?summe|gesamt|insgesamt|mittelwert|durchschnitt"
+)
 # Text that a spreadsheet takes for a formula, except signed numbers and a lone sign.
 _FORMULA = re.compile(r"'*(\s*[=+\-@＝＋－＠]|[\t\r\n])")
 _SIGNED = re.compile(r"\s*[-+][0-9.,]*([eE][-+]?[0-9]+)?%?\s*")
@@ -129,9 +137,10 @@ class TextReader:
             )
         if footer := reader.footer:
             last = "The last line" if len(footer) == 1 else f"The last {len(footer)} lines"
+            shown = ", ".join(map(_quote_line, footer[:SHOWN_LINES]))
+            more = ", ..." if len(footer) > SHOWN_LINES else ""
             notes.append(
-                f"{last} of {path.name}, {_quote_line(footer[0])}, {_was(footer)} left out: text"
-                " without a separator, such as a footer."
+                f"{last} of {path.name}, {shown}{more}, {_was(footer)} left out: remarks or totals."
             )
         if delimiter not in (usual, separator):
             notes.append(f"{path.name} was read with {SEPARATORS[delimiter]} between fields.")
@@ -146,14 +155,16 @@ class TextReader:
 
     @property
     def footer(self) -> list[str]:
-        """The last lines that aren't rows: words without a separator or quotes."""
+        """The last lines that aren't rows: words without a separator or quotes, remarks, and totals
+        with fewer fields than the header.
+        """
         if len(self.names) == 1:
             return []
         words = itertools.takewhile(self._is_footer, reversed(self.last_lines))
         return list(words)[::-1]
 
     def _is_footer(self, line: str) -> bool:
-        return self.separator not in line and _is_words(line)
+        return '"' not in line and _is_remark(line.split(self.separator), len(self.names))
 
     def row_count(self) -> int | None:
         """Return the number of lines after the header; None for a compressed file."""
@@ -314,13 +325,15 @@ def _table_rows(rows: list[list[str]]) -> slice:
     """Return which rows are the table: all but lines of one text above an even table with a header,
     and lines of words below a table.
     """
-    wide = [i for i, row in enumerate(rows) if len(row) > 1]
+    widest = max(map(len, rows))
+    remarks = [_is_remark(row, widest) for row in rows]
+    wide = [i for i, row in enumerate(rows) if len(row) > 1 and not remarks[i]]
     if not wide:
         return slice(0, len(rows))
     # a spreadsheet writes separators after a title, too
     start = next((i for i in wide if sum(map(bool, rows[i])) > 1), wide[0])
     end = wide[-1] + 1
-    if not all(_is_words(row[0]) for row in rows[end:]):
+    if not all(remarks[end:]):
         end = len(rows)
     header = [name.strip() for name in rows[start]]
     below_title = (
@@ -333,9 +346,23 @@ def _table_rows(rows: list[list[str]]) -> slice:
     return slice(start if below_title else 0, end)
 
 
-def _is_words(text: str) -> bool:
-    """Return whether a line is text of several words, unlike a truncated row."""
-    return '"' not in text and any(map(str.isalpha, text)) and len(text.split()) > 1
+def is_total(label: str) -> bool:
+    """Return whether a text is the label of a row of totals, possibly followed by a colon or the
+    number of rows, such as "Total (200 rows)".
+    """
+    if not label.lstrip()[:1].isalpha():  # most cells are numbers
+        return False
+    return TOTALS.fullmatch(re.split(r"[:(0-9]", label)[0].strip().casefold()) is not None
+
+
+def _is_remark(fields: list[str], width: int) -> bool:
+    """Return whether a line is a remark or totals below a table of this width, unlike a truncated
+    row: several words, or fewer fields than in the header after a label such as "Total".
+    """
+    first = fields[0]
+    if len(fields) == 1 and any(map(str.isalpha, first)) and len(first.split()) > 1:
+        return True
+    return len(fields) < width and bool(_REMARK.match(first) or is_total(first))
 
 
 def _count_lines(lines: list[str], separator: str, rows: int) -> int:

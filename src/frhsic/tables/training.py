@@ -16,7 +16,7 @@ from frhsic.tables.columns import distinct_values, level_text
 from frhsic.tables.files import FileRows, TableFile, read_rows
 from frhsic.tables.identifiers import lost_classes, unit_keys
 from frhsic.tables.problems import require_none
-from frhsic.tables.schema import Schema
+from frhsic.tables.schema import ReplacingSchema, Schema
 from frhsic.tables.targets import MOST_CLASSES, is_positive, merge_labels
 
 # Fewest rows for an audit.
@@ -177,6 +177,9 @@ def read_training_table(
     assert roles.target is not None
     assert examined.codes is not None
     codes, classes, table = examined.codes, examined.classes, check.table
+    schema = check.schema
+    if file.replacements:
+        schema = ReplacingSchema(**vars(schema), replacements=file.replacements)
     notes = [*file.notes, *rows.note("used"), *map(str, check.sorted_problems)]
     groups = None
     if roles.groups is not None:
@@ -200,8 +203,8 @@ def read_training_table(
         order=None if roles.order is None else table[roles.order].to_numpy(),
         weights=None if roles.weights is None else table[roles.weights].to_numpy(),
         places=rows.frame.index.to_numpy(),
-        schema=check.schema.select(examined.features),
-        sensitive_schema=check.schema.select(list(roles.sensitive)),
+        schema=schema.select(examined.features),
+        sensitive_schema=schema.select(list(roles.sensitive)),
         lacking=rows.lacking,
     )
 
