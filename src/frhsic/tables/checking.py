@@ -39,10 +39,10 @@ from frhsic.tables.columns import (
     is_text,
     mask_codes,
     missing_codes,
+    parse_replacements,
     quote_names,
     repeated_rows,
     replace_values,
-    replacements_of,
     require_moderate,
     require_present,
     to_pandas,
@@ -677,7 +677,7 @@ def check(
     sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     roles = ColumnRoles(target, sensitive, positive, features, drop, groups=groups, weights=weights)
     names = roles.find_features(list(table.columns), "the table")
-    new = replacements_of(replace, list(table.columns))
+    new = parse_replacements(replace, list(table.columns))
     require_present(
         {name: absent_values(table[name], own) for name, own in new.items()}, "the table"
     )

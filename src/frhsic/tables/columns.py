@@ -200,14 +200,14 @@ def missing_codes(texts: Sequence[str], names: Sequence[str]) -> dict[str, tuple
     return codes
 
 
-def replacements_of(texts: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+def parse_replacements(texts: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return the values to replace in each column, with the new ones.
 
     Each text is "column=old:new", with several pairs separated by commas; quotes protect a comma.
 
     Examples
     --------
-    >>> replacements_of(["debt=none:0", "sex=M:male, F:female"], ["debt", "sex"])
+    >>> parse_replacements(["debt=none:0", "sex=M:male, F:female"], ["debt", "sex"])
     {'debt': {'none': '0'}, 'sex': {'M': 'male', 'F': 'female'}}
     """
     replacements: dict[str, dict[str, str]] = {}

@@ -24,9 +24,9 @@ from frhsic.tables.columns import (
     is_text,
     mask_codes,
     missing_codes,
+    parse_replacements,
     repeated_rows,
     replace_values,
-    replacements_of,
     require_present,
 )
 from frhsic.tables.excel import ExcelReader
@@ -120,7 +120,7 @@ class TableFile:
         missing
             Codes for missing values, as in :func:`frhsic.tables.columns.missing_codes`.
         replace
-            Values to replace, as in :func:`frhsic.tables.columns.replacements_of`.
+            Values to replace, as in :func:`frhsic.tables.columns.parse_replacements`.
         named
             Columns that are needed, except None: of a workbook, the first sheet with all of them
             and those with codes or replacements is read.
@@ -151,7 +151,7 @@ class TableFile:
             )
         check_distinct(names, path.name)
         codes = missing_codes(missing or (), names)
-        return cls(path, reader, date_format or "", codes, replacements_of(replace or (), names))
+        return cls(path, reader, date_format or "", codes, parse_replacements(replace or (), names))
 
     @property
     def names(self) -> tuple[str, ...]:
