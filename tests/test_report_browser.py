@@ -240,6 +240,35 @@ def test_very_small_numbers_stay_in_their_columns(visit, size):
     assert "10⁻⁶" in page.locator(".stops").inner_text()
 
 
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_name_of_60_letters_fits_into_heads_and_pictures(visit, size, count):
+    names = ["share_of_population_below_the_federal_poverty_line_2019_pct_", "_" * 60][:count]
+    page = visit(trained(*names), size).page
+    unfold(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    lines = "heads => heads.map(e => e.clientHeight / parseFloat(getComputedStyle(e).lineHeight))"
+    assert max(page.locator(".heads span").evaluate_all(lines)) <= 3.1
+    heads = page.locator("#tradeoff thead button").all_inner_texts()
+    assert heads[2:4] == (["Gap", "Interval, Gap"] if count == 1 else ["Gap 1", "Interval, Gap 1"])
+    assert (f"Gap 1: {names[0]}." in page.locator(".stops").inner_text()) == (count == 2)
+
+
+def test_a_curve_of_few_people_does_not_leave_the_picture(visit):
+    result = samples.audit("age")
+    attribute = result["age"]
+    curve = attribute.all_rows.curves["gdp"]
+    assert curve.sparse[-1]
+    high = replace(curve, mean=(*curve.mean[:-1], 5.0), high=(*curve.high[:-1], 9.0))
+    attribute.all_rows.curves["gdp"] = high
+    law = replace(attribute.law, values=(17.0, 36.0, 70.0, 90.0), shares=(0.1, 0.5, 0.96, 1.0))
+    page = visit(Report(replace(result, attributes=(replace(attribute, law=law),)))).page
+    box = page.locator("#verdict .board > figure svg").bounding_box()
+    above = (box["x"] + box["width"] * (1 - 15 / 720), box["y"] - 20)  # the last group
+    hit = page.evaluate("([x, y]) => document.elementFromPoint(x, y).closest('svg')", above)
+    assert hit is None
+
+
 def test_a_column_sorts(visit):
     page = visit(samples.full()).page
     unfold(page)

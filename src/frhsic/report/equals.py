@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from frhsic._pictures import Frame, Line
-from frhsic.auditing.gaps import SPARSE
-from frhsic.auditing.results import Audit, Curve, LimitCheck, Population, Within
+from frhsic.auditing.results import SPARSE, Audit, Curve, LimitCheck, Population, Within
 from frhsic.report.people import (
     axis_name,
     curve_line,

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from scipy.special import ndtr
 
 from frhsic._pictures import Frame, Line, curve_svg, padded_range
-from frhsic.auditing.gaps import SPARSE
-from frhsic.auditing.results import WINDOWS_KEY, AttributeAudit, Audit, Curve, Law
+from frhsic.auditing.results import SPARSE, WINDOWS_KEY, AttributeAudit, Audit, Curve, Law
 from frhsic.formatting import format_interval
 from frhsic.report.model import Report, Stop
 from frhsic.report.words import (

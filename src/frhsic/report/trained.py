@@ -55,7 +55,7 @@ def trained_report(
 ) -> Report:
     r"""Report on a classifier or regressor fitted with a limit. With several classes, the limit
     applies to each, so the verdict is about the largest of their gaps; the audits are about the
-    most frequent class, and a remark gives the gaps of the others. The trade-offs are those of
+    most frequent class, and the gaps of the others are in `tradeoff`. The trade-offs are those of
     ``model.frontier_``, with the performance measure that belongs to the aim. The audits of
     ``model.at(None)`` and of the model use the given rows. They audit scores, or decisions for the
     aim "decision".

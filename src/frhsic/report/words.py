@@ -14,11 +14,11 @@ from typing import Any
 
 from frhsic import formatting
 from frhsic._arrays import has_few_effective
-from frhsic.auditing.gaps import SPARSE
 from frhsic.auditing.measures import LEAST_ROWS
 from frhsic.auditing.results import (
     GAPS,
     RATIOS,
+    SPARSE,
     AttributeAudit,
     Audit,
     Change,
