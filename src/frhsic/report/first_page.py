@@ -167,7 +167,9 @@ def verdict(report: Report) -> Headline:
         sentence = f"{say('poor', noun=noun)} {sentence}"
     elif not _beats_constant(report.audit, by=BARELY):
         remarks.append(say("barely", noun=noun))
-    kind = "unclear" if head.kind == "kept" and (shrunk or poor) else head.kind
+    # an absolute limit is met however the gap became small; a reduction may be one of all scores
+    only_shrunk = bool(shrunk) and any(check.base == "gap" for check in checks(report))
+    kind = "unclear" if head.kind == "kept" and (only_shrunk or poor) else head.kind
     return replace(head, kind=kind, sentence=sentence, others=tuple(others), remarks=tuple(remarks))
 
 
