@@ -59,8 +59,8 @@ NEEDED = [
 ]
 
 
-ROWS = slice(0, 300), slice(300, 500)
-"""Rows of the table of the quickstart: those that are fitted on, and new ones."""
+ROWS = slice(0, 300), slice(300, 500), slice(500, 700)
+"""Rows of the table of the quickstart: those that are fitted on, held-out ones and new ones."""
 
 
 def world(folder: Path) -> dict[str, Any]:
@@ -71,13 +71,14 @@ def world(folder: Path) -> dict[str, Any]:
     for example in doctest.DocTestParser().get_examples(blocks(ROOT / "docs" / "start.md")[0][1]):
         exec(example.source, table)
     columns = {"X": table["X"], "y": table["hired"], "age": table["age"]}
-    known, new = (
+    known, test, new = (
         {name: c[rows].reset_index(drop=True) for name, c in columns.items()} for rows in ROWS
     )
     model = frhsic.FRHSICClassifier(penalty_weight=1, training=Training(epochs=5), random_state=0)
     model.fit(known["X"], known["y"], sensitive_features=known["age"])
     frhsic.save(model, folder / "model.frhsic")
-    named = {f"{name}_{kind}": column for name, column in new.items() for kind in ("test", "new")}
+    named = {f"{name}_test": column for name, column in test.items()}
+    named |= {f"{name}_new": column for name, column in new.items()}
     return known | named | {"rows": new["X"], "scores_new": model.predict_proba(new["X"])[:, 1]}
 
 
