@@ -11,6 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from rules.records import ROOT
+from rules.writing import listed
 
 VERDICTS = {  # by its sign: of one claim, of several
     "✓": ("holds", "hold"),
@@ -30,10 +31,12 @@ KINDS = {
 def in_words(signs: list[str]) -> str:
     """Return how many verdicts there are of each kind."""
     counts = Counter(signs)
-    return ", ".join(
-        f"{counts[sign]} {names[counts[sign] > 1]}"
-        for sign, names in VERDICTS.items()
-        if counts[sign]
+    return listed(
+        [
+            f"{counts[sign]} {names[counts[sign] > 1]}"
+            for sign, names in VERDICTS.items()
+            if counts[sign]
+        ]
     )
 
 

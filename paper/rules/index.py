@@ -8,8 +8,8 @@ from rules.comparison import BASES, on_fresh_tables, standings
 
 GIVEN = (
     "The positive rates of two age groups differ by 0.2 percentage points, so a method for two"
-    " groups has nothing to correct. But the rate at a person's age is 34 points from the overall"
-    " rate on average",
+    " groups has nothing to correct. But on average, the rate at a person's age is 34 points away"
+    " from the overall rate",
     "the food expenditure of 5,999 households",
 )
 

@@ -10,8 +10,8 @@ from rules.representations import beside_rivals
 from rules.writing import seconds
 
 GIVEN = (
-    "the positive rates of two age groups differ by 0.2 percentage points, but the rate at a"
-    " person's age is 34 points from the overall rate on average",
+    "the positive rates of two age groups differ by 0.2 percentage points, but on average,"
+    " the rate at a person's age is 34 points away from the overall rate",
     "BSD-3-Clause",
 )
 

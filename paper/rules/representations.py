@@ -19,6 +19,7 @@ GIVEN = (
     "a limit of 0,",
     "well above 0 even under independence. The default limit 0",
     "at least 200 rows",
+    "or 100 rows if there are fewer than 2,000",
 )
 
 

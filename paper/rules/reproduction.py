@@ -10,6 +10,7 @@ from rules.claims import KINDS, VERDICTS, claims, counted, in_words
 from rules.comparison import Cells, is_met, on_fresh_tables, own_standings
 from rules.published import agreement, beside_small_tables, leading
 from rules.records import ROOT, study
+from rules.writing import listed
 
 GIVEN = ("p → 1/2 + t(p − 1/2)", "the 1 % band")
 PRINTED = [f"Table {k}" for k in range(1, 8)] + [f"Figure {k}" for k in range(2, 14)]
@@ -32,8 +33,9 @@ def phrases() -> Iterator[str]:
         )
     if found := leading():
         yield (
-            "Under the corrected protocol, FRHSIC has the largest nAUP of the paper's six methods"
-            " on {} datasets by the GDP of scores, and on {} by that of decisions.".format(*found)
+            "Under the corrected protocol, FRHSIC has the largest nAUP (normalized area under the"
+            " trade-off curve) of the paper's six methods on {} datasets by the GDP of scores, and"
+            " on {} by that of decisions.".format(*found)
         )
     cells = on_fresh_tables()
     yield "On twelve new tables" if cells else "The comparison hasn't been run yet"
@@ -88,7 +90,7 @@ def goal(cells: Cells) -> str:
     ]
     return (
         "The goal was to be ahead or level in nine of ten cells and behind by two standard errors"
-        f" in none. It was {'missed for ' + ', '.join(missed) if missed else 'met'}."
+        f" in none. It was {'missed for ' + listed(missed) if missed else 'met'}."
     )
 
 

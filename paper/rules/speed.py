@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rules.records import benchmark, machine, study
 from rules.writing import percents, power, seconds, two
 
-GIVEN = ("For about 100,000 rows, use `fit` in memory",)
+GIVEN = ()
 SERVED = ((1_000, 5), (30_000, 300))
 # Of the machine that clusters were measured on, and rows and machines of an extrapolation.
 CORES = 16
@@ -149,7 +149,9 @@ def beside_peers(peers: dict[str, Any]) -> Iterator[str]:
     }
     apart = max(r["difference"] for r in peers["records"] if r["task"] == "gamma test")
     dense = next(record for record in peers["records"] if record["peer"] == "numpy")
-    yield f"(`benchmarks/cpu_peers.py`, {machine(peers)}; NumPy: {machine(dense)})"
+    yield (
+        f"(`benchmarks/cpu_peers.py`, {machine(peers)}; NumPy on another machine, {machine(dense)})"
+    )
     yield f"p-values of the gamma test differ by up to {apart:.3f}"
     for record in peers["records"]:
         if record["task"] == "HSIC" and record["columns"] == 1:
@@ -188,8 +190,8 @@ def on_gpu() -> Iterator[str]:
     yield f"The gamma test takes {seconds(test['seconds'])} at {test['n']:,} rows"
     training = gpu["training"]
     yield (
-        f"45 networks (nine weights, five splits) of 200 epochs on 26,048 rows and 107 columns take"
-        f" {two(training['45 models, none'])} s without a penalty and"
+        "45 networks (nine weights, five splits) for 200 epochs on 26,048 rows and 107 columns"
+        f" takes {two(training['45 models, none'])} s without a penalty and"
         f" {two(training['45 models, published'])} s with FRHSIC"
     )
     first = max(time for name, time in training.items() if name.startswith("first epoch"))

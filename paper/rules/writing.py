@@ -27,6 +27,12 @@ def percents(shares: Iterable[float]) -> str:
     return f"{min(some)} to {max(some)} %"
 
 
+def listed(texts: list[str]) -> str:
+    """Return texts as a list in prose."""
+    *first, last = texts
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def two(value: float) -> str:
     """Return a number with two digits that count, or with all before its point."""
     return f"{value:.{max(0, 1 - math.floor(math.log10(value)))}f}"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jinja2
 
+from frhsic.report.words import join_names
 from frhsic_paper.agreement import agreement, compare_small_tables, compare_with_print, counts
 from frhsic_paper.claim import (
     NOT_RUN,
@@ -98,7 +99,7 @@ INDEX = (
         "transfer",
         ("transfer-below-unfair", "most-consistent"),
     ),
-    Item("Figure 5", "seconds of an epoch", "runtime", ("speedup", "reg-gdp-faster", "timing")),
+    Item("Figure 5", "seconds per epoch", "runtime", ("speedup", "reg-gdp-faster", "timing")),
     Item(
         "Table 3",
         "trade-offs at the 1 % band",
@@ -194,12 +195,11 @@ def verdict_counts(verdicts: Sequence[Verdict]) -> str:
     Examples
     --------
     >>> verdict_counts(["holds", "does not hold", "does not hold"])
-    '1 holds, 2 do not hold'
+    '1 holds and 2 do not hold'
     """
     counts = Counter(verdicts)
-    return ", ".join(
-        f"{counts[v]} {v if counts[v] == 1 else PLURAL[v]}" for v in VERDICTS if counts[v]
-    )
+    parts = [f"{counts[v]} {v if counts[v] == 1 else PLURAL[v]}" for v in VERDICTS if counts[v]]
+    return join_names(parts) if parts else "none"
 
 
 def overall_verdict(verdicts: Sequence[Verdict]) -> str:
@@ -212,7 +212,7 @@ def overall_verdict(verdicts: Sequence[Verdict]) -> str:
     ...     overall_verdict(["holds", "holds"]),
     ...     overall_verdict([]),
     ... )
-    ('holds in part: 1 holds, 1 does not hold', 'holds: both claims', 'no claim')
+    ('holds in part: 1 holds and 1 does not hold', 'holds: both claims', 'no claim')
     """
     if len(verdicts) < 2:
         return verdicts[0] if verdicts else "no claim"
@@ -260,7 +260,7 @@ def _agreement(results: Results) -> str:
         f"{within} of {total} numbers in the authors' files are within two combined standard"
         f" deviations of ours, {near} within two standard errors. Against the printed Table 1, nAUP"
         f" is within .05 of ours in {areas} cases ({alike} without ACS Income and FRHSIC) and GDP"
-        f" within two combined standard deviations in {gaps}. Numbers of single runs"
+        f" within two combined standard deviations in {gaps}. Numbers from single runs"
         " are within two standard deviations of ours in {} cases (Table 2), {} (Table 4) and {}"
         " (Table 5)".format(*compare_small_tables(results))
     )
@@ -279,8 +279,9 @@ def _led(results: Results) -> str:
     if not by_scores.of:
         return ""
     return (
-        "Under the corrected protocol, FRHSIC has the largest nAUP of the paper's six methods on"
-        f" {by_scores} datasets by the GDP of scores, and on {by_decisions} by that of decisions."
+        "Under the corrected protocol, FRHSIC has the largest nAUP (normalized area under the"
+        f" trade-off curve) of the paper's six methods on {by_scores} datasets by the GDP of"
+        f" scores, and on {by_decisions} by that of decisions."
     )
 
 

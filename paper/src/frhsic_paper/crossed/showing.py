@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from frhsic.report.words import join_names
 from frhsic_paper.crossed.bases import BASES
 from frhsic_paper.crossed.reading import CONSTANT, LEVELS, YARDSTICKS, Cost, costs
 from frhsic_paper.crossed.rows import FRESH
@@ -228,7 +229,7 @@ def sentences(results: Results) -> list[str]:
         for name, (one, two) in found.items()
         if (one != "behind").sum() < GOAL * len(one) or (two == "behind").any()
     ]
-    verdict = "missed for " + ", ".join(missed) if missed else "met"
+    verdict = f"missed for {join_names(missed)}" if missed else "met"
     goal = (
         "The goal was to be ahead or level in nine of ten cells and behind by two standard errors"
         f" in none. It was {verdict}."

@@ -312,7 +312,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     """Seconds of an epoch on a processor."""
     times = matching(records, device="cpu")
     figure, (ax,) = panels(1, 2.6)
-    draw_seconds(ax, times, "number of sensitive columns", "seconds of an epoch", "dim_s")
+    draw_seconds(ax, times, "number of sensitive columns", "seconds per epoch", "dim_s")
     ax.set(xscale="linear", xticks=_dimensions(times))
     finish(figure, [ax])
     return figure

@@ -201,7 +201,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     names = timed_devices(records)
     figure, axes = panels(len(names), 2.6)
     for ax, device in zip(axes, names):
-        draw_seconds(ax, matching(records, device=device), "rows", "seconds of an epoch")
+        draw_seconds(ax, matching(records, device=device), "rows", "seconds per epoch")
     finish(figure, axes)
     return figure
 
@@ -303,7 +303,7 @@ def _anchors_linear(records: Sequence[Record], protocol: Protocol) -> Outcome:
 
 STUDY = Study(
     name="runtime",
-    about="figure: seconds of an epoch",
+    about="figure: seconds per epoch",
     title="Seconds of an epoch",
     words="""
         The paper's synthetic task, batches of 256. Published: first epoch of a fresh model, FREM as
