@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from frhsic.formatting import capitalize
 from frhsic.report.words import join_names
 from frhsic_paper.crossed.bases import BASES
 from frhsic_paper.crossed.reading import CONSTANT, LEVELS, YARDSTICKS, Cost, costs
@@ -229,12 +230,9 @@ def sentences(results: Results) -> list[str]:
         for name, (one, two) in found.items()
         if (one != "behind").sum() < GOAL * len(one) or (two == "behind").any()
     ]
+    goal = "ahead or level in nine of ten cells and behind by two standard errors in none"
     verdict = f"missed for {join_names(missed)}" if missed else "met"
-    goal = (
-        "The goal was to be ahead or level in nine of ten cells and behind by two standard errors"
-        f" in none. It was {verdict}."
-    )
-    return [goal] if found else []
+    return [f"The goal was to be {goal}. It was {verdict}."] if found else []
 
 
 def tables(results: Results) -> list[Listed]:
@@ -247,15 +245,15 @@ def tables(results: Results) -> list[Listed]:
         [name, len(one), counted(one), counted(two)]
         for name, (one, two) in own_standings(cells).items()
     ]
-    headings = ["", "cells", "by one standard error", "by two"]
-    found = [Listed(f"The closed form beside all others: {counts}", Table.from_rows(headings, own))]
+    table = Table.from_rows(["", "cells", "by one standard error", "by two"], own)
+    found = [Listed(f"The closed form beside all others: {counts}", table)]
     made: dict[str, Callable[[Cells, Quantity, bool], Table]] = {
         f"{counts}, by one standard error (by two)": standing_table,
         "cost of parity in % of the base's gain": cost_table,
     }
     found += [
         Listed(
-            f"{title[0].upper()}{title[1:]}, {who}: {words}",
+            f"{capitalize(title)}, {who}: {words}",
             make(cells, quantity, with_s),
             make is cost_table,
         )
@@ -263,15 +261,14 @@ def tables(results: Results) -> list[Listed]:
         for with_s, who in WHO.items()
         for quantity, title in YARDSTICKS.items()
     ]
-    heading = f"Cells in which a method reaches {LEVELS[-1]:.0%} of the base's gap on test rows"
-    found.append(Listed(heading.replace("%", " %"), reach_table(results, cells), True))
-    heading = (
-        "Median seconds of a method on a table: all folds and trade-offs, in one of the processes"
-        " that share the machine"
-    )
-    found.append(Listed(heading, seconds_table(results), True))
-    heading = "Loss of the bases without constraint, over that of a constant"
-    found.append(Listed(heading, base_table(results), True))
+    reached = f"{100 * LEVELS[-1]:.0f} % of the base's gap on test rows"
+    seconds = "all folds and trade-offs, in one of the processes that share the machine"
+    bases = {
+        f"Cells in which a method reaches {reached}": reach_table(results, cells),
+        f"Median seconds of a method on a table: {seconds}": seconds_table(results),
+        "Loss of the bases without constraint, over that of a constant": base_table(results),
+    }
+    found += [Listed(heading, table, True) for heading, table in bases.items()]
     return [one for one in found if one.table.rows]
 
 
