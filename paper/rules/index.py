@@ -10,7 +10,7 @@ GIVEN = (
     "The positive rates of two age groups differ by 0.2 percentage points, so a method for two"
     " groups has nothing to correct. But on average, the rate at a person's age is 34 points away"
     " from the overall rate",
-    "the food expenditure of 5,999 households",
+    "largest regression table (5,999 households)",
 )
 
 

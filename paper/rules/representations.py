@@ -135,8 +135,8 @@ def waves() -> Iterator[str]:
     yield (
         f"where X oscillates {fits['periods'].min()} to {fits['periods'].max()} times over the"
         f" range of S, the upper end was at or above the true bound in {covered} of {len(fits)}"
-        f" fits; with 1,000 rows, its median was {short(few['upper end'], 2)}, and the worst head's"
-        f" median gap in windows ten times finer was {short(few['finer head'], 2)}."
+        f" fits; with 1,000 rows, its median was {short(few['upper end'], 2)}, and in windows a"
+        f" tenth as wide, the worst head's median gap was {short(few['finer head'], 2)}."
     )
 
 
