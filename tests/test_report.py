@@ -1314,6 +1314,7 @@ def test_gaps_means_and_decisions_of_all_classes_are_in_a_folded_table():
     assert gaps == pytest.approx([0.5, 0.5, 0.0], abs=0.01)
     report = three_parties(1.0)
     page = render(report).replace("\xa0", " ")
+    assert re.search(r"mean scores for “vote: red” in \d+ bins of age", page)
     assert report.audit.context.remarks[-1].startswith("The most probable class is right in ")
     table = page[page.index('<details id="classes">') : page.index('<details id="compared">')]
     for label, each in report.tradeoff.class_rates.items():

@@ -412,10 +412,13 @@ def warnings(audit: Audit) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def banded_sentence(attribute: AttributeAudit, audit: Audit, noun: str) -> str:
+def banded_sentence(
+    attribute: AttributeAudit, audit: Audit, noun: str, *, one_class: bool = False
+) -> str:
     r"""Return the gap between bins of an attribute, computed as in a spreadsheet, and its expected
     value by chance, :math:`\sqrt{2 / \pi} \, \sigma \sum_b \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}`
-    for scores with standard deviation :math:`\sigma`; empty for weighted or grouped rows.
+    for scores with standard deviation :math:`\sigma`; empty for weighted or grouped rows. If the
+    target has several classes, `one_class` makes the sentence say which.
     """
     curve, law = attribute.all_rows.curves.get("gdp"), audit.subject.law
     gap = attribute.all_rows.get("gdp")
@@ -433,7 +436,8 @@ def banded_sentence(attribute: AttributeAudit, audit: Audit, noun: str) -> str:
     errors = np.sqrt(np.maximum(1 / sizes - 1 / total, 0.0))
     chance = math.sqrt(2 / math.pi) * spread * float(sizes @ errors) / total
     values = {"shown": shown, "chance": chance, "gap": gap, "noun": noun}
-    return say("banded", s=attribute.name, bands=len(sizes), **values)
+    of = say("of_class", outcome=outcome_phrase(audit.subject)) if one_class else ""
+    return say("banded", s=attribute.name, bands=len(sizes), of=of, **values)
 
 
 def join_names(names: Sequence[str]) -> str:
