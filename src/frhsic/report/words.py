@@ -363,13 +363,13 @@ def has_groups(audit: Audit) -> bool:
     return audit.rows.groups is not None and audit.rows.groups < audit.rows.used
 
 
-def without_options(remark: str) -> str:
+def remove_options(remark: str) -> str:
     """Return a remark without the clauses that name an option of the command: those who read a
     report do not run it.
 
     Examples
     --------
-    >>> without_options("'id' seems to identify rows; to use it, name it with --features.")
+    >>> remove_options("'id' seems to identify rows; to use it, name it with --features.")
     "'id' seems to identify rows."
     """
     remark = re.sub(r" \([^()]*--[a-z][^()]*\)", "", remark)
