@@ -385,7 +385,7 @@ def test_off_a_terminal_the_paths_are_printed_and_the_notes_go_to_standard_error
     page = page.replace("\u00a0", " ").replace("&#39;", "&#x27;")
     # the report lists the features in a table
     features = "Features (3): skill, rank, job."
-    told = [html.escape(words.without_options(note)) for note in notes]
+    told = [html.escape(words.remove_options(note)) for note in notes]
     assert [note for note in told if note not in page] == [features]
     assert "<summary>Features (3)</summary><p>skill, rank, job</p>" in page
     assert stdout == "frhsic-model.frhsic\nfrhsic-report.html\n"

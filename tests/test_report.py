@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from frhsic._pictures import Frame, Line
 from frhsic.auditing import Audit, Context, Settings, audit
 from frhsic.auditing.gaps import decision_ratio
 from frhsic.auditing.results import WINDOWS_KEY, Change, Curve, LimitCheck, Number, Quality
+from frhsic.auditing.rows import Rows
 from frhsic.estimators import ParityClassifier
 from frhsic.estimators.frontier import Gap, IndistinctGapWarning
 from frhsic.formatting import (
@@ -65,6 +67,7 @@ from frhsic.report.people import (
     unnoticed_error,
     worst_sentence,
 )
+from frhsic.report.trained import _HeldOut
 from frhsic.report.words import group_phrase, outcome_phrase, tradeoff_rows, warnings
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -522,6 +525,25 @@ def test_groups_of_few_people_are_counted_and_the_others_named_as_such():
     assert "4 of 4 groups by age of at least 30 people: those with significant" in shown
     assert "at least 30" not in worst_sentence(many, "age") + text_of(render(many), "groups")
     assert "Left out" not in text_of(render(many))
+
+
+def test_the_gap_in_bands_stands_beside_ours_with_what_chance_gives_there():
+    """Ten ages of 150 people each: the bands are the ages, and their means are known."""
+    random = np.random.default_rng(4)
+    age = pd.Series(np.repeat(np.arange(20.0, 70.0, 5.0), 150), name="age")
+    score = random.uniform(0, 1, 1_500)
+    shown = np.abs(score.reshape(10, 150).mean(axis=1) - score.mean()).mean()
+    shuffled = np.array([random.permutation(score) for _ in range(4_000)]).reshape(-1, 10, 150)
+    mixed = np.abs(shuffled.mean(axis=2) - score.mean()).mean()
+    result = audit(score, age, settings=FAST)
+    line = text_of(render(result), "method")
+    start = f"mean scores in 10 bins of age differ from the overall mean by {figure(shown)} on"
+    assert start in line
+    [chance] = re.findall(r"by chance alone in such bins: ([\d.]+)\.", line)
+    assert float(chance) == pytest.approx(mixed, rel=0.02)
+    assert f"The gap of {figure(result['age'].all_rows['gdp'].value)} is computed without" in line
+    for more in ({"groups": np.arange(1_500) // 2}, {"sample_weight": 1 + age.to_numpy()}):
+        assert " bins of age" not in text_of(render(audit(score, age, settings=FAST, **more)))
 
 
 def test_the_gap_in_decisions_is_beside_that_of_the_scores():
@@ -1272,6 +1294,36 @@ def test_of_several_classes_the_first_screen_names_every_significant_one():
         tradeoff = replace(report.tradeoff, classes={**classes, "green": (number,)})
         *_, said, _ = verdict(replace(report, tradeoff=tradeoff)).remarks
         assert said.endswith(told)
+
+
+def test_gaps_means_and_decisions_of_all_classes_are_in_a_folded_table():
+    chances = np.array([[0.5, 0.3, 0.2], [0.4, 0.5, 0.1]])[np.arange(400) % 2]
+    s = np.where(np.arange(400) % 2, 0.5, -0.5)[:, None]
+    codes = np.arange(400) % 4 % 3  # half of the first class, a quarter of each of the others
+    rows = Rows(chances[:, :1], s, chances[:, 0])
+    model = SimpleNamespace(sensitive_names_in_=["age"])
+    rates = _HeldOut(model, None, None, rows, 0, codes).class_rates(chances, list("abc"), QUICK)
+    means = {label: (each.mean, each.actual) for label, each in rates.items()}
+    assert means == {
+        "a": (pytest.approx(0.45), 0.5),
+        "b": (pytest.approx(0.4), 0.25),
+        "c": (pytest.approx(0.15), 0.25),
+    }
+    # half of the rows are given a, those of one age, and the others b
+    gaps = [each.decision_gaps[0].value for each in rates.values()]
+    assert gaps == pytest.approx([0.5, 0.5, 0.0], abs=0.01)
+    report = three_parties(1.0)
+    page = render(report).replace("\xa0", " ")
+    assert re.search(r"mean scores for “vote: red” in \d+ bins of age", page)
+    assert report.audit.context.remarks[-1].startswith("The most probable class is right in ")
+    table = page[page.index('<details id="classes">') : page.index('<details id="compared">')]
+    for label, each in report.tradeoff.class_rates.items():
+        row = table[table.index(f">{label}</th>") :].split("</tr>")[0]
+        numbers = (report.tradeoff.classes[label][0], each.decision_gaps[0])
+        for value in (each.mean, each.actual, *(number.value for number in numbers)):
+            assert f'data-value="{value}"' in row
+        for number in numbers:
+            assert f'data-value="{number.interval.low}"' in row
 
 
 def test_of_several_classes_the_verdict_is_about_the_largest_gap():

@@ -148,6 +148,7 @@ def test_verdict_picture_and_costs_of_other_reports_are_on_the_first_screen(visi
     reports = {"two attributes": trained("age", "distance"), "drift": drift(), "no limit": alone()}
     page = visit(reports[kind]).page
     check_first_screen(page, (".verdict", "#verdict .board > figure", ".costs"))
+    assert len(page.inner_text("body").split()) <= 1_000  # of the costs, one limit's are visible
 
 
 def one_attribute():

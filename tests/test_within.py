@@ -406,6 +406,7 @@ def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
     for number in (gap, *(group["gdp"] for group in rows.within.strata.values())):
         assert figure(number.value) in section
     assert "explained" not in section
+    assert figure(rows.within.between) in section
     assert "Whether a difference in job justifies different scores" in page
     limited = replace(audited, limits=audited.limits[1:2])
     first = render(Report(limited)).replace("\xa0", " ").split('id="decision"')[0]

@@ -108,6 +108,23 @@ def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = 
     return text
 
 
+def parts_sentence(audit: Audit, s: str) -> str:
+    """Return the gap of all people as the sum of a part within strata and one between them."""
+    within = equal_gaps(audit, s)
+    if within is None:
+        return ""
+    whole = audit[s].all_rows["gdp"].value
+    return say(
+        "equal_parts",
+        people=rows_phrase(audit),
+        control=within.label,
+        whole=whole,
+        inside=whole - within.between,
+        between=within.between,
+        gap=within["gdp"].value,
+    )
+
+
 def picture_note(audit: Audit, s: str) -> str:
     """Return which people the chart on the first screen shows, if there are controls."""
     within = equal_gaps(audit, s)

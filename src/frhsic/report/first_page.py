@@ -194,14 +194,14 @@ def shrinkage(report: Report) -> str:
         s, ends = change.attribute, change.reduction
         if change.key not in SCORE_GAPS or ends is None or ends.low <= 0:
             continue
-        was, now = (_spread(each[s].all_rows) for each in (other, report.audit))
+        was, now = (_standard_deviation(each[s].all_rows) for each in (other, report.audit))
         if was and now and (now / was) ** 2 < 1 - ends.high:
             values = {"before": change.before / was, "after": change.after / now}
             parts.append(say("shrunk_by", s=s, **values))
     return say("shrunk", noun=noun, gaps=join_names(parts)) if parts else ""
 
 
-def _spread(numbers: Population) -> float | None:
+def _standard_deviation(numbers: Population) -> float | None:
     """Return the standard deviation of all scores, if the gap is not 0."""
     gap, standardized = numbers.get("gdp"), numbers.get("standardized_gdp")
     if gap is None or standardized is None or not standardized.value > 0:

@@ -41,6 +41,17 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class ClassRates:
+    """Mean probability of one of several classes, its actual share, and by each attribute the gap
+    in the share of rows in which it is the most probable class.
+    """
+
+    mean: float
+    actual: float
+    decision_gaps: tuple[Number, ...]
+
+
+@dataclass(frozen=True)
 class TradeOff:
     """The trade-offs of one fit and the one that its limit chose.
 
@@ -83,6 +94,8 @@ class TradeOff:
     classes
         With several classes, for each its gap by each attribute on the rows of the report. All
         other gaps here are then the largest over all classes.
+    class_rates
+        With several classes, for each its mean probability, share and decisions on the same rows.
     """
 
     aim: str
@@ -101,6 +114,7 @@ class TradeOff:
     base_rate: float | None = None
     controls: str | None = None
     classes: dict[str, tuple[Number, ...]] = field(default_factory=dict)
+    class_rates: dict[str, ClassRates] = field(default_factory=dict)
 
     @property
     def measure_name(self) -> str:

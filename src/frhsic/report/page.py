@@ -56,7 +56,7 @@ def render(report: Report | Audit) -> str:
     )
     environment.filters |= words.FORMS | {
         "breakable": breakable,
-        "without_options": words.without_options,
+        "remove_options": words.remove_options,
     }
     audit = report.audit
     texts = {name: words.WORDS[name] for name in ("page", "curves", "notes", "glossary")}

@@ -27,7 +27,7 @@ from frhsic.formatting import percent
 from frhsic.intervals import Interval
 from frhsic.parity import gdp, gdp_curve
 from frhsic.parity.limits import LimitLike, measure_name, parse_limits
-from frhsic.report.model import Report, Stop, TradeOff, TradeOffPoint
+from frhsic.report.model import ClassRates, Report, Stop, TradeOff, TradeOffPoint
 from frhsic.scoring import model_scores
 from frhsic.splits import subsample, take_rows
 from frhsic.tables.attributes import read_sensitive
@@ -55,10 +55,10 @@ def trained_report(
 ) -> Report:
     r"""Report on a classifier or regressor fitted with a limit. With several classes, the limit
     applies to each, so the verdict is about the largest of their gaps; the audits are about the
-    most frequent class, and the gaps of the others are in `tradeoff`. The trade-offs are those of
-    ``model.frontier_``, with the performance measure that belongs to the aim. The audits of
-    ``model.at(None)`` and of the model use the given rows. They audit scores, or decisions for the
-    aim "decision".
+    most frequent class, and `tradeoff` contains the gaps, means and decisions of all. The
+    trade-offs are those of ``model.frontier_``, with the performance measure that belongs to the
+    aim. The audits of ``model.at(None)`` and of the model use the given rows. They audit scores, or
+    decisions for the aim "decision".
 
     Parameters
     ----------
@@ -149,8 +149,10 @@ def trained_report(
     free = rows.outputs(model.at(None))
     was = _class_outputs(free, shown)
     classes: dict[str, tuple[Number, ...]] = {}
+    rates: dict[str, ClassRates] = {}
     if every.ndim > 1:
         classes = rows.class_gaps(every, labels, settings)
+        rates = rows.class_rates(every, labels, settings)
         remark = rows.classes_remark(every, settings.confidence)
         context = replace(context, remarks=(*context.remarks, remark))
     threshold = None if model.aim == "decision" else threshold
@@ -189,6 +191,7 @@ def trained_report(
             changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
             stops=tuple(rows.stops({0: (was, old), place: (now, new)}, settings, after)),
             classes=classes,
+            class_rates=rates,
         ),
         changes=paired,
     )
@@ -341,6 +344,20 @@ class _HeldOut:
         gaps = [replace(number, adjusted=p) for (number, _), p in zip(numbers, adjusted)]
         width = len(self.names)
         return {str(label): tuple(gaps[i * width :][:width]) for i, label in enumerate(labels)}
+
+    def class_rates(
+        self, outputs: np.ndarray, labels: Any, settings: Settings
+    ) -> dict[str, ClassRates]:
+        """Return for each class its mean, its share, and the gaps of the most probable class."""
+        weights = self.rows.weights
+        decisions = np.eye(len(labels))[outputs.argmax(axis=1)]
+        gaps = self.class_gaps(decisions, labels, settings)
+        means = np.average(outputs, axis=0, weights=weights)
+        rates = {}
+        for place, (label, by_attribute) in enumerate(gaps.items()):
+            actual = float(np.average(self.codes == place, weights=weights))
+            rates[label] = ClassRates(float(means[place]), actual, by_attribute)
+        return rates
 
     def check_classes(
         self, check: LimitCheck, old: _Measured, new: _Measured, level: float

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
+import numpy as np
+
 from frhsic import formatting
 from frhsic._arrays import has_few_effective
 from frhsic.auditing.measures import LEAST_ROWS
@@ -59,6 +61,8 @@ FORMS: dict[str, Callable[[Any], str]] = {
 TOO_GOOD = {"explained": 0.98, "auc": 0.995}
 # An aim reads as reached only if the interval excludes less than this part of it.
 LEAST_OF_AIM = 0.5
+# Number of bins of an attribute, as in a spreadsheet.
+BANDS = 10
 
 
 def signed_figure(value: float) -> str:
@@ -359,13 +363,13 @@ def has_groups(audit: Audit) -> bool:
     return audit.rows.groups is not None and audit.rows.groups < audit.rows.used
 
 
-def without_options(remark: str) -> str:
+def remove_options(remark: str) -> str:
     """Return a remark without the clauses that name an option of the command: those who read a
     report do not run it.
 
     Examples
     --------
-    >>> without_options("'id' seems to identify rows; to use it, name it with --features.")
+    >>> remove_options("'id' seems to identify rows; to use it, name it with --features.")
     "'id' seems to identify rows."
     """
     remark = re.sub(r" \([^()]*--[a-z][^()]*\)", "", remark)
@@ -406,6 +410,34 @@ def warnings(audit: Audit) -> list[str]:
         if positives is not None and positives.rows < 500:
             lines.append(say("few_favoured", positives=positives))
     return list(dict.fromkeys(lines))
+
+
+def banded_sentence(
+    attribute: AttributeAudit, audit: Audit, noun: str, *, one_class: bool = False
+) -> str:
+    r"""Return the gap between bins of an attribute, computed as in a spreadsheet, and its expected
+    value by chance, :math:`\sqrt{2 / \pi} \, \sigma \sum_b \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}`
+    for scores with standard deviation :math:`\sigma`; empty for weighted or grouped rows. If the
+    target has several classes, `one_class` makes the sentence say which.
+    """
+    curve, law = attribute.all_rows.curves.get("gdp"), audit.subject.law
+    gap = attribute.all_rows.get("gdp")
+    if curve is None or gap is None or law is None or audit.rows.effective or has_groups(audit):
+        return ""
+    rows = np.array(curve.rows)
+    total = rows.sum()
+    band = np.minimum(BANDS * (np.cumsum(rows) - rows / 2) / total, BANDS - 1).astype(int)
+    sizes = np.bincount(band, rows)
+    sums = np.bincount(band, rows * np.array(curve.mean))[sizes > 0]
+    sizes = sizes[sizes > 0]
+    shown = float((np.abs(sums - sizes * curve.overall)).sum() / total)
+    shares = np.diff(law.shares, prepend=0.0)
+    spread = math.sqrt(shares @ (np.array(law.values) - law.mean) ** 2)
+    errors = np.sqrt(np.maximum(1 / sizes - 1 / total, 0.0))
+    chance = math.sqrt(2 / math.pi) * spread * float(sizes @ errors) / total
+    values = {"shown": shown, "chance": chance, "gap": gap, "noun": noun}
+    of = say("of_class", outcome=outcome_phrase(audit.subject)) if one_class else ""
+    return say("banded", s=attribute.name, bands=len(sizes), of=of, **values)
 
 
 def join_names(names: Sequence[str]) -> str:
