@@ -1253,12 +1253,24 @@ def test_of_several_classes_the_first_screen_names_every_significant_one():
     report = three_parties(1.0)
     assert Report.from_json(report.to_json()) == report
     *_, gaps, shown = verdict(report).remarks
-    assert shown == ("The picture and the costs show “vote: red”, the most frequent of 3 classes.")
+    assert shown == (
+        "The picture and all costs except the share of right classes show “vote: red”, the most"
+        " frequent of 3 classes."
+    )
     assert re.fullmatch(r"The gap by age is significant for “green”, 0\.0\S+ \(.*\)\.", gaps)
     for line in (gaps, shown):
         assert line in closing_lines(report)["rows"]
         assert line in text_of(render(report))
     assert "A gap is the largest over all 3 classes." in text_of(render(report), "evidence")
+    right, ranking, _, error = costs(report)
+    assert (right.name, ranking.name, error.key) == ("Right class", "Ranking (AUC)", "mean_error")
+    measured = report.audit.quality[0]
+    assert (right.now, right.meaning) == (
+        f"{100 * measured.value:.1f} %",
+        "share of people whose most probable class is right; the most common class:"
+        f" {100 * measured.constant:.1f} %",
+    )
+    assert "Found (recall)" not in text_of(render(report))
     classes = report.tradeoff.classes
     assert list(classes) == ["blue", "green", "red"]
     blue, green, red = (gap.adjusted for (gap,) in classes.values())
@@ -1584,6 +1596,20 @@ def test_a_rate_has_its_number_of_rows_and_an_exact_interval():
     assert alarms_.meaning == "of 1,984 others: above 0.5"
     assert alarms_.change == "0.0 % to 0.2 %"
     assert re.fullmatch(r"0\.6\d\d to 0\.9\d\d", ranking.change)  # around 0.8125
+
+
+def test_the_interval_of_a_rate_depends_on_its_own_groups():
+    """Nobody who died shares a vehicle, so 24 of 26 have the exact interval, whatever the size of
+    other vehicles.
+    """
+    died = pd.Series(np.arange(2_000) < 26, name="died").astype(int)
+    score = pd.Series(np.where((np.arange(2_000) + 2) % 26 < 24, 0.6, 0.1), name="score")
+    age = pd.Series(np.arange(2_000) % 50 + 20.0, name="age")
+    vehicle = np.minimum(np.arange(2_000), 1_000)
+    result = audit(score, age, died, groups=vehicle, threshold=0.5, settings=FAST)
+    low, high = stats.binomtest(int((score[:26] > 0.5).sum()), 26).proportion_ci(0.95, "exact")
+    found = costs(Report(result))[0]
+    assert found.change == f"{100 * low:.1f} % to {100 * high:.1f} %"
 
 
 def test_the_mean_score_is_said_to_rise_or_to_fall_where_bands_set_its_ends_apart():

@@ -19,6 +19,7 @@ CHANCE_FIELDS = {"pvalue", "adjusted", "confidence"}
 COUNT_FIELDS = {"rows", "given", "dropped", "used", "independent", "effective", "standard_error"}
 SHARE_KEYS = {
     "accuracy",
+    "class_accuracy",
     "true_positive_rate",
     "false_positive_rate",
     "auc",

@@ -442,18 +442,20 @@ class Quality:
 
     `key` is ``"accuracy"``, ``"true_positive_rate"``, ``"false_positive_rate"``, ``"auc"``,
     ``"log_loss"``, ``"root_squared_error"``, ``"explained"`` or ``"mean_error"``, the mean of
-    target minus score.
+    target minus score; for a model of several classes, ``"class_accuracy"`` is how often its most
+    probable class is right. Rates of decisions have an `interval`.
     """
 
     key: str
     value: float
     constant: float
     standard_error: float | None = None
+    interval: Interval | None = None
 
     @property
     def number(self) -> Number:
         """The same as a number."""
-        return Number(self.key, self.value, 0, standard_error=self.standard_error)
+        return Number(self.key, self.value, 0, self.interval, standard_error=self.standard_error)
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,9 @@ def audit_inputs(
         )
     quality: tuple[Quality, ...] = ()
     if f is not None and rows.y is not None:
-        quality = tuple(qualities(f, rows.y, subject.threshold, rows.weights, rows.groups))
+        quality = tuple(
+            qualities(f, rows.y, subject.threshold, rows.weights, rows.groups, settings.confidence)
+        )
     dropped = inputs.lost + context.dropped
     remarks = [*context.remarks, *inputs.notes]
     if not (_lazy.has_torch() or settings.fast):

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from frhsic._pictures import tradeoff_svg
 from frhsic.auditing.comparing import difference
-from frhsic.auditing.performance import rate_number
+from frhsic.auditing.performance import RATES
 from frhsic.auditing.results import Audit, Change, Number
 from frhsic.auditing.running import RARE
 from frhsic.formatting import figure, format_setting, percent, points
@@ -20,12 +20,11 @@ from frhsic.report.words import WORDS, fill, gap_name, outcome_phrase, say, sign
 
 # Costs of a limit, in the order of the page, and those that are shares.
 COSTS: dict[str, dict[str, str]] = WORDS["costs"]
-RATES = ("accuracy", "true_positive_rate", "false_positive_rate")
-SHARES = (*RATES, "explained")
+SHARES = (*RATES, "class_accuracy", "explained")
 # Measures for which larger is better; for a mean error, neither direction is.
-GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
+GAINS = ("accuracy", "class_accuracy", "true_positive_rate", "auc", "explained")
 # Measures whose own interval is shown beside that of their change.
-OVERALL = ("auc", "explained")
+OVERALL = ("class_accuracy", "auc", "explained")
 MOST_COSTS = 4
 # Rates of decisions are shown only if at least this share of the scores is on either side of the
 # threshold.
@@ -34,6 +33,7 @@ LEAST_DECIDED = 0.01
 UNCHANGED = 1e-7
 # Costs shown beside each of the other limits.
 STOP_COSTS = (
+    "class_accuracy",
     "true_positive_rate",
     "false_positive_rate",
     "auc",
@@ -96,7 +96,8 @@ def hidden_rates(report: Report) -> str:
     subject = audit.subject
     if subject.threshold is None or subject.threshold_stated:
         return ""
-    if report.tradeoff is not None and report.tradeoff.aim == "decision":
+    tradeoff = report.tradeoff
+    if tradeoff is not None and (tradeoff.aim == "decision" or tradeoff.classes):
         return ""
     shares = []
     for one in (audit, report.before):
@@ -109,26 +110,10 @@ def hidden_rates(report: Report) -> str:
 
 
 def _interval(number: Number, audit: Audit) -> Interval | None:
-    """Return the interval of a measure of performance: that of Clopper and Pearson for a rate,
-    since it may be a rate of few rows.
-    """
+    """Return the interval of a measure of performance."""
     key, error, subject = number.key, number.standard_error, audit.subject
-    if error is None or (error == 0 and key not in RATES):
-        return None
-    if key in RATES:
-        rate = 0.0 if subject.base_rate is None else subject.base_rate.value
-        share = {"true_positive_rate": rate, "false_positive_rate": 1 - rate}.get(key, 1.0)
-        rows = share * (audit.rows.effective or audit.rows.used)
-        design = audit.rows.groups is not None or audit.rows.effective is not None
-        error = error if design else 0.0
-        return rate_number(
-            number.value,
-            error,
-            max(rows, 1.0),
-            round(rows),
-            binary=True,
-            confidence=subject.confidence,
-        ).interval
+    if number.interval is not None or not error:
+        return number.interval
     reach = -float(ndtri(subject.level / 2)) * error
     low, high = number.value - reach, number.value + reach
     if key == "auc":
@@ -161,8 +146,10 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
         count = round(rate.value * audit.rows.used)
         positives = f"{count:,}"
         negatives = f"{audit.rows.used - count:,} others"
+    constant = {q.key: q.constant for q in audit.quality}.get(key)
     values = {
         "people": rows_phrase(audit),
+        "constant": None if constant is None else form(constant),
         "positives": positives,
         "negatives": negatives,
         "noun": score_noun(audit),
@@ -189,6 +176,8 @@ def decision_sentence(report: Report) -> str:
     if hidden := hidden_rates(report):
         return hidden
     if are_decisions(report.audit) or subject.threshold in (None, 0.5) or subject.threshold_stated:
+        return ""
+    if report.tradeoff is not None and report.tradeoff.classes:
         return ""
     key = "rare" if report.tradeoff is None else "rare_trained"
     values = {"people": rows_phrase(report.audit), "outcome": outcome_phrase(subject)}
