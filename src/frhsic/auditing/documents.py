@@ -16,7 +16,10 @@ from frhsic.intervals import Interval
 
 # Fields that are between 0 and 1 or nonnegative, and measures for which this holds.
 CHANCE_FIELDS = {"pvalue", "adjusted", "confidence"}
-COUNT_FIELDS = {"rows", "given", "dropped", "used", "independent", "effective", "standard_error"}
+COUNT_FIELDS = {
+    *("rows", "given", "dropped", "used", "independent", "effective", "weighted"),
+    "standard_error",
+}
 SHARE_KEYS = {
     "accuracy",
     "class_accuracy",

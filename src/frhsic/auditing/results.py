@@ -422,6 +422,8 @@ class RowCounts:
     effective
         Number of rows, or of groups, of equal weight that would give as precise a mean; None if
         rows have no weights.
+    weighted
+        The same for rows with these weights if no rows belonged together.
     sample
         Rows in the random sample of a distributed audit; None if all rows were in memory.
     """
@@ -432,6 +434,7 @@ class RowCounts:
     independent: int
     groups: int | None = None
     effective: float | None = None
+    weighted: float | None = None
     sample: int | None = None
 
 
@@ -454,8 +457,8 @@ class Quality:
 
     @property
     def number(self) -> Number:
-        """The same as a number."""
-        return Number(self.key, self.value, 0, self.interval, standard_error=self.standard_error)
+        """The same as a number; differences are computed from its standard error."""
+        return Number(self.key, self.value, 0, standard_error=self.standard_error)
 
 
 @dataclass(frozen=True)

@@ -216,6 +216,7 @@ def audit_inputs(
             independent.count,
             None if rows.groups is None else len(np.unique(rows.groups)),
             None if rows.weights is None else rows.effective,
+            None if rows.weights is None else _arrays.effective_number(rows.weights),
         ),
         attributes=tuple(attributes),
         joint=joint,

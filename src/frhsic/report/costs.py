@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 from scipy.special import ndtri
 
 from frhsic._pictures import tradeoff_svg
 from frhsic.auditing.comparing import difference
 from frhsic.auditing.performance import RATES
-from frhsic.auditing.results import Audit, Change, Number
+from frhsic.auditing.results import Audit, Change, Number, Quality
 from frhsic.auditing.running import RARE
 from frhsic.formatting import figure, format_setting, percent, points
 from frhsic.intervals import Interval
@@ -69,7 +70,7 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
         )
     if stop is not None:
         own = audit if stop.point.chosen else report.before if stop.limit == "none" else None
-        measured = {} if own is None else {q.key: q.number for q in own.quality}
+        measured = {} if own is None else {q.key: _with_interval(q) for q in own.quality}
         for cost in stop.costs:
             number = measured.get(cost.key, Number(cost.key, cost.after, 0))
             known[cost.key] = number, None if stop.limit == "none" else cost
@@ -78,11 +79,11 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
         before = {quality.key: quality.number for quality in earlier}
         drift = {change.key: change for change in audit.drift}
         for quality in audit.quality:
-            key, number = quality.key, quality.number
+            key = quality.key
             change = drift.get(key)
             if change is None and key in before:
-                change = difference(key, "", before[key], number, audit.subject.level)
-            known[key] = number, change
+                change = difference(key, "", before[key], quality.number, audit.subject.level)
+            known[key] = _with_interval(quality), change
     hidden = RATES if hidden_rates(report) else ()
     shown = [key for key in COSTS if key in known and key not in hidden]
     return [_cost(*known[key], audit) for key in shown][:MOST_COSTS]
@@ -107,6 +108,10 @@ def hidden_rates(report: Report) -> str:
     if not shares or any(LEAST_DECIDED <= share <= 1 - LEAST_DECIDED for share in shares):
         return ""
     return say("one_sided", share=shares[0], threshold=subject.threshold)
+
+
+def _with_interval(quality: Quality) -> Number:
+    return replace(quality.number, interval=quality.interval)
 
 
 def _interval(number: Number, audit: Audit) -> Interval | None:
@@ -181,7 +186,21 @@ def decision_sentence(report: Report) -> str:
         return ""
     key = "rare" if report.tradeoff is None else "rare_trained"
     values = {"people": rows_phrase(report.audit), "outcome": outcome_phrase(subject)}
-    return say(key, threshold=subject.threshold, least=RARE, **values)
+    above = _above_default(report.audit)
+    return say(key, threshold=subject.threshold, least=RARE, above=above, **values)
+
+
+def _above_default(audit: Audit) -> str:
+    """Return that hardly any score is above the threshold 0.5 of the model's own decisions."""
+    subject = audit.subject
+    assert subject.span is not None
+    assert subject.law is not None
+    if subject.span[1] <= 0.5:
+        return say("all_below", rows=audit.rows.used, people=rows_phrase(audit))
+    below, _ = subject.law.bounds(np.array([0.5]))
+    if 1 - below[0] < LEAST_DECIDED:
+        return say("few_above", least=LEAST_DECIDED, people=rows_phrase(audit))
+    return ""
 
 
 def _judgement(change: Change) -> str:

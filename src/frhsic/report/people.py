@@ -92,6 +92,18 @@ def _error(attribute: AttributeAudit, audit: Audit, i: int) -> float | None:
     return -rest.mean[i]
 
 
+def n_comparisons(audit: Audit) -> int:
+    """Return of how many groups, of all attributes, the errors share one level; wide windows are
+    among them.
+    """
+    return sum(
+        len(attribute.all_rows.curves[key].grid)
+        for attribute in audit.attributes
+        for key in ("calibration_gdp", WINDOWS_KEY)
+        if key in attribute.all_rows.curves
+    )
+
+
 def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
     """Whether errors vary significantly with the attribute."""
     gap = attribute.all_rows.get("calibration_gdp")
@@ -109,7 +121,8 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     key = "none_wrong" if overall_error(audit) is None else "none_apart"
     curve = attribute.all_rows.curves["calibration_gdp"]
     values = {"size": unnoticed_error(curve), "people": rows_phrase(audit)}
-    return say(key, of=size_phrase(curve, audit), unnoticed=say("unnoticed", **values))
+    unnoticed = say("unnoticed", **values)
+    return say(key, of=size_phrase(curve, audit), count=n_comparisons(audit), unnoticed=unnoticed)
 
 
 def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
@@ -134,9 +147,11 @@ def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
             way="low" if wide.mean[worst] > 0 else "high",
             size=abs(wide.mean[worst]),
             of=of,
+            count=n_comparisons(audit),
         )
     if change:
-        return say("errors_change", s=s, people=rows_phrase(audit), of=of)
+        values = {"people": rows_phrase(audit), "count": n_comparisons(audit)}
+        return say("errors_change", s=s, of=of, **values)
     return ""
 
 
@@ -413,7 +428,7 @@ def _actual(attribute: AttributeAudit, i: int) -> float | None:
 def group_judgement(group: Group, audit: Audit) -> str:
     """Return whether people are scored too low or too high, and whether that is good for them."""
     if group.error is None:
-        return say("as_scored")
+        return say("as_scored", count=n_comparisons(audit))
     text = say("too_high" if group.error > 0 else "too_low", size=abs(group.error))
     good = _is_favourable(group.error, audit)
     if good is None:
