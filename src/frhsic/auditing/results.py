@@ -188,6 +188,8 @@ class Curve:
 
     `grid` has the median of S in each group, `start` and `end` its smallest and largest value,
     `rows` its number of rows. `sparse` marks groups that are too small to be reliable.
+    `units` are the numbers of people or other units that the rows belong to; empty if each row is a
+    unit of its own.
     """
 
     grid: tuple[float, ...]
@@ -200,6 +202,7 @@ class Curve:
     rows: tuple[float, ...]
     sparse: tuple[bool, ...]
     confidence: float = 0.95
+    units: tuple[int, ...] = ()
 
     @property
     def trusted_groups(self) -> list[int]:
