@@ -68,7 +68,13 @@ from frhsic.report.people import (
     worst_sentence,
 )
 from frhsic.report.trained import _HeldOut
-from frhsic.report.words import group_phrase, outcome_phrase, tradeoff_rows, warnings
+from frhsic.report.words import (
+    gap_phrase_with_interval,
+    group_phrase,
+    outcome_phrase,
+    tradeoff_rows,
+    warnings,
+)
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -555,22 +561,40 @@ def test_the_gap_in_decisions_is_beside_that_of_the_scores():
     gap, was = (one["age"].all_rows["decision_gdp"] for one in (after, before))
     size, low, high = (format_estimate(100 * x) for x in (gap.value, *gap.interval))
     told = (
-        "In percentage points, the gap in the share of people with a score above 0.4 is"
-        f" {size} ({low} to {high}"
+        "The gap in decisions, the share of people with a score above 0.4, is"
+        f" {size} percentage points by age ({low} to {high}"
     )
-    assert decision_gaps(Report(after)) == f"{told}) by age."
+    assert decision_gaps(Report(after)) == f"{told})."
     limited = Report(after, before=before)
-    told += f"; {format_estimate(100 * was.value)} without the limit) by age."
+    told += f"; {format_estimate(100 * was.value)} without the limit)."
     assert decision_gaps(limited) == told
     assert told in text_of(render(limited))
     assert closing_lines(limited)["meaning"].endswith(told)
     mixed = random.permutation(score)
     chance = decision_gaps(Report(audit(mixed, age, threshold=0.4, settings=FAST)))
-    assert chance.endswith("(not significant) by age.")
+    assert chance.endswith("percentage points by age (not significant).")
     judged = audit(free, age, threshold=0.4, limit="decision_gdp <= 0.1", settings=FAST)
     decided = audit((free > 0.4) * 1.0, age, settings=FAST)
     number = audit(100 * free, age, settings=FAST)
     assert [decision_gaps(Report(one)) for one in (judged, decided, number)] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("most", "sentence"),
+    [
+        (0.37, "The gap in decisions, the share of people with a score above 0.5, is at most 37"),
+        (0.38, "How large the gap by age is in the share of people with a score above 0.5 cannot"),
+    ],
+)
+def test_a_gap_in_decisions_that_may_be_as_large_as_possible_is_not_known(most, sentence):
+    """A quarter of the scores is above 0.5, so the largest gap is 2 · 0.25 · 0.75 = 0.375."""
+    base = samples.audit()
+    (attribute,) = base.attributes
+    *others, decided = attribute.all_rows.numbers
+    decided = replace(decided, interval=Interval(0.0, most, 0.95, ""), pvalue=0.4)
+    population = replace(attribute.all_rows, numbers=(*others, decided))
+    changed = replace(base, attributes=(replace(attribute, all_rows=population),))
+    assert decision_gaps(Report(changed)).startswith(sentence)
 
 
 @pytest.mark.parametrize(
@@ -1275,12 +1299,24 @@ def test_of_several_classes_the_first_screen_names_every_significant_one():
     report = three_parties(1.0)
     assert Report.from_json(report.to_json()) == report
     *_, gaps, shown = verdict(report).remarks
-    assert shown == ("The picture and the costs show “vote: red”, the most frequent of 3 classes.")
+    assert shown == (
+        "The picture and all costs except the share of right classes show “vote: red”, the most"
+        " frequent of 3 classes."
+    )
     assert re.fullmatch(r"The gap by age is significant for “green”, 0\.0\S+ \(.*\)\.", gaps)
     for line in (gaps, shown):
         assert line in closing_lines(report)["rows"]
         assert line in text_of(render(report))
     assert "A gap is the largest over all 3 classes." in text_of(render(report), "evidence")
+    right, ranking, _, error = costs(report)
+    assert (right.name, ranking.name, error.key) == ("Right class", "Ranking (AUC)", "mean_error")
+    measured = report.audit.quality[0]
+    assert (right.now, right.meaning) == (
+        f"{100 * measured.value:.1f} %",
+        "share of people whose most probable class is right; the most common class:"
+        f" {100 * measured.constant:.1f} %",
+    )
+    assert "Found (recall)" not in text_of(render(report))
     classes = report.tradeoff.classes
     assert list(classes) == ["blue", "green", "red"]
     blue, green, red = (gap.adjusted for (gap,) in classes.values())
@@ -1288,12 +1324,19 @@ def test_of_several_classes_the_first_screen_names_every_significant_one():
     alone = replace(classes["green"][0], pvalue=0.04, adjusted=0.08)
     none = replace(alone, pvalue=0.4, adjusted=0.8)
     for number, told in (
-        (alone, "(on its own, but not after adjusting for all classes)."),
+        (
+            alone,
+            "No class has a significant gap by age after adjusting for all classes; without"
+            f" adjusting, there is one for “green”, {gap_phrase_with_interval(alone)}.",
+        ),
         (none, "No class has a significant gap by age."),
     ):
         tradeoff = replace(report.tradeoff, classes={**classes, "green": (number,)})
         *_, said, _ = verdict(replace(report, tradeoff=tradeoff)).remarks
-        assert said.endswith(told)
+        assert said == told
+    both = replace(report.tradeoff, classes={**classes, "red": (alone,)})
+    *_, said, _ = verdict(replace(report, tradeoff=both)).remarks
+    assert said.startswith(gaps.removesuffix(".") + "; without adjusting for all classes, there is")
 
 
 def test_gaps_means_and_decisions_of_all_classes_are_in_a_folded_table():
@@ -1315,7 +1358,6 @@ def test_gaps_means_and_decisions_of_all_classes_are_in_a_folded_table():
     report = three_parties(1.0)
     page = render(report).replace("\xa0", " ")
     assert re.search(r"mean scores for “vote: red” in \d+ bins of age", page)
-    assert report.audit.context.remarks[-1].startswith("The most probable class is right in ")
     table = page[page.index('<details id="classes">') : page.index('<details id="compared">')]
     for label, each in report.tradeoff.class_rates.items():
         row = table[table.index(f">{label}</th>") :].split("</tr>")[0]
@@ -1348,6 +1390,9 @@ def test_of_several_classes_the_verdict_is_about_the_largest_gap():
     head = verdict(report)
     assert "the gap by age, the largest of any class, is " in head.sentence.lower()
     assert meaning(head, report.audit).startswith("The mean score for “green” of people with")
+    empty = replace(head, gap=None)  # no sentence says what the gap means
+    (line,) = attribute_lines(replace(report, audit=replace(report.audit, limits=())), empty)
+    assert line.startswith("Gap by age for “green”, the largest of any class: 0.")
     line = closing_lines(report)["gap"]
     assert line.startswith(
         f"age, the largest of any class: {figure(tradeoff.before.gaps[0].value)} → "
@@ -1385,6 +1430,19 @@ def test_hsic_is_explained_only_where_it_was_computed():
     assert "HSIC" not in text_of(render(without), "evidence")
 
 
+def test_an_error_that_is_only_significant_alone_is_not_significant_among_all_groups():
+    """46 of 200 in the last of seven groups, where 60 are expected: p = .03."""
+    assert stats.binomtest(46, 200, 0.3).pvalue < 0.05
+    group = np.repeat(np.arange(7.0), 200)
+    place = np.tile(np.arange(200), 7)
+    y = (place < np.where(group == 6, 46, 60)).astype(float)
+    score = pd.Series(0.3 + 1e-6 * (group == 6), name="score")
+    report = Report(audit(score, pd.Series(group, name="school"), y, settings=FAST))
+    last = next(one for one in groups(report, "school") if one.where == "school 6")
+    # the band covers seven groups and four wide windows
+    assert group_judgement(last, report.audit) == "not significant among 11 comparisons"
+
+
 def test_equal_scores_of_few_groups_are_no_proof_of_a_gap_of_0():
     """Of 38 groups, at most 9.25 % may have another score, at most 0.7 away."""
     age, groups = np.repeat(np.arange(38.0), 8), np.repeat(np.arange(38), 8)
@@ -1420,6 +1478,16 @@ def test_weights_that_leave_few_rows_are_said_on_the_first_screen():
     assert any("Check the largest weights" in line for line in warnings(report.audit))
     even = scored(sample_weight=np.linspace(1, 2, 3_000))
     assert not any("Check the largest weights" in line for line in warnings(even))
+    village = np.minimum(np.arange(3_000) // 50, 27)  # 27 of 50 rows, and one of the others
+    grouped = scored(sample_weight=np.ones(3_000), groups=village)
+    effective = f"{3_000**2 / (27 * 50**2 + 1_650**2):.0f}"
+    assert f"(as precise as {effective} groups of equal weight)" in surety(Report(grouped))
+    lines = warnings(grouped)
+    assert not any("Check the largest weights" in line for line in lines)
+    told = (
+        f"The 3,000 rows belong to only 28 groups, which count as {effective} groups of equal size."
+    )
+    assert told in lines
 
 
 def test_a_score_that_is_too_low_for_all_is_said_where_no_group_stands_out():
@@ -1583,7 +1651,7 @@ def test_deaths_that_the_scores_do_not_expect_are_not_chance():
 
 def test_a_rare_outcome_says_by_which_threshold_the_model_labels():
     random = np.random.default_rng(3)
-    chance = np.clip(random.beta(2, 10, 3_000), 0.001, 0.6)  # no outcome is rare here
+    chance = np.clip(random.beta(2, 12, 3_000), 0.001, 0.6)  # no outcome is rare here
     outcome = pd.Series((random.random(3_000) < chance).astype(int), name="died")
     age = pd.Series(random.integers(20, 70, 3_000).astype(float), name="age")
     rare = audit(pd.Series(chance, name="score"), age, outcome, settings=QUICK)
@@ -1594,9 +1662,17 @@ def test_a_rare_outcome_says_by_which_threshold_the_model_labels():
         f" {rate:g}, the base rate, instead of 0.5."
     )
     trained = replace(samples.full(), audit=rare)
+    assert 0 < np.mean(chance > 0.5) < 0.01
+    above = ", and less than 1 % of people have a score above it"
     assert decision_sentence(trained) == (
         "Less than 20 % of people have “died”, so decisions are assessed at the threshold"
-        f" {rate:g}, the base rate. The model's own decisions use 0.5."
+        f" {rate:g}, the base rate. The model's own decisions use 0.5"
+        f"{above}."
+    )
+    low = audit(pd.Series(chance.clip(0, 0.5), name="score"), age, outcome, settings=QUICK)
+    assert decision_sentence(replace(samples.full(), audit=low)).endswith(
+        " use 0.5, and none of the 3,000 people has a score above it, so it decides the same for"
+        " all."
     )
     assert text(Report(rare)).count("Less than 20 %") == 1
     assert text_of(render(rare)).count("Less than 20 %") == 1
@@ -1636,6 +1712,20 @@ def test_a_rate_has_its_number_of_rows_and_an_exact_interval():
     assert alarms_.meaning == "of 1,984 others: above 0.5"
     assert alarms_.change == "0.0 % to 0.2 %"
     assert re.fullmatch(r"0\.6\d\d to 0\.9\d\d", ranking.change)  # around 0.8125
+
+
+def test_the_interval_of_a_rate_depends_on_its_own_groups():
+    """Nobody who died shares a vehicle, so 24 of 26 have the exact interval, whatever the size of
+    other vehicles.
+    """
+    died = pd.Series(np.arange(2_000) < 26, name="died").astype(int)
+    score = pd.Series(np.where((np.arange(2_000) + 2) % 26 < 24, 0.6, 0.1), name="score")
+    age = pd.Series(np.arange(2_000) % 50 + 20.0, name="age")
+    vehicle = np.minimum(np.arange(2_000), 1_000)
+    result = audit(score, age, died, groups=vehicle, threshold=0.5, settings=FAST)
+    low, high = stats.binomtest(int((score[:26] > 0.5).sum()), 26).proportion_ci(0.95, "exact")
+    found = costs(Report(result))[0]
+    assert found.change == f"{100 * low:.1f} % to {100 * high:.1f} %"
 
 
 def test_the_mean_score_is_said_to_rise_or_to_fall_where_bands_set_its_ends_apart():
@@ -1709,11 +1799,17 @@ def test_rows_in_groups_are_not_called_people():
     unnamed = replace(result, context=Context())
     assert "3,000 rows of 1,000 groups" in surety(Report(unnamed))
     assert "The 3,000 rows belong to 1,000 groups. Gaps" in " ".join(warnings(unnamed))
-    assert "rows). Their mean score" in worst_sentence(Report(result), "age")
+    age = np.random.default_rng(8).integers(20, 70, 3_000)  # as in scored()
+    start, end, rows, applicants = re.search(
+        r"ages (\d+) to (\d+) \((\d+) rows of (\d+) applicants\)\. Their mean score",
+        worst_sentence(Report(result), "age"),
+    ).groups()
+    inside = (age >= int(start)) & (age <= int(end))
+    assert (int(rows), int(applicants)) == (np.sum(inside), len(np.unique(groups[inside])))
     assert "applicants). Their mean score" in worst_sentence(Report(scored(context=CONTEXT)), "age")
     shown = text_of(render(scored(groups=groups, limit="gdp <= 0.3", context=CONTEXT)))
     assert "The mean score of rows with the same age" in shown
-    assert shown.count("applicants") == shown.count("1,000 applicants") == 1
+    assert shown.count("applicants") == len(re.findall(r"rows of [\d,]+ applicants", shown)) == 2
     assert "person" not in shown
     weighted = scored(groups=groups, sample_weight=np.linspace(0.5, 2, 3_000))
     lines = [line for line in warnings(weighted) if "measures of dependence" in line]

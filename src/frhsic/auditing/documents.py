@@ -16,9 +16,13 @@ from frhsic.intervals import Interval
 
 # Fields that are between 0 and 1 or nonnegative, and measures for which this holds.
 CHANCE_FIELDS = {"pvalue", "adjusted", "confidence"}
-COUNT_FIELDS = {"rows", "given", "dropped", "used", "independent", "effective", "standard_error"}
+COUNT_FIELDS = {
+    *("rows", "given", "dropped", "used", "independent", "effective", "weighted"),
+    "standard_error",
+}
 SHARE_KEYS = {
     "accuracy",
+    "class_accuracy",
     "true_positive_rate",
     "false_positive_rate",
     "auc",

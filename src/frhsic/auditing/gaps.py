@@ -80,9 +80,23 @@ def gaps_and_curves(rows: Rows, settings: Settings) -> Population:
     if rows.controls is not None and rows.strata is not None:
         weighted = rows.strata if rows.weights is None else rows.strata[rows.weights > 0]
         names = tuple(rows.controls.names[code] for code in np.unique(weighted))
-    return gaps_from_sums(
+    population = gaps_from_sums(
         sums, cells, settings, rows.controls, names, binary=binary, attributes=rows.attributes
     )
+    curves = {key: _with_units(curve, rows) for key, curve in population.curves.items()}
+    return replace(population, curves=curves)
+
+
+def _with_units(curve: Curve, rows: Rows) -> Curve:
+    """Return a curve with the number of units that the rows of each of its groups belong to."""
+    if rows.groups is None:
+        return curve
+    s = rows.s[:, 0]
+    units = tuple(
+        len(np.unique(rows.groups[(s >= start) & (s <= end)]))
+        for start, end in zip(curve.start, curve.end)
+    )
+    return replace(curve, units=units)
 
 
 def gaps_from_sums(

@@ -16,6 +16,7 @@ from frhsic.intervals import Interval
 from frhsic.scoring import auc_and_influence
 
 SHARE_METHOD = "Clopper and Pearson"  # of the intervals of shares
+RATES = ("accuracy", "true_positive_rate", "false_positive_rate")  # of decisions
 
 
 def base_rate(
@@ -40,13 +41,21 @@ def base_rate(
 def rate_number(
     mean: float, error: float, effective: float, rows: int, *, binary: bool, confidence: float
 ) -> Number:
-    """Return a mean with its interval."""
+    """Return a mean with its interval; `effective` is the number of rows, or of groups, of equal
+    weight.
+
+    A share p of rows in groups, or with weights, counts as that of n / d independent rows, where
+    d is the ratio of its squared error to that of n independent rows. At most n rows are counted,
+    and fewer if few groups estimate the error (Korn and Graubard, 1998).
+    """
     tail = (1 - confidence) / 2
     reach = float(stats.t.ppf(1 - tail, max(effective - 1, 1))) * error
     low, high, method = mean - reach, mean + reach, "Student's t"
     if binary:
-        if 0 < mean < 1 and error > 0:  # similar rows of a group count as fewer
-            effective = min(effective, mean * (1 - mean) / error**2)
+        if 0 < mean < 1 and error > 0 and rows > 1:
+            ratio = mean * (1 - mean) / (rows - 1) / error**2
+            known = stats.t.ppf(tail, rows - 1) / stats.t.ppf(tail, max(effective - 1, 1))
+            effective = rows * min(ratio * float(known) ** 2, 1.0)
         count, method = mean * effective, SHARE_METHOD
         low = float(stats.beta.ppf(tail, count, effective - count + 1)) if mean > 0 else 0.0
         high = float(stats.beta.ppf(1 - tail, count + 1, effective - count)) if mean < 1 else 1.0
@@ -157,11 +166,52 @@ def qualities(
     threshold: float | None,
     weights: np.ndarray | None = None,
     groups: np.ndarray | None = None,
+    confidence: float = 0.95,
 ) -> Iterator[Quality]:
-    """Yield how well scores predict y, each with its standard error."""
+    """Yield how well scores predict y, each with its standard error; rates have an interval."""
+    rated = {"true_positive_rate": y == 1, "false_positive_rate": y == 0}
     for key, result in performance(scores, y, threshold, weights).items():
         error = math.sqrt(covariance(result.terms, result.terms, groups, weights))
-        yield Quality(key, result.value, result.constant, error)
+        interval = None
+        if key in RATES:
+            yes = scores > threshold
+            kept = rated.get(key, np.ones(len(y), dtype=bool))
+            interval = base_rate(
+                (yes if key in rated else yes == y)[kept].astype(np.float64),
+                confidence,
+                None if weights is None else weights[kept],
+                None if groups is None else groups[kept],
+            ).interval
+        yield Quality(key, result.value, result.constant, error, interval)
+
+
+def class_accuracy(
+    outputs: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None
+) -> Performance:
+    """Return how often the most probable of several classes is right, compared with the most common
+    class.
+    """
+    w = np.ones(len(codes)) if weights is None else weights
+    w = w / w.sum()
+    right = outputs.argmax(axis=1) == codes
+    value = float(w @ right)
+    return Performance(value, w * (right - value), float(np.bincount(codes, w).max()))
+
+
+def class_quality(
+    outputs: np.ndarray,
+    codes: np.ndarray,
+    confidence: float,
+    weights: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+) -> Quality:
+    """Return :func:`class_accuracy` with its interval."""
+    result = class_accuracy(outputs, codes, weights)
+    error = math.sqrt(covariance(result.terms, result.terms, groups, weights))
+    rows = len(codes)
+    effective = effective_rows(rows, weights, groups)
+    rate = rate_number(result.value, error, effective, rows, binary=True, confidence=confidence)
+    return Quality("class_accuracy", result.value, result.constant, error, rate.interval)
 
 
 def changes(
@@ -176,9 +226,21 @@ def changes(
     """Yield the difference in performance of other scores on the same rows."""
     old, new = (performance(scores, y, threshold, weights) for scores in (was, now))
     for key in [key for key in old if key in new]:
-        numbers = []
-        for result in (old[key], new[key]):
-            error = math.sqrt(covariance(result.terms, result.terms, groups, weights))
-            numbers.append(Number(key, result.value, len(y), standard_error=error))
-        shared = covariance(old[key].terms, new[key].terms, groups, weights)
-        yield difference(key, "", numbers[0], numbers[1], level, shared)
+        yield performance_change(key, old[key], new[key], level, groups, weights)
+
+
+def performance_change(
+    key: str,
+    was: Performance,
+    now: Performance,
+    level: float,
+    groups: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> Change:
+    """Return the difference of two measures on the same rows."""
+    numbers = []
+    for result in (was, now):
+        error = math.sqrt(covariance(result.terms, result.terms, groups, weights))
+        numbers.append(Number(key, result.value, len(result.terms), standard_error=error))
+    shared = covariance(was.terms, now.terms, groups, weights)
+    return difference(key, "", numbers[0], numbers[1], level, shared)

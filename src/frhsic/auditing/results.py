@@ -188,6 +188,8 @@ class Curve:
 
     `grid` has the median of S in each group, `start` and `end` its smallest and largest value,
     `rows` its number of rows. `sparse` marks groups that are too small to be reliable.
+    `units` are the numbers of people or other units that the rows belong to; empty if each row is a
+    unit of its own.
     """
 
     grid: tuple[float, ...]
@@ -200,6 +202,7 @@ class Curve:
     rows: tuple[float, ...]
     sparse: tuple[bool, ...]
     confidence: float = 0.95
+    units: tuple[int, ...] = ()
 
     @property
     def trusted_groups(self) -> list[int]:
@@ -422,6 +425,8 @@ class RowCounts:
     effective
         Number of rows, or of groups, of equal weight that would give as precise a mean; None if
         rows have no weights.
+    weighted
+        The same for rows with these weights if no rows belonged together.
     sample
         Rows in the random sample of a distributed audit; None if all rows were in memory.
     """
@@ -432,6 +437,7 @@ class RowCounts:
     independent: int
     groups: int | None = None
     effective: float | None = None
+    weighted: float | None = None
     sample: int | None = None
 
 
@@ -442,17 +448,19 @@ class Quality:
 
     `key` is ``"accuracy"``, ``"true_positive_rate"``, ``"false_positive_rate"``, ``"auc"``,
     ``"log_loss"``, ``"root_squared_error"``, ``"explained"`` or ``"mean_error"``, the mean of
-    target minus score.
+    target minus score; for a model of several classes, ``"class_accuracy"`` is how often its most
+    probable class is right. Rates of decisions have an `interval`.
     """
 
     key: str
     value: float
     constant: float
     standard_error: float | None = None
+    interval: Interval | None = None
 
     @property
     def number(self) -> Number:
-        """The same as a number."""
+        """The same as a number; differences are computed from its standard error."""
         return Number(self.key, self.value, 0, standard_error=self.standard_error)
 
 

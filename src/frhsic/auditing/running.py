@@ -200,7 +200,9 @@ def audit_inputs(
         )
     quality: tuple[Quality, ...] = ()
     if f is not None and rows.y is not None:
-        quality = tuple(qualities(f, rows.y, subject.threshold, rows.weights, rows.groups))
+        quality = tuple(
+            qualities(f, rows.y, subject.threshold, rows.weights, rows.groups, settings.confidence)
+        )
     dropped = inputs.lost + context.dropped
     remarks = [*context.remarks, *inputs.notes]
     if not (_lazy.has_torch() or settings.fast):
@@ -214,6 +216,7 @@ def audit_inputs(
             independent.count,
             None if rows.groups is None else len(np.unique(rows.groups)),
             None if rows.weights is None else rows.effective,
+            None if rows.weights is None else _arrays.effective_number(rows.weights),
         ),
         attributes=tuple(attributes),
         joint=joint,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 from scipy.special import ndtri
 
 from frhsic._pictures import tradeoff_svg
 from frhsic.auditing.comparing import difference
-from frhsic.auditing.performance import rate_number
-from frhsic.auditing.results import Audit, Change, Number
+from frhsic.auditing.performance import RATES
+from frhsic.auditing.results import Audit, Change, Number, Quality
 from frhsic.auditing.running import RARE
 from frhsic.formatting import figure, format_setting, percent, points
 from frhsic.intervals import Interval
@@ -20,12 +21,11 @@ from frhsic.report.words import WORDS, fill, gap_name, outcome_phrase, say, sign
 
 # Costs of a limit, in the order of the page, and those that are shares.
 COSTS: dict[str, dict[str, str]] = WORDS["costs"]
-RATES = ("accuracy", "true_positive_rate", "false_positive_rate")
-SHARES = (*RATES, "explained")
+SHARES = (*RATES, "class_accuracy", "explained")
 # Measures for which larger is better; for a mean error, neither direction is.
-GAINS = ("accuracy", "true_positive_rate", "auc", "explained")
+GAINS = ("accuracy", "class_accuracy", "true_positive_rate", "auc", "explained")
 # Measures whose own interval is shown beside that of their change.
-OVERALL = ("auc", "explained")
+OVERALL = ("class_accuracy", "auc", "explained")
 MOST_COSTS = 4
 # Rates of decisions are shown only if at least this share of the scores is on either side of the
 # threshold.
@@ -34,6 +34,7 @@ LEAST_DECIDED = 0.01
 UNCHANGED = 1e-7
 # Costs shown beside each of the other limits.
 STOP_COSTS = (
+    "class_accuracy",
     "true_positive_rate",
     "false_positive_rate",
     "auc",
@@ -69,7 +70,7 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
         )
     if stop is not None:
         own = audit if stop.point.chosen else report.before if stop.limit == "none" else None
-        measured = {} if own is None else {q.key: q.number for q in own.quality}
+        measured = {} if own is None else {q.key: _with_interval(q) for q in own.quality}
         for cost in stop.costs:
             number = measured.get(cost.key, Number(cost.key, cost.after, 0))
             known[cost.key] = number, None if stop.limit == "none" else cost
@@ -78,11 +79,11 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
         before = {quality.key: quality.number for quality in earlier}
         drift = {change.key: change for change in audit.drift}
         for quality in audit.quality:
-            key, number = quality.key, quality.number
+            key = quality.key
             change = drift.get(key)
             if change is None and key in before:
-                change = difference(key, "", before[key], number, audit.subject.level)
-            known[key] = number, change
+                change = difference(key, "", before[key], quality.number, audit.subject.level)
+            known[key] = _with_interval(quality), change
     hidden = RATES if hidden_rates(report) else ()
     shown = [key for key in COSTS if key in known and key not in hidden]
     return [_cost(*known[key], audit) for key in shown][:MOST_COSTS]
@@ -96,7 +97,8 @@ def hidden_rates(report: Report) -> str:
     subject = audit.subject
     if subject.threshold is None or subject.threshold_stated:
         return ""
-    if report.tradeoff is not None and report.tradeoff.aim == "decision":
+    tradeoff = report.tradeoff
+    if tradeoff is not None and (tradeoff.aim == "decision" or tradeoff.classes):
         return ""
     shares = []
     for one in (audit, report.before):
@@ -108,27 +110,15 @@ def hidden_rates(report: Report) -> str:
     return say("one_sided", share=shares[0], threshold=subject.threshold)
 
 
+def _with_interval(quality: Quality) -> Number:
+    return replace(quality.number, interval=quality.interval)
+
+
 def _interval(number: Number, audit: Audit) -> Interval | None:
-    """Return the interval of a measure of performance: that of Clopper and Pearson for a rate,
-    since it may be a rate of few rows.
-    """
+    """Return the interval of a measure of performance."""
     key, error, subject = number.key, number.standard_error, audit.subject
-    if error is None or (error == 0 and key not in RATES):
-        return None
-    if key in RATES:
-        rate = 0.0 if subject.base_rate is None else subject.base_rate.value
-        share = {"true_positive_rate": rate, "false_positive_rate": 1 - rate}.get(key, 1.0)
-        rows = share * (audit.rows.effective or audit.rows.used)
-        design = audit.rows.groups is not None or audit.rows.effective is not None
-        error = error if design else 0.0
-        return rate_number(
-            number.value,
-            error,
-            max(rows, 1.0),
-            round(rows),
-            binary=True,
-            confidence=subject.confidence,
-        ).interval
+    if number.interval is not None or not error:
+        return number.interval
     reach = -float(ndtri(subject.level / 2)) * error
     low, high = number.value - reach, number.value + reach
     if key == "auc":
@@ -161,8 +151,10 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
         count = round(rate.value * audit.rows.used)
         positives = f"{count:,}"
         negatives = f"{audit.rows.used - count:,} others"
+    constant = {q.key: q.constant for q in audit.quality}.get(key)
     values = {
         "people": rows_phrase(audit),
+        "constant": None if constant is None else form(constant),
         "positives": positives,
         "negatives": negatives,
         "noun": score_noun(audit),
@@ -190,9 +182,25 @@ def decision_sentence(report: Report) -> str:
         return hidden
     if are_decisions(report.audit) or subject.threshold in (None, 0.5) or subject.threshold_stated:
         return ""
+    if report.tradeoff is not None and report.tradeoff.classes:
+        return ""
     key = "rare" if report.tradeoff is None else "rare_trained"
     values = {"people": rows_phrase(report.audit), "outcome": outcome_phrase(subject)}
-    return say(key, threshold=subject.threshold, least=RARE, **values)
+    above = _above_default(report.audit)
+    return say(key, threshold=subject.threshold, least=RARE, above=above, **values)
+
+
+def _above_default(audit: Audit) -> str:
+    """Return that hardly any score is above the threshold 0.5 of the model's own decisions."""
+    subject = audit.subject
+    assert subject.span is not None
+    assert subject.law is not None
+    if subject.span[1] <= 0.5:
+        return say("all_below", rows=audit.rows.used, people=rows_phrase(audit))
+    below, _ = subject.law.bounds(np.array([0.5]))
+    if 1 - below[0] < LEAST_DECIDED:
+        return say("few_above", least=LEAST_DECIDED, people=rows_phrase(audit))
+    return ""
 
 
 def _judgement(change: Change) -> str:

@@ -218,19 +218,29 @@ def decision_gaps(report: Report) -> str:
         return ""
     judged = {check.attribute for check in checks(report) if check.key == "decision_gdp"}
     gaps = []
+    unknown = []
     for attribute in audit.attributes:
         s, gap = attribute.name, attribute.all_rows.get("decision_gdp")
         if s in judged or gap is None or gap.interval is None:
+            continue
+        share = attribute.all_rows.curves["decision_gdp"].overall
+        # the largest mean absolute deviation of shares from their mean
+        if gap.interval.low <= 0 and gap.interval.high >= 2 * share * (1 - share):
+            unknown.append(s)
             continue
         key = "decided_by" if is_significant(gap, audit.subject) else "hardly_decided_by"
         size, low, high = (format_estimate(100 * x) for x in (gap.value, *gap.interval))
         known = None if report.before is None else report.before[s].all_rows.get("decision_gdp")
         was = "" if known is None else say("decided_before", was=100 * known.value)
         gaps.append(say(key, s=s, size=size, low=low, high=high, was=was))
-    if not gaps:
-        return ""
     selected = decision_phrase(audit, "selected", "scored_above")
-    return say("decided", gaps=join_names(gaps), people=rows_phrase(audit), selected=selected)
+    values = {"people": rows_phrase(audit), "selected": selected}
+    lines = []
+    if gaps:
+        lines.append(say("decided", gaps=join_names(gaps), **values))
+    if unknown:
+        lines.append(say("undecided", names=join_names(unknown), **values))
+    return " ".join(lines)
 
 
 def _constant_decisions(report: Report) -> Iterator[str]:
@@ -280,16 +290,19 @@ def _class_lines(report: Report) -> list[str]:
         return []
     lines = []
     for i, s in enumerate(tradeoff.attributes):
-        gaps = []
+        gaps: dict[bool, list[str]] = {False: [], True: []}
         for label, numbers in sorted(tradeoff.classes.items(), key=lambda item: -item[1][i].value):
             number = numbers[i]
             if is_significant(number, subject):
                 alone = (number.adjusted or 0.0) > subject.level
-                adjusted = say("class_alone") if alone else ""
                 gap = gap_phrase_with_interval(number)
-                gaps.append(say("class_gap", label=label, gap=gap, adjusted=adjusted))
-        key = "class_gaps" if gaps else "no_class_gap"
-        lines.append(say(key, s=s, gaps="; ".join(gaps)))
+                gaps[alone].append(say("class_gap", label=label, gap=gap))
+        alone_text = ""
+        if gaps[True]:
+            key = "also_class_alone" if gaps[False] else "class_alone"
+            alone_text = say(key, gaps=join_names(gaps[True]))
+        key = "class_gaps" if gaps[False] else "no_class_gap"
+        lines.append(say(key, s=s, gaps="; ".join(gaps[False]), alone=alone_text))
     count = len(tradeoff.classes)
     return [*lines, say("one_class", outcome=outcome_phrase(subject), count=count)]
 
@@ -551,6 +564,10 @@ def attribute_lines(report: Report, head: Headline) -> list[str]:
             if (check.attribute, check.base) == (s, "gap"):
                 number = Number(check.key, check.value, check.rows, check.interval)
                 what = capitalize(gap_name(check.key, s)) + condition_phrase(check.among, audit)
+                if check.among == "classes" and report.tradeoff is not None:
+                    label, _ = report.tradeoff.largest_class(s)
+                    named = say("largest_class", s=s, label=label)
+                    what = capitalize(gap_name(check.key, named))
                 parts.append(f"{what}: {gap_phrase_with_interval(number)}.")
         if not drawn:
             parts.append(largest_error_sentence(report, s))
@@ -599,7 +616,8 @@ def surety(report: Report) -> str:
         counted = f"{audit.rows.used:,} rows of {audit.rows.groups:,}"
         counted += f" {audit.context.people or 'groups'}"
     if audit.rows.effective is not None:
-        counted += say("sure_weighted", rows=audit.rows)
+        units = f" {audit.context.people or 'groups'}" if has_groups(audit) else ""
+        counted += say("sure_weighted", rows=audit.rows, units=units)
     text = say(key, confidence=audit.subject.confidence, counted=counted)
     if report.earlier is not None:
         text += say("sure_earlier", rows=report.earlier.rows.used)

@@ -32,13 +32,16 @@ single groups.
 
 @dataclass(frozen=True)
 class Group:
-    """People with similar values of an attribute: who, how many, their score before and now,
+    """People with similar values of an attribute: who, how many rows and what to call them (with
+    `units`, of how many people they are), their score before and now,
     whether its band excludes the average, their outcome, and by how much the score is too high if
     that is significant.
     """
 
     where: str
     rows: float
+    people: str
+    units: int | None
     was: float | None
     mean: float
     apart: bool
@@ -49,6 +52,15 @@ class Group:
 def rows_phrase(audit: Audit) -> str:
     """Return what to call the rows: people, unless several rows may belong to one person."""
     return "rows" if has_groups(audit) else audit.context.people or "people"
+
+
+def group_rows_phrase(curve: Curve, i: int, audit: Audit) -> str:
+    """Return what to call the rows of a group, and of how many people they are if these may have
+    several.
+    """
+    if not curve.units or not has_groups(audit):
+        return rows_phrase(audit)
+    return f"rows of {curve.units[i]:,} {audit.context.people or 'groups'}"
 
 
 def score_noun(audit: Audit) -> str:
@@ -92,6 +104,18 @@ def _error(attribute: AttributeAudit, audit: Audit, i: int) -> float | None:
     return -rest.mean[i]
 
 
+def n_comparisons(audit: Audit) -> int:
+    """Return of how many groups, of all attributes, the errors share one level; wide windows are
+    among them.
+    """
+    return sum(
+        len(attribute.all_rows.curves[key].grid)
+        for attribute in audit.attributes
+        for key in ("calibration_gdp", WINDOWS_KEY)
+        if key in attribute.all_rows.curves
+    )
+
+
 def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
     """Whether errors vary significantly with the attribute."""
     gap = attribute.all_rows.get("calibration_gdp")
@@ -109,7 +133,8 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     key = "none_wrong" if overall_error(audit) is None else "none_apart"
     curve = attribute.all_rows.curves["calibration_gdp"]
     values = {"size": unnoticed_error(curve), "people": rows_phrase(audit)}
-    return say(key, of=size_phrase(curve, audit), unnoticed=say("unnoticed", **values))
+    unnoticed = say("unnoticed", **values)
+    return say(key, of=size_phrase(curve, audit), count=n_comparisons(audit), unnoticed=unnoticed)
 
 
 def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
@@ -129,14 +154,16 @@ def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
             start=say("errors_along", s=s) if change else "The",
             where=group_phrase(wide, worst, s),
             rows=wide.rows[worst],
-            people=rows_phrase(audit),
+            people=group_rows_phrase(wide, worst, audit),
             noun=score_noun(audit),
             way="low" if wide.mean[worst] > 0 else "high",
             size=abs(wide.mean[worst]),
             of=of,
+            count=n_comparisons(audit),
         )
     if change:
-        return say("errors_change", s=s, people=rows_phrase(audit), of=of)
+        values = {"people": rows_phrase(audit), "count": n_comparisons(audit)}
+        return say("errors_change", s=s, of=of, **values)
     return ""
 
 
@@ -153,7 +180,7 @@ def largest_error_sentence(report: Report, s: str) -> str:
         return _wide_errors_sentence(attribute, audit)
     how = group_judgement(group, audit)
     of = size_phrase(attribute.all_rows.curves["gdp"], audit, "among_size")
-    return say("wrong_by", s=s, group=group, how=how, people=rows_phrase(audit), of=of)
+    return say("wrong_by", s=s, group=group, how=how, people=group.people, of=of)
 
 
 def _few_sentence(attribute: AttributeAudit, audit: Audit) -> str:
@@ -413,7 +440,7 @@ def _actual(attribute: AttributeAudit, i: int) -> float | None:
 def group_judgement(group: Group, audit: Audit) -> str:
     """Return whether people are scored too low or too high, and whether that is good for them."""
     if group.error is None:
-        return say("as_scored")
+        return say("as_scored", count=n_comparisons(audit))
     text = say("too_high" if group.error > 0 else "too_low", size=abs(group.error))
     good = _is_favourable(group.error, audit)
     if good is None:
@@ -439,7 +466,9 @@ def groups(report: Report, s: str) -> list[Group]:
         where = group_phrase(curve, i, s)
         apart = not curve.low[i] <= curve.overall <= curve.high[i]
         outcome = _actual(attribute, i), _error(attribute, report.audit, i)
-        worst_groups.append(Group(where, curve.rows[i], was, curve.mean[i], apart, *outcome))
+        size = curve.rows[i], group_rows_phrase(curve, i, report.audit)
+        units = curve.units[i] if curve.units and has_groups(report.audit) else None
+        worst_groups.append(Group(where, *size, units, was, curve.mean[i], apart, *outcome))
     return worst_groups
 
 
@@ -488,7 +517,7 @@ def worst_sentence(report: Report, s: str) -> str:
     if group.error is None and group.actual is not None and not are_decisions(audit):
         level = f"{level} {_errors_sentence(attribute, audit)}"
     start = say(key, of=size_phrase(curve, audit, "among_size"))
-    values = {"noun": score_noun(audit), "people": rows_phrase(audit), "was": was, "how": how}
+    values = {"noun": score_noun(audit), "people": group.people, "was": was, "how": how}
     text = say("group", group=group, **values)
     return f"{level} {start}: {text}{beside}{actual}.".strip()
 

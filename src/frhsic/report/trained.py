@@ -17,13 +17,20 @@ from frhsic.auditing.comparing import check_limits, difference, holm
 from frhsic.auditing.gaps import gap_column, gap_number, gap_terms, shown_curve
 from frhsic.auditing.measures import RANK_ROWS
 from frhsic.auditing.outputs import maximum_gap, output_gaps
-from frhsic.auditing.performance import base_rate, changes, covariance, performance
-from frhsic.auditing.results import GAPS, LIMITABLE, Change, Keyed, LimitCheck, Number
+from frhsic.auditing.performance import (
+    RATES,
+    changes,
+    class_accuracy,
+    class_quality,
+    covariance,
+    performance,
+    performance_change,
+)
+from frhsic.auditing.results import GAPS, LIMITABLE, Change, Keyed, LimitCheck, Number, Quality
 from frhsic.auditing.rows import Rows
 from frhsic.auditing.running import Inputs, audit_inputs, finish_audit
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap
-from frhsic.formatting import percent
 from frhsic.intervals import Interval
 from frhsic.parity import gdp, gdp_curve
 from frhsic.parity.limits import LimitLike, measure_name, parse_limits
@@ -153,21 +160,22 @@ def trained_report(
     if every.ndim > 1:
         classes = rows.class_gaps(every, labels, settings)
         rates = rows.class_rates(every, labels, settings)
-        remark = rows.classes_remark(every, settings.confidence)
-        context = replace(context, remarks=(*context.remarks, remark))
     threshold = None if model.aim == "decision" else threshold
 
-    def audit_outputs(f: np.ndarray, about: str) -> Audit:
+    def audit_outputs(outputs: np.ndarray, about: str) -> Audit:
+        f = _class_outputs(outputs, shown)
         scored = replace(inputs, rows=replace(inputs.rows, z=f[:, None]))
-        return finish_audit(audit_inputs(scored, threshold, settings.about(about), context), ())
+        audit = audit_inputs(scored, threshold, settings.about(about), context)
+        audit = replace(audit, quality=rows.qualities(outputs, audit))
+        return finish_audit(audit, ())
 
-    after = audit_outputs(now, "audit of the model")
+    after = audit_outputs(every, "audit of the model")
     moved = model.choice_.position > 0 and any(model.frontier_.limits(model.choice_.limit).values())
     stated_limits = parse_limits(limit, LIMITABLE)
     before = None
     paired: tuple[Change, ...] = ()
     if moved:
-        before = audit_outputs(was, "audit without the limit")
+        before = audit_outputs(free, "audit without the limit")
         paired = tuple(rows.changes(was, now, before, after, settings))
         before = replace(before, limits=check_limits(before, stated_limits, before))
     after = replace(after, limits=check_limits(after, stated_limits, before or after, paired))
@@ -189,7 +197,7 @@ def trained_report(
             before=old.point(),
             after=new.point(),
             changes=tuple(rows.gap_changes(old, new, after.subject.level)) if moved else (),
-            stops=tuple(rows.stops({0: (was, old), place: (now, new)}, settings, after)),
+            stops=tuple(rows.stops({0: (free, old), place: (every, new)}, settings, after)),
             classes=classes,
             class_rates=rates,
         ),
@@ -376,16 +384,30 @@ class _HeldOut:
         limit = check.share * before.value
         return replace(check, limit=limit, reference=before, reduction=change.reduction)
 
-    def classes_remark(self, outputs: np.ndarray, confidence: float) -> str:
-        """Return how often the most probable class is right."""
-        right = (outputs.argmax(axis=1) == self.codes).astype(np.float64)
-        correct = base_rate(right, confidence, self.rows.weights, self.rows.groups)
-        assert correct.interval is not None
-        low, high = map(percent, correct.interval)
-        return (
-            f"The most probable class is right in {percent(correct.value)} of the rows ({low} to"
-            f" {high})."
-        )
+    def qualities(self, outputs: np.ndarray, audit: Audit) -> tuple[Quality, ...]:
+        """Return the performance of an audit. With several classes, a model predicts the most
+        probable one, so rates of decisions at a threshold are replaced by how often that is right.
+        """
+        if self.codes is None:
+            return audit.quality
+        rows, confidence = self.rows, audit.subject.confidence
+        right = class_quality(outputs, self.codes, confidence, rows.weights, rows.groups)
+        return right, *(quality for quality in audit.quality if quality.key not in RATES)
+
+    def costs(self, was: np.ndarray, now: np.ndarray, audit: Audit) -> Iterator[Change]:
+        """Yield how performance changes from some outputs to others, by the same measures."""
+        threshold = 0.5 if audit.subject.threshold is None else audit.subject.threshold
+        level = audit.subject.level
+        design = self.rows.groups, self.rows.weights
+        if self.codes is not None:
+            before, after = (
+                class_accuracy(outputs, self.codes, self.rows.weights) for outputs in (was, now)
+            )
+            yield performance_change("class_accuracy", before, after, level, *design)
+        old, new = (_class_outputs(outputs, self.shown) for outputs in (was, now))
+        for change in changes(old, new, self.y, threshold, level, *design):
+            if self.codes is None or change.key not in RATES:
+                yield change
 
     def stops(
         self, known: dict[int, tuple[np.ndarray, _Measured]], settings: Settings, after: Audit
@@ -394,8 +416,7 @@ class _HeldOut:
         largest gap; `known` has the outputs at some positions (0 is no limit) and their
         measurements.
         """
-        model, level = self.model, after.subject.level
-        threshold = 0.5 if after.subject.threshold is None else after.subject.threshold
+        model = self.model
         gaps = model.frontier_.gaps
         widest = max(gaps, key=lambda name: gaps[name][0].value)
         models = {"": model}
@@ -411,10 +432,10 @@ class _HeldOut:
         for limit, candidate in sorted(models.items(), key=lambda item: item[1].choice_.position):
             place = candidate.choice_.position
             if place not in known:
-                every = self.outputs(candidate)
-                measured = self.measure_outputs(every, settings)
-                known[place] = _class_outputs(every, self.shown), measured
-            f, measured = known[place]
+                outputs = self.outputs(candidate)
+                known[place] = outputs, self.measure_outputs(outputs, settings)
+            outputs, measured = known[place]
+            f = _class_outputs(outputs, self.shown)
             curves = {
                 name: shown_curve(
                     gdp_curve(
@@ -432,17 +453,7 @@ class _HeldOut:
             yield Stop(
                 limit if place else "none",
                 replace(measured.point(), chosen=candidate is model),
-                tuple(
-                    changes(
-                        known[0][0],
-                        f,
-                        self.y,
-                        threshold,
-                        level,
-                        self.rows.groups,
-                        self.rows.weights,
-                    )
-                ),
+                tuple(self.costs(known[0][0], outputs, after)),
                 curves,
             )
 

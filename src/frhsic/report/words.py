@@ -385,7 +385,10 @@ def warnings(audit: Audit) -> list[str]:
         "grouped": has_groups(audit) and rows.effective is None,
         "weighted": rows.effective is not None and not has_groups(audit),
         "grouped_weighted": rows.effective is not None and has_groups(audit),
-        "few_by_weight": rows.effective is not None
+        "few_by_weight": rows.weighted is not None and has_few_effective(rows.used, rows.weighted),
+        "few_by_group": rows.effective is not None
+        and rows.weighted is not None
+        and not has_few_effective(rows.used, rows.weighted)
         and has_few_effective(rows.used, rows.effective),
         "left_out": rows.independent < LEAST_ROWS,
         "sampled": rows.sample is not None,
