@@ -1261,9 +1261,27 @@ def test_an_error_of_the_stated_size_goes_unnoticed_half_of_the_time(share, leas
     assert least <= np.mean(found) <= most
     said = worst_sentence(Report(right), "age")
     assert said.startswith(
-        "No group is scored significantly too high or too low; in half of them, an error of"
+        "No group is scored significantly too high or too low; in half of these groups, an error of"
         f" up to about {format_estimate(size)} could go unnoticed."
     )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_of_rare_outcomes_no_error_above_their_mean_is_stated(weighted):
+    random = np.random.default_rng(11)
+    age = pd.Series(np.repeat(np.arange(20.0, 32.0), 40), name="age")
+    score = 0.01 + 0.02 * random.random(len(age))
+    outcome = pd.Series((random.random(len(age)) < 0.02).astype(int), name="late")
+    weights = 1 + random.random(len(age)) if weighted else None
+    report = Report(audit(score, age, outcome, sample_weight=weights, settings=FAST))
+    curves = report.audit["age"].all_rows.curves
+    assert unnoticed_error(curves["calibration_gdp"]) > curves["gdp"].overall
+    told = "even an error as large as the overall mean score could go unnoticed."
+    assert told in worst_sentence(report, "age")
+    less = (
+        "Less than 20 % of people (weighted) have" if weighted else "Less than 20 % of people have"
+    )
+    assert decision_sentence(report).startswith(less)
 
 
 def three_parties(along: float, required: Any = None) -> Report:
@@ -1484,9 +1502,7 @@ def test_weights_that_leave_few_rows_are_said_on_the_first_screen():
     assert f"(as precise as {effective} groups of equal weight)" in surety(Report(grouped))
     lines = warnings(grouped)
     assert not any("Check the largest weights" in line for line in lines)
-    told = (
-        f"The 3,000 rows belong to only 28 groups, which count as {effective} groups of equal size."
-    )
+    told = f"The 28 groups count as only {effective} groups of equal size, so intervals are wide."
     assert told in lines
 
 

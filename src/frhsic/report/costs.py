@@ -186,11 +186,12 @@ def decision_sentence(report: Report) -> str:
         return ""
     key = "rare" if report.tradeoff is None else "rare_trained"
     values = {"people": rows_phrase(report.audit), "outcome": outcome_phrase(subject)}
-    above = _above_default(report.audit)
+    values["weighted"] = "" if report.audit.rows.weighted is None else " (weighted)"
+    above = _own_threshold_phrase(report.audit)
     return say(key, threshold=subject.threshold, least=RARE, above=above, **values)
 
 
-def _above_default(audit: Audit) -> str:
+def _own_threshold_phrase(audit: Audit) -> str:
     """Return that hardly any score is above the threshold 0.5 of the model's own decisions."""
     subject = audit.subject
     assert subject.span is not None

@@ -132,8 +132,10 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
         return found
     key = "none_wrong" if overall_error(audit) is None else "none_apart"
     curve = attribute.all_rows.curves["calibration_gdp"]
-    values = {"size": unnoticed_error(curve), "people": rows_phrase(audit)}
-    unnoticed = say("unnoticed", **values)
+    size, mean = unnoticed_error(curve), attribute.all_rows.curves["gdp"].overall
+    large = audit.subject.chances and size >= mean
+    values = {"size": size, "noun": score_noun(audit), "people": rows_phrase(audit)}
+    unnoticed = say("unnoticed_mean" if large else "unnoticed", **values)
     return say(key, of=size_phrase(curve, audit), count=n_comparisons(audit), unnoticed=unnoticed)
 
 
