@@ -84,6 +84,7 @@ from frhsic.tables.problems import (
     LEAST_SUSPECTED_ROWS,
     TARGET_LABELS,
     UNREAD,
+    UNREAD_NUMBERS,
     Problem,
     option_text,
 )
@@ -419,13 +420,15 @@ class TableCheck:
             words = all(map(reads_missing, problem.values))  # or none: cells that are not numbers
             if not is_text(column) or problem.certainty == "certain" or not words:
                 yield problem
-            elif classes or problem.values:
+                continue
+            option = "" if "--drop" in problem.option else problem.option
+            if classes or problem.values:
                 # a word may be an answer: whoever refuses doesn't pay
-                option = "" if "--drop" in problem.option else problem.option
                 yield replace(problem, kind=TARGET_LABELS, certainty="possible", option=option)
-            elif problem.kind in UNREAD and problem.certainty == "likely":
-                option = "" if "--drop" in problem.option else problem.option
+            elif problem.kind in UNREAD_NUMBERS and problem.certainty == "likely":
                 yield replace(problem, kind="target", certainty="error", option=option)
+            else:
+                yield replace(problem, option=option)
 
     def find_features(
         self,
