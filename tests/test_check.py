@@ -761,6 +761,7 @@ def test_words_among_the_numbers_of_a_target_are_the_error(tmp_path):
         (["1.5", "<5", "10+", "3", "4"], "likely", "--replace 'size=<5:5,10+:10'"),
         (["10+ years", *"1234567"], "likely", "--replace 'size=10+ years:10'"),
         (["27/52", "26/52", *"012345"], "likely", "--replace size=27/52:27,26/52:26"),
+        (["9/10", "8/10", "7/10", "5/10", "99"], "likely", "--missing size=99"),
         (["3 km", "2 mi", "2.5 km", "1", "4 mi"], "possible", "--drop size"),
         (["0", "1-2", "3-5", "6+", "-9"], "likely", "--missing size=-9"),
     ],

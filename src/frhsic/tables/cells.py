@@ -374,7 +374,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
             int(wrong.sum()),
             option=option,
         )
-        yield from number_problems(numbers)
+        yield from number_problems(numbers.fillna(texts.map(plain).astype(float)))
     elif alike.mean() > MOST_ALIKE:
         yield Problem(
             "text in numbers",
