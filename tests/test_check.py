@@ -1458,7 +1458,7 @@ def test_words_for_numbers_are_named_however_many_there_are(tmp_path):
     problems, command = problems_of(people().assign(children=children), tmp_path)
     (about,) = [problem for problem in problems if "children" in problem["columns"]]
     assert "it contains 'two', first in row 3" in about["text"]
-    assert "replace words with digits" in about["text"]
+    assert "replace them with numbers" in about["text"]
     assert "--replace children=two:2" in command
 
 

@@ -355,14 +355,14 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     words = odd.any() and texts[odd].isin(plain).all()
     few = words or not odd.any() or wrong.mean() <= FEW_WORDS
     if few and wrong.any() and not wrong.all():
-        absent = texts[wrong & ~texts.isin(plain)].unique().tolist()
+        absent = bare[wrong & ~texts.isin(plain)].unique().tolist()
         option = missing_option(name, absent) if absent else ""
         remedy = "treat these cells as missing"
         if plain:
-            remedy = "replace words and units with numbers"
+            remedy = "replace them with numbers"
             option = f"{replace_option(name, plain)} {option}".strip()
             if absent:
-                remedy += " and treat the others as missing"
+                remedy = "replace those that mean numbers and treat the others as missing"
         if not option:
             option = option_text("drop", name)
             remedy = "correct these cells in the file; otherwise drop the column"
