@@ -169,7 +169,7 @@ FOUND = {
     "ranges that became dates": (
         people().assign(speed=np.resize(["24-Oct", "25-39", "40-54"], ROWS)),
         "spreadsheet dates",
-        "--missing speed=24-Oct",
+        "--replace speed=24-Oct:10-24",
     ),
     "numbers that became dates": (
         people().assign(visits=np.resize(["3-Jan", "7", "01.Mär", "0", "12", "3"], ROWS)),
@@ -323,7 +323,12 @@ def test_each_problem_is_named_with_the_option_that_settles_it(kind, tmp_path):
     assert any(one.startswith(option) for one in options)
     words = shlex.split(command)
     asked = [one["option"] for one in problems if one["certainty"] == "possible"]
-    asked = [word for one in asked if one.startswith("--missing") for word in shlex.split(one)]
+    asked = [
+        word
+        for one in asked
+        if one.startswith(("--missing", "--replace"))
+        for word in shlex.split(one)
+    ]
     again, _ = problems_of(table, tmp_path, *words[7:], *asked)  # the options are understood
     if option:
         assert name not in [problem["kind"] for problem in again]
@@ -650,6 +655,7 @@ def test_cells_of_a_spreadsheet_are_counted_with_the_range_that_they_were(tmp_pa
     [problem] = [one for one in problems if one["kind"] == "spreadsheet dates"]
     assert problem["rows"] == ROWS / 4
     assert "'2-Mar' in 'size', first in row 1, may be ranges such as 2-3" in problem["text"]
+    assert problem["option"] == "--replace size=2-Mar:2-3"
 
 
 def test_numbers_that_became_dates_are_named_with_their_rows_and_read_without_them(tmp_path):
@@ -719,9 +725,81 @@ def test_durations_and_states_are_named_by_what_else_is_in_the_table():
     assert (late.columns, late.certainty) == (("ptime", "futime"), "likely")
 
 
+VISITS = [*"0" * 20, *"1" * 8, "2", "3", "one", "5+", "2-Jan", "refused", "none"]
+
+
+def test_no_label_of_a_target_is_made_missing_by_the_command(tmp_path):
+    table = people().assign(paid=np.resize(VISITS, ROWS))
+    options = {}
+    for positive in ("one,1,2,3,5+,2-Jan", "one,1,2,3,5+", None):
+        named = () if positive is None else ("--positive", positive)
+        problems, command = problems_of(table, tmp_path, *named)
+        assert "--missing" not in command
+        assert "--replace" not in command
+        possible = [one for one in problems if one["certainty"] == "possible"]
+        options[positive] = " ".join(one["option"] for one in possible)
+    assert options["one,1,2,3,5+,2-Jan"] == ""
+    assert "2-Jan" in options["one,1,2,3,5+"]
+    assert "--replace paid=5+:5" in options[None]
+
+
+def test_words_among_the_numbers_of_a_target_are_the_error(tmp_path):
+    rate = np.random.default_rng(1).uniform(5, 20, ROWS).round(2)
+    cells = np.where(np.arange(ROWS) < 25, "TBD", rate.astype(str).astype(object) + "%")
+    table = people().assign(paid=cells, copy=2 * rate)
+    problems, command = problems_of(table, tmp_path)
+    [error] = [one for one in problems if one["certainty"] == "error"]
+    assert (error["option"], error["rows"]) == ("--missing paid=TBD", 25)
+    assert "--positive" not in command
+    assert "--drop copy" in command  # compared with the numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "certainty", "option"),
+    [
+        (["2", "3", "II", "III", "1"], "possible", "--replace size=II:2,III:3"),
+        (["1.5", "<5", "10+", "3", "4"], "likely", "--replace 'size=<5:5,10+:10'"),
+        (["10+ years", *"1234567"], "likely", "--replace 'size=10+ years:10'"),
+        (["27/52", "26/52", *"012345"], "likely", "--replace size=27/52:27,26/52:26"),
+        (["9/10", "8/10", "7/10", "5/10", "99"], "likely", "--missing size=99"),
+        (["3 km", "2 mi", "2.5 km", "1", "4 mi"], "possible", "--drop size"),
+        (["0", "1-2", "3-5", "6+", "-9"], "likely", "--missing size=-9"),
+    ],
+)
+def test_numbers_that_people_write_otherwise_are_replaced(cells, certainty, option, tmp_path):
+    problems, _ = problems_of(people().assign(size=np.resize(cells, ROWS)), tmp_path)
+    found = [(one["certainty"], one["option"]) for one in problems if one["columns"] == ["size"]]
+    assert (certainty, option) in found
+
+
+def test_units_beside_limits_in_an_attribute_are_replaced(tmp_path):
+    table = people().astype({"age": object})
+    table.loc[:19, "age"] = ["47 yrs"] * 9 + [">85"] * 6 + ["unknown"] * 5
+    problems, command = problems_of(table, tmp_path)
+    errors = [one["option"] for one in problems if one["certainty"] == "error"]
+    assert errors == ["--replace 'age=47 yrs:47'", "--missing age=unknown"]
+    again, _ = problems_of(table, tmp_path, *shlex.split(command)[7:])
+    assert not [one for one in again if one["certainty"] in ("error", "likely")]
+
+
+def test_only_spellings_of_a_label_are_merged_by_the_command(tmp_path):
+    table = people().assign(sex=np.resize(["Male", "Female", "M", "F"], ROWS))
+    table["member"] = np.resize(["yes", "no", "Y"], ROWS)
+    problems, command = problems_of(table, tmp_path)
+    asked = {one["option"]: one["certainty"] for one in problems if one["kind"] == "labels"}
+    possible = dict.fromkeys(["--replace sex=M:Male", "--replace sex=F:Female"], "possible")
+    assert asked == {**possible, "--replace member=Y:yes": "likely"}
+    assert command.count("--replace") == 1
+
+
 @pytest.mark.parametrize(
     ("levels", "abbreviated"),
     [
+        (["I", "II", "III", "IV"], set()),
+        (["III", "IIIA", "IIIB"], set()),
+        (["A", "AA", "AAA", "AA+"], set()),
+        (["M", "XL", "XXL", "XXXL"], set()),
+        (["S1", "S10", "S100"], set()),
         (["Female", "Male", "F", "m.", "nk"], {"F", "m."}),
         (["Yes", "No", "Y", "YES "], {"Y"}),
         (["A", "AB", "B", "0"], set()),  # blood
@@ -1380,7 +1458,7 @@ def test_words_for_numbers_are_named_however_many_there_are(tmp_path):
     problems, command = problems_of(people().assign(children=children), tmp_path)
     (about,) = [problem for problem in problems if "children" in problem["columns"]]
     assert "it contains 'two', first in row 3" in about["text"]
-    assert "replace words with digits" in about["text"]
+    assert "replace them with numbers" in about["text"]
     assert "--replace children=two:2" in command
 
 
@@ -1654,10 +1732,8 @@ def test_numbers_beyond_a_limit_are_counted_by_their_limit(tmp_path):
     crp[12:20] = ">90"
     problems, command = problems_of(people().assign(crp=crp), tmp_path)
     (about,) = [problem for problem in problems if "crp" in problem["columns"]]
-    assert (
-        "beyond a detection limit: '<1' (12 rows), '>90' (8 rows), first in row 1." in about["text"]
-    )
-    assert "--missing 'crp=<1,>90'" in command
+    assert "not missing: '<1' (12 rows), '>90' (8 rows), first in row 1." in about["text"]
+    assert "--replace 'crp=<1:1,>90:90'" in command
 
 
 def test_one_row_and_several_columns_have_their_verbs(tmp_path):

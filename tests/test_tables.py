@@ -290,6 +290,8 @@ def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(
         "Loans of 2018\n" + rows.replace(",", ";") + "7;8;9\n" * 99 + "Source: us all\n"
     )
     assert read_frame(path)["b"].tolist() == [2, 5, *[8] * 99]
+    path.write_text("Loans of 2018\n,a,b\n1,2,3\n2,5,6\n")
+    assert read_frame(path).to_dict("list") == {"Unnamed: 0": [1, 2], "a": [2, 5], "b": [3, 6]}
 
 
 @pytest.mark.parametrize("long", [False, True])

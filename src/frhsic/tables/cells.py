@@ -4,6 +4,7 @@ read as numbers.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +27,6 @@ from frhsic.tables.columns import (
     examples,
     fold_text,
     is_text,
-    level_text,
     quote_names,
     row_number,
     unify_spelling,
@@ -64,7 +64,17 @@ NUMBER_WORDS = {word: str(digit) for digit, word in enumerate(_DIGITS)}
 NONE = ("none", "None")
 # Numbers below or above what can be measured.
 LIMIT_SIGN = "[<>\u2264\u2265]=?\\s*"
-DETECTION_LIMIT = f"{LIMIT_SIGN}[0-9]+([.,][0-9]+)?"
+_AMOUNT = "[0-9]+(?:[.,][0-9]+)?"
+DETECTION_LIMIT = rf"{LIMIT_SIGN}{_AMOUNT}|{_AMOUNT}\s*\+"
+# Spellings of units; numbers with a unit, shares such as 27/52, and Roman numerals.
+MEASURES = (
+    *("y(?:ea)?rs?|y|y\\.?o|jahre?", "months?|monate?", "weeks?|wochen?", "days?|tage?"),
+    *("h(?:ou)?rs?|h", "min", "kg", "mg", "g", "lbs?", "oz", "cm", "mm", "km", "ml"),
+    *("mi|miles?", "ft|feet", "in|inch(?:es)?"),
+)
+WITH_UNIT = rf"(?i)^({LIMIT_SIGN})?([-+]?{_AMOUNT})\s*(\+)?\s*({'|'.join(MEASURES)})\.?$"
+OF_ALL = rf"^({_AMOUNT})\s*/\s*([0-9]+)$"
+ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 # Fewest levels that are numbers or ranges, and largest share of others, in a column of text that is
 # reported.
 LEAST_RANGES = 2
@@ -194,6 +204,49 @@ def _none_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     )
 
 
+def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]:
+    """Return the cells that people write for a number, with this number, as options write them:
+    words, numbers with a unit if it is the same everywhere, and numbers out of the same whole;
+    `roman` also includes Roman numerals.
+
+    Examples
+    --------
+    >>> plain_cells(pd.Series(["three", "5 years", "27/52", "II", "7"]))
+    {'three': '3', '5 years': '5', '27/52': '27'}
+    >>> plain_cells(pd.Series(["3 km", "2 mi", "II"]), roman=True)
+    {'II': '2'}
+    """
+    levels = pd.Series(cells.unique(), dtype=str).str.strip()
+    amounts = levels.str.extract(WITH_UNIT)
+    bare = amounts[[0, 1, 2]].fillna("").agg("".join, axis=1).where(amounts[3].notna())
+    if len(_units(levels)) > 1:
+        bare[:] = None
+    shares = levels.str.extract(OF_ALL)
+    same = shares[1].nunique() == 1
+    plain = {}
+    for level, amount, share in zip(levels, bare, shares[0]):
+        number = NUMBER_WORDS.get(fold_text(level))
+        if roman and level in ROMAN:
+            number = str(ROMAN.index(level) + 1)
+        elif isinstance(amount, str):
+            number = amount
+        elif same and isinstance(share, str):
+            number = share
+        if number is not None:
+            plain[level.replace(",", ".")] = number.replace(",", ".")
+    return plain
+
+
+def _units(cells: pd.Series[Any]) -> list[str]:
+    """Return an example of each unit of the numbers among cells."""
+    units: dict[int, str] = {}
+    for cell, unit in zip(cells, cells.str.extract(WITH_UNIT)[3]):
+        if isinstance(unit, str):
+            fits = [re.fullmatch(measure, unit, re.IGNORECASE) for measure in MEASURES]
+            units.setdefault([*map(bool, fits)].index(True), cell)
+    return [*units.values()]
+
+
 def _range_problems(column: ColumnType) -> Iterator[Problem]:
     """Yield a note about text with levels that are numbers or ranges, since their order is lost."""
     ranges = [level for level in column.levels if band(level)]
@@ -203,6 +256,12 @@ def _range_problems(column: ColumnType) -> Iterator[Problem]:
     if any(fold_text(level) in YES | NO for level in others):
         return  # they are asked about as labels
     mixed = f", others are not ({quote_names(others[:2])})" if others else ""
+    plain = plain_cells(pd.Series(column.levels), roman=True)
+    limits = {level: _limit(level) for level in ranges if re.fullmatch(DETECTION_LIMIT, level)}
+    numbers = all(level in limits or level.isdigit() for level in ranges)
+    option = ""
+    if numbers and {*others} <= plain.keys():
+        option = replace_option(column.name, limits | {old: _limit(plain[old]) for old in plain})
     yield Problem(
         "ranges",
         f"{column.name!r} is read as text, so its values have no order, though some are numbers,"
@@ -210,7 +269,13 @@ def _range_problems(column: ColumnType) -> Iterator[Problem]:
         " numbers.",
         (column.name,),
         certainty="possible",
+        option=option if limits or plain else "",
     )
+
+
+def _limit(cell: str) -> str:
+    """Return the number in a limit such as <5 or 10+."""
+    return re.sub(f"^{LIMIT_SIGN}|\\s*\\+$", "", cell).replace(",", ".")
 
 
 def _stored_as_text(cells: pd.Series[Any]) -> Iterator[Problem]:
@@ -263,28 +328,41 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
     limits = wrong & bare.str.fullmatch(DETECTION_LIMIT)
     odd = wrong & ~limits & ~bare.map(reads_missing)
+    with_unit = bare.str.fullmatch(WITH_UNIT)
+    units = _units(pd.Series(bare.unique(), dtype=str))
+    if len(units) > 1 and with_unit.mean() + bare.str.fullmatch(LIKE_NUMBER).mean() > MOST_ALIKE:
+        yield Problem(
+            "text in numbers",
+            f"{name!r} is read as text, since its numbers have different units:"
+            f" {quote_names(units)}. To read it as numbers, convert them to one unit in the file;"
+            " otherwise drop the column.",
+            (name,),
+            int(with_unit.sum()),
+            "possible",
+            option_text("drop", name),
+        )
+        return
     answers = odd.any() and set(bare[odd].map(fold_text)) <= YES | NO
     if answers and numbers.dropna().isin([0, 1, *map(int, CODES_OF_ANSWERS)]).all():
         return  # they are asked about as labels
     if limits.any() and not wrong.all() and odd.mean() <= FEW_WORDS:
-        bounds = readable_numbers(bare.str.replace(f"^{LIMIT_SIGN}", "", regex=True), decimal)
-        yield _limits_problem(bare[limits], bounds[limits])
+        yield _limits_problem(bare[limits])
         wrong &= ~limits
         if not wrong.any():
             yield from number_problems(numbers)
-    words = odd.any() and set(bare[odd].map(fold_text)) <= NUMBER_WORDS.keys()
+    texts = bare.str.replace(",", ".")
+    plain = {old: _limit(new) for old, new in plain_cells(bare).items() if old in {*texts[odd]}}
+    words = odd.any() and texts[odd].isin(plain).all()
     few = words or not odd.any() or wrong.mean() <= FEW_WORDS
     if few and wrong.any() and not wrong.all():
-        option = missing_option(name, bare[wrong].unique().tolist())
+        absent = bare[wrong & ~texts.isin(plain)].unique().tolist()
+        option = missing_option(name, absent) if absent else ""
         remedy = "treat these cells as missing"
-        if words:
-            digits = {word: NUMBER_WORDS[fold_text(word)] for word in bare[odd].unique()}
-            absent = bare[wrong & ~odd].unique().tolist()
-            remedy = "replace words with digits"
-            option = replace_option(name, digits)
+        if plain:
+            remedy = "replace them with numbers"
+            option = f"{replace_option(name, plain)} {option}".strip()
             if absent:
-                remedy += " and treat the others as missing"
-                option += f" {missing_option(name, absent)}"
+                remedy = "replace those that mean numbers and treat the others as missing"
         if not option:
             option = option_text("drop", name)
             remedy = "correct these cells in the file; otherwise drop the column"
@@ -296,7 +374,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
             int(wrong.sum()),
             option=option,
         )
-        yield from number_problems(numbers)
+        yield from number_problems(numbers.fillna(texts.map(plain).astype(float)))
     elif alike.mean() > MOST_ALIKE:
         yield Problem(
             "text in numbers",
@@ -309,7 +387,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
         )
 
 
-def _limits_problem(limits: pd.Series[Any], bounds: pd.Series[Any]) -> Problem:
+def _limits_problem(limits: pd.Series[Any]) -> Problem:
     """Return a question about cells such as <0.7 in a column of numbers, with their limits."""
     name = str(limits.name)
     rows = limits.value_counts()
@@ -317,9 +395,7 @@ def _limits_problem(limits: pd.Series[Any], bounds: pd.Series[Any]) -> Problem:
     counts = [f"{cell!r} ({format_count(rows[cell], 'row')})" for cell in shown]
     cells = [cell.replace(",", ".") for cell in shown]
     absent = missing_option(name, cells) or option_text("drop", name)
-    replaced = ""
-    if bounds.notna().all():
-        replaced = replace_option(name, dict(zip(cells, map(level_text, bounds[shown.index]))))
+    replaced = replace_option(name, {cell: _limit(cell) for cell in cells})
     return Problem(
         "detection limit",
         f"{name!r} is read as text, since some cells give only a limit of the number, which is not"

@@ -18,6 +18,7 @@ from frhsic.tables.cells import (
     AS_NUMBERS,
     FEW_WORDS,
     are_percentages,
+    plain_cells,
     readable_numbers,
     require_numbers,
     text_problems,
@@ -27,6 +28,7 @@ from frhsic.tables.codes import (
     missing_option,
     number_problems,
     reads_missing,
+    replace_option,
     unit_problems,
 )
 from frhsic.tables.columns import (
@@ -82,6 +84,7 @@ from frhsic.tables.problems import (
     LEAST_SUSPECTED_ROWS,
     TARGET_LABELS,
     UNREAD,
+    UNREAD_NUMBERS,
     Problem,
     option_text,
 )
@@ -309,13 +312,30 @@ class TableCheck:
             return None
         numbers = readable_numbers(self.cells[name], self.decimal or ".").rename(name)
         bare = self.cells[name][numbers.index].str.strip()
-        wrong = numbers.isna() & bare.map(band).isna()
-        if not 0 < wrong.sum() < len(wrong):
+        bands = bare.map(band).notna()
+        plain = plain_cells(bare)
+        texts = bare.str.replace(",", ".")
+        written = texts.isin(plain) & ~bands
+        if not (numbers.isna() & bands).any():  # a unit can be read, but not beside bands
+            written &= numbers.isna()
+        wrong = numbers.isna() & ~bands & ~written
+        if wrong.all() or not (wrong | written).any():
             return None
         dates = bare.str.fullmatch(f"{SHORT_DATE}|{DATE}", case=False)
         odd = bare[wrong & ~bare.map(reads_missing) & ~dates]
         if len(odd) > FEW_WORDS * len(numbers):
             return None
+        if written.any():
+            text = (
+                f"sensitive attribute {name!r} is not numeric: {examples(bare[written])}. Replace"
+                " them with numbers."
+            )
+            digits = {cell: plain[cell] for cell in texts[written].unique()}
+            option = replace_option(name, digits)
+            rows = int(written.sum())
+            self.problems.append(Problem("attribute", text, (name,), rows, "error", option))
+            bare = bare.mask(written, texts.map(digits))
+            numbers = readable_numbers(bare, self.decimal or ".").rename(name)
         for problem in spreadsheet_problems(bare, self.decimal or "."):
             error = problem.certainty == "likely"
             self.problems.append(replace(problem, certainty="error") if error else problem)
@@ -338,21 +358,21 @@ class TableCheck:
             return None
         column = self.table[name]
         present = column.notna()
-        labels = positive_labels(positive, column[present].unique())
-        for problem in text_problems(self.cells, self.schema.select([name]), self.decimal):
+        for problem in self._target_problems(column, positive):
             rest = mask_codes(column, problem.values).dropna()
-            if problem.kind == "ranges" or rest.nunique() < 2:
-                continue
-            if {*map(fold_text, labels)} & {*map(fold_text, problem.values)}:
+            if rest.nunique() < 2:
                 continue
             if problem.values and positive is None and rest.nunique() == 2 and is_unclear(rest):
                 option = option_text("positive", rest.value_counts().index[-1])
                 text = f"{problem.text} Specify which of the two remaining labels counts as 1."
                 problem = replace(problem, text=text, option=f"{problem.option} {option}")
-            if all(map(reads_missing, problem.values)) and problem.values:
-                # a word may be an answer: whoever refuses doesn't pay
-                problem = replace(problem, kind=TARGET_LABELS, certainty="possible")
             self.problems.append(problem)
+        unread = {p.kind for p in self.problems if p.columns == (name,) and p.certainty == "error"}
+        if "target" in unread:  # the numbers are examined as if the other cells were missing
+            numbers = readable_numbers(self.cells[name], self.decimal or ".")
+            column = numbers.reindex(column.index).rename(name)
+            self.table[name] = column
+            present = column.notna()
         rarest = rarest_label(column[present]) if positive is None and is_text(column) else None
         option = "" if rarest is None else option_text("positive", rarest)
         with self.errors("target", name, option):
@@ -368,7 +388,7 @@ class TableCheck:
                     option = option_text("positive", str(rarest_label(rest)))
                     alike[-1] = replace(alike[-1], option=f"{alike[-1].option} {option}")
                 self.problems += alike
-            if two:
+            if two and len(positive_labels(positive, merged)) == 1:
                 self.problems += other_label_problems(merged, codes)
             if classes is None:
                 self.problems += [*number_problems(column), *number_target_problems(column)]
@@ -377,6 +397,38 @@ class TableCheck:
                 self.problems += class_problems(answers.codes, answers.classes, name)
             return codes, classes
         return None
+
+    def _target_problems(self, column: pd.Series[Any], positive: object) -> Iterator[Problem]:
+        """Yield problems of the cells of a target. Labels can be outcomes, so whether they mean
+        numbers or missing values is only asked, and not asked of those that are the positive ones;
+        text with too many labels for classes is meant as numbers, so other cells are errors.
+        """
+        name = str(column.name)
+        labels = {*map(fold_text, positive_labels(positive, column.dropna().unique()))}
+        problems = [*text_problems(self.cells, self.schema.select([name]), self.decimal)]
+        if positive is not None and is_text(column):
+            cells = self.cells[name].dropna().str.strip()
+            dates = cells.str.fullmatch(SHORT_DATE, case=False)
+            problems = [p for p in problems if p.values or p.certainty == "certain"]
+            problems += spreadsheet_problems(
+                cells[~(dates & cells.map(fold_text).isin(labels))], self.decimal or "."
+            )
+        classes = positive is not None or rarest_label(column.dropna()) is not None
+        for problem in problems:
+            if problem.kind == "ranges" or labels & {*map(fold_text, problem.values)}:
+                continue
+            words = all(map(reads_missing, problem.values))  # or none: cells that are not numbers
+            if not is_text(column) or problem.certainty == "certain" or not words:
+                yield problem
+                continue
+            option = "" if "--drop" in problem.option else problem.option
+            if classes or problem.values:
+                # a word may be an answer: whoever refuses doesn't pay
+                yield replace(problem, kind=TARGET_LABELS, certainty="possible", option=option)
+            elif problem.kind in UNREAD_NUMBERS and problem.certainty == "likely":
+                yield replace(problem, kind="target", certainty="error", option=option)
+            else:
+                yield replace(problem, option=option)
 
     def find_features(
         self,

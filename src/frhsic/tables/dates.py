@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from frhsic.formatting import format_count
-from frhsic.tables.codes import missing_option, reads_missing
+from frhsic.tables.codes import missing_option, reads_missing, replace_option
 from frhsic.tables.columns import is_text, quote_names, row_number
 from frhsic.tables.problems import Problem, option_text
 from frhsic.tables.schema import (
@@ -170,19 +170,31 @@ def spreadsheet_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Proble
     dates = cells[cells.str.fullmatch(SHORT_DATE, case=False)]
     if not 0 < len(dates) < len(cells):
         return
-    shown = dates.unique().tolist()
-    parts = re.findall(r"[^\W_]+", shown[0].casefold())
-    numbers = [_month(part) if part.isalpha() else int(part) for part in parts]
+    ranges = {date: _range_of_date(date) for date in dates.unique()}
+    shown = [*ranges]
     yield Problem(
         "spreadsheet dates",
         f"{quote_names(shown[:3])} in {name!r}, first in row {row_number(dates, 0):,}, may"
-        f" be ranges such as {min(numbers)}-{max(numbers)} that a spreadsheet converted to dates."
-        " Correct the file, or treat them as missing; otherwise they count as separate values.",
+        f" be ranges such as {ranges[shown[0]]} that a spreadsheet converted to dates."
+        " If so, replace them; otherwise they count as separate values.",
         (name,),
         len(dates),
         "possible",
-        missing_option(name, shown),
+        replace_option(name, ranges),
     )
+
+
+def _range_of_date(date: str) -> str:
+    """Return the range that a spreadsheet may have converted to a date.
+
+    Examples
+    --------
+    >>> _range_of_date("2-Jan"), _range_of_date("24-Oct")
+    ('1-2', '10-24')
+    """
+    parts = re.findall(r"[^\W_]+", date.casefold())
+    low, high = sorted(_month(part) if part.isalpha() else int(part) for part in parts)
+    return f"{low}-{high}"
 
 
 def _month(word: str) -> int:

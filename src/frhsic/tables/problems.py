@@ -18,7 +18,8 @@ LEAKS = ("leak", "known late", "strong feature")
 WRONG_VALUES = ("missing code", "outlier", "impossible age", "spreadsheet dates", "labels")
 FIRST_DECIDED = (TARGET_LABELS, *LEAKS, *WRONG_VALUES)
 # Kinds of problems of columns that are read as text, or not at all, though they have other values.
-UNREAD = ("unreadable", "dates", "text in numbers", "spreadsheet dates", "detection limit")
+UNREAD_NUMBERS = ("text in numbers", "spreadsheet dates", "detection limit")
+UNREAD = ("unreadable", "dates", *UNREAD_NUMBERS)
 Certainty = Literal["error", "likely", "possible", "certain"]
 
 

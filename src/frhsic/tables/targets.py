@@ -31,7 +31,7 @@ from frhsic.tables.columns import (
     unify_spelling,
 )
 from frhsic.tables.identifiers import identifiers
-from frhsic.tables.problems import Problem
+from frhsic.tables.problems import Certainty, Problem
 
 # Affirmative and negative answers.
 YES = {"yes", "y", "true", "t", "1", "1.0", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "sim"}
@@ -42,6 +42,8 @@ MOST_CLASSES = 20
 FEW_IN_CLASS = 50
 # Fewest letters of a label that may mean the same as another.
 LEAST_LETTERS = 3
+# Roman numerals with or without a letter, and sizes, in lower case.
+GRADE = re.compile("[ivx]+[a-e]?|x*[sml]?")
 # A target with at most this many distinct whole numbers may have been meant as classes.
 FEW_NUMBERS = 10
 # Codes for a missing answer beside 0 and 1, or 1 and 2.
@@ -291,12 +293,16 @@ def word_codes(labels: Sequence[str]) -> list[str]:
     --------
     >>> word_codes(["y", "n", "9"]), word_codes(["blue", "red", "9"]), word_codes(["A7", "99"])
     (['9'], [], [])
+    >>> word_codes(["0", "1-2", "3-5", "-9"])
+    ['-9']
     """
     answers = any(fold_text(label) in (YES | NO) - {"0", "1", "0.0", "1.0"} for label in labels)
     short = CODES_OF_ANSWERS if answers else ()
     codes = [label for label in labels if CLEAR_CODE.fullmatch(label) or label in short]
     others = [label for label in labels if label not in codes and _sense(label) is None]
-    return [] if any(label[-1:].isdigit() for label in others) else codes
+    if any(label[-1:].isdigit() for label in others):  # only negative numbers are no labels then
+        return [code for code in codes if code.startswith("-")]
+    return codes
 
 
 def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterator[Problem]:
@@ -311,10 +317,12 @@ def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterato
             f" {label!r}, so intervals will be wide."
         )
         option = ""
+        # a word may be an answer
+        certainty: Certainty = "possible" if reads_missing(label) else "likely"
         if len(labels) > 2 and (is_code(label) or digits == {label} <= {*CODES_OF_ANSWERS}):
             text += " If it means missing, treat it as missing."
             option = missing_option(name, [label])
-        yield Problem("few rows", text, (name,), int(rows), option=option)
+        yield Problem("few rows", text, (name,), int(rows), certainty, option)
 
 
 def label_problems(
@@ -322,7 +330,8 @@ def label_problems(
 ) -> Iterator[Problem]:
     """Yield labels that may be abbreviations of others: three letters or more, or, if there is no
     other such label, fewer; `only_short` skips the others unless they end in a point. With `codes`,
-    labels that count as the same one of two classes are skipped.
+    labels that count as the same one of two classes are skipped. It is likely only of answers, and
+    of labels that differ only in blanks and punctuation.
 
     Examples
     --------
@@ -344,13 +353,16 @@ def label_problems(
             continue
         if codes is not None and len({*codes[texts.isin([label, longer])]}) == 1:
             continue
+        answers = _sense(label) is not None and _sense(label) == _sense(longer)
+        same = answers or "".join(_label_words(label)) == "".join(_label_words(longer))
         yield Problem(
             "labels",
             f"{label!r} may mean the same as {longer!r} in {name!r}, but counts as a separate"
             " label. If it does, replace it.",
             (name,),
             int((texts == label).sum()),
-            option=replace_option(name, {label: longer}),
+            "likely" if same else "possible",
+            replace_option(name, {label: longer}),
         )
 
 
@@ -377,7 +389,7 @@ def abbreviations(labels: list[str]) -> dict[str, str]:
     starts = {label: fold_text(label).removesuffix(".") for label in labels}
     words = [label for label in labels if " " not in label and len(starts[label]) >= LEAST_LETTERS]
     longer = {
-        label: [word for word in words if word != label and starts[word].startswith(starts[label])]
+        label: [word for word in words if _continues(starts[label], starts[word])]
         for label in labels
         if starts[label]
     }
@@ -385,6 +397,22 @@ def abbreviations(labels: list[str]) -> dict[str, str]:
     clear = all(len(longer[label]) == 1 and starts[label].isalpha() for label in short)
     others = {label: both[0] for label, both in longer.items() if both}
     return found | {label: word for label, word in others.items() if clear or label not in short}
+
+
+def _continues(start: str, word: str) -> bool:
+    """Return whether a word begins with an abbreviation and isn't another grade or size.
+
+    Examples
+    --------
+    >>> _continues("f", "female"), _continues("sing", "single")
+    (True, True)
+    >>> _continues("ii", "iii"), _continues("aa", "aaa"), _continues("s1", "s10")
+    (False, False, False)
+    """
+    rest = word.removeprefix(start)
+    if rest in ("", word) or set(rest) == {start[-1]} or not rest[:1].isalpha():
+        return False
+    return not all(map(GRADE.fullmatch, (start, word)))
 
 
 def _shortens(label: str, other: str) -> bool:

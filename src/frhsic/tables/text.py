@@ -335,9 +335,10 @@ def _table_rows(rows: list[list[str]]) -> slice:
     end = wide[-1] + 1
     if not all(remarks[end:]):
         end = len(rows)
-    header = [name.strip() for name in rows[start]]
+    first, *others = [name.strip() for name in rows[start]]
+    header = [first, *others] if first else others  # an index has no name
     below_title = (
-        len(header) >= TITLED_COLUMNS
+        len(rows[start]) >= TITLED_COLUMNS
         and end - start > 1
         and _is_even(rows[start:end])
         and len({*header, ""}) == len(header) + 1
