@@ -439,10 +439,10 @@ def test_every_method_is_counted_ahead_level_and_behind():
     cells = all_costs(shown(LOSSES))
     first, second = standing_table(cells, "scores", False).rows
     assert first[0] == "closed form"
-    assert first[3] == first[5] == first[6] == "2/0/1"
-    assert first[7] == approx(12.5)  # the median of 12.5, 25 and 10
+    assert first[3] == first[5] == "2/0/1 (2/0/1)"  # on trees, and on all bases
+    assert first[6] == approx(12.5)  # the median of 12.5, 25 and 10
     assert second[0] == "contraction"
-    assert second[5] == "1/0/2"
+    assert second[5] == "1/0/2 (1/0/2)"
     with_s = standing_table(cells, "scores", True)  # one table has both
     assert [row[0] for row in with_s.rows] == [WITH_S, REMOVER]
     assert tables(shown(LOSSES))[0].table.rows[0] == ("scores without S", 3, "2/0/1", "2/0/1")

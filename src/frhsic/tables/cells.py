@@ -67,12 +67,12 @@ LIMIT_SIGN = "[<>\u2264\u2265]=?\\s*"
 _AMOUNT = "[0-9]+(?:[.,][0-9]+)?"
 DETECTION_LIMIT = rf"{LIMIT_SIGN}{_AMOUNT}|{_AMOUNT}\s*\+"
 # Spellings of units; numbers with a unit, shares such as 27/52, and Roman numerals.
-MEASURES = (
+UNITS_OF_MEASURE = (
     *("y(?:ea)?rs?|y|y\\.?o|jahre?", "months?|monate?", "weeks?|wochen?", "days?|tage?"),
     *("h(?:ou)?rs?|h", "min", "kg", "mg", "g", "lbs?", "oz", "cm", "mm", "km", "ml"),
     *("mi|miles?", "ft|feet", "in|inch(?:es)?"),
 )
-WITH_UNIT = rf"(?i)^({LIMIT_SIGN})?([-+]?{_AMOUNT})\s*(\+)?\s*({'|'.join(MEASURES)})\.?$"
+WITH_UNIT = rf"(?i)^({LIMIT_SIGN})?([-+]?{_AMOUNT})\s*(\+)?\s*({'|'.join(UNITS_OF_MEASURE)})\.?$"
 OF_ALL = rf"^({_AMOUNT})\s*/\s*([0-9]+)$"
 ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 # Fewest levels that are numbers or ranges, and largest share of others, in a column of text that is
@@ -242,7 +242,7 @@ def _units(cells: pd.Series[Any]) -> list[str]:
     units: dict[int, str] = {}
     for cell, unit in zip(cells, cells.str.extract(WITH_UNIT)[3]):
         if isinstance(unit, str):
-            fits = [re.fullmatch(measure, unit, re.IGNORECASE) for measure in MEASURES]
+            fits = [re.fullmatch(measure, unit, re.IGNORECASE) for measure in UNITS_OF_MEASURE]
             units.setdefault([*map(bool, fits)].index(True), cell)
     return [*units.values()]
 
