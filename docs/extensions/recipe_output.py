@@ -22,8 +22,8 @@ from sphinx.application import Sphinx
 
 BLOCK = re.compile(r"(?:<!-- needs (\w+) -->\n)?```python\n(.*?)```\n", re.DOTALL)
 QUICKSTART = Path(__file__).parents[1] / "start.md"
-TRAINING = slice(0, 2000)
-OTHERS = slice(2000, 3000)
+ROWS = {"": slice(0, 1500), "_test": slice(1500, 2250), "_new": slice(2250, 3000)}
+"""Rows of the quickstart's table that are fitted on, held-out ones and new ones."""
 LONGEST = 12
 """Lines of an output that are shown."""
 
@@ -36,11 +36,11 @@ def applicants() -> dict[str, Any]:
     for example in doctest.DocTestParser().get_examples(code.group(1)):
         exec(example.source, table)
     columns = {"X": table["X"], "y": table["hired"], "age": table["age"]}
-    names: dict[str, Any] = {}
-    for name, column in columns.items():
-        names[name] = column[TRAINING]
-        names[f"{name}_test"] = names[f"{name}_new"] = column[OTHERS]
-    return names
+    return {
+        f"{name}{kind}": column[rows]
+        for name, column in columns.items()
+        for kind, rows in ROWS.items()
+    }
 
 
 def output(code: str, names: dict[str, Any]) -> str:
