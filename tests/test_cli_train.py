@@ -30,8 +30,8 @@ from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, render, trained_report, words
 from frhsic.report.first_page import checks, closing_lines, verdict
 from frhsic.report.words import aim_sentence
-from frhsic.tables.checking import ColumnRoles
 from frhsic.tables.files import TableFile
+from frhsic.tables.roles import ColumnRoles
 from frhsic.tables.training import TrainingTable, read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees")

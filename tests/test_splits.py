@@ -15,8 +15,8 @@ from frhsic import load
 from frhsic.cli import app
 from frhsic.report import Report
 from frhsic.splits import held_out_rows
-from frhsic.tables.checking import ColumnRoles
 from frhsic.tables.files import TableFile
+from frhsic.tables.roles import ColumnRoles
 from frhsic.tables.training import read_training_table
 
 pytestmark = pytest.mark.usefixtures("few_trees")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from frhsic.auditing import Context
     from frhsic.parity.limits import LimitLike
     from frhsic.report import Report
-    from frhsic.tables.checking import ColumnRoles
+    from frhsic.tables.roles import ColumnRoles
 
 # Exit codes: 1 if a number is above its limit, and for nothing else; 2 for every error.
 ABOVE, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
@@ -432,7 +432,7 @@ class Columns:
     @property
     def roles(self) -> ColumnRoles:
         """The roles of the table's columns."""
-        from frhsic.tables.checking import ColumnRoles
+        from frhsic.tables.roles import ColumnRoles
 
         return ColumnRoles(**{role.name: getattr(self, role.name) for role in fields(ColumnRoles)})
 

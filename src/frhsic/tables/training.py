@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from frhsic.splits import held_out_rows
-from frhsic.tables.checking import ColumnRoles, Examined, TableCheck, check_varies
+from frhsic.tables.checking import Examined, TableCheck, check_varies
 from frhsic.tables.columns import distinct_values, level_text
 from frhsic.tables.files import FileRows, TableFile, read_rows
 from frhsic.tables.identifiers import lost_classes, unit_keys
 from frhsic.tables.problems import require_none
+from frhsic.tables.roles import ColumnRoles
 from frhsic.tables.schema import ReplacingSchema, Schema
 from frhsic.tables.targets import MOST_CLASSES, is_positive, merge_labels
 
