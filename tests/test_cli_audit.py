@@ -124,6 +124,17 @@ def test_rows_that_lack_a_value_and_rows_of_totals_are_counted_apart(tmp_path):
     assert "Row 301 contains totals of the others and is left out." in said
 
 
+def test_codes_and_outliers_of_a_numeric_target_are_asked_about(tmp_path):
+    data, path = people(), tmp_path / "people.csv"
+    coded = data["wage"].mask(data.index % 30 == 0, -9)
+    asked = [str(path), *SCORE, "-t", "wage", "--json"]
+    outlier = data["wage"].mask(data.index == 7, 1e9)
+    for wage, said in ((coded, "−9 occurs 10 times"), (outlier, "1,000,000,000 occurs once")):
+        data.assign(wage=wage).to_csv(path, index=False)
+        audited = Audit.from_json(done(["audit", *asked]).stdout)
+        assert any(f"{said} in 'wage'" in remark for remark in audited.context.remarks)
+
+
 def test_off_a_terminal_the_path_is_printed_and_the_finding_goes_to_standard_error(
     folder, tmp_path, monkeypatch, capfd
 ):

@@ -428,6 +428,7 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
     """Return the value of a target that counts as 1, and merge the spellings of its labels; numbers
     other than 0 and 1 are unchanged.
     """
+    from frhsic.tables.codes import number_problems
     from frhsic.tables.columns import column_kind, level_text
     from frhsic.tables.problems import Problem, option_text
     from frhsic.tables.targets import join_labels, merge_labels, positive_labels
@@ -436,6 +437,7 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
     labels = positive_labels(positive, merge_labels(column)[0].dropna().unique())
     text = column_kind(column) == "category"
     if positive is None and not text and set(column.unique()) != {0, 1}:
+        check.problems += number_problems(column)
         return None
     outcome = check.find_target(target, positive)
     if outcome is not None and len(labels) > 1:
