@@ -196,6 +196,12 @@ def mean_over_repeats(records: Iterable[Record], column: str, **where: object) -
     return mean_and_deviation(column_values(matching(records, **where), column))
 
 
+def mean_value(records: Iterable[Record], column: str, **where: object) -> float | None:
+    """Return the same without the deviation."""
+    spread = mean_over_repeats(records, column, **where)
+    return None if spread is None else spread.mean
+
+
 def head_deviations(
     records: Iterable[Record], dataset: str, method: str, weight: float
 ) -> dict[int, float]:
