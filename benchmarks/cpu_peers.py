@@ -9,9 +9,9 @@ and KeOps.
 Both sides run in this process, in turns, on the same rows. After one small call each (for
 just-in-time compilers), each side is timed `--repeats` times, and the smallest CPU time counts:
 other work on the machine disturbs it less than the time on the clock. Memory is the highest
-resident memory above what was resident before the call (Linux). The program prints by how much the
-two numbers differ, and says where a peer computes another number. It names peers that are not
-installed and leaves them out; `make benchmark` brings them.
+resident memory above what was resident before the call (Linux). Records are printed as they come;
+they say by how much the two numbers differ, unless the peer computes another number. The program
+names peers that are not installed and leaves them out; `make benchmark` brings them.
 """
 
 from __future__ import annotations
@@ -84,8 +84,6 @@ def main() -> None:
             print(f"{peer} is not installed and is left out; `make benchmark` brings it.")
     old = json.loads(options.out.read_text()) if options.out.exists() else {"records": []}
     records = [record for record in old["records"] if record["section"] not in sections]
-    heads = f"{'ours s':>8}{'peer s':>8}{'ratio':>8}{'MB':>6}{'MB':>7}"
-    print(f"{'task':<44}{'n':>7}{'d':>4}  {'peer':<13}{heads}  difference")
     content = {
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
@@ -96,7 +94,7 @@ def main() -> None:
     for comparison in comparisons(options.scale):
         if comparison.section in sections and comparison.peer in installed:
             records.append(measured(comparison, options.repeats))
-            print(line(records[-1]), flush=True)
+            print(records[-1], flush=True)
             options.out.write_text(json.dumps(content, indent=1) + "\n")
 
 
@@ -310,17 +308,6 @@ def quietly(call: Call, z: Rows, s: Rows) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the peers' own deprecations
         return call(z, s)
-
-
-def line(record: dict[str, Any]) -> str:
-    seconds, memory = record["seconds"], record["megabytes"]
-    difference = "another number" if record["difference"] is None else f"{record['difference']:.1e}"
-    return (
-        f"{record['task']:<44}{record['n']:>7}{record['columns']:>4} "
-        f" {record['peer']:<13}{seconds['ours']:>8.3f}{seconds['peer']:>8.2f}"
-        f"{record['ratio']:>7.1f}x{memory['ours']:>6.0f}{memory['peer']:>7.0f}"
-        f"  {difference}{'; ' + record['note'] if record['note'] else ''}"
-    )
 
 
 def resident(field: str) -> float:

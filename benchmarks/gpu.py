@@ -67,6 +67,7 @@ def main() -> None:
     print(f"torch {torch.__version__} on {name}, d = {COLUMNS}")
     for section in options.only.split(","):
         records[section] = SECTIONS[section](options, device)
+        print(f"\n{section}: {json.dumps(records[section], indent=1)}", flush=True)
     records["targets"] = against_targets(records)
     options.out.write_text(json.dumps(records, indent=1) + "\n")
 
@@ -126,18 +127,13 @@ def measured(
     return {"seconds": sorted(seconds)[repeats // 2], "megabytes": peak}
 
 
-def show_hsic(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
-    print(
-        f"\n{'n':>9} {'kernels':>10} {'tiles':>10} {'plain':>10} {'ratio':>8} {'ratio':>8}"
-        f" {'MB':>6} {'error':>9}"
-    )
+def measure_hsic(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
     records = []
     for power in range(options.least, options.most + 1):
         n = 1 << power
         z, s = sample(n, device)
         ours = measured(partial(hsic, z, s, *KERNELS), device, 1 if power >= 20 else 3)
         record = {"n": n, **ours}
-        line = f"{n:>9} {1e3 * ours['seconds']:>8.2f}ms"
         if power <= 18:
             with tiles():
                 double = measured(
@@ -150,20 +146,11 @@ def show_hsic(options: argparse.Namespace, device: torch.device) -> list[dict[st
             record |= {"tiles": double["seconds"], "plain": plain["seconds"], "value": truth}
             record |= {"error": abs(float(hsic(z, s, *KERNELS)) / truth - 1)}
             record |= {"plain_error": abs(float(plain_hsic(z, s)) / truth - 1)}
-            line += f" {1e3 * double['seconds']:>8.1f}ms {1e3 * plain['seconds']:>8.1f}ms"
-            line += (
-                f" {double['seconds'] / ours['seconds']:>8.1f}"
-                f" {plain['seconds'] / ours['seconds']:>8.1f}"
-            )
-            line += f" {ours['megabytes']:>6.0f} {record['error']:>9.1e}"
-        else:
-            line += f" {'':43}{ours['megabytes']:>6.0f}"
-        print(line, flush=True)
         records.append(record)
     return records
 
 
-def show_gradient(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
+def measure_gradient(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
     records = []
     for power in sorted({min(16, options.most), min(17, options.most)}):
         z, s = sample(1 << power, device)
@@ -179,12 +166,11 @@ def show_gradient(options: argparse.Namespace, device: torch.device) -> list[dic
             with tiles():
                 truth = both(z.double(), s.double())
             record["error"] = float((both() - truth).norm() / truth.norm())
-        print(f"\nvalue and gradient at n = {1 << power:,}: {record}")
         records.append(record)
     return records
 
 
-def show_ties(options: argparse.Namespace, device: torch.device) -> dict[str, float]:
+def measure_ties(options: argparse.Namespace, device: torch.device) -> dict[str, float]:
     n = 1 << min(17, options.most)
     z, s = sample(n, device, 0.0)
     decision, years = (z[:, :1] > 0).float(), (4 * s).round() / 4
@@ -196,16 +182,14 @@ def show_ties(options: argparse.Namespace, device: torch.device) -> dict[str, fl
         "a decision and s": (decision, s, Gaussian(0.7), KERNELS[1]),
     }
     record = {}
-    print(f"\nindependent rows, n = {n:,}: relative error of HSIC")
     for name, (x, y, *kernels) in cases.items():
         with tiles():
             truth = float(hsic(x.double(), y.double(), *kernels))
         record[name] = abs(float(hsic(x, y, *kernels)) / truth - 1)
-        print(f"  {name:32}{record[name]:9.1e}  of {truth:.2e}")
     return record
 
 
-def show_gamma(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
+def measure_gamma(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
     records = []
     for power in sorted({min(15, options.most), min(18, options.most)}):
         z, s = sample(1 << power, device, 0.02)
@@ -214,22 +198,20 @@ def show_gamma(options: argparse.Namespace, device: torch.device) -> list[dict[s
         if power <= 15:
             with tiles():
                 record["pvalue_float64"] = gamma_test(z.double(), s.double()).pvalue
-        print(f"\ngamma test at n = {1 << power:,}: {record}")
         records.append(record)
     return records
 
 
-def show_features(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
+def measure_features(options: argparse.Namespace, device: torch.device) -> list[dict[str, float]]:
     records = []
     for power in range(options.least, options.most + 1, 2):
         z, s = sample(1 << power, device)
         call = partial(hsic_features, z, s, *KERNELS, random_state=0)
         records.append({"n": 1 << power, **measured(call, device, 1)})
-        print(f"\nhsic_features: {records[-1]}")
     return records
 
 
-def show_training(options: argparse.Namespace, device: torch.device) -> dict[str, float]:
+def measure_training(options: argparse.Namespace, device: torch.device) -> dict[str, float]:
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(5, options.rows, 107, generator=generator)
     s = torch.rand(5, options.rows, 1, generator=generator)
@@ -251,12 +233,6 @@ def show_training(options: argparse.Namespace, device: torch.device) -> dict[str
             train(one, [Member(1.0, 42)], recipe, device=device).seconds for recipe in recipes
         )
         record[f"one epoch, {name}"] = (many - few) / 40  # without the start
-    print(
-        f"\nseconds; 45 models × {options.epochs} epochs on data of Adult's shape, and one epoch of"
-        " one model:"
-    )
-    for name, value in record.items():
-        print(f"  {name:24}{value:9.4f}")
     return record
 
 
@@ -300,12 +276,12 @@ def against_targets(records: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 SECTIONS: dict[str, Callable[[argparse.Namespace, torch.device], Any]] = {
-    "hsic": show_hsic,
-    "gradient": show_gradient,
-    "ties": show_ties,
-    "gamma": show_gamma,
-    "features": show_features,
-    "training": show_training,
+    "hsic": measure_hsic,
+    "gradient": measure_gradient,
+    "ties": measure_ties,
+    "gamma": measure_gamma,
+    "features": measure_features,
+    "training": measure_training,
 }
 
 if __name__ == "__main__":

@@ -916,6 +916,12 @@ def doubled(law: Law, rng: Random, number: int) -> Record:
     return change_between(law.sample(rng), later.sample(rng))
 
 
+def gap_change(gaps: Any, scores: Any, s: Array, labels: Array | None) -> Any:
+    """Return the change of the gap from one score to another of the same rows."""
+    terms = [gap_terms(f, s, labels) for f in scores]
+    return difference("gdp", "s", *gaps, level=LEVEL, covariance=covariance(*terms, labels))
+
+
 def paired(law: Law, rng: Random, number: int) -> Record:
     """Compare two scores of the same rows, the second with a smaller gap, the same or none."""
     kind = str(rng.choice(["smaller", "smaller", "same", "none"]))
@@ -927,15 +933,8 @@ def paired(law: Law, rng: Random, number: int) -> Record:
     other = math.sqrt(common) * noise + math.sqrt(1 - common) * rng.standard_normal(law.n)
     scores = law.scored(u, noise), second.scored(u, other)
     results = [gdp(f, s, resamples=RESAMPLES, random_state=number, **options) for f in scores]
-    labels = options.get("groups")
-    terms = [gap_terms(f, s, labels) for f in scores]
-    change = difference(
-        "gdp",
-        "s",
-        *(gap_number("gdp", result) for result in results),
-        level=LEVEL,
-        covariance=covariance(*terms, labels),
-    )
+    gaps = [gap_number("gdp", result) for result in results]
+    change = gap_change(gaps, scores, s, options.get("groups"))
     resolution = results[0].resolution
     before, after = law.gap(resolution), second.gap(resolution)
     numbers = {"second gap": kind, **without_resolution(after - before, change.interval)}
@@ -976,9 +975,8 @@ def first_screen(law: Law, rng: Random, number: int) -> Record:
     settings = Settings(fast=True, resamples=RESAMPLES, seed=number)
     before, after = (audit(scores, s, y, settings=settings, **options) for scores in (f, g))
     labels = options.get("groups")
-    gap, old = (one["s"].all_rows["gdp"] for one in (after, before))
-    shared = covariance(gap_terms(f, s, labels), gap_terms(g, s, labels), labels)
-    change = difference("gdp", "s", old, gap, LEVEL, shared)
+    old, gap = (one["s"].all_rows["gdp"] for one in (before, after))
+    change = gap_change((old, gap), (f, g), s, labels)
     resolution = float(gap.settings["resolution"])
     truth = second.gap(resolution)
     limit = truth * float(np.exp(rng.uniform(-0.5, 0.5)))
@@ -1034,10 +1032,8 @@ def shrunk_claim(rng: Random, law: Law, second: Law, report: Report, sample: Any
     share = log_uniform(rng, 0.2, 1.0)
     moved = g.mean() + share * (g - g.mean())
     after = audit(moved, s, y, settings=Settings(fast=True, resamples=RESAMPLES), **options)
-    gap, old = (one["s"].all_rows["gdp"] for one in (after, report.before))
-    labels = options.get("groups")
-    shared = covariance(gap_terms(f, s, labels), gap_terms(moved, s, labels), labels)
-    change = difference("gdp", "s", old, gap, LEVEL, shared)
+    old, gap = (one["s"].all_rows["gdp"] for one in (report.before, after))
+    change = gap_change((old, gap), (f, moved), s, options.get("groups"))
     tradeoff = replace(report.tradeoff, changes=(change,))
     resolution = float(gap.settings["resolution"])
     gaps = share * second.gap(resolution) / max(law.gap(resolution), FLAT)

@@ -124,8 +124,8 @@ class Matched:
     area.
 
     `weight` is the chosen one, or the most frequent where each repeat chose its own. `inside` is
-    the share of repeats in which some weight stayed inside the band. Where none did and the
-    protocol prints nothing, the others are None.
+    the share of repeats in which some weight stayed inside the band. Where no model was chosen, the
+    others are None.
     """
 
     dataset: str
@@ -194,6 +194,12 @@ def mean_over_repeats(records: Iterable[Record], column: str, **where: object) -
     standard deviation; None without records.
     """
     return mean_and_deviation(column_values(matching(records, **where), column))
+
+
+def mean_value(records: Iterable[Record], column: str, **where: object) -> float | None:
+    """Return the same without the deviation."""
+    spread = mean_over_repeats(records, column, **where)
+    return None if spread is None else spread.mean
 
 
 def head_deviations(
@@ -293,19 +299,11 @@ def matched_points(records: Sequence[Record], dataset: str, protocol: Protocol) 
     the paper's six methods and Unfair.
     """
     full = frontier(records, dataset, protocol.gdp)
-    means = rounded_frontier(full, protocol.decimals)
-    areas = naup(means)
-    names = (BASELINE, *record_methods(matching(records, dataset=dataset)))
-    if protocol.validation == 0:
-        points = means.matched_points(BAND)
-        return [
-            _on_test_means(full, points.get(name), dataset, name, protocol, areas) for name in names
-        ]
-    choices = chosen_models(records, dataset, protocol.gdp)
+    areas = naup(rounded_frontier(full, protocol.decimals))
+    choices = matched_by_split(records, dataset, protocol)
     return [
-        _on_validation(choices[name], dataset, name, protocol, areas)
-        for name in names
-        if name in choices
+        _matched(choices.get(name, ()), dataset, name, protocol, areas.get(name))
+        for name in (BASELINE, *record_methods(matching(records, dataset=dataset)))
     ]
 
 
@@ -399,52 +397,38 @@ def _ordered(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     return (*first, *(name for name in present if name not in first))
 
 
-def _on_test_means(
-    full: Frontier,
-    point: Point | None,
-    dataset: str,
-    method: str,
-    protocol: Protocol,
-    areas: dict[str, float],
-) -> Matched:
-    if point is None:
-        return Matched(dataset, method, None, None, None, areas.get(method), 0.0)
-    runs = [run for run in full.runs if run.method == method and run.weight == point.weight]
-    return Matched(
-        dataset,
-        method,
-        point.weight,
-        Spread(point.performance, _deviation([run.performance for run in runs], protocol.ddof)),
-        Spread(point.dependence, _deviation([run.dependence for run in runs], protocol.ddof)),
-        areas.get(method),
-        1.0,
-    )
-
-
-def _on_validation(
+def _matched(
     choices: Sequence[tuple[Record, bool]],
     dataset: str,
     method: str,
     protocol: Protocol,
-    areas: dict[str, float],
+    area: float | None,
 ) -> Matched:
+    """Return the mean of a method's chosen models."""
+    if not choices:
+        return Matched(dataset, method, None, None, None, area, 0.0)
     weights = [float(r["weight"]) for r, _ in choices]
-    performance, dependence = (
-        [r[column] for r, _ in choices] for column in ("performance", protocol.gdp)
+    performance, gdp = (
+        _spread([r[column] for r, _ in choices], protocol)
+        for column in ("performance", protocol.gdp)
     )
     return Matched(
         dataset,
         method,
         max(sorted(set(weights)), key=weights.count),
-        Spread(float(np.mean(performance)), _deviation(performance, protocol.ddof)),
-        Spread(float(np.mean(dependence)), _deviation(dependence, protocol.ddof)),
-        areas.get(method),
+        performance,
+        gdp,
+        area,
         float(np.mean([inside for _, inside in choices])),
     )
 
 
-def _deviation(values: Sequence[float], ddof: int) -> float | None:
-    return float(np.std(values, ddof=ddof)) if len(values) > max(ddof, 1) else None
+def _spread(values: Sequence[float], protocol: Protocol) -> Spread:
+    mean = float(np.mean(values))
+    if protocol.decimals is not None:
+        mean = round(mean, protocol.decimals)
+    several = len(values) > max(protocol.ddof, 1)
+    return Spread(mean, float(np.std(values, ddof=protocol.ddof)) if several else None)
 
 
 def column_means(records: Sequence[Record], columns: Iterable[str]) -> list[Spread | None]:

@@ -359,20 +359,13 @@ def draw_frontier(
             p.dependence < 0.99 * base.dependence for p in line
         ):  # else it stays where Unfair is
             _dots(ax, [*line, base], color=GRAY, linestyle="--", label=method_name(CONTRACTED))
-    if len(shown) < len(frontier.points):
-        ax.plot(
-            [], [], marker="v", color=GRAY, linestyle="none", markersize=4, label="below the panel"
-        )
-    if any(p.dependence > right for p in shown):
-        ax.plot(
-            [],
-            [],
-            marker=">",
-            color=GRAY,
-            linestyle="none",
-            markersize=4,
-            label="right of the panel",
-        )
+    for hidden, marker, side in (
+        (len(shown) < len(frontier.points), "v", "below"),
+        (any(p.dependence > right for p in shown), ">", "right of"),
+    ):
+        if hidden:
+            look = {"marker": marker, "color": GRAY, "linestyle": "none", "markersize": 4}
+            ax.plot([], [], **look, label=f"{side} the panel")
     star: dict[str, Any] = LOOKS["none"] | {"markersize": 9, "linestyle": "none"}
     across, up = _bars(base)
     ax.errorbar(

@@ -188,23 +188,17 @@ def base_table(results: Results) -> Table:
 
 def seconds_table(results: Results) -> Table:
     """Methods by bases: median seconds of a unit, with all its trade-offs and folds."""
-    frame: Frame = pd.DataFrame(
-        [
-            {"way": path["unit"], "base": path["base"], "seconds": path["seconds"]}
-            for path in results.records("crossed/final", "corrected")
-            if "seconds" in path
-        ]
-    )
-    if not len(frame):
-        return Table.from_rows(["method"], [])
-    medians = frame.pivot_table("seconds", "way", "base", "median").reindex(columns=list(BASES))
-    rows: list[list[Cell]] = [
-        [
-            method_name(str(way)).replace("plain", "closed form and contraction"),
-            *(None if np.isnan(one) else float(one) for one in own),
-        ]
-        for way, own in zip(medians.index, medians.to_numpy())
+    seconds = [
+        (path["unit"], path["base"], path["seconds"])
+        for path in results.records("crossed/final", "corrected")
+        if "seconds" in path
     ]
+    frame: Frame = pd.DataFrame(seconds, columns=["way", "base", "seconds"])
+    medians = frame.pivot_table("seconds", "way", "base", "median").reindex(columns=list(BASES))
+    rows = (
+        [method_name(way).replace("plain", "closed form and contraction"), *own]
+        for way, *own in medians.itertuples()
+    )
     return Table.from_rows(["method", *(Column(base, 1) for base in BASES)], rows)
 
 

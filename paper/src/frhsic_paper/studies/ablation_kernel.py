@@ -12,6 +12,7 @@ from frhsic.training import MLP
 from frhsic_paper.claim import NOT_RUN, Outcome, claim, outcome_from_cases, protocol_rule
 from frhsic_paper.frontiers import (
     mean_over_repeats,
+    mean_value,
     rank_and_distance,
     record_methods,
     record_weights,
@@ -108,11 +109,11 @@ def kernel_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 def _means(records: Sequence[Record], column: str) -> dict[str, float]:
     """Return the mean of a column of every pair of kernels at the paper's λ."""
-    means = {
-        m: mean_over_repeats(records, column, method=m, weight=PRINTED_WEIGHT)
+    return {
+        m: mean
         for m in record_methods(records)
+        if (mean := mean_value(records, column, method=m, weight=PRINTED_WEIGHT)) is not None
     }
-    return {m: mean.mean for m, mean in means.items() if mean is not None}
 
 
 @claim(

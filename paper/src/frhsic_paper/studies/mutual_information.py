@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from matplotlib.figure import Figure
 
 from frhsic_paper.claim import NOT_RUN, Case, Outcome, case_rule, claim, protocol_rule
-from frhsic_paper.frontiers import frontier, mean_over_repeats, naup, record_methods, swept_datasets
+from frhsic_paper.frontiers import frontier, mean_value, naup, record_methods, swept_datasets
 from frhsic_paper.plot import AT_THE_STAR, draw_frontiers, protocol_figures
 from frhsic_paper.printed import dataset_name, method_name
 from frhsic_paper.protocol import BASELINE, Protocol
@@ -83,9 +83,9 @@ def _adversaries_zero(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """
     column = COLUMNS[protocol.name]
     means = {
-        method: mean.mean
+        method: mean
         for method in ("adv", "laftr")
-        if (mean := mean_over_repeats(records, column, dataset="adult", method=method))
+        if (mean := mean_value(records, column, dataset="adult", method=method)) is not None
     }
     if not means:
         return NOT_RUN

@@ -24,7 +24,7 @@ from frhsic_paper.frontiers import (
     column_means,
     column_values,
     finite_records,
-    mean_over_repeats,
+    mean_value,
     record_weights,
     with_contraction,
 )
@@ -165,8 +165,8 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 
 
 def _constant(records: Sequence[Record], weights: Sequence[float]) -> list[bool]:
-    spreads = [mean_over_repeats(records, "score_sd", method="frhsic", weight=w) for w in weights]
-    return [spread is not None and spread.mean < CONSTANT for spread in spreads]
+    spreads = [mean_value(records, "score_sd", method="frhsic", weight=w) for w in weights]
+    return [spread is not None and spread < CONSTANT for spread in spreads]
 
 
 def _never_rises(values: Sequence[ByRepeat]) -> bool:
@@ -236,10 +236,10 @@ def _accuracy(records: Sequence[Record], protocol: Protocol) -> Outcome:
     weights = record_weights(records, method="frhsic")
     if not weights:
         return NOT_RUN
-    means = [mean_over_repeats(records, "performance", method="frhsic", weight=w) for w in weights]
-    text = " → ".join(f"{m.mean:.3f}" for m in means if m is not None)
+    means = [mean_value(records, "performance", method="frhsic", weight=w) for w in weights]
+    text = " → ".join(f"{m:.3f}" for m in means if m is not None)
     constant = _constant(records, weights)
-    stable = [m is not None and abs(m.mean - PRINTED_ACCURACY) <= ABOUT for m in means]
+    stable = [m is not None and abs(m - PRINTED_ACCURACY) <= ABOUT for m in means]
     if any(constant):
         text += f"; scores constant from λ = {weights[constant.index(True)]:g}"
     return outcome_from_cases([s and not c for s, c in zip(stable, constant)], text)

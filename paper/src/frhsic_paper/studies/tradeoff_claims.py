@@ -27,7 +27,7 @@ from frhsic_paper.frontiers import (
     is_error,
     matched_by_split,
     matched_points,
-    mean_over_repeats,
+    mean_value,
     naup,
     naup_by_repeat,
     rank_and_distance,
@@ -554,9 +554,9 @@ def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
     means = {}
     for name in PROTOCOLS:
         records = results.records("tradeoff", name)
-        mean = mean_over_repeats(records, PUBLISHED.gdp, dataset="crime", method=BASELINE)
-        if mean:
-            means[name] = mean.mean
+        mean = mean_value(records, PUBLISHED.gdp, dataset="crime", method=BASELINE)
+        if mean is not None:
+            means[name] = mean
     if protocol.name not in means:
         return NOT_RUN
     own = means[protocol.name]

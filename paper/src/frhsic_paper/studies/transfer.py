@@ -42,7 +42,7 @@ from frhsic_paper.frontier import is_within_band
 from frhsic_paper.frontiers import (
     column_values,
     head_deviations,
-    mean_over_repeats,
+    mean_value,
     record_datasets,
     record_methods,
     record_weights,
@@ -215,11 +215,6 @@ CONSISTENT = ("frem", "reg-gdp", "adv", "frhsic")
 """Methods that the claim about consistency compares."""
 
 
-def _mean_gdp(records: Sequence[Record], **where: object) -> float | None:
-    mean = mean_over_repeats(records, "gdp", **where)
-    return None if mean is None else mean.mean
-
-
 def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
     """GDP of every fresh head on frozen representations, the spread over the heads, and their
     accuracy.
@@ -233,7 +228,7 @@ def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
             mine = matching(here, method=method, weight=weight)
             performance = column_values(mine, "performance")
             cells: list[Cell] = [dataset_name(dataset), METHOD_NAMES[method], f"{weight:g}"]
-            cells += [_mean_gdp(mine, head=head) for head in heads]
+            cells += [mean_value(mine, "gdp", head=head) for head in heads]
             cells.append(
                 mean_and_deviation([*head_deviations(here, dataset, method, weight).values()])
             )
@@ -256,7 +251,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         here = [r for r in matching(records, dataset=dataset) if r["weight"] in (0.0, weight)]
         methods = (BASELINE, *record_methods(here))
         for index, head in enumerate(heads):
-            means = [_mean_gdp(here, head=head, method=m) for m in methods]
+            means = [mean_value(here, "gdp", head=head, method=m) for m in methods]
             offset = (index - (len(heads) - 1) / 2) * 0.7 / len(heads)
             places = [row + offset for row in range(len(methods))]
             ax.plot(np.array(means, float), places, **variant(index), linestyle="none", label=head)
@@ -285,8 +280,7 @@ def _accuracy(results: Results, protocol: Protocol, method: str) -> float | None
     """
     weight = 0.0 if method == BASELINE else 10.0
     models = results.records(MODELS, protocol.name)
-    mean = mean_over_repeats(models, "performance", dataset="adult", method=method, weight=weight)
-    return None if mean is None else mean.mean
+    return mean_value(models, "performance", dataset="adult", method=method, weight=weight)
 
 
 def _listed(values: dict[str, float], digits: int = 3) -> list[str]:
