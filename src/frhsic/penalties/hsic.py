@@ -88,16 +88,14 @@ class HSIC(Penalty):
         bandwidth 1 on :math:`z / \sigma`, so one unit works with every kernel, including sums.
 
         - ``"whitened"``: standardize the coordinates, multiply them by the inverse root of their
-        correlation matrix plus a tenth of the identity, and divide by :math:`\sqrt{2d}`; gradients
-        flow through. Shrinking Z does not lower the penalty. A direction with variance v has the
-        weight v / (v + 0.1): large ones count equally and small ones less, so that their noise does
-        not drive training. If Z varies in few of its d directions, its root mean square distance is
-        well
-          below one, and a Gaussian with bandwidth 1 is wide in comparison.
+          correlation matrix plus a tenth of the identity, and divide by :math:`\sqrt{2d}`; all with
+          a gradient. Shrinking Z does not lower the penalty. A direction with variance v has the
+          weight v / (v + 0.1): large ones count equally and small ones less, so that their noise
+          does not drive training. If Z varies in few of its d directions, its root mean square
+          distance is well below one, and a Gaussian with bandwidth 1 is wide in comparison.
         - ``"published"``: the batch's median distance + 1e-5, without a gradient, refreshed in
-        epochs
-          0, 20, 40, ... The value of the last batch of such an epoch is kept until the next. Before
-          the first :meth:`adapt` it is NaN.
+          epochs 0, 20, 40, ... The value of the last batch of such an epoch is kept until the next.
+          Before the first :meth:`adapt` it is NaN.
         - a number, if Z has its own unit.
     scale_s
         The unit :math:`\sigma_S`, fixed by :meth:`prepare`. ``"median"`` is the median distance of

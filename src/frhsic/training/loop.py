@@ -5,11 +5,13 @@ Details* in its appendix). Here its lines are numbered, and comments in the code
 
 .. code-block:: text
 
-    Algorithm 1. Input: rows (x, y, s), weight λ, encoder h, head f, loss ℓ, penalty. 1   draw the
-    initial weights θ of h and f; prepare the penalty on the training rows of s (σ_S) 2   for each
-    epoch: 3       for each mini-batch of m rows, in random order, the last partial one kept: 4
-    z ← h(x) 5           in the epochs in which the penalty adapts: refit it to (z, s) (σ_Z; an
-    adversary's
+    Algorithm 1. Input: rows (x, y, s), weight λ, encoder h, head f, loss ℓ, penalty.
+    1   draw the initial weights θ of h and f; prepare the penalty on the training
+        rows of s (σ_S)
+    2   for each epoch:
+    3       for each mini-batch of m rows, in random order, the last partial one kept:
+    4           z ← h(x)
+    5           in the epochs in which the penalty adapts: refit it to (z, s) (σ_Z; an adversary's
                 own step)
     6           loss ← (1/m) Σᵢ ℓ(f(zᵢ), yᵢ) + λ · penalty(z, s)
     7           g ← gradient of the loss in θ
