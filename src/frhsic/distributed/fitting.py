@@ -264,7 +264,8 @@ def _learn(model: Any, sketch: FitSketch, columns: FitColumns) -> tuple[BlockPla
         if known is None or rare:
             shown = "many" if known is None else repr(min(map(str, rare)))
             raise ValueError(
-                f"the sample of {len(table):,} rows lacks classes of {columns.target!r}: {shown}."
+                f"classes of {columns.target!r} are missing in the sample of {len(table):,}"
+                f" rows: {shown}."
                 " Merge rare classes, or raise sample_rows."
             )
     s = model._attributes(X, codes, table[[*columns.sensitive]])

@@ -151,7 +151,7 @@ def require_frame_columns(frame: Any, names: Sequence[str]) -> None:
     """Raise unless `frame` is a Dask data frame with these columns."""
     if not hasattr(frame, "to_delayed"):
         raise TypeError(
-            f"frame is {type(frame).__name__}; pass a Dask data frame, such as"
+            f"frame is {type(frame).__name__}; pass a Dask data frame, such as from"
             " dask.dataframe.read_parquet."
         )
     missing = [name for name in names if name not in frame.columns]

@@ -170,8 +170,8 @@ class Writer:
             except Exception as error:  # its attributes may raise anything
                 raise TypeError(
                     f"the model contains a {code_name(value)}, which cannot be saved to a file"
-                    f" ({error}). Otherwise, save the model with joblib.dump, and load it only from"
-                    " people you trust."
+                    f" ({error}). If you cannot change that, save the model with joblib.dump, and"
+                    " load it only from people you trust."
                 ) from error
             self._models[id(value)] = value, {"model": self._entry("skops", data)}
         return self._models[id(value)][1]

@@ -469,7 +469,7 @@ def select_weight(
         warn(f"{capitalize(why)}. Try larger weights, or another penalty.", UnmetLimitWarning)
     low = not chosen.gain >= LEAST_GAIN
     if low:
-        kept = "the model has no gain to keep"
+        kept = "the unpenalized model has no gain"
         if not math.isnan(chosen.gain):
             kept = f"the model keeps {percent(chosen.gain)} of the gain"
         warn(
@@ -519,7 +519,7 @@ def _check_estimator(estimator: Any) -> None:
     parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     if "penalty_weight" not in parameters or not hasattr(estimator, method):
         raise TypeError(
-            f"{type(estimator).__name__} lacks a parameter penalty_weight or a method {method}."
+            f"{type(estimator).__name__} needs a parameter penalty_weight and a method {method}."
         )
 
 
