@@ -31,7 +31,7 @@ def thread_count(n_jobs: int | None) -> int:
     """
     if n_jobs is None or n_jobs > 0:
         return n_jobs or 1
-    from joblib import effective_n_jobs  # slow to import, and commands pass one
+    from joblib import effective_n_jobs  # slow to import; not needed for one
 
     return int(effective_n_jobs(n_jobs))
 

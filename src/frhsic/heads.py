@@ -50,7 +50,7 @@ SVM_ROWS = 5000
 
 @dataclass(frozen=True)
 class HeadGap:
-    """One fresh head and one attribute, on test rows.
+    """The gap of one fresh head by one attribute, on test rows.
 
     Attributes
     ----------

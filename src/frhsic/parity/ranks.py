@@ -37,7 +37,7 @@ class DecidedRows:
     decisions
         Whether the score exceeds each threshold, as 0 and 1, (rows, thresholds).
     tied
-        Whether the score is the threshold.
+        Whether the score equals the threshold.
     rank
         Share of the rows up to this one.
     node

@@ -31,7 +31,7 @@ class ScoreRows:
     clusters
         Cluster of each row, or None if rows are independent.
     strata
-        Stratum of each row, none of which is empty; None if all rows are compared.
+        Stratum of each row (no stratum is empty); None if all rows are compared with each other.
     """
 
     scores: Array

@@ -118,7 +118,7 @@ class Penalty(nn.Module, ABC):
         Weight decay of the encoder that an estimator uses by default with this penalty; see
         :class:`frhsic.FRHSICClassifier`. 0 unless a penalty sets another value.
     default_variance_floor
-        Likewise, the variance floor of Z.
+        The same for the variance floor of Z.
 
     Examples
     --------

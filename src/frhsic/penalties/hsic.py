@@ -103,7 +103,7 @@ class HSIC(Penalty):
         median distance of the first 1,000, + 1e-5. If the median is 0, because half or more of the
         pairs coincide, it is the median of the distances that are not 0. Or pass a number.
     head_weight
-        h. A call without scores leaves the head out, and so does 0.
+        The weight h of the head. 0 leaves the head out, and so does a call without scores.
     attributes
         How to treat several columns of s. ``"joint"``, the product over columns of
         :math:`\kappa_S`, each in its own unit, makes Z independent of all of them together.

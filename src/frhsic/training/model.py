@@ -227,7 +227,7 @@ class FleetState:
 
     @torch.no_grad()
     def keep(self, copies: Sequence[Tensor], where: Tensor) -> None:
-        """Copy the tensors of some models, given as booleans of shape (M,)."""
+        """Copy the tensors of the models for which `where`, of shape (M,), is True."""
         for tensor, copied in zip(self.model_tensors(), copies):
             copied.copy_(torch.where(where.view(-1, *[1] * (tensor.ndim - 1)), tensor, copied))
 

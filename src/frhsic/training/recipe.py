@@ -46,8 +46,8 @@ Schedule = Literal["constant", "cosine"]
 
 @dataclass(frozen=True)
 class MLP:
-    r"""Multi-layer encoder, :math:`z = W_2\,\sigma(W_1 x + b_1) + b_2`: a function of the number of
-    columns.
+    r"""Multi-layer encoder, :math:`z = W_2\,\sigma(W_1 x + b_1) + b_2`, returned by a call with the
+    number of columns.
 
     The defaults are the encoder behind the paper's published numbers: d → 50 (SELU) → 50, with no
     activation after the second layer. The paper's text doesn't specify the last activation;

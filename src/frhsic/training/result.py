@@ -25,7 +25,7 @@ LAYER_BYTES = 256 * 2**20
 # dropped.
 ROWS_PER_DIRECTION = 4
 
-# Standard deviation, as a share of its size, below which a coordinate counts as constant up to
+# Standard deviation, as a share of its size, below which a coordinate is treated as constant up to
 # rounding.
 CONSTANT = 1e-6
 
@@ -45,7 +45,7 @@ class History:
     task_loss : Tensor
         Mean task loss over the training rows, during the epoch.
     penalty : Tensor
-        Mean penalty, likewise.
+        Mean penalty over the same rows.
     held_out_objective : Tensor or None
         Task loss + λ · penalty on the held-out rows at the end of the epoch, if there are such
         rows.
@@ -136,10 +136,10 @@ class Fleet:
     parameters : dict of str to Tensor
         Stacked along the first axis and named as in the modules: ``encoder.0.weight`` is (M, ...).
     buffers : dict of str to Tensor
-        Stacked likewise. If the variance of Z has a floor, its buffers are ``bottleneck.mean``,
-        ``bottleneck.inward`` and ``bottleneck.outward``.
+        Stacked in the same way. If the variance of Z has a floor, its buffers are
+        ``bottleneck.mean``, ``bottleneck.inward`` and ``bottleneck.outward``.
     penalty_state : dict of str to Tensor
-        The penalty's own tensors at the end, stacked likewise.
+        The penalty's own tensors after training, stacked in the same way.
     history : History
         Task loss and penalty of every model in every epoch.
     epochs_done : Tensor

@@ -159,8 +159,8 @@ def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
 
 
 class Halves(NamedTuple):
-    """Coordinates of some rows as two float16 matrices (m, width), and minus half their squared
-    norms (m,).
+    """Coordinates of rows as two float16 matrices (m, width), and minus half their squared norms
+    (m,).
     """
 
     high: Tensor
