@@ -2,8 +2,8 @@
 Audit someone else's scores
 ===========================
 
-A lender sends a table with a score for each applicant, whether the loan was repaid, and age. An
-audit needs only these three columns; the model stays with the lender.
+A lender sends a table with each applicant's score, age and repayment. An audit needs only these
+three columns; the model stays with the lender.
 """
 
 # %%

@@ -103,8 +103,8 @@ def uncertain(cells: Cells) -> Iterator[str]:
         standing_of(way, cells, "decisions", False, 2.0) for way in ("contraction", "closed form")
     )
     yield (
-        f"the closed form is ahead or level in {own.ahead + own.level} of {sum(own)} cells of"
-        f" decisions and shrinking the scores in {shrunk.ahead + shrunk.level}"
+        f"the closed form is ahead or level in {own.ahead + own.level} of {sum(own)} decision"
+        f" cells, as is shrinking the scores in {shrunk.ahead + shrunk.level}"
     )
 
 

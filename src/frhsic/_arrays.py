@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 RandomState: TypeAlias = "int | np.random.Generator | torch.Generator | None"
 AnyArray = TypeVar("AnyArray", np.ndarray, "torch.Tensor")
 
-# Largest accepted number, and smallest difference within a column: their eighth powers, as in the
-# variance of a linear HSIC, are still floats.
+# Largest accepted number, and smallest difference within a column: a float can still hold their
+# eighth powers, which occur in the variance of a linear HSIC.
 LARGEST_NUMBER = 1e30
 SMALLEST_SPREAD = 1e-30
-# Smallest share and number of rows that should be effective with weights.
+# Smallest effective number of weighted rows, as a share of all rows and in total.
 FEW_EFFECTIVE = 0.1
 LEAST_EFFECTIVE = 50
 # float32 becomes float64 beyond this magnitude, and below its inverse, since products of four such
@@ -47,12 +47,12 @@ def is_tensor(x: Any) -> TypeGuard[torch.Tensor]:
 def matrix(x: Any, name: str, *, allow_missing: bool = False) -> np.ndarray:
     """Return `x` as a finite floating-point array of shape (n, d); a vector becomes (n, 1).
 
-    NaN raises an error. With `allow_missing`, for columns that are scaled later, NaN and all
-    magnitudes stay as they are.
+    NaN raises an error. With `allow_missing`, for columns that are scaled later, NaN and numbers of
+    any magnitude are left unchanged.
 
     float32 and float64 keep their width, half precision widens to float32, integers and booleans
-    become float64. Numbers so large or small that their products leave the range of float32 become
-    float64, and those that leave the range of float64 are rejected. The result may share memory
+    become float64. Numbers whose products are outside the range of float32 become float64, and
+    those whose products are outside the range of float64 are rejected. The result may share memory
     with `x`.
 
     Examples
@@ -164,7 +164,7 @@ def require_positive(value: float, name: str) -> None:
 
 
 def require_nonnegative(value: Any, name: str, below: float = math.inf) -> None:
-    """Raise unless value is a number that is zero or more, and below a limit."""
+    """Raise unless value is a number that is at least zero and below a limit."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise TypeError(f"{name} is {value!r}; pass a number.")
     _require(0 <= value < below, value, name, f"a number that is at least 0 and below {below:g}")
@@ -219,7 +219,9 @@ def require_mask(values: AnyArray, n: int) -> None:
 
 
 def require_labels(y: Any, name: str) -> None:
-    """Raise if y cannot be a target: masked, sparse, not computed yet, complex, or dates."""
+    """Raise if y cannot be a target: masked, sparse or complex arrays, unevaluated ones, or
+    dates.
+    """
     require_dense(y, name)
     values = np.asarray(y)
     if values.dtype.kind == "c":
@@ -249,15 +251,13 @@ def integer_seed(random_state: RandomState) -> int:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(random_state, torch.Generator):
         return int(torch.randint(2**32, (1,), generator=random_state, device=random_state.device))
-    # torch would drop the higher bits, so two seeds would give one stream
+    # torch would drop the higher bits, so different seeds could give the same stream
     require_integer(random_state, "random_state", 0, 2**32 - 1)
     return int(random_state)  # type: ignore[arg-type]  # a whole number
 
 
 def numpy_generator(random_state: RandomState) -> np.random.Generator:
-    """Return a NumPy generator: a given one, or a new one seeded by :func:`integer_seed` of the
-    state.
-    """
+    """Return the given NumPy generator, or a new one seeded by :func:`integer_seed`."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.default_rng(integer_seed(random_state))
@@ -353,14 +353,14 @@ def _column(column: Any, name: str) -> np.ndarray:
     dtype = column.dtype
     if dtype.kind not in "biuf":
         raise _not_numeric(dtype, name, column)
-    if hasattr(dtype, "na_value"):  # pandas' own dtypes
+    if hasattr(dtype, "na_value"):  # one of pandas' own dtypes
         width = np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
         return np.asarray(column.to_numpy(dtype=width, na_value=np.nan))
     return np.asarray(column.to_numpy())
 
 
 def as_columns(x: AnyArray, name: str) -> AnyArray:
-    """Return an array or a tensor with two dimensions; a vector becomes one column."""
+    """Return a two-dimensional array or tensor; a vector becomes one column."""
     if x.ndim == 1:
         x = x[:, None]
     if x.ndim != 2 or 0 in x.shape:
@@ -446,13 +446,15 @@ def require_finite(values: np.ndarray, name: str, allow_missing: bool) -> None:
 
 
 def _is_default(index: Any) -> bool:
-    """Return whether an index counts from 0, as that of a new or reset object does."""
+    """Return whether an index counts from 0, like that of a new object or one whose index was
+    reset.
+    """
     return bool(index.dtype.kind == "i" and (np.asarray(index) == np.arange(len(index))).all())
 
 
 def effective_number(weights: np.ndarray) -> float:
-    """Return how many rows of equal weight give as precise a mean (Kish, 1965): the square of the
-    sum of the weights over the sum of their squares.
+    """Return the number of rows of equal weight whose mean is as precise (Kish, 1965): the square
+    of the sum of the weights over the sum of their squares.
 
     Examples
     --------

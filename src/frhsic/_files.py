@@ -18,12 +18,13 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-# Memory that reading a file may take: this many times its size, and at least this many bytes.
-# Tables are read in pieces, and a column with a single value takes few bytes in a file.
+# Memory that reading a file may take: a multiple of its size, or at least this many bytes. Tables
+# are read in pieces, and a column with a single value takes few bytes in a file.
 MODEL_TIMES = 25
 TABLE_TIMES = 200
 ALWAYS_BYTES = 2**27
-# Memory for copies of a text while it is parsed; one long letter widens all letters to four bytes.
+# Memory for copies of a text while it is parsed; one wide character widens all characters to four
+# bytes.
 PARSED_TIMES = 8
 
 
@@ -60,8 +61,8 @@ class Budget:
             )
 
     def charge_text(self, text: bytes, signs: Mapping[bytes, int]) -> None:
-        """Charge the most memory that a text may take once it is parsed: a multiple of its own
-        bytes, and that of the values it encodes.
+        """Charge the most memory that a parsed text may take: a multiple of its size, plus that of
+        the values it encodes.
         """
         self.charge(
             PARSED_TIMES * len(text) + sum(n * text.count(sign) for sign, n in signs.items())
@@ -79,15 +80,16 @@ def require_regular(path: Path, kind: str) -> None:
 def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | None = None) -> None:
     """Raise if a file cannot be written. Call it before doing the work.
 
-    A path is rejected if it is a folder, a device or a pipe; if it is one of the inputs or the path
-    of another file; and if its folder is missing or not writable, which is tested.
+    A path is rejected if it is a folder, a device or a pipe; if it is also an input or another
+    output; and if its folder is missing or not writable, which is tested.
 
     Parameters
     ----------
     files
-        Paths by their names in messages, such as "report".
+        Paths keyed by their names in messages, such as "report".
     inputs
-        Files that the work reads and that must not be overwritten, by their names in messages.
+        Files that the work reads and that must not be overwritten, keyed by their names in
+        messages.
     """
     seen: dict[Path, str] = {}
     for kind, path in files.items():
@@ -139,11 +141,9 @@ def open_whole(path: Path, inputs: Collection[Path] = ()) -> Iterator[TextIO]:
 
 
 def write_together(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -> None:
-    """Write several files: all of them or, if anything fails, none, so that old files stay
-    unchanged.
+    """Write several files: all or, if anything fails, none, so that old files stay unchanged.
 
-    Only a crash in the instant between two renames can leave some files new and others old, each of
-    them complete.
+    Only a crash between two renames can leave a mix of new and old files, all of them complete.
     """
     targets = {_target(path, "file"): data for path, data in contents.items()}
     previous = {target: target.read_bytes() for target in targets if target.exists()}
@@ -158,7 +158,7 @@ def write_together(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()
             os.replace(unfinished[target], target)
     except BaseException:
         for target in placed:
-            if unfinished[target].exists():  # it was not moved
+            if unfinished[target].exists():  # it was not renamed
                 continue
             if target in previous:
                 with _synced(unfinished[target], target) as stream:
@@ -175,7 +175,7 @@ def write_together(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()
 @contextlib.contextmanager
 def _synced(unfinished: Path, target: Path, inputs: Collection[Path] = ()) -> Iterator[BinaryIO]:
     """Open the file that replaces a target, with its mode; flush it to disk, and name the target in
-    errors that don't name it, such as that of a full disk.
+    errors that don't name it, such as one for a full disk.
     """
     old = target.stat() if target.exists() else None
     mode = _new_mode(inputs) if old is None else 0o600
@@ -189,7 +189,8 @@ def _synced(unfinished: Path, target: Path, inputs: Collection[Path] = ()) -> It
             stream.flush()
             os.fsync(stream.fileno())
             if nameless is not None:
-                # the descriptor, which a full path doesn't need, makes the call follow the link
+                # passing a descriptor, though a full path doesn't need one, makes the call follow
+                # the link
                 os.link(f"/proc/self/fd/{nameless}", unfinished, src_dir_fd=nameless)
         if old is not None:
             _keep_access(unfinished, old)

@@ -1,5 +1,5 @@
-"""Names of a package that are imported on first use, because their dependencies are slow to import
-or optional.
+"""Import the names of a package on first use, because their dependencies are optional or slow to
+import.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def has_torch() -> bool:
 
 
 def attribute(module: str, name: str) -> Any:
-    """Return a name of a module; if torch is missing, the error explains how to install it."""
+    """Return an attribute of a module; if torch is missing, the error explains how to install
+    it.
+    """
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:

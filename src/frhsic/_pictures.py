@@ -1,4 +1,4 @@
-"""Pictures as SVG text without scripts: lines with bands over bars that count people.
+"""Pictures as SVG text without scripts: lines with bands above bars that count people.
 
 Colors are attributes, for notebooks; the style sheet of a report overrides them by class.
 """
@@ -13,14 +13,14 @@ from itertools import pairwise
 
 from frhsic.formatting import figure, format_setting
 
-# Width of a letter of a name, as on a phone, where letters are widest.
+# Width of a letter of a name on a phone, where letters are widest.
 LETTER = 11
 COLOURS = {"before": "#8f8877", "after": "#0d5c68"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points, by default with the band of its `low` and `high` ends."""
+    """A line through points, by default with a band from `low` to `high`."""
 
     kind: str
     x: Sequence[float]
@@ -74,17 +74,17 @@ class Frame:
         lines
             From back to front.
         bars
-            Left and right end of each bar, and its height.
+            Left end, right end and height of each bar.
         dots
             Points without a line.
         level
-            A horizontal line with its name.
+            Position and name of a horizontal line.
         marks
-            Points marked with a ring and a name, each with the kind of its line.
+            Points marked with a ring and a name, each with the kind of line that it is on.
         neutral
             Whether rings are gray instead of a warning color.
         tips
-            Left and right end of a part of the x-axis, and the tooltip shown there.
+            Left and right ends of parts of the x-axis, with the tooltips shown there.
         """
         top, left, right = (6, 30, 4) if self.small else (28, 62, 12)
         labels, power = self._labels()
@@ -220,7 +220,7 @@ def _mark(
     places = [(down, side) for down in (29, -17, 40, -28) for side in sides]
     down, side = min(places, key=covered)
     lead = ""
-    if down in (40, -28):  # farther away than the ring is wide
+    if down in (40, -28):  # farther away than the width of the ring
         start, end = (b + 9, b + down - 13) if down > 0 else (b - 9, b + down + 4)
         lead = f'<path class="mark" stroke="#93390b" d="M{a:.1f} {start:.1f}V{end:.1f}"/>'
     return (
@@ -235,7 +235,7 @@ def _covered(left: float, base: float, wide: float, near: Sequence[tuple[float, 
 
 
 def _along(corners: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return points on a line through corners, twenty per segment."""
+    """Return points on the line through the corners, twenty per segment."""
     return [
         (a + i / 20 * (c - a), b + i / 20 * (d - b))
         for (a, b), (c, d) in pairwise(corners)
@@ -290,7 +290,7 @@ def ticks(low: float, high: float, count: int) -> list[float]:
 
 
 def padded_range(low: float, high: float, share: float = 0.06) -> tuple[float, float]:
-    """Return a range that is wider at both ends."""
+    """Return a range padded at both ends by a share of its width."""
     pad = share * (high - low or abs(high) or 1.0)
     return low - pad, high + pad
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# Gets the amount done, the total if known, and the unit, such as "rows".
+# Receives the amount done, the total if known, and the unit, such as "rows".
 Listener = Callable[[int, int | None, str], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("_listener", default=None)
@@ -23,7 +23,7 @@ def listen(listener: Listener) -> Iterator[None]:
 
 
 def has_listener() -> bool:
-    """Return whether there is a listener, so that it is worth computing the total."""
+    """Return whether there is a listener; if not, there is no need to compute totals."""
     return _listener.get() is not None
 
 

@@ -1,4 +1,4 @@
-"""Conversion of inputs to validated torch tensors, for what is computed with torch.
+"""Conversion of inputs to validated torch tensors, for computations with torch.
 
 The checks are those of :mod:`frhsic._arrays`. A torch tensor stays on its device and in the
 autograd graph.
@@ -101,7 +101,7 @@ def resolve_device(device: torch.device | str | None) -> torch.device:
 
 
 def generator(random_state: RandomState) -> torch.Generator:
-    """Return a torch generator on the CPU: a given one, or a new one seeded by
+    """Return the given torch generator, or a new one on the CPU seeded by
     :func:`frhsic._arrays.integer_seed` of the state.
     """
     if isinstance(random_state, torch.Generator):

@@ -1,7 +1,7 @@
 """Limits on threads: at most `n_jobs` in every pool during a call, restored afterwards.
 
-OpenMP has a thread count for each Python thread, and BLAS often has one for the whole process. Of
-concurrent calls, only the first changes that count, so that it can be restored.
+OpenMP has a thread count for each Python thread, while BLAS often has one for the whole process. Of
+concurrent calls, only the first changes the latter, so that it can be restored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def thread_count(n_jobs: int | None) -> int:
     """
     if n_jobs is None or n_jobs > 0:
         return n_jobs or 1
-    from joblib import effective_n_jobs  # late: commands pass one
+    from joblib import effective_n_jobs  # slow to import; not needed for one
 
     return int(effective_n_jobs(n_jobs))
 

@@ -6,10 +6,10 @@ from typing import Any
 
 # Widest table whose histograms are built row by row.
 MOST_BY_ROWS = 128
-# Total number of bins: the more columns, the fewer bins each of them has, between the two counts.
-# On wide tables, nearly all time is spent on bins. With 768 columns, 63 bins took a third of the
-# time of 255, with equally good predictions; with fewer columns per tree, or with principal
-# components, predictions were worse (`benchmarks/embeddings.py`).
+# Total number of bins of a table: the more columns it has, the fewer bins each column has, between
+# the two limits below. On wide tables, nearly all time is spent on bins. With 768 columns, 63 bins
+# took a third of the time of 255, with equally good predictions; with fewer columns per tree, or
+# with principal components, predictions were worse (`benchmarks/embeddings.py`).
 BINS_OF_A_TABLE = 65_536
 FEWEST_BINS = 63
 MOST_BINS = 255

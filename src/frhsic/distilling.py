@@ -79,9 +79,9 @@ def distill(
         Fitted or unfitted; only its parameters are used. It must have at most two classes.
     estimator : classifier, regressor or None
         The plain model. None uses LightGBM's boosted trees, which can be exported to ONNX. A
-        regressor learns the scores; a classifier learns both labels of each row, weighted by the
-        score. A Pipeline gets the columns of X; other models get numbers, with NaN for missing
-        values.
+        regressor is fitted to the scores; a classifier gets each row with both labels, weighted by
+        the score. A Pipeline gets the columns of X; other models get numeric arrays, with NaN for
+        missing values.
     X, y, sensitive_features, control_features, sample_weight, groups
         Rows, as in the predictor's `fit`, possibly the same ones. Controls must be columns of X.
 
@@ -170,7 +170,8 @@ def _imitation(
 ) -> Distilled:
     """Return the plain model, fitted to out-of-fold scores.
 
-    For decisions, its threshold accepts as many of some other rows as the teacher does.
+    For decisions, its threshold gives the same share of positive decisions as the teacher's on the
+    rows of `check`.
     """
     solution = teacher.solution_
     assert solution is not None
@@ -208,12 +209,14 @@ def _imitation(
 
 
 def _known(teacher: ParityEstimator, s: np.ndarray) -> np.ndarray:
-    """Return the rows that can be predicted: with the attributes, if the teacher uses them."""
+    """Return the indices of the rows that the teacher can score: if it uses attributes, those with
+    known ones.
+    """
     return np.flatnonzero(~np.isnan(s).any(axis=1) | (not teacher.uses_sensitive))
 
 
 def _without_model(teacher: ParityEstimator, schema: Schema | None, columns: int) -> Distilled:
-    """Return a distilled model that knows its columns but has no fitted model yet."""
+    """Return a distilled model with its columns but without a fitted model."""
     more: dict[str, Any] = {}
     if isinstance(teacher, ParityClassifier):
         more = {"classes_": teacher.classes_, "threshold_": teacher.threshold_}
@@ -234,7 +237,7 @@ def _without_model(teacher: ParityEstimator, schema: Schema | None, columns: int
 def _teacher_scores(
     teacher: ParityEstimator, rows: GivenRows
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return table and attributes of rows that can be predicted, and the scores of the teacher."""
+    """Return the table and attributes of the rows that the teacher can score, and its scores."""
     s = read_sensitive(rows.sensitive_features, allow_missing=True).values
     known = _known(teacher, s)
     X = _safe_indexing(rows.X, known)
@@ -282,7 +285,7 @@ class _Comparison:
         )
 
     def gaps(self) -> list[list[tuple[Number, np.ndarray]]]:
-        """Return the gaps of both by each attribute, with the contribution of each row."""
+        """Return the gaps of both models by each attribute, with each row's contribution."""
         rows = self.y, self.s, self.weights, self.groups
         return [
             output_gaps(self.teacher, one, *rows, Settings(), self.strata) for one in self.outputs
@@ -290,7 +293,7 @@ class _Comparison:
 
     def excess(self) -> float:
         """Return the factor by which the limit must be tightened so that the distilled model has
-        the gaps of the teacher; 1 without limits.
+        the teacher's gaps; 1 without limits.
         """
         assert self.teacher.frontier_ is not None
         limits = self.teacher.frontier_.limits(self.teacher.limit)
@@ -302,7 +305,7 @@ class _Comparison:
         return float(min(max([1.0, *ratios]), MOST_EXCESS))
 
     def costs(self) -> Iterator[ImitationCost]:
-        """Yield performance and gaps of both with intervals of their differences."""
+        """Yield performance and gaps of both models, with intervals for the differences."""
         level = round(1 - Settings().confidence, 12)
         threshold = 0.5 if self.teacher.aim == "decision" else None
         every = changes(*self.outputs, self.y, threshold, level, self.groups, self.weights)

@@ -7,7 +7,7 @@ import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-# Largest number of names that a hint or a sentence lists.
+# Most names listed in a hint or a sentence.
 SHOWN = 30
 
 
@@ -191,15 +191,13 @@ def features_sentence(names: Sequence[str]) -> str:
 
 
 def capitalize(text: str) -> str:
-    """Return the text with its first letter in upper case and the others as they are."""
+    """Return the text with its first letter in upper case and the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return a hint for an error message: the closest known name or one with this prefix, else all
-    known names.
-
-    Case is ignored.
+    known names. Case is ignored.
 
     Examples
     --------

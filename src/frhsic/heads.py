@@ -44,13 +44,13 @@ HeadTask = Literal["classification", "regression"]
 # The heads to fit by default.
 HEADS = ("linear", "mlp", "forest", "svm", "boosting")
 
-# Most training rows of the support vector machine, whose cost grows with their square.
+# Most training rows for the support vector machine, whose cost grows with their square.
 SVM_ROWS = 5000
 
 
 @dataclass(frozen=True)
 class HeadGap:
-    """One fresh head and one attribute, on test rows.
+    """The gap of one fresh head by one attribute, on test rows.
 
     Attributes
     ----------
@@ -173,8 +173,8 @@ def probe_heads(
     on test rows.
 
     If the representation is independent of S, no head has a gap. If only the representation's own
-    head was penalized, other heads may have large gaps. The largest gap is a lower bound on the gap
-    that some head can have. All gaps have the same unit: probabilities, or the unit of y.
+    head was penalized, other heads may have large gaps. The largest measured gap is a lower bound
+    on the largest gap over all heads. All gaps have the same unit: probabilities, or the unit of y.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def _classifiers(seed: int) -> dict[str, Any]:
 
 def _regressors(seed: int) -> dict[str, Any]:
     def scaled(regressor: Any) -> Any:
-        # these depend on the unit of y; float32 is too inexact to check the inverse
+        # these depend on the unit of y; float32 is not exact enough to check the inverse
         in_own_unit = TransformedTargetRegressor(
             regressor, transformer=StandardScaler(), check_inverse=False
         )

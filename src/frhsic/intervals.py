@@ -1,4 +1,4 @@
-"""The one class for confidence intervals."""
+"""The class of all confidence intervals."""
 
 from __future__ import annotations
 

@@ -90,7 +90,8 @@ class Kernel(ABC):
     def offset(self) -> float:
         """The constant that :meth:`shifted` subtracts: 1 for a radial kernel, 0 for the linear one.
 
-        Offsets of a sum add, and those of a product over columns multiply.
+        The offset of a sum is the sum of the offsets, and that of a product over columns is their
+        product.
         """
         return 0.0
 
@@ -276,11 +277,11 @@ class Multiple(Kernel):
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     r"""Squared Euclidean distances, :math:`\|x_i - y_j\|^2`, of shape (..., n, m).
 
-    One column is subtracted directly. More go through one matrix product, of :math:`(x, \|x\|^2,
-    1)` with :math:`(-2y, 1, \|y\|^2)`, after the center of `y` is subtracted from both sides,
-    because :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when both are far from zero. The
-    center is the median of some rows in float64, so that one outlier doesn't reduce the precision
-    of the others, and the mean in float32.
+    One column is subtracted directly. Several columns take one matrix product, of :math:`(x,
+    \|x\|^2, 1)` with :math:`(-2y, 1, \|y\|^2)`, after the center of `y` is subtracted from both
+    sides, because :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when both are far from zero.
+    The center is the median of some rows in float64, so that one outlier doesn't reduce the
+    precision of the others, and the mean in float32.
     """
     if x.shape[-1] == 1:
         return (x - y.mT) ** 2
@@ -293,13 +294,13 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     y = y - center
     left = torch.cat([x, (x * x).sum(-1, keepdim=True), torch.ones_like(x[..., :1])], dim=-1)
     right = torch.cat([-2 * y, torch.ones_like(y[..., :1]), (y * y).sum(-1, keepdim=True)], dim=-1)
-    # relu rather than clamp_min: saves a pass in the backward of every step
+    # relu rather than clamp_min: saves a pass in every backward step
     return torch.relu(left @ right.mT)
 
 
 @dataclass(frozen=True)
 class _Radial(Kernel):
-    """Kernel of the distance alone, with k(x, x) = 1; bounded and characteristic."""
+    """Kernel that depends only on the distance, with k(x, x) = 1; bounded and characteristic."""
 
     offset = bound = 1.0
     shift_invariant = True
@@ -373,7 +374,7 @@ class InverseMultiquadric(_Radial):
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    r"""Linear kernel, :math:`k(x, y) = x^\top y`. Unbounded; detects only differences of means.
+    r"""Linear kernel, :math:`k(x, y) = x^\top y`. Unbounded; detects only differences in means.
 
     Examples
     --------
@@ -415,7 +416,7 @@ class HalfDistance(Kernel):
 
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:
-    """Euclidean distances, subtracted before they are squared, so that rows which coincide are at
+    """Euclidean distances, subtracted before they are squared, so that identical rows are at
     distance 0.
     """
     if x.shape[-1] == 1:
@@ -500,12 +501,12 @@ def _lower_median(values: np.ndarray) -> float:
 
 
 def default_gaussian(rows: Tensor, *, name: str = "x") -> tuple[Gaussian, str]:
-    """Return the kernel that tests and audits use for `None`, and the rule of its bandwidth in
-    words.
+    """Return the kernel that tests and audits use for `None`, and a phrase that describes its
+    bandwidth.
 
     A Gaussian at the median distance or, if that is 0 because half or more of the pairs coincide,
-    at the lower median of the distances that are not 0. So binary and zero-inflated variables have
-    a bandwidth too.
+    at the lower median of the distances that are not 0. Binary and zero-inflated variables
+    therefore have a bandwidth, too.
 
     Examples
     --------

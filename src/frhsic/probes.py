@@ -31,8 +31,8 @@ FOLDS = 5
 TREES = 100
 
 RIDGES = np.logspace(-8, 4, 13)
-"""Candidate ridges; leave-one-out error selects one. Small ones detect S in directions of Z with
-little variance.
+"""Candidate ridges; leave-one-out error selects one. Small ridges can detect S in directions of Z
+with little variance.
 """
 
 
@@ -66,12 +66,12 @@ def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Pr
     .. math:: R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2, \qquad \hat s_i \text{
         out of fold.}
 
-    Zero or negative when such a model cannot use z to predict s; a better model still might. Ranks
-    are included because a few rows dominate the variance of a skewed s such as income: its
-    logarithm determines income, but a linear model on it explains little of the variance.
-    `shuffled_r2` is the value on independent data: negative, and more so for models that overfit.
-    One when the model recovers s exactly. The linear probe is ridge regression on standardized
-    columns with the ridge chosen within each training fold; the other probe is 100 boosted trees.
+    Zero or negative when such a model cannot use z to predict s; a better model might. Ranks are
+    included because a few rows dominate the variance of a skewed s such as income: its logarithm
+    determines income, but a linear model on it explains little of the variance. R² is one when the
+    model recovers s exactly. `shuffled_r2` is its value on independent data: negative, and more so
+    for models that overfit. The linear probe is ridge regression on standardized columns with the
+    ridge chosen within each training fold; the other probe is 100 boosted trees.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def cross_fitted_scores(
 def _model(kind: ProbeKind, columns: int, seed: int) -> Any:
     if kind == "linear":
         return linear_head(binary=False)
-    # trees on few rows: more threads gain little, and wait very long for each other if cores are
+    # with few rows, more threads gain little, and wait for each other for a long time if cores are
     # busy
     return lightgbm.LGBMRegressor(
         n_estimators=TREES, random_state=seed, n_jobs=1, **histogram_settings(columns)

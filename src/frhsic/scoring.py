@@ -1,4 +1,4 @@
-"""The scores of a fitted model of any kind, how well they rank rows, and means with errors."""
+"""The scores of any fitted model, their AUC, and means with standard errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def model_scores(model: Any, X: Any, s: Any = None, controls: Any = None) -> np.
     predictions.
 
     `s` contains the attributes, which a model with ``uses_sensitive`` needs, and `controls` the
-    control features, if the model needs them and X does not have them.
+    control features, if the model needs them and they are not in X.
     """
     more = {"sensitive_features": s} if getattr(model, "uses_sensitive", False) else {}
     if controls is not None:

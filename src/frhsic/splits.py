@@ -1,4 +1,4 @@
-"""Splits into rows to fit on and held-out rows: at random, by group, in time, or both."""
+"""Splits into rows to fit on and held-out rows: at random, by group, by time, or by both."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def held_out_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of the rows to fit on and of the held-out rows.
 
-    Without `groups` and `order`, rows are drawn at random, with `classes` the same share of each
-    class. With both, the later rows are held out,
-    and each group that also has earlier rows is assigned to one side at random, and its rows on the
-    other side are dropped, so fewer rows than `share` are held out.
+    Without `groups` and `order`, rows are drawn at random; with `classes`, the same share of each
+    class. With both, the later rows are held out, and each group that also has earlier rows is
+    assigned to one side at random, and its rows on the other side are dropped, so fewer rows than
+    `share` are held out.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def held_out_rows(
         Key of each row, such as its date: held-out rows are later than the others. Rows with the
         same key stay together. Numbers, dates, or text such as 2024-05-31.
     classes
-        Class of each row, which `groups` and `order` leave out of account.
+        Class of each row; ignored if `groups` or `order` is given.
 
     Examples
     --------
@@ -80,7 +80,9 @@ def held_out_rows(
 
 
 def _later(codes: np.ndarray, share: float, name: str) -> np.ndarray:
-    """Return which rows are in the last blocks, with a total as close to the share as possible."""
+    """Return a mask of the rows in the last blocks, whose total is as close to the share as
+    possible.
+    """
     ends = np.cumsum(np.bincount(codes))
     if len(ends) < 2:
         raise ValueError(
@@ -123,7 +125,7 @@ def _times(column: np.ndarray) -> np.ndarray:
 
 def take_rows(part: Any, rows: np.ndarray) -> Any:
     """Return these rows of an array or a frame of any kind."""
-    from sklearn.utils import _safe_indexing  # late: the command line splits without it
+    from sklearn.utils import _safe_indexing  # slow to import; not always needed
 
     return _safe_indexing(part, rows)
 

@@ -102,7 +102,7 @@ INDEX = (
     Item("Figure 5", "seconds per epoch", "runtime", ("speedup", "reg-gdp-faster", "timing")),
     Item(
         "Table 3",
-        "trade-offs at the 1 % band",
+        "trade-offs within the 1 % band",
         "tradeoff",
         ("comparable", "tables-agree", "one-grid"),
     ),

@@ -1,6 +1,5 @@
 """Load datasets by name: the features, target and sensitive attribute of each file.
-``catalogue.toml`` contains the description of each dataset, the names of columns, and what is left
-out.
+``catalogue.toml`` contains each dataset's description, column names, and what is left out.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ class Content:
     """The content of a dataset's file.
 
     `numeric` and `categorical` are the features among the columns of `frame`, as arguments of
-    :func:`~frhsic.datasets.dataset.encode_columns`. `source` says whose data and which rows these
-    are.
+    :func:`~frhsic.datasets.dataset.encode_columns`. `source` states the owner of the data and which
+    rows were selected.
     """
 
     frame: pd.DataFrame
@@ -54,7 +53,7 @@ def _read_plain(facts: Facts, data: bytes) -> Content:
 
 
 def select_content(facts: Facts, frame: pd.DataFrame, y: Any, *dropped: str) -> Content:
-    """Return the columns of a frame that the catalogue names."""
+    """Return the content of a frame: the columns that the catalogue names, and the target."""
     return Content(
         frame=frame,
         numeric=facts["numeric"].split(),
@@ -244,7 +243,7 @@ def _acs_income(facts: Facts, data: bytes) -> Content:
 
 
 def acs_groups(codes: pd.Series[int]) -> tuple[list[str], pd.Series[str]]:
-    """Return the groups of a column of codes, and that of each code: the last one that starts at or
+    """Return the groups of a column of codes, and each code's group: the last one that starts at or
     before it.
 
     Examples
@@ -270,9 +269,10 @@ def acs_groups(codes: pd.Series[int]) -> tuple[list[str], pd.Series[str]]:
 
 
 def unpack_acs(archive: bytes) -> bytes:
-    """Return the Census Bureau's zip of the state's person records as the table of the task.
+    """Return the table of the task from the Census Bureau's zip of the state's person records.
 
-    The task of Ding et al.: older than 16, income above 100, hours above 0, weight of at least 1.
+    The rows are those of Ding et al.: older than 16, income above 100, hours above 0, weight of at
+    least 1.
     """
     features = ["AGEP", *ACS["features"].split()]
     text = zip_member(archive, "psam_p06.csv", 1_000_000_000)

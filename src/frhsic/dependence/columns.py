@@ -10,8 +10,8 @@ between neighbors in their order. With :math:`p_k` the share of the numbers belo
 The means over the rows of :math:`h_k h_l` and of :math:`h_k h_l h_m`, for :math:`k \le l \le m`,
 are :math:`p_k q_l` and :math:`p_k (p_l - q_l) q_m`. Sums of degree two and three over the entries
 of :math:`\tilde K` are therefore prefix sums over the gaps, without differences that lose digits.
-For two columns, one binary digit of the ranks at a time finds the pairs that they order
-differently.
+For two columns, the pairs that they order differently are found one binary digit of the ranks at a
+time.
 
 References
 ----------
@@ -90,10 +90,10 @@ class SortedColumn:
         below = np.arange(1, n) / n
         above = 1 - below
         both = below * above
-        # of each row: sums over the gaps below and above it
+        # for each row: sums over the gaps below and above it
         from_below = _sums_before(gap * below**2)
         from_above = _sums_before((gap * above**2)[::-1])[::-1]
-        # of each gap: sums over the other gaps below and above it
+        # for each gap: sums over the other gaps below and above it
         lower = from_below[:-1]
         upper = from_above[1:]
         within_below = _sums_before(gap * both * (gap * below**2 + 2 * lower))
@@ -230,7 +230,7 @@ def _sums_before(values: Values) -> Values:
 def column_scales(x: Values) -> Values:
     """Return the standard deviation of each column, with outliers clipped; 1 for a constant column.
 
-    Outliers are more than ten interquartile ranges from the median, if that range isn't 0.
+    Outliers are values more than ten interquartile ranges from the median, unless that range is 0.
     """
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
     reach = np.where(high > low, 10 * (high - low), np.inf)

@@ -37,7 +37,8 @@ class OwnSums(NamedTuple):
     r"""Sums over one centered matrix: its :class:`CubicSums`, and :math:`\sum_j \tilde K_{ij}^2` of
     shape (n,).
 
-    The second is None if the GPU computed the sums, without the pass over the pairs that gives it.
+    The second is None if the GPU computed the sums, which skips the pass over the pairs that would
+    return it.
     """
 
     cubes: CubicSums
@@ -47,9 +48,10 @@ class OwnSums(NamedTuple):
 def own_sums(k: Gram, sums: GramSums) -> OwnSums:
     r"""Return sums over one centered matrix :math:`\tilde K`, in O(n) memory.
 
-    With a thin factor of r columns they take O(n r³) time. Otherwise the trace of the cube
-    multiplies panels of rows up to :data:`CUBE_ROWS` rows, O(n³); above, random signs of a fixed
-    seed estimate it (:func:`_estimated_trace`), O(n²). The other sums take one pass over the pairs.
+    With a thin factor of r columns they take O(n r³) time. Otherwise, up to :data:`CUBE_ROWS` rows,
+    the trace of the cube is computed by multiplying panels of rows, in O(n³); above, it is
+    estimated from random signs with a fixed seed (:func:`_estimated_trace`), in O(n²). The other
+    sums take one pass over the pairs.
     """
     on_gpu = _gpu.gram(k.x, k.kernel) if k.single else None
     if on_gpu is not None:
@@ -99,7 +101,7 @@ def _estimated_trace(signs: Tensor, once: Tensor, cubed: Tensor, centered: Cente
     # float32 on a GPU keeps six digits
     slopes = torch.linalg.pinv(centered_columns(excess), rtol=1e-5) @ centered_columns(cubed)
     estimate: Tensor = cubed.mean() - excess.mean(dim=0) @ slopes
-    # no eigenvalue is negative: Cauchy and Schwarz
+    # no eigenvalue is negative, so the Cauchy-Schwarz inequality bounds the trace on both sides
     return estimate.clamp(known[1] ** 2 / scale[0], known[1] ** 1.5)
 
 

@@ -68,14 +68,15 @@ def distance_covariance(
 def distance_correlation(
     z: Any, s: Any, *, where: Any = None, device: torch.device | str | None = None
 ) -> Tensor | float:
-    r"""Distance correlation, :math:`\mathrm{dCor}`, the root of :math:`\mathrm{dCor}^2`: *not*
-    squared, in [0, 1].
+    r"""Distance correlation, :math:`\mathrm{dCor}`, the square root of :math:`\mathrm{dCor}^2`:
+    *not* squared, in [0, 1].
 
     Zero in the population exactly when Z and S are independent, one when s is a similarity
     transform of z. It does not change when z or s is shifted, scaled or rotated. The sample value
     is positive even under independence and grows with the dimension of z. To compare
-    representations of different size, use :func:`~frhsic.independence.normalized_hsic_interval`
-    with :class:`~frhsic.kernels.HalfDistance` kernels, which is its bias-corrected square.
+    representations of different dimensions, use
+    :func:`~frhsic.independence.normalized_hsic_interval` with :class:`~frhsic.kernels.HalfDistance`
+    kernels, which is its bias-corrected square.
 
     Parameters
     ----------

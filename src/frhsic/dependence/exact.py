@@ -1,6 +1,6 @@
 r"""Exact HSIC of two samples in O(n) memory, on CPU and GPU, differentiable by hand.
 
-The V-statistic is three sums over pairs of rows,
+The V-statistic consists of three sums over pairs of rows,
 
 .. math:: \frac{1}{n^2} \sum_{ij} K_{ij} L_{ij} - \frac{2}{n^3} \sum_i a_i b_i
     + \frac{1}{n^4} \sum_i a_i \sum_i b_i,
@@ -42,8 +42,8 @@ def hsic(
 
     Zero in the population exactly when z and s are independent, if both kernels are characteristic.
     The value on a sample is never negative and exceeds the population value by O(1/n) on average;
-    use :func:`hsic_unbiased` to compare samples of different size. A small HSIC alone does not show
-    fairness: HSIC also falls when z shrinks under a fixed bandwidth.
+    use :func:`hsic_unbiased` to compare samples of different sizes. A small HSIC alone does not
+    show fairness: HSIC also falls when z shrinks under a fixed bandwidth.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def hsic(
         A float or, for tensors, a 0-d tensor in the wider dtype of the inputs. Sums are in float64;
         those of float32 inputs and Gaussian kernels on a GPU with Triton are computed by the
         library's own kernels, with relative errors below 1e-5. Differentiable once, with respect to
-        z and s, but not to the kernels' bandwidths.
+        z and s but not to the kernels' bandwidths.
 
     References
     ----------
@@ -98,7 +98,7 @@ def hsic_unbiased(
     .. math:: \frac{1}{n(n-1)(n-2)(n-3)} \sum_{(i, j, q, r)} K_{ij} (L_{ij} + L_{qr} - 2 L_{iq}).
 
     Its expectation is the population value, so under independence it is zero on average and often
-    negative. Use it to compare samples of different size. Parameters and differentiability are
+    negative. Use it to compare samples of different sizes. Parameters and differentiability are
     those of :func:`hsic`; at least four rows are needed. Computed by
     :func:`frhsic.dependence.grams.unbiased_from_sums`.
 
@@ -129,7 +129,7 @@ def hsic_from_rows(
     """Return HSIC of validated rows, as a tensor."""
     _arrays.require_varying(s, "s")
     kernels = (kernel_or_median(kernel_z, z, "z"), kernel_or_median(kernel_s, s, "s"))
-    # torch gives `apply` of its autograd functions no types
+    # torch does not annotate `apply` of its autograd functions
     value: Tensor = _TiledHSIC.apply(z, s, kernels, unbiased)  # type: ignore[no-untyped-call]
     return value if unbiased else value.clamp_min(0)  # negative only by rounding
 
@@ -143,8 +143,8 @@ def _from_sums(sums: Tensor, n: int, unbiased: bool) -> Tensor:
 
 
 class _TiledHSIC(torch.autograd.Function):
-    """The sums by tiles forward; their gradient in closed form, by one more pass over the tiles,
-    backward.
+    """Forward pass: the sums, by tiles. Backward pass: their gradient in closed form, from one more
+    pass over the tiles.
     """
 
     @staticmethod
@@ -236,11 +236,11 @@ def _cotangent(
 
 
 def pull_back(k: Gram, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
-    r"""Return the gradient with respect to the rows of a symmetric function of their Gram matrix.
+    r"""Return the gradient, with respect to the rows, of a symmetric function of their Gram matrix.
 
-    `cotangent(rows, columns)` gives a tile of the function's gradient C with respect to K. Each
-    tile of K is computed again, so memory is O(n) plus one tile. The gradient of a Gaussian is
-    twice :math:`\sum_j C_{ij} K_{ij} (x_j - x_i) / \sigma^2`. For other kernels, each tile is
+    `cotangent(rows, columns)` returns a tile of the function's gradient C with respect to K. Each
+    tile of K is recomputed, so memory is O(n) plus one tile. The gradient of a Gaussian is twice
+    :math:`\sum_j C_{ij} K_{ij} (x_j - x_i) / \sigma^2`. For other kernels, each tile is
     differentiated on its own.
     """
     x = k.x

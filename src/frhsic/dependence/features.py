@@ -1,5 +1,5 @@
-r"""HSIC from random features: O(n) time, with a standard error and with sums that add up over parts
-of the data.
+r"""HSIC from random features: O(n) time, a standard error, and sums that can be added over parts of
+the data.
 
 A shift-invariant kernel is the mean of :math:`\cos(\omega^\top (x - y))` over its spectral
 distribution. Drawing m frequencies gives features :math:`\varphi(x) = m^{-1/2} (\cos \omega_j^\top
@@ -46,10 +46,10 @@ Normal = Callable[[int], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class _Term:
-    """Features of one kernel of a sum, times the root of a factor.
+    """Features of one kernel of a sum, times the square root of a factor.
 
-    Cosines and sines of frequencies, of shape (blocks, d, m); or for the linear kernel, without
-    frequencies, the coordinates themselves, of which one block is enough.
+    They are cosines and sines at frequencies of shape (blocks, d, m). The linear kernel has no
+    frequencies: its features are the coordinates themselves, and one block is enough.
     """
 
     frequencies: Tensor | None
@@ -69,7 +69,7 @@ class _Term:
 def _feature_terms(
     kernel: Kernel, columns: int, normal: Normal, factor: float = 1.0
 ) -> list[_Term]:
-    """Draw the features of a kernel times a factor, as those of a sum."""
+    """Draw the features of a kernel times a factor, one term for each kernel of a sum."""
     if isinstance(kernel, Sum):
         first = _feature_terms(kernel.a, columns, normal, factor)
         return first + _feature_terms(kernel.b, columns, normal, factor)
@@ -124,7 +124,7 @@ class FeatureEstimate:
     features
         Number of features of each variable.
     blocks
-        Independent parts of the draw, whose spread gives the standard error.
+        Number of independent parts of the draw; the standard error comes from their spread.
     kernel_z
         The kernel on z, with its bandwidth.
     kernel_s
@@ -145,8 +145,8 @@ class FeatureEstimate:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
-    """Sums of random features over some rows; ``+`` merges parts of the data, whose features come
-    from the same draw.
+    """Sums of random features over a part of the rows; ``+`` merges two parts with features from
+    the same draw.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class FeatureSums:
         Sums of the features of s, of the same shape.
     cross
         Sum of products of features of z and of s, each minus its mean over these rows: far from
-        zero, sums of plain products would lose their digits.
+        zero, sums of uncentered products would lose digits.
     """
 
     n: int
@@ -281,7 +281,7 @@ def hsic_features(
         Number of features of each variable, half of them cosines and half sines: a multiple of 2 *
         blocks. The error falls with its square root, and the time grows with its square.
     blocks
-        Independent parts of the draw, for the standard error; at least 2.
+        Number of independent parts of the draw, for the standard error; at least 2.
     random_state
         Seed of the draw.
 
@@ -292,7 +292,8 @@ def hsic_features(
 
     Examples
     --------
-    Linear kernels have finite features, and the answer is exact: the squared covariance, 1.25 ** 2.
+    A linear kernel has finitely many features, so the answer is exact: the squared covariance, 1.25
+    ** 2.
 
     >>> from frhsic.kernels import Linear
     >>> x = [0.0, 1.0, 2.0, 3.0]

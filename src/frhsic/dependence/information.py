@@ -53,8 +53,8 @@ def mutual_information(
 
     With several columns the estimate is too low, since the nearest rows are far apart: if one of d
     independent normal columns has 0.69 nats of information about s, the estimate is 0.69 for d = 1,
-    0.51 for d = 5 and 0.35 for d = 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. The
-    default keeps five components of eight, which loses more (0.30 and 0.40).
+    0.51 for d = 5 and 0.35 for d = 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. By
+    default only five of eight components are kept, which loses more (0.30 and 0.40).
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def mutual_information(
         changes the maximum norm but not the mutual information; constant columns are dropped. If z
         has more than five columns, the fewest principal components with 95 % of the variance of the
         scaled columns are kept, at most five, since nearest neighbors are uninformative in many
-        dimensions. The mutual information of a projection is a lower bound of that of z.
+        dimensions. The mutual information of a projection is a lower bound on that of z.
     n_neighbors
         The k of the formula: smaller values have less bias, larger ones less variance.
     random_state
@@ -92,7 +92,7 @@ def mutual_information(
     if x.shape[1] == 0:  # a constant z, which is independent of s
         return 0.0
     if x.shape[1] > MAX_COMPONENTS:
-        # distant rows would determine the directions
+        # otherwise, distant rows would determine the directions
         x = _standardize_columns(principal_components(x.clip(-CLIPPED_AT, CLIPPED_AT), least=1))
     noise = _arrays.numpy_generator(random_state)
     x = x + JITTER * noise.standard_normal(x.shape)
@@ -116,7 +116,7 @@ def information_rows(z: Any, s: Any, where: Any, n_neighbors: int) -> tuple[Matr
 
 
 def _standardize_columns(x: Matrix) -> Matrix:
-    """Return the columns that vary, at median zero and unit spread."""
+    """Return the columns that vary, with median zero and unit spread."""
     x = x[:, (x != x[:1]).any(axis=0)]
     return np.asarray((x - np.median(x, axis=0)) / column_scales(x))
 

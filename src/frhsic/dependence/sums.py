@@ -203,8 +203,8 @@ def _product_and_squares(k: Gram, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def add_product(product: Tensor, tile: Tensor, b: Tensor, rows: slice, columns: slice) -> int:
-    """Add the contributions of a tile and its mirror image to a product with b; return how often
-    the tile counts.
+    """Add the contributions of a tile and its mirror image to a product with b; return how many
+    times the tile counts.
     """
     product[rows] += tile @ b[columns]
     if rows == columns:

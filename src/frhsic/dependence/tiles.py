@@ -143,7 +143,7 @@ def exponents_of(x: Tensor, scale: float | Tensor) -> tuple[Tensor, Tensor] | No
     r"""Return A and B with :math:`(AB^\top)_{ij} = -\|x_i - x_j\|^2 / 2\sigma^2` for the scale
     :math:`\sigma`.
 
-    They are shared by all tiles. None if an exponent of a row and the mean exceeds
+    They are shared by all tiles. None if the exponent between some row and the mean exceeds
     :data:`LARGEST_EXPONENT`: a product would then lose too many digits.
     """
     scaled = (x - x.mean(dim=0)) / scale
@@ -175,11 +175,11 @@ def is_nearly_constant(x: Tensor, kernel: Kernel) -> bool:
 
 
 def tiles(n: int, device: torch.device, threads: int = 1) -> Iterator[tuple[slice, slice]]:
-    """Yield the tiles on and above the diagonal as (rows, columns), for some threads to work on one
-    tile at a time.
+    """Yield the tiles on and above the diagonal as (rows, columns), each for `threads` threads to
+    work on together.
 
-    Threads that share a tile wait for each other at every step, so each gets twice the entries of a
-    thread alone.
+    Threads that share a tile wait for each other at every step, so each gets twice as many entries
+    as a single thread would.
     """
     size = CPU_TILE if threads == 1 else int(CPU_TILE * (2 * threads) ** 0.5)
     size = CUDA_TILE if device.type == "cuda" else size

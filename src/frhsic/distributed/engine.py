@@ -31,8 +31,8 @@ TREE_CELLS = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class BlockSteps:
-    """The computations on the rows of a block; `scale` makes the mean weight of all rows equal to
-    1.
+    """Computations on the rows of a block; `scale` is the factor that gives all rows a mean weight
+    of 1.
     """
 
     model: Any
@@ -42,7 +42,7 @@ class BlockSteps:
     categorical: Sequence[int]
 
     def sums(self, block: LabelledRows, target: FitTarget, step: RowStep) -> Any:
-        """Return the result of a step on the rows that have values."""
+        """Return the result of a step on the rows without missing values of the target."""
         response = self._response(block, target)
         rows = np.flatnonzero(response.rows)
         incidence = self.basis.bins.incidence(block.codes[rows])
@@ -97,7 +97,7 @@ class ClusterRows(EngineRows):
         mean_weight: float,
         watch: Callable[[float], None],
     ) -> ClusterRows:
-        """Learn bins and functions from the sample."""
+        """Learn bins and basis functions from the sample."""
         categorical = model.schema_.categorical
         scale = 1 / mean_weight
         table = learn_table(sample.codes, categorical, sample.fold, sample.mass * scale, 1)
@@ -139,7 +139,7 @@ class ClusterRows(EngineRows):
             yield Boosting(boosters, self._margins(boosters, column.outputs))
 
     def _margins(self, boosters: Sequence[lightgbm.Booster], outputs: int) -> Iterator[np.ndarray]:
-        """Yield the margins of the sample after every few trees of finished boosters."""
+        """Yield the sample's margins after every few trees of the trained boosters."""
         fold = self.design.fold
         margins = np.zeros((len(fold), outputs))
         for start in count(0, STRIDE):

@@ -1,4 +1,4 @@
-"""HSIC of data in parts, by random features whose sums add up."""
+"""HSIC of data in parts, by random features, whose sums are added over the parts."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ class FeaturePlan:
     scales: np.ndarray
 
     def moments(self, z: np.ndarray, s: np.ndarray) -> FeatureMoments:
-        """Return the sums over some rows."""
+        """Return the sums over the given rows."""
         return feature_moments(self.maps, torch.from_numpy(z / self.scales), torch.from_numpy(s))
 
     def number(self, sampled: Number, moments: FeatureMoments, confidence: float) -> Number:
-        """Return HSIC with its test from features of all rows, to replace the sample's number."""
+        """Return HSIC and its test, based on features of all rows, to replace the sample's
+        number.
+        """
         test = feature_test(self.maps, moments)
         estimate = self.maps.estimate(moments.cross)
         if test.null_standard_deviation == 0:
@@ -86,7 +88,7 @@ def hsic_of_parts(
 
     Up to rounding, it equals :func:`frhsic.dependence.hsic_features` on all rows together, for the
     same kernels and random state. Use it for data that do not fit into memory. Pass kernels with
-    fixed bandwidths, since a median distance cannot be added up over parts.
+    fixed bandwidths, since a median distance is not a sum over parts.
 
     Parameters
     ----------

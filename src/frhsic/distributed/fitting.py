@@ -27,10 +27,11 @@ from frhsic.estimators.predictor import ParityEstimator
 
 FittedModel = TypeVar("FittedModel", bound=ParityEstimator)
 
-# Rows used to learn bins, directions, rounds and coefficients: as many as one machine uses to solve
-# for the coefficients without one of five folds.
+# Rows used to learn bins, directions, boosting rounds and coefficients: as many as a fit on one
+# machine uses to solve for the coefficients when one of five folds is left out.
 FIT_SAMPLE_ROWS = 60_000
-# Cumulative shares of the time, for progress: the additive parts, the trees and the coefficients.
+# Cumulative percentages of the time, for progress: the additive parts, the trees and the
+# coefficients.
 PREPARED = 25
 GROWN = 60
 SOLVED = 70
@@ -56,13 +57,14 @@ def fit(
     and to measure every trade-off and its gap. Trees are trained in parallel, each on one worker,
     on a random sample of at most 10 million cells, such as half a million rows of 20 columns. A
     smaller sample, the only rows sent to the client, determines types and bins of columns,
-    functions of the attributes, rounds, and the coefficients of the trade-offs.
+    functions of the attributes, the number of boosting rounds, and the coefficients of the
+    trade-offs.
 
     Parameters
     ----------
     estimator : ParityClassifier or ParityRegressor
-        Provides the parameters, with the library's own models (``estimator=None``) and a number of
-        folds. It is not changed.
+        Provides the parameters and is not changed. It must use the library's own models
+        (``estimator=None``) and a number of folds.
     frame : dask.dataframe.DataFrame
         Columns with none of the roles below are features.
     target : str
@@ -80,8 +82,8 @@ def fit(
     sample_weight : str, optional
         Column of weights of the rows.
     key : str, optional
-        Column that identifies rows, such as a number. Its hash determines folds and sample. Without
-        it and without `groups`, the row's number in the frame is hashed, so the folds depend on the
+        Column that identifies rows, such as an ID. Its hash determines folds and sample. Without it
+        and without `groups`, the row's number in the frame is hashed, so the folds depend on the
         order of the rows.
     client : distributed.Client, optional
         Client of the cluster; by default that of :func:`frhsic.distributed.cluster`, or the last
@@ -182,7 +184,7 @@ def _require_supported(estimator: Any, names: Sequence[str]) -> None:
 
 
 def _client(client: Any) -> Any:
-    """Return a client of a cluster."""
+    """Return the given client, or that of the current cluster."""
     dask_module()
     import distributed
 
@@ -262,7 +264,8 @@ def _learn(model: Any, sketch: FitSketch, columns: FitColumns) -> tuple[BlockPla
         if known is None or rare:
             shown = "many" if known is None else repr(min(map(str, rare)))
             raise ValueError(
-                f"the sample of {len(table):,} rows lacks classes of {columns.target!r}: {shown}."
+                f"classes of {columns.target!r} are missing in the sample of {len(table):,}"
+                f" rows: {shown}."
                 " Merge rare classes, or raise sample_rows."
             )
     s = model._attributes(X, codes, table[[*columns.sensitive]])

@@ -17,8 +17,8 @@ Keys = NDArray[np.uint64]
 
 TIMEOUT = 10  # seconds to wait for a scheduler
 
-# Number of partitions for reading Parquet files, so that many workers share them, and the least and
-# most bytes of a partition, unless a row group has more.
+# Number of partitions for reading Parquet files, so that many workers share them, and the fewest
+# and most bytes of a partition, unless a row group has more.
 PARTITIONS = 128
 PARTITION_BYTES = (2**22, 2**27)
 
@@ -50,7 +50,7 @@ def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
     ----------
     address
         Address of a scheduler, such as ``"tcp://10.0.0.1:8786"``; or ``"local"`` for one process
-        for each core of this machine, ``"local:4"`` for four.
+        per core of this machine, ``"local:4"`` for four.
     timeout
         Seconds to wait for the scheduler.
 
@@ -126,7 +126,7 @@ def file_columns(path: str) -> list[str]:
 
 
 def read_files(paths: Sequence[str], columns: Sequence[str]) -> Any:
-    """Return columns of files as a Dask data frame; raise if a file lacks one of them."""
+    """Return columns of files as a Dask data frame; raise if a file does not have one of them."""
     dask = dask_module()
     for path in paths:
         names = file_columns(path)
@@ -151,7 +151,7 @@ def require_frame_columns(frame: Any, names: Sequence[str]) -> None:
     """Raise unless `frame` is a Dask data frame with these columns."""
     if not hasattr(frame, "to_delayed"):
         raise TypeError(
-            f"frame is {type(frame).__name__}; pass a Dask data frame, such as"
+            f"frame is {type(frame).__name__}; pass a Dask data frame, such as from"
             " dask.dataframe.read_parquet."
         )
     missing = [name for name in names if name not in frame.columns]
@@ -171,7 +171,7 @@ def split_frame(frame: Any, share: float, groups: str | None, seed: int) -> tupl
 
 
 def _drawn(part: pd.DataFrame, groups: str, share: float, seed: int, inside: bool) -> Any:
-    keys = hash_numbers(column_hashes(part[groups]), seed + 1)  # a fit uses another seed
+    keys = hash_numbers(column_hashes(part[groups]), seed + 1)  # a fit uses a different seed
     return part.loc[sampled_keys(keys, share) == inside]
 
 
@@ -194,7 +194,7 @@ def hash_numbers(numbers: Keys, seed: int) -> Keys:
 
 
 def column_hashes(column: pd.Series[Any]) -> Keys:
-    """Return a hash of each value that does not depend on the type of the partition."""
+    """Return a hash of each value that does not depend on the column's type in the partition."""
     if pd.api.types.is_numeric_dtype(column):
         values = column.to_numpy(np.float64)  # integers hash like equal floats
     else:

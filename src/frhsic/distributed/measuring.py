@@ -59,8 +59,8 @@ class FrontierSums(NamedTuple):
 
 
 class SampledScores(NamedTuple):
-    """Facts from the sample about the scores of one trade-off: edges of ranges of the score, and
-    statistics of each column whose gap is measured.
+    """Statistics of the scores of one trade-off in the sample: edges of ranges of the score, and
+    the mean and extremes of each column whose gap is measured.
     """
 
     ranges: np.ndarray
@@ -82,7 +82,9 @@ class ConstraintCells:
     def of(
         cls, constraint: Constraint, sample: LabelledRows, scores: Sequence[np.ndarray], total: int
     ) -> ConstraintCells:
-        """Learn them from a sample with this many rows, and its scores if ranks are limited."""
+        """Learn the cells from a sample and, if ranks are limited, from its scores; `total` is the
+        number of all rows.
+        """
         kept = np.flatnonzero(constraint.rows(sample.s, sample.y))
         mass = sample.mass[kept]
         cells = SampledCells.of(
@@ -124,8 +126,8 @@ def with_unit_weights(sums: ScoreSums) -> ScoreSums:
 
 
 def weighted_quantiles(values: np.ndarray, weights: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Return quantiles: the smallest values at or below which at least given shares of the rows
-    are.
+    """Return weighted quantiles: for each rank, the smallest value that at least this share of the
+    rows does not exceed.
     """
     order = np.argsort(values, kind="stable")
     below = np.cumsum(weights[order])
@@ -136,7 +138,7 @@ def weighted_quantiles(values: np.ndarray, weights: np.ndarray, ranks: np.ndarra
 @dataclass(frozen=True, eq=False)
 class FrontierPass:
     """Measures all trade-offs of a solved estimator on the rows of a block: with the models fitted
-    without each fold, and facts from the sample about scores and attributes.
+    without each fold, and statistics of scores and attributes from the sample.
     """
 
     model: Any
@@ -157,7 +159,9 @@ class FrontierPass:
         total: int,
         mean_weight: float,
     ) -> FrontierPass:
-        """Learn ranges and cells from a sample with this many rows, with out-of-fold η and m."""
+        """Learn ranges and cells from a sample with out-of-fold η and m; `total` is the number of
+        all rows.
+        """
         draft = cls(model, engines, (), [], 1 / mean_weight)
         served = draft.served(sample)
         sample = sample.at(served)
@@ -176,8 +180,8 @@ class FrontierPass:
         return replace(draft, constraints=tuple(cells), trade_offs=trade_offs)
 
     def served(self, rows: LabelledRows) -> np.ndarray:
-        """Return a mask of the rows to measure: if one fold's predictor is used for all rows, those
-        that it was not trained on.
+        """Return a mask of the rows to measure: if one fold's predictor is used for all rows, the
+        rows that it was not trained on.
         """
         if self.model.solution_.family.averages or self.model.folds_ is not None:
             return np.arange(len(rows.y))
@@ -322,8 +326,8 @@ class FrontierPass:
 
 
 def auc_of_ranges(weights: np.ndarray) -> float:
-    """Return the AUC of rows from the number of them in each range of scores, (2, ranges); rows in
-    the same range count as ties.
+    """Return the AUC from the weight of the rows of each class in each range of scores, (2,
+    ranges); rows in the same range count as ties.
     """
     negative, positive = weights
     below = np.cumsum(negative) - negative / 2

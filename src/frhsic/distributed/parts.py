@@ -16,24 +16,24 @@ from frhsic.parity.sums import Cells, ScoreSums
 # The column of keys in tables of partitions.
 KEY_COLUMN = "frhsic key"
 
-FAN_IN = 8  # results that one task adds up
+FAN_IN = 8  # number of results that one task adds up
 
-# Rows with small keys that partitions send for each row of a sample. Others are not needed, unless
-# the sample is drawn from fewer than one row in so many.
+# Partitions send this many rows with small keys for each row that the sample is expected to take
+# from them.
 CANDIDATES = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Delayed tables, or other blocks of rows, by the numbers of their partitions."""
+    """Delayed tables, or other blocks of rows, keyed by the numbers of their partitions."""
 
     blocks: dict[int, Any]
     rows: int
 
     @classmethod
     def of(cls, frame: Any, columns: list[str], key: str | None = None, seed: int = 0) -> Parts:
-        """Return the partitions that have rows, as tables with a column of keys: hashes of a
-        column, or of the number of each row in the frame.
+        """Return the non-empty partitions as tables with a column of keys: hashes of a column, or
+        of each row's number in the frame.
 
         Dask merges Parquet files depending on which columns are read, so other columns may have
         different partitions.
@@ -70,7 +70,7 @@ class Parts:
         level = list(self.map(step).blocks.values())
         while (
             len(level) > 1
-        ):  # the same tree for the same partitions, whichever worker finishes first
+        ):  # the same tree for the same partitions, regardless of which worker finishes first
             level = [
                 dask.delayed(reduce, pure=False)(add_results, level[i : i + FAN_IN])
                 for i in range(0, len(level), FAN_IN)
@@ -79,7 +79,7 @@ class Parts:
 
 
 def _partition_lengths(parts: Sequence[Any]) -> Sequence[int]:
-    """Return the number of rows of each partition; raise for one that lacks columns."""
+    """Return the number of rows of each partition; raise if columns are missing in one."""
     dask = dask_module()
     counts = [dask.delayed(len)(part) for part in parts]
     try:
@@ -171,8 +171,8 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class SampledCells:
-    """Cells along an attribute, from a sample of the rows, and the index of each stratum of the
-    sample; rows of other strata count towards the last one.
+    """Cells along an attribute, from a sample of the rows, and the indices of the strata that occur
+    in the sample; rows of other strata are counted in the last one.
     """
 
     cells: Cells
@@ -213,7 +213,7 @@ class SampledCells:
         weights: np.ndarray | None,
         strata: np.ndarray | None,
     ) -> tuple[ScoreSums, ...]:
-        """Return the sums of each column over some rows."""
+        """Return the sums of each column over the given rows."""
         places = self.own_strata(strata)
         return tuple(
             self.cells.sums(column, s, own.center, own.ends, weights, places)
@@ -222,14 +222,14 @@ class SampledCells:
 
 
 class ColumnEnds(NamedTuple):
-    """The mean of a column of a sample, and its extremes."""
+    """The mean and the extremes of a column in a sample."""
 
     center: float
     ends: tuple[float, float]
 
     @classmethod
     def of(cls, column: np.ndarray) -> ColumnEnds:
-        """Return the statistics of a sample's rows."""
+        """Return the mean and the extremes of a column."""
         return cls(float(column.mean()), (float(column.min()), float(column.max())))
 
 

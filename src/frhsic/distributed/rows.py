@@ -16,7 +16,8 @@ from frhsic.tables.columns import column_kind, level_text, numbers, plain_level
 from frhsic.tables.schema import Schema
 from frhsic.tables.targets import positive_labels
 
-# Most distinct texts of a column that are counted; beyond that, levels come from the sample.
+# Most distinct texts of a column for which all levels are collected; beyond that, levels come from
+# the sample.
 MOST_COUNTED_LEVELS = 10_000
 # Kinds of columns that may differ between partitions.
 MIXED_KINDS = {"number", "boolean"}
@@ -42,7 +43,9 @@ class ColumnFacts:
 
     @classmethod
     def of(cls, column: pd.Series[Any], *, counted: bool) -> ColumnFacts:
-        """Summarize a column in one partition: count the levels of text, or of all kinds."""
+        """Summarize a column in one partition, with the levels of text, or of all kinds if
+        `counted`.
+        """
         filled = column.dropna()
         kinds: dict[str, Any] = {}
         if len(filled):
@@ -72,7 +75,7 @@ class FitSketch(NamedTuple):
     sample: Sample
 
     def check(self, target: str) -> None:
-        """Raise if rows cannot be fitted."""
+        """Raise if a model cannot be fitted to these rows."""
         missing = self.columns[target].missing
         if missing:
             raise ValueError(
@@ -113,7 +116,7 @@ class FitColumns:
     classifies: bool
 
     def names(self, key: str | None) -> list[str]:
-        """Return the names of all columns, with the one that identifies rows."""
+        """Return the names of all columns, including the one that identifies rows."""
         named = (*self.features, self.target, *self.sensitive, self.groups, self.weights, key)
         return list(dict.fromkeys(name for name in named if name is not None))
 
@@ -128,8 +131,8 @@ class FitColumns:
         return table[kept].reset_index(drop=True), weights[kept]
 
     def sketch(self, table: pd.DataFrame, most: int, total: int) -> FitSketch | None:
-        """Return the sketch of one partition, given the largest number of sampled rows and the
-        number of all rows.
+        """Return the sketch of one partition, given the maximum size of the sample and the total
+        number of rows.
         """
         table, weights = self.usable(table)
         if not len(table):
@@ -148,8 +151,8 @@ class FitColumns:
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    """The plan that converts rows of a frame to rows of a fit: the columns, an estimator that knows
-    their types, and the number of folds.
+    """How rows of a frame become rows of a fit: the columns, an estimator with their types, and the
+    number of folds.
     """
 
     columns: FitColumns
@@ -197,7 +200,9 @@ class BlockPlan:
 
 
 def join_blocks(blocks: list[LabelledRows]) -> LabelledRows:
-    """Return the rows of several blocks by their keys, whatever the order of the blocks."""
+    """Return the rows of several blocks, sorted by their keys, so that the order of the blocks does
+    not matter.
+    """
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(block, name) for block in blocks])
         for name, values in vars(blocks[0]).items()
@@ -209,8 +214,8 @@ def join_blocks(blocks: list[LabelledRows]) -> LabelledRows:
 def with_codes(
     frame: Any, target: str, known: pd.Series[Any], codes: np.ndarray, positive: object
 ) -> Any:
-    """Return a Dask data frame whose target has the same codes as the known labels; with two
-    classes, the values of `positive` are 1 and everything else 0.
+    """Return a Dask data frame whose target is coded like the known labels; with two classes,
+    `positive` is 1 and everything else 0.
     """
     table = dict(zip(map(level_text, known), codes.tolist()))
     if positive is not None:  # a label may not occur in the known rows
@@ -224,7 +229,7 @@ def _coded(part: pd.DataFrame, target: str, table: dict[str, int], positive: boo
     labels = part[target].map(level_text)
     codes = labels.map(table)
     if positive:
-        codes = codes.fillna(0)  # of labels other than the positive one
+        codes = codes.fillna(0)  # labels other than the positive one
     if codes.isna().any():
         raise ValueError(
             f"the class {labels[codes.isna()].iloc[0]!r} of {target!r} does not occur in the rows"

@@ -81,7 +81,7 @@ def audit(
     r"""Audit columns of a Dask data frame against continuous sensitive attributes, in two passes
     over its rows.
 
-    Anything that is a sum over rows is computed on all rows: the gaps with their intervals, tests
+    Everything that is a sum over rows is computed on all rows: the gaps with their intervals, tests
     and curves, HSIC by random features with its test, and the histogram of each attribute. All
     other numbers are computed on a random sample of the rows. The result does not depend on how the
     rows are divided into partitions, up to rounding. A worker needs memory for one partition per
@@ -101,7 +101,7 @@ def audit(
         As in :func:`frhsic.audit`; `target` is a column.
     control_features : str or list of str
         Columns of the controls, as in :func:`frhsic.audit`. The sample determines the strata, each
-        of which has at least 50 of its rows; their gaps use all rows.
+        with at least 50 sampled rows; their gaps use all rows.
     settings : Settings, optional
         As in :func:`frhsic.audit`. The seed determines the random features and the sample.
     sample_rows : int
@@ -188,7 +188,7 @@ def audit(
 @dataclass(frozen=True)
 class Roles:
     """The columns of a frame, by role: Z (or only the score), attributes, score, target and
-    controls, with the strata of these once they are known.
+    controls, whose strata are added once they are known.
     """
 
     z: tuple[str, ...]
@@ -207,7 +207,9 @@ class Roles:
         return list(dict.fromkeys(name for name in named if name is not None))
 
     def complete(self, table: pd.DataFrame) -> tuple[pd.DataFrame, Rows]:
-        """Return the rows without missing values, controls aside, as a table and as numbers."""
+        """Return the rows without missing values (except in controls), as a table and as
+        numbers.
+        """
 
         def columns(*names: str) -> np.ndarray:
             return np.column_stack([numbers(table[name], f"column {name!r}") for name in names])
@@ -236,8 +238,8 @@ class Roles:
         return (table, rows) if known.all() else (table[known], rows.keep(known))
 
     def sketch(self, table: pd.DataFrame, most: int, total: int) -> AuditSketch | None:
-        """Return the first pass over a partition, with its part of the samples, given the largest
-        size of a sample and the number of all rows; None without complete rows.
+        """Return the first pass over a partition, with its part of the samples, given the maximum
+        size of a sample and the total number of rows; None without complete rows.
         """
         table, rows = self.complete(table)
         if not rows.count:
@@ -270,7 +272,7 @@ class ColumnSummary:
 
     @classmethod
     def of(cls, x: np.ndarray) -> ColumnSummary:
-        """Return a summary of some rows."""
+        """Return the summary of a column."""
         return cls(
             low=float(x.min()),
             high=float(x.max()),
@@ -299,8 +301,8 @@ class PopulationSketch(NamedTuple):
 
 
 class AuditSketch(NamedTuple):
-    """Results of the first pass about all complete rows, about the favored ones, and about their
-    attributes, scores and target.
+    """Results of the first pass: all complete rows, those with the favorable outcome, and summaries
+    of attributes, scores and target.
     """
 
     everyone: PopulationSketch
@@ -336,7 +338,7 @@ class PopulationPlan:
         return cls(rows, sample, cells, columns)
 
     def sums(self, rows: Rows) -> GapSums | None:
-        """Return the sums of some rows: for each attribute, one sum per gap."""
+        """Return the sums over the given rows: for each attribute, one per gap."""
         if not rows.count:
             return None
         rows = replace(rows, threshold=self.sample.threshold)
@@ -389,8 +391,8 @@ def _gap_column(key: str, rows: Rows) -> np.ndarray:
 
 
 class AuditSums(NamedTuple):
-    """Sums of the second pass over rows: gaps of all and of the favored rows, dependence by
-    attribute, and histograms.
+    """Sums of the second pass over rows: gaps among all rows and among those with the favorable
+    outcome, dependence by attribute, and histograms.
     """
 
     everyone: GapSums | None
@@ -489,7 +491,7 @@ def _subject(sampled: Subject, first: AuditSketch, threshold: float | None) -> S
             mean, error, rows, rows, binary=rated.binary, confidence=sampled.confidence
         )
     subject = replace(sampled, base_rate=rate)
-    if first.scores is None:  # the scores of a head on the sample, if any
+    if first.scores is None:  # then the scores are those of a head on the sample, if any
         return subject
     return with_threshold(replace(subject, span=(first.scores.low, first.scores.high)), threshold)
 
@@ -507,7 +509,7 @@ def _on_all_rows(
     all_rows = plan.everyone.replaced(attribute.all_rows, i, sums.everyone, dependence, settings)
     positives = attribute.positives
     if plan.favoured is not None:
-        if positives is None:  # the sample of all rows has too few favored ones
+        if positives is None:  # too few sampled rows have the favorable outcome
             positives = favoured_rows(plan.favoured.sample.select_attribute(i), settings)
         if positives is not None:
             positives = plan.favoured.replaced(positives, i, sums.favoured, (), settings)

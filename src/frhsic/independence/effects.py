@@ -40,13 +40,13 @@ class Effect:
     value
         The estimate; under independence it is zero on average and often negative.
     interval
-        Interval of the population value under these kernels, whose bandwidths count as fixed.
+        Interval of the population value under these kernels, whose bandwidths are treated as fixed.
     n
         Number of rows.
     kernels
         As in :class:`~frhsic.independence.IndependenceResult`.
     bandwidth_rules
-        Likewise.
+        As in :class:`~frhsic.independence.IndependenceResult`.
     """
 
     value: float
@@ -89,7 +89,7 @@ class _Law:
         return float(gammaincc(shape, max(value - start, 0.0) / scale))
 
     def smallest(self, value: float, level: float) -> float:
-        """Return the population value from 0 to `value` above which `value` is not in the upper
+        """Return the smallest population value, from 0 to `value`, with `value` outside the upper
         tail.
         """
         if value <= 0 or self.above(value, 0.0) >= level:
@@ -101,9 +101,7 @@ class _Law:
         )
 
     def largest(self, value: float, level: float) -> float:
-        """Return the population value below which `value`, or 0 if that is larger, is not in the
-        lower tail.
-        """
+        """Return the largest population value with `max(value, 0)` outside the lower tail."""
         value = max(value, 0.0)
         if self.below(value, 0.0) <= level:
             return 0.0
@@ -138,7 +136,7 @@ def _normalized_law(pair: Pair) -> tuple[float, _Law] | None:
     """
     (zz, influence_z), (ss, influence_s) = pair.own
     of_z, of_s = pair.invariants
-    # the estimate of one positive decision is zero up to rounding
+    # with a single positive decision, the estimate is zero up to rounding
     if zz <= 1e-6 * of_z.squares / pair.n**2 or ss <= 1e-6 * of_s.squares / pair.n**2:
         return None
     scale = math.sqrt(zz) * math.sqrt(ss)
@@ -166,8 +164,8 @@ def _law(pair: Pair, value: float, influence: np.ndarray, scale: float) -> _Law:
         cubes.trace / sums.squares / n for cubes, sums in zip(pair.cubes, pair.invariants)
     )
     weak = 4 * typical_z * typical_s / n / scale
-    # the variance by influence contains twice the null variance; the slope of weak dependence holds
-    # up to 2 deviations
+    # the variance of the influences includes twice the null variance; the slope for weak dependence
+    # is valid up to 2 standard deviations
     excess = max(float(influence.var(ddof=1)) / n - 2 * variance, 0.0)
     near = 2 * math.sqrt(variance)
     return _Law(variance, third, max(weak, (weak * near + excess) / (near + max(value, 0.0))))

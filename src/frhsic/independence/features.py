@@ -1,9 +1,9 @@
-r"""The test from sums of random features over rows, for data that come in parts.
+r"""The test of independence from sums of random features over rows, for data that come in parts.
 
 Random features are a kernel of finite rank, and HSIC under it is a squared covariance. Under
 independence :math:`n\,\mathrm{HSIC}` has the limit :math:`\sum_{ab} \lambda_a \mu_b \chi^2_{ab}`,
-with the eigenvalues of the two covariance matrices of features, whose sums of powers are traces.
-Since the features do not depend on the rows, the level is right whatever their number; only the
+with the eigenvalues of the two covariance matrices of features. Sums of their powers are traces.
+Since the features do not depend on the rows, the level is correct for any number of them; only the
 power depends on it.
 
 References

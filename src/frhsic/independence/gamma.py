@@ -1,4 +1,4 @@
-"""The test with a gamma distribution of known moments as the null."""
+"""The test of independence whose null distribution is a gamma with known moments."""
 
 from __future__ import annotations
 
@@ -59,8 +59,7 @@ def gamma_test(
     Examples
     --------
     HSIC under linear kernels is the squared covariance, 2.9167 ** 2; over permutations its mean is
-    variance² / (n - 1) = 2.9167 ** 2 / 5, and the p-value that of a perfect correlation of six
-    points.
+    variance² / (n - 1) = 2.9167 ** 2 / 5, and the effect size of a perfect correlation is 1.
 
     >>> from frhsic.kernels import Linear
     >>> x = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]

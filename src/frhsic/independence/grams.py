@@ -61,7 +61,7 @@ class GramPair(Pair):
 
     @cached_property
     def own_sums(self) -> tuple[OwnSums, OwnSums]:
-        """Sums over either centered Gram matrix alone."""
+        """Sums over each of the centered Gram matrices alone."""
         return own_sums(self.k, self.sums.k), own_sums(self.l, self.sums.l)
 
     @property

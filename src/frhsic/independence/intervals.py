@@ -41,7 +41,7 @@ def hsic_interval(
     -------
     Effect
         The estimate as `value` and ``float(...)``, and the `interval` of the population value under
-        these kernels, whose bandwidths count as fixed.
+        these kernels, whose bandwidths are treated as fixed.
 
     Examples
     --------
@@ -74,8 +74,8 @@ def normalized_hsic_interval(
     kernels are characteristic, and at most one. It is one when z and s have the same distances
     relative to their bandwidths; a bijection of s that changes distances gives less. Under
     :class:`~frhsic.kernels.HalfDistance` kernels it is the bias-corrected squared distance
-    correlation. If z or s differs in too few rows to estimate its variance under its kernel, such
-    as a single positive decision, the value is 0 and the interval 0 to 1.
+    correlation. If z or s varies in too few rows to estimate its variance under its kernel, such as
+    a single positive decision, the value is 0 and the interval 0 to 1.
 
     Parameters
     ----------

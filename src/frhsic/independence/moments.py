@@ -1,5 +1,5 @@
 r"""Exact moments of :math:`T_\pi = \sum_{ij} A_{ij} B_{\pi(i)\pi(j)}` over all permutations, and
-the gamma distribution that has them.
+the gamma distribution with these moments.
 
 Here :math:`A, B` are symmetric with rows that sum to zero, such as :math:`\tilde K = HKH`. The
 moments are sums over the ways in which indices coincide. Since the rows sum to zero, they depend on
@@ -133,7 +133,7 @@ def _index_patterns() -> tuple[tuple[int, tuple[int, ...], int], ...]:
 
 
 def _partitions(length: int, begun: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """Yield every partition of `length` places, as labels in order of first appearance."""
+    """Yield every partition of `length` positions, as labels in order of first appearance."""
     if len(begun) == length:
         yield begun
         return
@@ -154,8 +154,8 @@ def _moebius(fine: tuple[int, ...], coarse: tuple[int, ...]) -> int:
 
 
 def is_degenerate(mean: float, variance: float) -> bool:
-    """Whether every permutation gives the same value, up to rounding: a constant, or all rows
-    equally far apart.
+    """Whether every permutation gives the same value, up to rounding, as for constants and for rows
+    that are all equally far apart.
     """
     return mean <= 0 or variance <= (1e-12 * mean) ** 2
 
@@ -166,8 +166,8 @@ def pearson_parameters(
     """Return shape, scale and start of the shifted gamma (Pearson type III) with these moments.
 
     With skewness g the shape is 4/g², the scale is deviation·g/2 and the start mean −
-    2·deviation/g. A skewness that is not positive, which occurs with very few rows, is replaced by
-    the normal limit.
+    2·deviation/g. If the skewness is not positive, which occurs with very few rows, the normal
+    limit is returned.
 
     Examples
     --------

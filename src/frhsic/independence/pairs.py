@@ -139,17 +139,17 @@ class Pair(ABC):
     @property
     @abstractmethod
     def invariants(self) -> tuple[Invariants, Invariants]:
-        """Sums of degree one and two of either matrix."""
+        """Sums of degree one and two over each matrix."""
 
     @property
     @abstractmethod
     def cubes(self) -> tuple[CubicSums, CubicSums]:
-        """Sums of degree three of either matrix."""
+        """Sums of degree three over each matrix."""
 
     @property
     @abstractmethod
     def own(self) -> tuple[OwnDependence, OwnDependence]:
-        """Dependence of either variable on itself."""
+        """Dependence of each variable on itself."""
 
     @property
     def magnitude(self) -> float:
@@ -180,7 +180,9 @@ class Pair(ABC):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Facts about the data in every result: number of rows, kernels and bandwidth rules."""
+        """Facts about the data that every result includes: number of rows, kernels and bandwidth
+        rules.
+        """
         return {"n": self.n, "kernels": self.kernels, "bandwidth_rules": self.rules}
 
     def result(
@@ -214,7 +216,7 @@ class Pair(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ColumnPair(Pair):
-    """The half-distance Gram matrices of two single columns, by sorting, without an n × n matrix.
+    """The half-distance Gram matrices of two single columns, whose sums are computed by sorting.
 
     HSIC is then a quarter of the squared distance covariance, and normalized HSIC the squared
     distance correlation.
@@ -278,8 +280,8 @@ class ColumnPair(Pair):
 
 
 def _unbiased(joint: float, z: np.ndarray, s: np.ndarray) -> float:
-    """Return unbiased HSIC from the diagonals of centered matrices and the sum of their products;
-    without its diagonal entry, a row of such a matrix sums to minus that entry.
+    """Return unbiased HSIC from the diagonals of centered matrices and the sum of the products of
+    their entries. Without its diagonal entry, a row of such a matrix sums to minus that entry.
     """
     cross = float(z @ s)
     return unbiased_from_sums(joint - cross, cross, -float(z.sum()), -float(s.sum()), len(z))

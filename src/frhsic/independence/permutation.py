@@ -8,7 +8,7 @@ computes it, in O(n) memory above :data:`DENSE_ROWS` rows:
   BB^\top`: :math:`T_\pi = \|A^\top P_\pi B\|_F^2`, O(n r r') for each permutation;
 * if one has: :math:`T_\pi = \sum_c (P_\pi b_c)^\top K P_\pi b_c`, O(n² r);
   K need not be centered, because the columns of B are;
-* if neither has: the entries of L are looked up (n up to :data:`DENSE_ROWS`) or evaluated again,
+* if neither has: the entries of L are looked up (n up to :data:`DENSE_ROWS`) or recomputed,
   O(n²).
 """
 
@@ -35,9 +35,7 @@ DENSE_ROWS = 2048
 """Up to this many rows, a Gram matrix may be stored whole (32 MiB); above, memory is O(n)."""
 
 FACTOR_TOLERANCE = 1e-11
-"""A factor replaces its Gram matrix if it leaves out at most twice this share of the centered
-trace.
-"""
+"""A factor replaces its Gram matrix if it omits at most twice this share of the centered trace."""
 
 BLOCK_ENTRIES = 1 << 22
 """Numbers held for one block of permutations (32 MiB)."""
@@ -68,12 +66,11 @@ def permutation_test(
 
     where :math:`T` is HSIC and :math:`T_{\pi_b}` HSIC with the rows of s permuted. For exchangeable
     rows :math:`\Pr(p \le \alpha) \le \alpha` at every n and for every kernel. Values that differ
-    from T only by rounding count as ties. A seed draws the same permutations on every device.
-
-    Use it if the level must be exact. Time is O(n) for each permutation if both Gram matrices have
-    thin factors (one dimension, linear kernels, few distinct values), and O(n²) otherwise; for many
-    rows in many dimensions :func:`~frhsic.independence.gamma_test` is faster. Memory is O(n) above
-    2,048 rows.
+    from T only by rounding count as ties. A seed gives the same permutations on every device. Use
+    this test if the level must be exact. Time is O(n) for each permutation if both Gram matrices
+    have thin factors (one dimension, linear kernels, few distinct values), and O(n²) otherwise; for
+    many rows in many dimensions :func:`~frhsic.independence.gamma_test` is faster. Memory is O(n)
+    above 2,048 rows.
 
     Parameters
     ----------
@@ -92,7 +89,7 @@ def permutation_test(
     groups
         Labels of rows that belong together, such as several rows of one person. Clusters of equal
         size exchange their rows of s as a whole, in their order; the level is exact if clusters are
-        independent. A cluster of unique size keeps its rows.
+        independent. A cluster with a unique size keeps its rows.
     device
         Device to compute on; by default that of the data.
 
@@ -125,7 +122,7 @@ def permutation_test(
 
 
 def _cluster_labels(clusters: Any, where: Any, n: int) -> Tensor:
-    """Return the number of the cluster of each tested row."""
+    """Return the cluster number of each tested row."""
     labels = np.asarray(clusters)
     if where is not None and labels.ndim == 1:
         labels = labels[_arrays.subset_mask(where, len(labels))]
@@ -143,8 +140,8 @@ def _cluster_labels(clusters: Any, where: Any, n: int) -> Tensor:
 
 
 def permutation_pvalue(observed: float, null: Tensor, slack: float) -> float:
-    """Return the share of statistics at least as large as the observed one, ties up to `slack` and
-    itself included.
+    """Return the share of statistics at least as large as the observed one, including ties up to
+    `slack` and the observed one itself.
     """
     return (1 + int((null >= observed - slack).sum())) / (1 + len(null))
 
@@ -159,8 +156,8 @@ def critical_value(null: Tensor, level: float) -> float:
 
 @dataclass(frozen=True)
 class Algorithm:
-    r"""A way to compute :math:`T_\pi`: the function of permutations (q, n), how many at once, and
-    its largest error.
+    r"""A way to compute :math:`T_\pi`: a function of permutations (q, n), how many it takes at
+    once, and its largest error.
     """
 
     statistics: Callable[[Tensor], Tensor]
@@ -174,7 +171,7 @@ def permuted_statistics(
     r"""Return :math:`T`, :math:`T_\pi` for `resamples` permutations, and the difference up to which
     two are tied.
 
-    A seed draws the same permutations on every device. With `clusters`, the label of each row,
+    A seed gives the same permutations on every device. With `clusters`, the label of each row,
     clusters of equal size are permuted as a whole.
     """
     z = _side(pair.k, pair.sums.k)
@@ -331,7 +328,7 @@ def _by_entries(z: _Side, s: _Side) -> Algorithm:
 def _tiles(
     side: _Side, *, centered: bool = False
 ) -> Callable[[], Iterable[tuple[slice, slice, Tensor]]]:
-    """Return the tiles of a Gram matrix from its diagonal on, kept up to :data:`DENSE_ROWS`
+    """Return the tiles of a Gram matrix on and above its diagonal, stored up to :data:`DENSE_ROWS`
     rows.
     """
     gram = side.gram

@@ -1,4 +1,4 @@
-"""The gap of one column of scores: soft signs of its local means, the estimate that they give, its
+"""The gap of one column of scores: the soft signs of its local means, the resulting estimate, its
 standard error, and draws of it under independence.
 """
 
@@ -23,22 +23,23 @@ ENOUGH = 199
 """Most draws used for the variance of a gap; the p-value uses more."""
 
 SOFTNESS = 0.5
-"""The c of the soft sign: a mean c standard errors away from the overall mean has the sign 0.68.
-"""
+"""The c of the soft sign: a mean c standard errors away from the overall mean has the sign 0.68."""
 
 UNCERTAIN = 2.0
-"""Within this many standard errors of the overall mean, the sign of a gap counts as uncertain."""
+"""Within this many standard errors of the overall mean, the sign of a gap is treated as
+uncertain.
+"""
 
 WORST = 0.7518
 """The x at which x Φ(-x) is largest."""
 
 NO_VARIANCE = 1e-12
-"""Share of a variance that is rounding error."""
+"""Share of a variance below which a remainder is rounding error."""
 
 
 @dataclass(frozen=True)
 class GapOptions:
-    """Settings of a gap. Without `test` there is neither a p-value nor a value under
+    """Settings of a gap. Without `test`, there is no p-value and no expected value under
     independence.
     """
 
@@ -54,7 +55,7 @@ class GapOptions:
 
 @dataclass(frozen=True, eq=False)
 class Signs:
-    """Soft signs of the gap at the nodes, and the gap that they give.
+    """Soft signs of the gap at the nodes, and the gap computed with them.
 
     Attributes
     ----------
@@ -70,7 +71,8 @@ class Signs:
     gap
         The estimate, in the unit of the scores, (…).
     slope
-        Derivative of the gap in the score of a row at each node, times the weight of all rows.
+        Derivative of the gap with respect to the score of a row at each node, times the weight of
+        all rows.
     """
 
     shrinkage: Array
@@ -84,9 +86,10 @@ class Signs:
 class ColumnGap:
     """The gap of one column of scores, or of each column of a batch, from its local means.
 
-    The signs of means over more people are more certain if the mean score does not change faster.
-    `signs` are as coarse as the scores allow, and give the value and the lower end; `fine_signs`
-    are those of the local means themselves. The upper end is the higher one of the two.
+    Means over more people have more certain signs, unless the mean score changes faster than they
+    can follow. `signs` come from means smoothed as much as the scores allow, and determine the
+    value and the lower end; `fine_signs` are those of the local means themselves. The upper end is
+    the higher of the two.
 
     Attributes
     ----------
@@ -99,7 +102,7 @@ class ColumnGap:
     drawn
         Results computed from random draws, keyed by kind, so that each is drawn only once.
     more_variance
-        Addition to the variance if the shares of the nodes are known from other rows.
+        Amount added to the variance if the shares of the nodes were estimated from other rows.
     """
 
     def __init__(self, sums: CenteredSums, windows: Windows, numbers: Sequence[int] = (0,)) -> None:
@@ -152,14 +155,15 @@ class ColumnGap:
         self, mean: Array, wide: Array, shrinkage: Array | float
     ) -> tuple[Array, Array, Array]:
         """Return the means whose signs are taken, of shape (…, nodes, draws), their errors, and
-        their covariances with the local means; from the shrinkage of each draw or of all.
+        their covariances with the local means; given the shrinkage of each draw or of all draws.
         """
         shrinkage = np.atleast_1d(shrinkage)[..., None, :]
         variance = self.means.variance[..., None]
         shared = self.means.step_covariance[..., None]
         noise = self.means.step_variance[..., None]
         square = variance - 2 * shrinkage * shared + shrinkage**2 * noise
-        # the mean over everybody is the overall mean: only rounding is left, which has no sign
+        # the mean over everyone is the overall mean: only rounding errors remain, which have no
+        # sign
         kept = (square > NO_VARIANCE * variance) | (variance <= 0)
         signed = kept * (mean - shrinkage * (mean - wide))
         error = kept * np.sqrt(np.maximum(square, 0))
@@ -173,7 +177,9 @@ class ColumnGap:
         return np.asarray(self.shares @ (soft * mean - steepness * covariance))
 
     def noise_statistics(self, mean: Array, wide: Array) -> Array:
-        """Return the estimate for each draw of noise, with signs as coarse as the noise allows."""
+        """Return the estimate for each draw of noise, with signs of means smoothed as much as the
+        noise allows.
+        """
         return self.statistic(mean, wide, self.means.shrinkage(mean, wide))
 
     def _noise(self, options: GapOptions, draws: int) -> tuple[Array, Array]:
@@ -183,8 +189,8 @@ class ColumnGap:
     def null(self, options: GapOptions) -> Array:
         """Return values of random draws whose mean does not depend on s, (…, draws).
 
-        Because their spread is an estimate, they have the tails of Student's t. They share the seed
-        of :meth:`uncertain_variance`, with whose draws they are never compared.
+        Because their spread is estimated, they have the tails of Student's t. They use the same
+        seed as :meth:`uncertain_variance`, but are never compared with its draws.
         """
         if options not in self.drawn:
             values = self.noise_statistics(*self._noise(options, options.resamples))
@@ -192,7 +198,7 @@ class ColumnGap:
         return np.asarray(self.drawn[options] / self.scale[..., None])
 
     def estimates(self, options: GapOptions) -> tuple[GapEstimate, GapEstimate]:
-        """Return the components of the lower and of the upper end, in the unit of the scores."""
+        """Return the estimates for the lower and the upper end, in the unit of the scores."""
         fine = self._estimate(self.fine_signs, options)
         lost = wrong_sign_loss(self.shares, self.fine_signs)
         return self._estimate(self.signs, options), replace(fine, lost=lost)
@@ -207,7 +213,7 @@ class ColumnGap:
         constants = np.broadcast_to(constant[..., None], signs.slope.shape)
         variance, third = sums.influence(constants, signs.slope, bend)
         if not self.standardize:
-            # the spread that local means borrow may be larger than that of the residuals
+            # the spread that local means borrow may exceed that of the residuals
             load = signs.slope[..., None, :] / sums.n
             variance = np.maximum(variance, self.means.variances(load, load**2)[..., 0])
         variance = np.maximum(variance + self.more_variance, 0.0)
@@ -221,7 +227,7 @@ class ColumnGap:
         )
 
     def uncertain_variance(self, signs: Signs, options: GapOptions) -> Array:
-        """Return the addition to the variance of the gap due to uncertain signs, (…)."""
+        """Return the amount that uncertain signs add to the variance of the gap, (…)."""
         key = signs, options
         if key not in self.drawn:
             near = np.abs(signs.mean) <= UNCERTAIN * signs.error
@@ -238,8 +244,8 @@ class ColumnGap:
 
 
 def soft_signs(mean: Array, error: Array) -> tuple[Array, Array]:
-    """Return the soft signs of means, given their standard errors, and their derivatives; the sign
-    of a mean far from 0 is certain.
+    """Return the soft signs of means, given their standard errors, and their derivatives; they
+    approach −1 and 1 far from 0.
     """
     softness = np.maximum(SOFTNESS * error, TINY)
     x = np.clip(mean / softness, -40, 40)
@@ -272,7 +278,7 @@ def stratified_covariance(
     size = len(cells.starts)
     slope = _slopes(sums, cells, whole)
     inner = within.signs.slope[np.searchsorted(cells.stratum_nodes, cell, side="right") - 1]
-    # within strata scores are less the mean of their stratum, here less that of all rows
+    # within strata, the mean of the stratum is subtracted from scores; here, that of all rows
     every = sums.group_sums(cell, np.full(sums.strata, sums.mean))
     constant = np.full(len(cell), -whole.signs.gap)
     moved = -within.signs.gap - inner * np.repeat(sums.stratum_means - sums.mean, size)
@@ -292,7 +298,9 @@ def strata_part(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> float:
 
 
 def _slopes(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> Array:
-    """Return the derivatives of the gap of all rows in the cells of each stratum."""
+    """Return the derivatives of the gap of all rows with respect to scores in the cells of each
+    stratum.
+    """
     cell = np.arange(len(sums.rows)) % len(cells.starts)
     return np.asarray(whole.signs.slope[np.searchsorted(cells.nodes, cell, side="right") - 1])
 
@@ -312,7 +320,7 @@ def column_gap(
     numbers: Sequence[int] = (0,),
 ) -> ColumnGap:
     """Return the gap of scores of the rows, (…, rows); cells and windows of the same rows can be
-    reused. Columns with the same number have the same random numbers.
+    reused. Columns with the same entry in `numbers` use the same random numbers.
     """
     cells = Cells.from_rows(rows) if cells is None else cells
     nodes = cells.stratum_nodes if cells.strata else cells.nodes

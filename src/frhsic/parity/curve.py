@@ -21,11 +21,13 @@ WIDE_WINDOWS = 5
 """Largest number of wide windows of a curve."""
 
 TREND_ROWS = 5
-"""As many times the borrowed rows of all bins weigh against the trend of the spread."""
+"""The prior weight against a trend in the spread is this many times the borrowed rows of all
+bins.
+"""
 
 NEARBY = 10
-"""The spread near a bin is that of a tenth of all bins on either side, at least one: with one
-spread for all, an error of nine standard errors could be missed where scores hardly vary.
+"""The spread near a bin is taken over a tenth of all bins on each side, at least one: with one
+spread for all bins, an error of nine standard errors could be missed where scores hardly vary.
 """
 
 
@@ -114,8 +116,8 @@ def gdp_curve(
     scores
         One column. Call it once for each class if there are several.
     bins
-        Largest number of bins, of about equal counts. None uses one for each hundred rows, from 5
-        to 40. If s has no more values than that, each value with five or more rows is a bin.
+        Largest number of bins, with about equal counts. None uses one for each hundred rows, from 5
+        to 40. If s has no more values than this, each value with five or more rows is a bin.
     s, where, sample_weight, groups, confidence
         As in :func:`gdp`.
 
@@ -150,8 +152,8 @@ def curve_from_sums(
 ) -> ParityCurve:
     """:func:`gdp_curve` computed from sums over rows.
 
-    With `chances`, the sums are those of 0/1 outcomes minus these chances. The band covers as many
-    other means as are stated `beside` it, too.
+    With `chances`, the sums are those of 0/1 outcomes minus these chances. The band also covers
+    `beside` other means that are reported with it.
     """
     _arrays.require_fraction(confidence, "confidence")
     bins = sums.group_sums(cells.bins)
@@ -179,9 +181,9 @@ def curve_from_sums(
 
 
 def bin_ends(sums: CenteredSums, confidence: float) -> tuple[Array, Array, Array]:
-    """Return the mean of each bin, and the ends of its interval at a confidence for each.
+    """Return the mean of each bin, and the ends of its interval, each with the given confidence.
 
-    Rows of a cluster count as one.
+    The rows of a cluster count as one.
     """
     tail = (1 - confidence) / 2
     mean = sums.powers[0, 1] / sums.counts
@@ -213,10 +215,11 @@ def error_ends(
     """Return the mean of outcome minus score in each bin, and the ends of its interval: those of
     Clopper and Pearson for the share of outcomes, minus the mean score.
 
-    They exclude 0 if and only if the exact test does, with the variance expected under the scores.
-    An error estimated from the outcomes would be far off where few of them are 1. Rows count as
-    fewer if errors vary more than independent outcomes, in the bin or in all of them together, and
-    if the number of clusters or of effective rows is small (Korn and Graubard, 1998).
+    They exclude 0 if and only if the exact test rejects, with the variance expected under the
+    scores. A standard error estimated from the outcomes would be far off where few of them are 1.
+    The effective number of rows is reduced if errors vary more than independent outcomes, in the
+    bin or in all of them together, and if the number of clusters or of effective rows is small
+    (Korn and Graubard, 1998).
     """
     tail = (1 - confidence) / 2
     weight = sums.counts
@@ -238,7 +241,7 @@ def error_ends(
 
 
 def _excess(sums: Array, expected: Array) -> Array:
-    """Return the factor, at least 1, by which sums are larger than expected, each by itself or all
+    """Return the factor, at least 1, by which sums are larger than expected, individually or all
     together.
     """
     together = float(sums.sum()) / max(float(expected.sum()), TINY)
@@ -258,13 +261,14 @@ def wide_cells(sums: ScoreSums, cells: Cells) -> Cells | None:
 
 
 def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple[Array, Array]:
-    """Return how far the ends of Student's t are below and above the means of bins, corrected for
-    the skewness of all bins together (Johnson, 1978; Hall, 1992); infinite for one row.
+    """Return how far the ends of the t interval are below and above the means of bins, corrected
+    for the skewness of all bins together (Johnson, 1978; Hall, 1992); infinite for one row.
 
     Variances and skewness are relative to the spread near each bin, since the spread may depend on
     s. If scores have heavy tails, the relative variance of a bin is at least the geometric mean of
-    its own, to which rows of average spread are added, and the pooled one, weighted by degrees of
-    freedom; the pooled one has fewer, the more the relative variances differ between bins.
+    its own, to which rows with the average spread are added, and the pooled one, weighted by
+    degrees of freedom; the pooled variance has fewer of these, the more the relative variances
+    differ between bins.
     """
     weight = sums.counts
     squares, cubes, fourths = sums.residuals(mean)
@@ -273,7 +277,7 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
     scale = count * count / rest / weight**2
     own = squares * scale
     heavy = float((fourths * (count / weight) ** 4).sum()) / max(float(count @ own**2), TINY) - 3
-    few = 1 + max(heavy, 0.0) / 2  # rows that say as much about a variance as one normal row
+    few = 1 + max(heavy, 0.0) / 2  # rows as informative about a variance as one normal row
     spread = nearby_spread(np.where(several, count, 0), own, BORROWED_ROWS * few)
     squares = squares / spread
     cubes = cubes / spread**1.5
@@ -298,8 +302,7 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
         variance = np.maximum(variance, own ** (1 - borrowed) * pooled**borrowed)
     error = np.sqrt(spread * variance / count)
     below, above = skewed_reach(error, skewness, quantile)
-    # a variance that is not the bin's own does not grow with its mean, whose skewness then counts
-    # itself
+    # a borrowed variance does not grow with the bin's mean, so the full skewness of the mean counts
     more = error * borrowed * skewness * (quantile**2 - 1) / 6
     below = np.where(several, below + np.maximum(more, 0), np.inf)
     above = np.where(several, above + np.maximum(-more, 0), np.inf)
@@ -307,9 +310,9 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
 
 
 def nearby_spread(count: Array, variance: Array, borrowed: float) -> Array:
-    """Return the variance of one row that the rows near each bin show: the geometric mean of that
-    of neighboring bins and, with the weight of borrowed rows, of all bins, along the trend of the
-    spread.
+    """Return the variance of one row near each bin: the geometric mean of the variance in
+    neighboring bins and, with the weight of the borrowed rows, that in all bins, along the trend of
+    the spread.
     """
     total = float(count.sum())
     if not float(count @ variance) > 0:

@@ -1,4 +1,4 @@
-"""The share of the variance of scores that s explains, which detects changes that GDP averages
+"""The share of the scores' variance that s explains, which also detects changes that GDP averages
 out.
 """
 
@@ -68,8 +68,8 @@ def correlation_ratio(
 
     Zero exactly when the mean score does not depend on s, one when the score is a function of s. It
     is the square of the largest correlation of the score with any function of s. It needs no
-    bandwidth and detects a mean that oscillates with s, which :func:`gdp` at its resolution does
-    not; its standard error is larger, about :math:`1 / \sqrt n`.
+    bandwidth and detects a mean that oscillates with s, which :func:`gdp` does not at its
+    resolution; its standard error is larger, about :math:`1 / \sqrt n`.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def correlation_ratio(
     -----
     The variance within a value of s is that of its rows. For a value with one row, it is estimated
     by differences from the rows next to it, :math:`(f_{(i)} - f_{(i+1)})^2 / 2` (von Neumann). The
-    interval is that of the normal distribution; neighboring differences are correlated, and the
-    standard error takes this into account. A mean that changes between neighbors lowers the
-    estimate; the upper end is raised by half of the difference between the estimates from rows two
-    apart and from neighbors. An oscillation with a period of fewer than about ten rows is not
-    covered. If most values of s are repeated, the variance of the estimate falls with the share,
-    and the interval takes this into account.
+    interval assumes a normal distribution; the standard error takes into account that neighboring
+    differences are correlated. A mean that changes between neighbors lowers the estimate; the upper
+    end is raised by half of the difference between the estimates from rows two apart and from
+    neighbors. An oscillation with a period of fewer than about ten rows is not covered. If most
+    values of s are repeated, the variance of the estimate falls with the share, and the interval
+    takes this into account.
 
     References
     ----------
@@ -126,10 +126,10 @@ def ratio_from_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
     square = factor * f**2
     rest = float(weighted_mean(weights, within))
     variance = float(weighted_mean(weights, square))
-    value = max(1 - rest / variance, 0.0)  # a negative estimate counts as zero
+    value = max(1 - rest / variance, 0.0)  # a negative estimate is set to zero
     terms = weights * (within - (rest / variance) * square) / variance
     squared = terms**2
-    # the degrees of freedom of the variance of these terms (Satterthwaite), few if a few rows
+    # the degrees of freedom of the variance of these terms (Satterthwaite), small if a few rows
     # dominate it
     carried = float(squared @ squared) / max(float(squared.sum()) ** 2, TINY) - 1 / n
     freedom = min(rows.effective / 4, 2 / max(carried, TINY))
@@ -150,8 +150,7 @@ def ratio_from_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
         low = value - z * error
         high = value + z * error + max(moved, 0.0) / variance
     else:
-        # the variance is about a·share + b: 4/n times the share, and what is left when s has no
-        # effect
+        # the variance is about a·share + b, with a = 4/n, and b the variance when s has no effect
         b = _variance_without_effect(weights, within, starts) / variance**2
         a = (float(terms @ terms) / n**2 + (4 / n) ** 2) / (value + 4 / n)
         error = math.sqrt(a * value + b)
@@ -175,14 +174,14 @@ def _variance_without_effect(weights: Array, within: Array, starts: Integers) ->
 
     It is :math:`\frac{2}{n^2} \sum_l \frac{w_l^2}{n_l (n_l - 1)} \sigma_l^4` over values of s of
     weight :math:`w_l` with :math:`n_l \ge 2` (effective) rows. A value with one row adds at most
-    :math:`w_l^2 \sigma^4 / n^2`, the share of a difference between neighbors.
+    :math:`w_l^2 \sigma^4 / n^2`, the contribution of a difference between neighbors.
     """
     total = np.add.reduceat(weights, starts)
     sizes = total**2 / np.add.reduceat(weights**2, starts)
     spread = np.add.reduceat(weights * within, starts) / total
     several = sizes > 1 + 1e-9
     freedom = np.where(several, sizes - 1, 1)
-    fourth = spread**2 * freedom / (freedom + 2)  # without bias for normal scores
+    fourth = spread**2 * freedom / (freedom + 2)  # unbiased for normal scores
     mean = float(weights @ within / weights.sum())
     excess = 2 * float((fourth * total**2 / (sizes * freedom))[several].sum())
     excess += mean**2 * float((total[~several] ** 2).sum())

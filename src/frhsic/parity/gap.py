@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 GAP_RESAMPLES = 999
 
 NUMBERS_AT_ONCE = 4_000_000
-"""Numbers in an array of a batch of columns, about, so that it needs little memory."""
+"""Approximate number of entries in an array of a batch of columns, to limit memory."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class ParityResult:
     expected_under_independence
         Expected value if the mean score did not depend on s.
     pvalue
-        p-value of the hypothesis that the mean score does not depend on s. The spread of the scores
-        may depend on s.
+        p-value of the hypothesis that the mean score does not depend on s; their spread may depend
+        on it.
     per_column
         The gap of each column of scores.
     n
@@ -119,7 +119,7 @@ class ParityResult:
             "" if self.controls is None else f" among people with the same {self.controls.label}"
         )
         size = f"gap{among} {figure(self.value)}"
-        if self.pvalue == self.pvalue:  # else there were no draws
+        if self.pvalue == self.pvalue:  # not NaN, so there were draws
             gap = format_interval(self.value, *self.interval)
             size = f"gap{among} {gap}, p {chance(self.pvalue)}"
         return card([size, ends])
@@ -139,7 +139,7 @@ def gdp(
     random_state: _arrays.RandomState = 0,
 ) -> ParityResult:
     r"""Generalized demographic parity: the mean distance of the conditional mean score from the
-    mean score.
+    overall mean.
 
     .. math:: \Delta = \mathbb E_S \bigl| \mathbb E[f | S] - \mathbb E f \bigr|
         = \mathbb E \bigl[ \operatorname{sign}(\mathbb E[f | S] - \mathbb E f) \, (f - \mathbb E f)
@@ -158,11 +158,11 @@ def gdp(
     s
         One sensitive attribute.
     control_features
-        One or several columns W, such as the occupation: people are compared only with people who
-        have the same W. The gap is :math:`\sum_w P(w) E[|g_w(S)| \mid w]` with
-        :math:`g_w(s) = E[f | S = s, w] - E[f | w]`. Several columns are crossed. Numbers with more
-        than five values are binned into fifths; strata with fewer than 50 rows, and rows with
-        missing values, are merged into "other". `controls` of the result describes the strata.
+        One or several columns W, such as occupation: people are compared only with people who have
+        the same W. The gap is :math:`\sum_w P(w) E[|g_w(S)| \mid w]` with :math:`g_w(s) = E[f | S =
+        s, w] - E[f | w]`. Several columns are crossed. Numbers with more than five values are
+        binned into fifths; strata with fewer than 50 rows, and rows with missing values, are merged
+        into "other". `controls` of the result describes the strata.
     where
         Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
     sample_weight
@@ -184,11 +184,11 @@ def gdp(
     Notes
     -----
     The mean score at s is averaged over the people whose rank along s is within half of the
-    resolution, and the gap is that of these means: faster oscillations are averaged out. A value of
-    s shared by more people is compared on its own. If `resolution` is None, all values are compared
-    on their own if there are at most 20 with five rows or more on average, or one for each share
-    (29 at 10,000 rows, never more than 64). More than 256 distinct values are replaced by as many
-    ranges of equal weight.
+    resolution, and the gap is that of these means, so faster oscillations are averaged out. A value
+    of s shared by more people is compared on its own. If `resolution` is None, all values are
+    compared on their own if there are at most 20 with five rows or more on average, or one for each
+    such share (29 at 10,000 rows, never more than 64). More than 256 distinct values are replaced
+    by 256 ranges of equal weight.
 
     The sign is estimated by the soft sign :math:`g = 2\Phi(2x) - 1`, where x is the mean over the
     people nearby, minus the overall mean, in standard errors. That mean covers up to four times as
@@ -206,9 +206,9 @@ def gdp(
 
     The p-value is based on random draws whose mean does not vary with s and whose sums over the
     values of s have the spread and skewness of the scores nearby (with clusters, random multiples
-    of their sums). Beyond the draws an exponential tail is fitted, so that every level can be
-    reached. The lower end of the interval is above 0 if and only if the p-value is at most one
-    minus the confidence.
+    of their sums). Beyond the draws, an exponential tail is fitted, so that arbitrarily small
+    p-values are possible. The lower end of the interval is above 0 if and only if the p-value is at
+    most one minus the confidence.
 
     References
     ----------
@@ -217,14 +217,14 @@ def gdp(
 
     Examples
     --------
-    Two groups with mean scores 0.2 and 0.6, of which the second contains one row in four: the gap
-    is 0.75 * 0.1 + 0.25 * 0.3.
+    Two groups with mean scores 0.2 and 0.6; one row in four is in the second. The gap is 0.75 * 0.1
+    + 0.25 * 0.3.
 
     >>> result = gdp([0.1, 0.2, 0.3, 0.6] * 50, [0.0, 0.0, 0.0, 1.0] * 50)
     >>> round(float(result), 4)
     0.15
 
-    Nurses have higher scores than cooks and are older; among people with the same occupation age
+    Nurses have higher scores than cooks and are older; among people with the same occupation, age
     does not matter.
 
     >>> job = ["cook"] * 80 + ["nurse"] * 80
@@ -289,8 +289,8 @@ def standardized_gdp(
 
 
 def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
-    r"""Mean distance of the conditional mean prediction from the mean, :math:`E_S |E[f | S] - E
-    f|`, for the worst attribute.
+    r"""Mean distance of the conditional mean prediction from the overall mean, :math:`E_S |E[f | S]
+    - E f|`, for the worst attribute.
 
     Zero in the population when the mean prediction does not depend on s. Use it in scorers and
     searches; :func:`frhsic.parity.gdp` adds an interval and the value under independence.
@@ -373,13 +373,13 @@ def rank_gap(
     Notes
     -----
     Each of the nine gaps is estimated as in :func:`gdp`; `per_column` of the result contains them.
-    The standard error takes into account that deciles are estimated: moving a decile moves the gap
-    by the mean sign of the rows near it. The interval is corrected as there, but not for rare
-    decisions.
+    The standard error takes into account that deciles are estimated: moving a decile changes the
+    gap by the mean sign of the rows near it. The interval is corrected as in :func:`gdp`, but not
+    for rare decisions.
 
     Examples
     --------
-    A score with one value in each of two equally large groups. Five deciles are the lower value,
+    A score with one value in each of two equally large groups. Five deciles equal the lower value,
     with a gap of 0.5 each; no score exceeds the other four.
 
     >>> result = rank_gap([0.2] * 50 + [0.7] * 50, [0.0] * 50 + [1.0] * 50)
@@ -407,7 +407,7 @@ def gap_of_rows(
 def measured_gap(
     rows: ScoreRows, *, ranks: bool = False, resolution: float | None = None
 ) -> ColumnGap | RankGap:
-    """Return the gaps of all columns of scores, each with random numbers of its own, or the gap of
+    """Return the gaps of all columns of scores, each with its own random numbers, or the gap of
     ranks.
     """
     if ranks:
@@ -431,9 +431,9 @@ def gaps_by_column(
     """Return :func:`gdp` (or :func:`rank_gap`) of each column of scores, without the test of no
     gap.
 
-    The columns share their windows and their random numbers, so that many scores of the same rows
-    cost little more than one; `strata` has the stratum of each row. `expected_under_independence`
-    and `pvalue` are NaN, and no test moves the lower end.
+    The columns share their windows and their random numbers, so many columns take little more time
+    than one; `strata` has the stratum of each row. `expected_under_independence` and `pvalue` are
+    NaN, and no test moves the lower end.
     """
     rows = check_rows(scores, s, None, sample_weight, groups, strata)
     options = GapOptions(confidence, resamples, _arrays.integer_seed(random_state), test=False)
@@ -458,7 +458,7 @@ def gaps_by_column(
 
 
 def largest_gap(gap: ColumnGap | RankGap, options: GapOptions) -> ParityResult:
-    """Return the largest gap of some columns with its interval and its test."""
+    """Return the largest gap of the columns, with its interval and its test."""
     (result,) = largest_gaps(gap, options)
     return result
 
@@ -523,10 +523,11 @@ def tail_share(null: Array, value: float) -> float:
     r"""Return the p-value of a value: the share of draws that reach it, the sample included.
 
     If fewer than ten of B draws reach it, the largest k = B/10 give the tail beyond the next one.
-    Their excesses count as exponential, with an unknown mean that is estimated by :math:`\bar x`.
-    The probability of an excess x is then :math:`(1 + x / k \bar x)^{-k}`, which is :math:`e^{-x /
-    \bar x}` for many draws, and the p-value :math:`\frac{k + 1}{B + 1}` times that. Normal draws
-    have lighter tails than that, those of Student's t with few degrees of freedom heavier ones.
+    Their excesses are treated as exponential, with an unknown mean that is estimated by :math:`\bar
+    x`. The probability of an excess x is then :math:`(1 + x / k \bar x)^{-k}`, which is
+    :math:`e^{-x / \bar x}` for many draws, and the p-value :math:`\frac{k + 1}{B + 1}` times that.
+    Normal draws have lighter tails than an exponential distribution; draws of Student's t with few
+    degrees of freedom have heavier ones.
     """
     draws = len(null)
     count = int((null >= value).sum())
@@ -539,6 +540,6 @@ def tail_share(null: Array, value: float) -> float:
     excess = float(top[1:].mean() - start)
     if excess <= 0 or value <= start:
         return counted
-    # also where `counted` is smaller: the smaller of both would reject about a tenth more often
+    # even if `counted` is smaller: the smaller of the two would reject about a tenth more often
     beyond: float = (k + 1) / (draws + 1) * (1 + (value - start) / (k * excess)) ** -k
     return beyond

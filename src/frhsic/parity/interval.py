@@ -1,10 +1,10 @@
 """How the interval of a gap is computed from an estimate: the ends of Student's t, moved by
 corrections.
 
-``GapEstimate → student_ends → CORRECTIONS, one after another → Ends``, each of single numbers. A
-correction is a function that moves the ends; its docstring says why and by how much.
-``benchmarks/corrections.py`` measures the effect of each, ``benchmarks/laws.py`` how often
-intervals cover the truth, and ``docs/intervals.md`` derives them.
+``GapEstimate → student_ends → CORRECTIONS, one after another → Ends``. A correction is a function
+that moves the ends; its docstring says why and by how much. ``benchmarks/corrections.py`` measures
+the effect of each, ``benchmarks/laws.py`` how often intervals cover the true value, and
+``docs/intervals.md`` derives them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from scipy.special import betaincinv, stdtrit
 from frhsic.parity.sums import CenteredSums
 
 FEW_DECISIONS = 7.5
-"""Up to this many rows of the rarer decision, or clusters, the upper end of a gap is at least the
-largest that their rate allows; between two whole numbers, so that rounding has no effect.
+"""Up to this many rows (or clusters) with the rarer decision, the upper end of a gap is at least
+the largest gap that their rate allows. Not a whole number, so that rounding has no effect.
 """
 
 
 @dataclass(frozen=True)
 class GapEstimate:
-    """The ingredients of the interval of a gap, or of each gap of a batch, (…).
+    """What the interval of a gap, or of each gap of a batch, (…), is computed from.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class GapEstimate:
         Degrees of freedom of the standard error.
     lost
         Bound on the expected loss of the estimate due to uncertain signs; 0 for the estimate that
-        gives the lower end, whose upper end is used if it is higher.
+        determines the lower end (its upper end is used if it is higher).
     decisions
-        The sums of scores; if these are 0/1 decisions, or equal, their rate bounds their gap. None
+        The sums of scores; if these are 0/1 decisions or all equal, their rate bounds the gap. None
         for ranks.
     """
 
@@ -63,16 +63,16 @@ class Ends:
 
 
 def student_ends(estimate: GapEstimate, tail: float) -> Ends:
-    """Return the ends by Student's t, since the standard error is estimated; the gap itself is
-    never negative.
+    """Return the ends of the t interval, since the standard error is estimated; the lower end is at
+    least 0, as gaps are never negative.
     """
     reach = _t_quantile(estimate, tail) * estimate.error
     return Ends(estimate.value - reach, np.maximum(estimate.value, 0.0) + reach)
 
 
 def skewness(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
-    """Move the end of the longer tail out by γ(2q² + 1)/6 standard errors, at most 1.5 q: the mean
-    of skewed scores is wrong more often on that side.
+    """Move the end of the longer tail out by γ(2q² + 1)/6 standard errors, at most 1.5 q: an
+    interval for the mean of skewed scores misses more often on that side.
     """
     quantile = _t_quantile(estimate, tail)
     below, above = skewed_reach(estimate.error, estimate.skewness, quantile)
@@ -102,12 +102,12 @@ def uncertain_signs(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
 
 
 def decision_rates(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
-    """Raise the upper end to the largest gap 2μ(1 - μ) of 0/1 decisions if there are too few of the
-    rarer kind to show a gap; otherwise lower it to this gap.
+    """Raise the upper end to the largest possible gap 2μ(1 - μ) of 0/1 decisions if there are too
+    few of the rarer kind to estimate a gap; otherwise lower it to that gap.
 
-    μ is the upper end of Clopper and Pearson (1934) of the rarer rate; rows of a cluster count as
-    one. If all scores are the same number from 0 to 1, it is the rate of another score, as far from
-    it as possible. Equal scores outside of this range have no such bound.
+    μ is the upper end for the rarer rate by Clopper and Pearson (1934); rows of a cluster count as
+    one. If all scores are the same number from 0 to 1, it is the rate of a different score, as far
+    away as possible. Equal scores outside this range have no such bound.
     """
     sums = estimate.decisions
     if sums is None:
@@ -135,7 +135,7 @@ def corrected_ends(
     tail: float,
     corrections: Sequence[Callable[[Ends, GapEstimate, float], Ends]] = CORRECTIONS,
 ) -> Ends:
-    """Return the ends of the interval at a probability of error on each side."""
+    """Return the ends of the interval, with error probability `tail` on each side."""
     ends = student_ends(estimate, tail)
     for correction in corrections:
         ends = correction(ends, estimate, tail)

@@ -31,11 +31,11 @@ LimitLike = float | str | Mapping[str, Any] | Sequence[Any] | None
 # Measures with a lower bound instead of an upper one.
 AT_LEAST = ("decision_ratio", "gain", "p")
 
-# Gaps that a limit can bound by a share of the unconstrained gap or of an earlier audit's gap.
+# Gaps that can be limited to a share of the unconstrained gap or of an earlier audit's gap.
 SHARED = ("gdp", "rank_gap", "decision_gdp", "equalized_odds")
 
 # Prefixes of measures among rows with the favourable outcome (Equal Opportunity), or among people
-# with equal controls: ``eo`` is GDP, ``eo.hsic`` HSIC.
+# with the same controls: ``eo`` is GDP, ``eo.hsic`` HSIC.
 PREFIXES = {"favourable": "eo", "equal": "within"}
 
 _TEXT = re.compile(
@@ -59,10 +59,10 @@ class Limit:
         ``"all"`` rows, those with the ``"favourable"`` outcome, or people with ``"equal"``
         controls.
     attribute
-        The attribute that it applies to; None for all of them.
+        The attribute that the limit applies to; None for all of them.
     base
         What `value` is a share of: the unconstrained ``"gap"`` (in an audit, that of an earlier
-        audit) or the ``"base rate"``; empty if it is a number.
+        audit) or the ``"base rate"``; empty if it is a plain number.
     """
 
     value: float
@@ -112,7 +112,7 @@ def rows_to_settle(rows: int, value: float, end: float, limit: float) -> int | N
     :math:`n \, ((e - v) / (l - v))^2`; None unless the estimate meets the limit.
 
     The distance from the estimate v to the end e of its interval shrinks as :math:`1 / \sqrt n`, so
-    with that many rows it ends at the limit l, if the estimate stays the same.
+    with that many rows the interval ends at the limit l, if the estimate stays the same.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def measure_name(measure: str, among: str) -> str:
 
 
 def parse_limits(limit: LimitLike, measures: Sequence[str]) -> tuple[Limit, ...]:
-    """Parse the limits that a user passed; none for None.
+    """Parse the limits that a user passed; an empty tuple for None.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ shape
 3. residuals about them → noise of the sums, of independent rows or of clusters;
 4. both → the variance of each local mean, and draws of all of them, shape (nodes, draws).
 
-Windows and whatever follows from them is shared by all columns of scores of a batch; the other
-shapes have leading axes (…) for them.
+Windows and everything computed from them alone are shared by all columns of a batch; the other
+arrays have leading axes (…) for the columns.
 
 :mod:`frhsic.parity.gap` lists the steps before and after.
 """
@@ -33,12 +33,12 @@ from frhsic.parity.sums import ALL_NODES, FINEST, TINY, CenteredSums, window_sha
 
 FEW_VALUES = 20
 """Up to this many values of s are compared on their own, unless a resolution was passed; more if
-the share of the people is small, fewer if there are few rows.
+the share of the people is small, fewer with few rows.
 """
 
 ROWS_PER_VALUE = 5.0
-"""Fewest rows per value, on average, with which values are compared on their own: single rows show
-no spread, so that the noise of their means would seem to be small.
+"""Fewest rows per value, on average, with which values are compared on their own: single rows have
+no spread, so the noise of their means would appear to be small.
 """
 
 WIDE = 4.0
@@ -47,30 +47,31 @@ estimated from this many times the people whose scores are averaged.
 """
 
 CHANCE = 2.0
-"""Standard deviations by which the differences between means over few and over many people must
-exceed their noise, before signs follow the means over few.
+"""Number of standard deviations by which the differences between means over few and over many
+people must exceed their noise before the signs are those of the means over few.
 """
 
 BORROWED_ROWS = 10.0
-"""The spread near a node counts as many rows with the spread of all scores."""
+"""Number of rows with the spread of all scores that are added to the spread near a node."""
 
 TREND_STEPS = 25
 """Most steps for the trend of the spread by s; six are usual."""
 
 STEEPEST = (-10.0, 10.0)
-"""Slopes of the log variance along the ranks of s; e¹⁰ is a spread that grows 150-fold."""
+"""Allowed slopes of the log variance along the ranks of s; at e¹⁰, the spread grows 150-fold."""
 
 
 class Windows:
-    """The people who are averaged with those at each node: everyone in its stratum whose rank is
-    within half a share of its own; a node counts partially if only part of its ranks is. A value of
-    s with a larger share is not averaged with others, and no value is if there are few
+    """The people whose scores are averaged with those at each node: everyone in its stratum whose
+    rank is within half a share of its own; a node counts partially if only some of its ranks are. A
+    value of s with a larger share is not averaged with others, nor is any value if there are few
     (`FEW_VALUES`).
 
     Attributes
     ----------
     shares
-        Share of the people of each stratum who are averaged; 0 if no values of s are averaged.
+        Share of the people in each stratum whose scores are averaged; 0 if no values of s are
+        merged.
     share
         The largest of these.
     weights
@@ -84,7 +85,7 @@ class Windows:
             _arrays.require_fraction(share, "resolution")
         self.counts = sums.counts
         self.blocks = sums.blocks
-        # the same four nodes in a window at least, however many strata share the nodes
+        # at least four nodes per window, regardless of how many strata share the nodes
         finest = max(FINEST, 4 * len(sums.strata) / ALL_NODES)
         self.shares: list[float] = []
         narrow = []
@@ -141,12 +142,12 @@ def node_shares(counts: Array, share: float) -> Array:
 
 
 def spread_trend(counts: Array, squares: Array) -> Array:
-    """Return the variance at nodes relative to a level that they share: the exponential of a linear
-    trend along their ranks (Harvey, 1976), shrunk by its noise; from counts and sums of squares,
-    (…, nodes).
+    """Return the variance at nodes relative to a common level: the exponential of a linear trend
+    along their ranks (Harvey, 1976), shrunk according to its noise; from counts and sums of
+    squares, (…, nodes).
 
-    Spread that grows 55-fold along s would otherwise seem to be half as large at its end, where
-    most of the noise is, because it is averaged over many people.
+    Otherwise, since the spread is averaged over many people, a spread that grows 55-fold along s
+    would appear half as large at its end, where most of the noise is.
     """
     if len(counts) < 3:
         return np.ones_like(squares)
@@ -155,7 +156,7 @@ def spread_trend(counts: Array, squares: Array) -> Array:
     ranks = ranks - counts @ ranks / rows
     information = float(counts @ ranks**2)
     spread = squares.sum(axis=-1, keepdims=True) > 0
-    squares = np.where(spread, squares, counts)  # without spread there is no trend
+    squares = np.where(spread, squares, counts)  # without a spread there is no trend
     slope = np.zeros(spread.shape)
     left = np.zeros_like(squares)
     moving = spread
@@ -179,8 +180,8 @@ def spread_trend(counts: Array, squares: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class RowNoise:
-    """Noise of the sums over nodes if rows are independent: variance and skewness of each sum,
-    (…, nodes).
+    """Noise of the sums over nodes of independent rows: variance and skewness of each sum, (…,
+    nodes).
     """
 
     variance: Array
@@ -206,7 +207,8 @@ class RowNoise:
 @dataclass(frozen=True, eq=False)
 class ClusterNoise:
     """Noise of the sums over nodes if rows are clustered: the contribution of each cluster to each
-    sum, of shape (nodes, clusters), one column below the other; and the shape of the sums.
+    sum, of shape (nodes, clusters), with columns of scores stacked vertically, and the shape of the
+    sums.
     """
 
     parts: sparse.csr_matrix
@@ -225,7 +227,7 @@ class ClusterNoise:
         """Return the variances of weighted sums, for each row of `weights`, (…, sums, nodes)."""
         columns = self.shape[:-1]
         weights = np.broadcast_to(weights, (*columns, *weights.shape[-2:]))
-        # one column after another, since products are as large as all weights
+        # one column at a time, since products are as large as all weights
         each = [
             ((weights[i] @ self.covariance[i]) * weights[i]).sum(axis=-1)
             for i in np.ndindex(columns)
@@ -233,7 +235,7 @@ class ClusterNoise:
         return np.reshape(each, (*columns, -1))
 
     def draw(self, seeds: Sequence[Any], draws: int) -> Array:
-        """Draw the sums, of shape (…, nodes, draws): contributions of clusters times normal
+        """Draw the sums, of shape (…, nodes, draws): contributions of clusters times normal random
         numbers, which columns share.
         """
         normal = np.random.default_rng(seeds[0]).standard_normal((self.parts.shape[1], draws))
@@ -256,7 +258,7 @@ class LocalMeans:
     step_covariance
         Covariances of local means and steps.
     freedom
-        Degrees of freedom of the variances (Satterthwaite), (…): few if a few rows or clusters
+        Degrees of freedom of the variances (Satterthwaite), (…): small if a few rows or clusters
         dominate, because of their weights, their sizes or heavy tails of the scores.
     """
 
@@ -286,8 +288,8 @@ class LocalMeans:
         """Return the variances of weighted sums over the nodes, for each row of `loads`, (…, loads,
         nodes).
 
-        Correlated rows of a cluster at several nodes increase them; rows that seem to cancel each
-        other count as independent.
+        Correlated rows of a cluster at different nodes increase the variances; rows that appear to
+        cancel each other are treated as independent.
         """
         variance = np.matmul(squared_loads, self.rows.variance[..., None])[..., 0]
         if isinstance(self.noise, RowNoise):
@@ -334,7 +336,7 @@ class LocalMeans:
         counts = sums.counts
         units = sums.squared_weights
         leverage = (windows.squared_weights @ units) / windows.totals**2
-        # what the local mean leaves of the squares of its rows
+        # share of the rows' squares that remains after subtracting the local mean
         left = np.maximum(1 - leverage, 0.5)
         squares = sums.moment(1, 2, self.mean)
         trend = np.concatenate(
@@ -343,7 +345,7 @@ class LocalMeans:
         rows = (windows.wide_weights @ counts) ** 2 / (windows.squared_wide_weights @ units)
 
         def averaged(values: Array, by: Array) -> Array:
-            # over the rows near each node and some of all rows
+            # over the rows near each node, plus a few with the spread of all rows
             nearby = values @ windows.wide_weights.T / (windows.wide_weights @ by)
             overall = values @ windows.stratum_means.T / (windows.stratum_means @ by)
             return np.asarray((rows * nearby + BORROWED_ROWS * overall) / (rows + BORROWED_ROWS))

@@ -24,12 +24,12 @@ from frhsic.parity.sums import TINY, Cells, ScoreSums
 TENTHS = np.arange(1, 10) / 10
 
 NEAR_DECILE = 0.05
-"""Rows whose rank is this close to a decile determine how the gap changes with it."""
+"""Rows within this distance in rank of a decile determine how the gap changes with it."""
 
 
 @dataclass(frozen=True, eq=False)
 class DecidedRows:
-    """Rows with the decision of each threshold, or sums over such rows of one node and range of
+    """Rows with their decision at each threshold, or sums over such rows in one node and range of
     ranks.
 
     Attributes
@@ -37,7 +37,7 @@ class DecidedRows:
     decisions
         Whether the score exceeds each threshold, as 0 and 1, (rows, thresholds).
     tied
-        Whether the score is the threshold.
+        Whether the score equals the threshold.
     rank
         Share of the rows up to this one.
     node
@@ -61,14 +61,14 @@ class DecidedRows:
 
 @dataclass(frozen=True, eq=False)
 class RankSums:
-    """Rows in ranges of their score, by cells of the attribute; ``+`` merges parts, whose rows are
-    independent.
+    """Sums over rows in ranges of the score, by cells of the attribute; ``+`` merges parts with
+    independent rows.
 
     Attributes
     ----------
     edges
-        Scores between the ranges, increasing, (E,): there is a range below and between, and one for
-        scores that are the edge itself.
+        Scores between the ranges, increasing, (E,): there are ranges below, between and above them,
+        and one for scores equal to each edge.
     powers
         Sums of the powers 1 to 4 of the weights, (4, cells, 2 E + 1).
     rows
@@ -96,7 +96,7 @@ class RankSums:
         cells: Cells,
         strata: Integers | None = None,
     ) -> RankSums:
-        """Return the sums over some rows."""
+        """Return the sums over the given rows."""
         weights = np.ones(len(s)) if weights is None else weights
         at = np.searchsorted(edges, score)
         tied = edges[np.minimum(at, len(edges) - 1)] == score
@@ -147,7 +147,7 @@ class RankGap:
     """The mean gap of the decisions at nine deciles."""
 
     scale = np.ones(())
-    most = 1.0  # for the ends alone; the gap of a decision is at most 0.5
+    most = 1.0  # only limits the ends; the gap of a decision is at most 0.5
     magnitude = 1.0
 
     def __init__(
@@ -234,14 +234,14 @@ class RankGap:
     def _joint_noise(self, options: GapOptions) -> Array:
         """Draw sums over nodes for all decisions together, of shape (decisions, nodes, draws).
 
-        If the score is independent of s, decisions have the same covariance at every node. Rows
-        above the higher of two thresholds are above the lower one too: the product of both
-        decisions is the first.
+        If the score is independent of s, decisions have the same covariance at every node. A row
+        above the higher of two thresholds is also above the lower one, so the product of the two
+        decisions is that at the higher one.
         """
         sums = self.columns.sums
         spread = np.sqrt(sums.squared_weights)
         shape = len(self.thresholds), len(spread), options.resamples
-        # also the seed of what the second column adds to the variance; the two are never compared
+        # the added variance of the second column uses the same seed; the two are never compared
         random = np.random.default_rng([options.seed, 1])
         normal = random.standard_normal((shape[0], shape[1] * shape[2])).reshape(shape)
         for stratum, rates in zip(sums.strata, self.stratum_means):
@@ -250,7 +250,7 @@ class RankGap:
         return np.asarray(spread[:, None] * normal)
 
     def decision_root(self, rate: Array) -> Array:
-        """Return a root of the covariance of the decisions of one row, of shape (decisions,
+        """Return a square root of the covariance of the decisions of one row, of shape (decisions,
         decisions), if the score is independent of s.
         """
         covariance = np.minimum.outer(rate, rate) - np.outer(rate, rate)
@@ -274,7 +274,7 @@ class RankGap:
         return np.asarray(weights * (each @ self.shares) / n)
 
     def estimates(self, options: GapOptions) -> tuple[GapEstimate, GapEstimate]:
-        """Return the components of the lower and of the upper end."""
+        """Return the estimates for the lower and the upper end."""
         columns = self.columns
         lost = wrong_sign_loss(columns.shares, columns.fine_signs)
         upper = self._estimate(columns.fine_signs, options)

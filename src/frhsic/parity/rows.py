@@ -31,7 +31,7 @@ class ScoreRows:
     clusters
         Cluster of each row, or None if rows are independent.
     strata
-        Stratum of each row, none of which is empty; None if all rows are compared.
+        Stratum of each row (no stratum is empty); None if all rows are compared with each other.
     """
 
     scores: Array
@@ -102,8 +102,8 @@ def score_rows(
     labels: NDArray[Any] | None = None,
     strata: Integers | None = None,
 ) -> ScoreRows:
-    """Return validated rows, sorted, without those of weight zero; raise if nothing can depend on s
-    among them.
+    """Return validated rows, sorted, without those of weight zero; raise if no gap can be computed
+    from them.
     """
     if weights is None:
         weights = np.ones(len(f))
@@ -141,5 +141,5 @@ def levels(s: Array) -> Integers:
 
 
 def weighted_mean(weights: Array, values: Array) -> Array:
-    """Return the mean over rows of each column."""
+    """Return the weighted mean of each column."""
     return np.asarray(weights @ values / weights.sum())

@@ -29,18 +29,18 @@ FIFTHS = 5
 """Number of bins of equal size for a numeric control with more distinct values."""
 
 LEAST_STRATUM_ROWS = 50
-"""Smallest number of rows of a stratum; with fewer, the interval of its gap is too wide to use."""
+"""Fewest rows of a stratum; with fewer, the interval of its gap is too wide to be useful."""
 
 MOST_STRATA = 32
-"""Largest number of strata; the others are merged."""
+"""Most strata; the others are merged."""
 
 OTHER = "other"
 
 
 @dataclass(frozen=True)
 class ControlColumn:
-    """How the values of one control become levels. For numbers, `cuts` has the upper end of every
-    bin except the last; other values are stored as text.
+    """How the values of one control are mapped to levels. For numbers, `cuts` contains the upper
+    end of every bin except the last; other values are stored as text.
     """
 
     name: str
@@ -92,11 +92,11 @@ class Strata:
     levels
         The level of each control in each stratum.
     rows
-        Number of fitted rows in each stratum; the last number counts all other rows.
+        Number of rows of the fit in each stratum; the last one counts all other rows.
     joined
         Number of combinations of levels with few rows, which were merged into "other".
     missing
-        Number of rows that lack a control; they are also in "other".
+        Number of rows with a missing control; they are also in "other".
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Strata:
 
     @classmethod
     def fit(cls, controls: Any, *, least: int = LEAST_STRATUM_ROWS) -> Strata:
-        """Return the strata of some rows, each of at least `least` rows."""
+        """Return the strata of the given rows, each with at least `least` of them."""
         table = control_frame(controls)
         columns = tuple(ControlColumn.fit(table[name], str(name)) for name in table)
         codes = np.column_stack([column.codes(table[column.name]) for column in columns])
@@ -145,13 +145,13 @@ class Strata:
         places = np.full([len(column.texts) + 1 for column in self.columns], self.other)
         for place, cell in enumerate(self.levels):
             places[cell] = place
-        return np.asarray(places[tuple(codes.T)])  # level -1, which no stratum has: the last
+        return np.asarray(places[tuple(codes.T)])  # level -1 gives the last one
 
     def recounted(self, controls: Any) -> Strata:
-        """Return the same strata with the numbers of other rows."""
+        """Return the same strata with the row counts of other rows."""
         codes = self.codes(controls)
         table = control_frame(controls)
-        if table.shape[1] > 1:  # one column may have another name
+        if table.shape[1] > 1:  # a single column may have a different name
             table = table[self._names]
         rows = np.bincount(codes, minlength=self.other + 1)
         missing = table.apply(is_missing).any(axis=1).sum()

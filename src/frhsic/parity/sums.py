@@ -1,11 +1,11 @@
-r"""Sums of scores over cells along s; sums over parts of the data add up.
+r"""Sums of scores over cells along s, which can be added over parts of the data.
 
 The cells are fine enough for the nodes of GDP (a value of s, or several neighboring ones if there
 are many) and for the bins of its curve. The sums are those of :math:`w^p (f - c)^j` over the rows
-of each cell; with clusters, also the sums over the rows that a cluster has in a cell. With strata,
-the cells of the first stratum come first, then those of the next: the same ranges of s, so that all
-strata together have the sums of all rows. Parts give the same numbers as all rows together, except
-that if s has many values, the edges of their cells come from a sample.
+of each cell; with clusters, also the sums over each cluster's rows in a cell. With strata, the
+cells of the first stratum come first, then those of the next: the ranges of s are the same, so
+adding the strata gives the sums of all rows. The results are the same as without parts, except that
+if s has many values, the edges of their cells come from a sample.
 
 Several columns of scores of the same rows are a batch: arrays that depend on the scores have
 leading axes (…) for the columns, those that depend only on s, weights and clusters have none. One
@@ -35,15 +35,15 @@ ALL_NODES = 1024
 """Largest number of nodes of all strata together."""
 
 SHARE = 0.05
-"""People who are averaged together, as a share of all, at `SHARE_ROWS` rows."""
+"""Share of the people whose scores are averaged, at `SHARE_ROWS` rows."""
 
 SHARE_ROWS = 1000
 
 FINEST = 1 / 64
-"""Smallest share of the people that are averaged together: four of 256 nodes."""
+"""Smallest such share: four of 256 nodes."""
 
 LEAST_BIN_ROWS = 5
-"""Fewest rows of a value of s that is a bin of a curve by itself."""
+"""Fewest rows with which a value of s forms its own bin of a curve."""
 
 ROWS_PER_BIN = 100
 FEWEST_CURVE_BINS = 5
@@ -51,18 +51,18 @@ MOST_CURVE_BINS = 40
 
 
 def window_share(effective: float) -> float:
-    """Return the share of the people who are averaged together, from the effective number of rows.
+    """Return the share of the people whose scores are averaged, from the effective number of rows.
 
-    It depends on nothing else, so it cannot adapt to the scores. It is 5 % at 1,000 rows, falls as
-    the sixth root of n above that, and rises faster below, to 23 % at 100 rows.
+    It does not depend on the scores. It is 5 % at 1,000 rows, falls with the sixth root of n above
+    that, and rises faster below, to 23 % at 100 rows.
     """
     power = 1 / 6 if effective > SHARE_ROWS else 2 / 3
     return float(np.clip(SHARE * (SHARE_ROWS / effective) ** power, FINEST, 1))
 
 
 def max_nodes(rows: int, strata: int) -> int:
-    """Return the largest number of nodes of a stratum: four in a window, but more than the values
-    that are compared on their own, and at most its part of the nodes of all strata.
+    """Return the largest number of nodes of a stratum: four per window, but more than the number of
+    values compared on their own, and at most its share of all nodes.
     """
     if strata == 1:
         return MOST_NODES
@@ -70,13 +70,13 @@ def max_nodes(rows: int, strata: int) -> int:
 
 
 def max_bins(n: int) -> int:
-    """Return the largest number of bins of a curve of n rows."""
+    """Return the largest number of bins of a curve from n rows."""
     return int(np.clip(n // ROWS_PER_BIN, FEWEST_CURVE_BINS, MOST_CURVE_BINS))
 
 
 def node_levels(weights: Array, most: int) -> Integers:
-    """Return the distinct values of s that start a node, given their weights: all, or `most` of
-    equal weight.
+    """Return the indices of the distinct values of s that start a node, given their weights: all,
+    or those of `most` nodes of equal weight.
     """
     if len(weights) <= most:
         return np.arange(len(weights))
@@ -111,7 +111,7 @@ class Cells:
     Attributes
     ----------
     starts
-        Smallest s of each cell, increasing; rows below the first belong to it.
+        Smallest s of each cell, increasing; rows below the first start belong to the first cell.
     nodes
         First cell of each node.
     bins
@@ -138,8 +138,8 @@ class Cells:
         bins: int | None = None,
         strata: int = 1,
     ) -> Cells:
-        """Return the cells for distinct values of s in increasing order, how often each occurs, and
-        its weight.
+        """Return the cells for distinct values of s in increasing order, with their counts and
+        weights.
 
         `values` are those of all rows, of which there are `rows`, or of a sample of them; `strata`
         is the number of strata.
@@ -236,8 +236,8 @@ class Cells:
         weights: Array | None = None,
         strata: Integers | None = None,
     ) -> ScoreSums:
-        """Return the sums over some rows; `center` is near the mean of all scores, `ends` are their
-        extremes.
+        """Return the sums over the given rows; `center` is near the mean of all scores, `ends` are
+        their extremes.
         """
         cell = self.place(s, strata)
         size = len(self.starts) * max(len(self.strata), 1)
@@ -280,8 +280,8 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class ScoreSums:
-    """Sums of scores over the cells; ``+`` merges parts of the data, whose rows are independent and
-    have weight 1.
+    """Sums of scores over the cells; ``+`` merges parts of the data with independent rows of weight
+    1.
 
     Attributes
     ----------
@@ -369,7 +369,7 @@ class ScoreSums:
         )
 
     def take(self, strata: Sequence[int]) -> ScoreSums:
-        """Return the sums of one column over the rows of some strata."""
+        """Return the sums of one column over the rows of the given strata."""
         cells = np.arange(len(self.rows)).reshape(self.strata, -1)[strata].ravel()
         clusters = None
         if self.clusters is not None:
@@ -421,7 +421,7 @@ class ScoreSums:
             axis=-2,
         )
         low, high = self.ends
-        # if all are equal, another value is possible, of a share at most the one furthest away
+        # if all are equal, a different value is possible: for shares, the one farthest away
         other = np.where((low >= 0) & (low <= 1), low < 0.5, low) - low
         ends = (
             np.where(low == high, np.minimum(other, 0.0), low - mean),
@@ -449,7 +449,7 @@ class CenteredSums:
     ends
         Smallest and largest possible centered score, (…); one of them is 0 if all scores are equal.
     decisions
-        Whether scores have two values, such as 0 and 1, (…).
+        Whether scores have exactly two values, such as 0 and 1, (…).
     blocks
         First range of each stratum.
     """
@@ -510,7 +510,7 @@ class CenteredSums:
         return self.clusters[1] - sparse.diags(at.ravel()) @ self.clusters[0]
 
     def moment(self, power: int, order: int, at: Array) -> Array:
-        """Return the sums over each range of w to a power times f - at to an order, up to 4."""
+        """Return the sums over each range of w^power (f - at)^order, with an order up to 4."""
         terms = (
             math.comb(order, j) * (-at) ** (order - j) * self.powers[..., power - 1, j, :]
             for j in range(order + 1)
@@ -532,7 +532,7 @@ class CenteredSums:
 
     @property
     def squared_weights(self) -> Array:
-        """Sum of the squared weights of each range, with weights of a cluster added up first."""
+        """Sum of the squared weights of each range, after adding up the weights of each cluster."""
         if self.clusters is None:
             return np.asarray(self.weight_powers[1])
         weights = self.clusters[0][: len(self.counts)]
@@ -581,7 +581,7 @@ class CenteredSums:
 
 
 def summed_effective_rows(powers: Array, clusters: tuple[sparse.csr_matrix, ...] | None) -> float:
-    """Return the effective number of summed rows, or of clusters."""
+    """Return the effective number of rows, or of clusters, from their sums."""
     squares = float(powers[1, 0].sum())
     if clusters is not None:
         squares = float((np.asarray(clusters[0].sum(axis=0)) ** 2).sum())

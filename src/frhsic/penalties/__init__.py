@@ -39,18 +39,17 @@ MAKERS: dict[str, Callable[[int], Penalty]] = {
     "none": lambda z_dim: NoPenalty(),
 }
 
-# Every name that :func:`make_penalty` knows. All but "hsic" are those of the published numbers.
+# Every name that :func:`make_penalty` accepts. All but "hsic" are the published methods.
 PENALTY_NAMES = tuple(MAKERS)
 
 
 def make_penalty(name: str, z_dim: int = 50) -> Penalty:
-    """Return the penalty with a name in :data:`PENALTY_NAMES`. For a variant, create an object of
-    :mod:`frhsic.penalties`.
+    """Return the penalty with this name. For variants, create an object of :mod:`frhsic.penalties`.
 
     Parameters
     ----------
     name
-        A name such as "hsic".
+        One of :data:`PENALTY_NAMES`, such as "hsic".
     z_dim
         Number of columns of Z, required by adversaries.
 

@@ -1,4 +1,4 @@
-"""Adversaries: a small network that predicts S from Z, while the encoder is trained to make it
+"""Adversaries: small networks that predict S from Z, while the encoder is trained to make them
 fail.
 """
 
@@ -53,7 +53,7 @@ class _Adversarial(Penalty):
         return True
 
     def predict(self, z: Tensor) -> Tensor:
-        """Return the adversary's outputs, of shape (m, outputs), with a gradient only in z."""
+        """Return the adversary's outputs, of shape (m, outputs), differentiable only in z."""
         return _network({name: weight.detach() for name, weight in self._weights().items()}, z)
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
@@ -212,12 +212,12 @@ def adam_step(
     .. math:: p \leftarrow p - \eta \frac{v_1 / (1 - 0.9^t)}{\sqrt{v_2 / (1 - 0.999^t)} +
         \varepsilon},
 
-    where the moments `first` and `second` are updated by the new gradient first, and t, in `steps`,
-    counts this step. All arguments but the learning rate may be batched by ``vmap``.
+    where the moments `first` and `second` are first updated with the new gradient, and t, in
+    `steps`, counts this step. All arguments but the learning rate may be batched by ``vmap``.
 
     Examples
     --------
-    The first step is the learning rate, regardless of the size of the gradient.
+    The first step has the size of the learning rate, regardless of the gradient's.
 
     >>> p, first, second = torch.tensor([1.0, 0.0, 0.0])
     >>> steps = torch.tensor(1.0)

@@ -39,7 +39,7 @@ from frhsic.dependence.grams import hsic_biased_from_gram, hsic_weighted_from_gr
 # Opportunity).
 PenaltyCondition = Literal["positive"] | None
 
-# Fewest rows with y = 1 in a batch that their penalty needs.
+# Fewest rows with y = 1 for which the penalty of a batch is computed.
 MIN_ROWS = 11
 
 
@@ -118,7 +118,7 @@ class Penalty(nn.Module, ABC):
         Weight decay of the encoder that an estimator uses by default with this penalty; see
         :class:`frhsic.FRHSICClassifier`. 0 unless a penalty sets another value.
     default_variance_floor
-        Likewise, the variance floor of Z.
+        The same for the variance floor of Z.
 
     Examples
     --------
@@ -195,8 +195,8 @@ class Penalty(nn.Module, ABC):
         """Fit to the training rows of S, once, before the first step.
 
         The state gets the device and the dtype of `s_train` (the default dtype, if that contains
-        integers); batches should have the same. `generator` is used by penalties with random
-        initial weights or a random subsample.
+        integers); batches should match both. `generator` is used by penalties with random initial
+        weights or a random subsample.
         """
         s = columns(s_train, "s_train")
         if not s.is_floating_point():  # an integer scale would be truncated
@@ -252,7 +252,7 @@ class Penalty(nn.Module, ABC):
         """Fit to the training rows, of shape (n, q)."""
 
     def _adapt(self, z: Tensor, s: Tensor) -> None:
-        """Refit to a batch, z of shape (m, d) and s of shape (m, q), without gradient."""
+        """Refit to a batch, z of shape (m, d) and s of shape (m, q), without a gradient."""
 
     @abstractmethod
     def _value(self, batch: Batch) -> Tensor:

@@ -23,7 +23,7 @@ def quantile_edges(s: Any, bins: int = 10) -> Tensor:
     _arrays.require_integer(bins, "bins", 2)
     values = one_attribute(s)
     ordered = values.detach().sort().values
-    # torch.quantile refuses more than 2**24 rows; this is its linear interpolation
+    # torch.quantile fails above 2**24 rows; this is the same linear interpolation
     shares = torch.arange(1, bins, dtype=torch.float64, device=values.device) / bins
     place = shares * (ordered.shape[0] - 1)
     below = place.floor().long()
@@ -32,8 +32,7 @@ def quantile_edges(s: Any, bins: int = 10) -> Tensor:
 
 
 def bin_membership(s: Tensor, edges: Tensor) -> Tensor:
-    """Membership of each row in the bins, as zeros and ones of shape (n, bins) for bins - 1 inner
-    edges.
+    """Membership of each row in the bins between the edges, as zeros and ones of shape (n, bins).
 
     A value on an edge belongs to the bin above it. Pure, and safe under ``vmap``.
 

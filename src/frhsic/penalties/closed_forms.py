@@ -2,10 +2,10 @@ r"""Parts of a training step with their gradients in closed form: whitening, and
 Gram matrices.
 
 A training step spends most of its time here. Automatic differentiation passes over an m × m matrix
-a dozen times, and through the Cholesky factor of whitening by six triangular solves. In closed form
-one product with a matrix that the value has already computed is enough. Functions here are safe
-under ``vmap`` and ``torch.func.grad``, to any order. They take leading batch dimensions, so that
-``vmap`` costs no more than one call on stacked tensors.
+a dozen times, and needs six triangular solves for the Cholesky factor of whitening. In closed form,
+one product with a matrix from the forward pass is enough. Functions here are safe under ``vmap``
+and ``torch.func.grad``, to any order. They take leading batch dimensions, so that ``vmap`` costs no
+more than one call on stacked tensors.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ WHITENED_COLUMNS = 64
 
 
 def whiten_rows(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
-    r"""Columns of mean 0, uncorrelated and of variance 1/2d under the weights, up to the ridge.
+    r"""Uncorrelated columns with mean 0 and variance 1/2d under the weights, up to the ridge.
 
     :math:`u L^{-\top} / \sqrt{2d}` with u standardized and :math:`L L^\top = R + \varepsilon I`, R
     the correlation matrix. Kernels of distances and inner products have the same values for every
-    root. A direction of variance v is left with variance :math:`v / (v + \varepsilon) / 2d`, which
-    limits the noise of directions that hardly vary; without the ridge the root mean square distance
-    would be 1. Standard deviations below `smallest` are raised to it. The weights get no gradient.
+    root. A direction with variance v ends up with variance :math:`v / (v + \varepsilon) / 2d`,
+    which limits the noise of directions that hardly vary; without the ridge the root mean square
+    distance would be 1. Standard deviations below `smallest` are raised to it. The weights get no
+    gradient.
 
     Examples
     --------
-    Two equal coordinates, with variance 2 along their mean, and a third.
+    Two equal coordinates, with variance 2 along their mean, and a third one.
 
     >>> z = torch.tensor([[0.0, 0.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 9.0], [2.0, 2.0, 9.0]])
     >>> white = whiten_rows(z, torch.full((4,), 0.25), smallest=1e-6)
@@ -48,7 +49,7 @@ def whiten_rows(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
     """
     # torch has no Cholesky in half precision
     wide = z.to(torch.promote_types(z.dtype, torch.float32))
-    white: Tensor  # torch gives `apply` of its autograd functions no types
+    white: Tensor  # torch does not annotate `apply` of its autograd functions
     white, *_ = _Whitened.apply(wide, w.to(wide), smallest**2)  # type: ignore[no-untyped-call]
     return white.to(z.dtype)
 
@@ -138,7 +139,7 @@ def gram_inner_product(z: Tensor, g: Tensor, linear: float, gaussian: float) -> 
 
     For a symmetric G of shape (m, m) whose rows sum to 0, factors a (`linear`) and b (`gaussian`),
     and rows z near zero: far from it their differences lose digits. With :math:`W_{ij} = b\,
-    G_{ij} \exp(-\|z_i - z_j\|^2 / 2)` the gradient in z is :math:`2 (a G + W -
+    G_{ij} \exp(-\|z_i - z_j\|^2 / 2)` the gradient with respect to z is :math:`2 (a G + W -
     \operatorname{diag}(W 1)) z`.
 
     Examples
@@ -207,7 +208,7 @@ class _Inner(torch.autograd.Function):
 
 
 def _value_and_slope(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor, Tensor]:
-    """Return the value and its gradient in z."""
+    """Return the value and its gradient with respect to z."""
     if gaussian == 0:
         slope = 2 * linear * (g @ z)
         return (z * slope).sum((-2, -1)) / 2, slope
@@ -225,13 +226,13 @@ def _value_and_slope(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tu
 
 
 def _in_front(x: Tensor, dim: int | None, size: int) -> Tensor:
-    """Return x with its batch of ``vmap`` as the first dimension."""
+    """Return x with its ``vmap`` batch as the first dimension."""
     return x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
 
 
 def _align_batch(x: Tensor, dim: int | None, ndim: int) -> Tensor:
-    """Return x with its batch, if it has one, in front of `ndim` dimensions; those it lacks share
-    it.
+    """Return x, if batched, with its batch dimension first and dimensions of size 1 inserted after
+    it, up to `ndim` in total.
     """
     if dim is None:
         return x

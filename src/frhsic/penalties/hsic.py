@@ -1,4 +1,4 @@
-"""HSIC as a penalty: any kernels, any unit of length, and the head as part of the kernel."""
+"""HSIC as a penalty, with any kernels, any unit of length, and the head as part of the kernel."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SLACK = 1e-5
 # Epochs between refreshes of the published scale of Z.
 REFRESH_EVERY = 20
 
-# Least spread that a representation is divided by.
+# Smallest spread by which a representation is divided.
 LEAST_BATCH_SPREAD = 1e-6
 
 # Number of training rows whose median distance is the published bandwidth of S.
@@ -60,10 +60,10 @@ class HSIC(Penalty):
         \frac{s_j}{\sigma_S}\right),
 
     with the head's raw output :math:`f_i` and the head's weight h. HSIC is linear in K, so it is
-    the sum of a term of the head and a term of the representation. With h > 0 the head lies in the
-    kernel's RKHS, with norm at most :math:`h^{-1/2}`. With a characteristic :math:`\kappa_Z` the
-    kernel is characteristic on Z, and zero in the population means that Z and S are independent. On
-    independent batches the biased statistic is not zero but of order 1/m.
+    the sum of a term for the head and a term for the representation. With h > 0 the head lies in
+    the kernel's RKHS, with norm at most :math:`h^{-1/2}`. With a characteristic :math:`\kappa_Z`
+    the kernel is characteristic on Z, and zero in the population means that Z and S are
+    independent. On independent batches the biased statistic is not zero but of order 1/m.
 
     **Which options to choose.** The defaults suit a classifier, a regressor or an encoder whose Z
     may be shared. If only the scores of this head are used, ``HSIC(0 * Linear())`` can cost less
@@ -77,7 +77,7 @@ class HSIC(Penalty):
         part relative to the head and to the others, as in ``10 * Linear() + 3 * Gaussian(1.0)``.
         Keep a linear part if heads will be trained on Z, and a Gaussian, Laplacian or inverse
         multiquadric part to exclude all dependence. A larger factor removes more of S from Z and
-        costs the head more accuracy. ``0 * Linear()`` leaves out the term of the representation;
+        costs the head more accuracy. ``0 * Linear()`` leaves out the term for the representation;
         None uses ``Gaussian(1.0)``.
     kernel_s
         :math:`\kappa_S`, any kernel, with its bandwidth in units of `scale_s`; None uses
@@ -85,25 +85,25 @@ class HSIC(Penalty):
         dependence, with more noise.
     scale_z
         The unit :math:`\sigma_Z`. A kernel of bandwidth :math:`\sigma` on z is the kernel of
-        bandwidth 1 on :math:`z / \sigma`, so that one unit works with every kernel, including sums.
+        bandwidth 1 on :math:`z / \sigma`, so one unit works with every kernel, including sums.
 
-        - ``"whitened"``: standardize the coordinates, map them by the inverse root of their
-          correlation matrix plus a tenth of the identity, and divide by :math:`\sqrt{2d}`, with
-          gradient. Shrinking Z does not lower the penalty. A direction of variance v counts by v /
-          (v + 0.1): large ones count equally, small ones less, so that their noise does not drive
-          training. If Z varies in few of its d directions, its root mean square distance is well
-          below one, and a Gaussian with bandwidth 1 is wide in comparison.
-        - ``"published"``: the batch's median distance + 1e-5, without gradient, refreshed in epochs
-          0, 20, 40, ... The value of the last batch of such an epoch is kept until the next. Before
-          the first :meth:`adapt` it is NaN.
+        - ``"whitened"``: standardize the coordinates, multiply them by the inverse root of their
+          correlation matrix plus a tenth of the identity, and divide by :math:`\sqrt{2d}`; all with
+          a gradient. Shrinking Z does not lower the penalty. A direction with variance v has the
+          weight v / (v + 0.1): large ones count equally and small ones less, so that their noise
+          does not drive training. If Z varies in few of its d directions, its root mean square
+          distance is well below one, and a Gaussian with bandwidth 1 is wide in comparison.
+        - ``"published"``: the batch's median distance + 1e-5, without a gradient, refreshed in
+          epochs 0, 20, 40, ... The value of the last batch of such an epoch is kept until the next.
+          Before the first :meth:`adapt` it is NaN.
         - a number, if Z has its own unit.
     scale_s
         The unit :math:`\sigma_S`, fixed by :meth:`prepare`. ``"median"`` is the median distance of
-        the training rows, see :func:`frhsic.kernels.median_bandwidth`; ``"published"`` the lower
-        median distance of the first 1,000, + 1e-5. Where the median is 0, because half or more of
-        the pairs coincide, it is the median of the distances that are not 0. Or pass a number.
+        the training rows, see :func:`frhsic.kernels.median_bandwidth`; ``"published"`` is the lower
+        median distance of the first 1,000, + 1e-5. If the median is 0, because half or more of the
+        pairs coincide, it is the median of the distances that are not 0. Or pass a number.
     head_weight
-        h. A call without scores leaves the head out, and so does 0.
+        The weight h of the head. 0 leaves the head out, and so does a call without scores.
     attributes
         How to treat several columns of s. ``"joint"``, the product over columns of
         :math:`\kappa_S`, each in its own unit, makes Z independent of all of them together.
@@ -123,8 +123,8 @@ class HSIC(Penalty):
 
     Examples
     --------
-    With the head alone, and a linear kernel on s: the squared covariance of scores and s, here 1.25
-    ** 2.
+    With the head alone and a linear kernel on s, it is the squared covariance of scores and s, here
+    1.25 ** 2.
 
     >>> from frhsic.kernels import Linear
     >>> penalty = HSIC(0 * Linear(), Linear(), scale_s=1.0)
@@ -174,7 +174,7 @@ class HSIC(Penalty):
             # Shrinking Z no longer lowers the penalty, so it does not curb overfitting either, as
             # it does for others.
             self.default_weight_decay = 1e-3
-            # Such a term of the representation pushes S into directions of Z that hardly vary; the
+            # Such a term for the representation pushes S into directions of Z that hardly vary; the
             # head alone does not. A head uses few directions, so the others can be dropped; a
             # representation without a head keeps all but the smallest.
             if self._terms:
@@ -325,14 +325,14 @@ def _sum(terms: Iterable[Tensor]) -> Tensor:
 def _unit(s: Tensor, scale: str) -> Tensor:
     if scale == "published":
         return median_distance(s[:PUBLISHED_ROWS]) + SLACK
-    # the bandwidth that tests and audits use, for zero-inflated s too
+    # the bandwidth that tests and audits use, which also exists for zero-inflated s
     kernel, _ = default_gaussian(s, name="s_train")
     return torch.tensor(kernel.bandwidth, dtype=torch.float64)
 
 
 def median_distance(x: Tensor) -> Tensor:
     r"""Lower median of off-diagonal Euclidean distances, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`,
-    under vmap too.
+    also under vmap.
 
     The same number as :func:`frhsic.kernels.median_bandwidth`, as a 0-d tensor on the device of
     `x`; zero if half of the pairs coincide.

@@ -48,7 +48,7 @@ def leave_one_out_weights(
 
     Examples
     --------
-    The middle row weights its two neighbors equally, the first row mostly the nearer one.
+    The middle row gives its two neighbors equal weight; the first row favors the nearer one.
 
     >>> leave_one_out_weights(torch.tensor([0.0, 1.0, 2.0]), 1.0)
     tensor([[0.0000, 0.8176, 0.1824],
@@ -63,7 +63,7 @@ def leave_one_out_weights(
 
 
 def eipm_from_gram(k: Tensor, weights: Tensor, *, floor: float = 0.0) -> Tensor:
-    r"""Mean over anchors of the distance between weighted and overall mean embedding.
+    r"""Mean over anchors of the distance between the weighted and the overall mean embedding.
 
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{(w_i - u)^\top K (w_i - u)}, \qquad u = 1/n,
 
@@ -101,9 +101,9 @@ class EIPM(Penalty):
         \qquad w_{ij} \propto \exp\bigl(-\|s_i - s_j\|^2 / 2\gamma^2\bigr),\ j \ne i, \quad u = 1/m.
 
     The anchors i are the first a rows of the batch, which is in random order, and ε is 1e-10. Zero,
-    up to :math:`\sqrt\varepsilon`, when every smoothed conditional mean embedding is the marginal
-    one; positive by chance on a batch. With a fixed γ it does not detect dependence on a finer
-    scale than γ.
+    up to :math:`\sqrt\varepsilon`, when every smoothed conditional mean embedding equals the
+    marginal one; on a batch, it is also positive by chance. With a fixed γ it does not detect
+    dependence on scales finer than γ.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class EIPM(Penalty):
     Examples
     --------
     Two groups far apart in s and in z: each conditional distribution is half of the marginal one,
-    and the squared distance of their embeddings 1/4 + 1/4.
+    and the squared distance between their embeddings is 1/4 + 1/4.
 
     >>> penalty = EIPM(gamma=1.0)
     >>> penalty(torch.tensor([[0.0], [0.0], [99.0], [99.0]]), torch.tensor([0.0, 0.0, 9.0, 9.0]))
@@ -186,8 +186,8 @@ class BinnedMMD(Penalty):
     r"""Differences between the means of Z in bins of S, :math:`\sum_b \|\bar z_b - \bar z\|^2`.
 
     Bins with fewer than two rows of the batch are left out. Zero when the mean of Z is the same in
-    all bins; dependence inside a bin is not detected. Several attributes: the sum over them. The
-    published numbers of "MMD" use the defaults.
+    all bins; dependence inside a bin is not detected. With several attributes, it is the sum over
+    them. The published numbers of "MMD" use the defaults.
 
     Parameters
     ----------
@@ -229,9 +229,9 @@ class DistanceCovariance(Penalty):
     r"""Squared distance covariance of a batch, :math:`m^{-2} \sum_{ij} A_{ij} B_{ij}`.
 
     A and B are the doubly centered Euclidean distances of z and of s. Zero in the population
-    exactly when Z and S are independent. Multiplying z by c multiplies it by c, so it can be
-    lowered by shrinking z. Several attributes are measured jointly, by the distance between rows of
-    s. The published numbers of "dCor" are those of this penalty.
+    exactly when Z and S are independent. Multiplying z by c multiplies the value by c, so shrinking
+    z lowers it. Several attributes are measured jointly, by the distance between rows of s. The
+    published numbers of "dCor" are those of this penalty.
 
     References
     ----------
@@ -240,7 +240,7 @@ class DistanceCovariance(Penalty):
 
     Examples
     --------
-    Two rows one apart: A = B = [[-1/2, 1/2], [1/2, -1/2]].
+    Two rows at distance one: A = B = [[-1/2, 1/2], [1/2, -1/2]].
 
     >>> import torch
     >>> DistanceCovariance()(torch.tensor([[0.0], [1.0]]), torch.tensor([0.0, 1.0]))
@@ -257,8 +257,8 @@ class DistanceCovariance(Penalty):
 
 
 def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) -> Tensor:
-    r"""Weights of the rows at some values of s, :math:`w_{gj} \propto \exp(-(s_g - s_j)^2 / 2h^2)`,
-    summing to one.
+    r"""Weights of the rows at given values of s, :math:`w_{gj} \propto \exp(-(s_g - s_j)^2 /
+    2h^2)`, summing to one.
 
     At a value far from all rows the weights concentrate on the nearest ones. Pure, and safe under
     ``vmap``.
@@ -292,7 +292,7 @@ def gdp_value(
     grid: Tensor,
     weights: Tensor | None = None,
 ) -> Tensor:
-    r"""Gap of the smoothed mean score of many models at once, without interval or test.
+    r"""Gaps of the smoothed mean scores of many models at once, without intervals or tests.
 
     .. math:: \sum_g v_g \Bigl| \sum_j w_{gj} f_j - \bar f \Bigr|, \qquad
         w_{gj} \propto \exp\bigl(-(s_g - s_j)^2 / 2h^2\bigr).

@@ -4,10 +4,10 @@ A file is an uncompressed zip archive. `model.json` contains the versions that w
 and its proof; `arrays.safetensors` contains their arrays; entries that end in `.txt` contain
 LightGBM trees, and those that end in `.skops` contain models from other libraries. It contains no
 training rows, except for models that consist of them, such as couplings. The library's own models
-are data, so LightGBM is the only dependency whose version matters to them. Neither loading nor
-predicting runs code from the file. skops reads models from other libraries, with the classes that
-it trusts and those named in `trusted`. The proof consists of a few synthetic rows with their
-scores: `load` predicts them and raises if they differ.
+are stored as data, so LightGBM is the only dependency whose version matters for them; neither
+loading nor predicting runs code from the file. skops reads models from other libraries, with the
+classes that it trusts and those named in `trusted`. The proof consists of a few synthetic rows with
+their scores: `load` predicts them and raises if they differ.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def save(model: Any, path: str | Path) -> None:
     The file does not contain the code of a function passed as `estimator`, or of a custom encoder
     or penalty: pass the object again to :func:`load`. A `random_state` that is a generator is saved
     as the seed drawn from it. Custom folds (`cv`) are not saved either: the loaded model makes the
-    same predictions, and uses a number of folds if it is fitted again. If a model contains classes
-    that skops does not trust, a warning shows how to load it.
+    same predictions, and uses the default number of folds if it is refitted. If a model contains
+    classes that skops does not trust, a warning shows how to load it.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def file_bytes(model: Any) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for entry, content in entries.items():
-            archive.writestr(zipfile.ZipInfo(entry), content)  # without the current time
+            archive.writestr(zipfile.ZipInfo(entry), content)  # not the current time
     return buffer.getvalue()
 
 
@@ -134,14 +134,14 @@ def load(
         The expected class, such as ``ParityClassifier``; any other class is an error. It also tells
         type checkers the class of the model.
     estimator, encoder, penalty
-        The function, custom encoder or custom penalty that the model was created with, if any;
-        passing one that the file does not need is an error.
+        The function, custom encoder or custom penalty with which the model was created, if any;
+        passing an object that the file does not need is an error.
     trusted
         Names of classes, such as your own estimators, that skops does not trust and that the file
         may contain: ``trusted=["my_module.MyModel"]``. They can run any code when the model is
         loaded and when it predicts.
     max_bytes
-        Memory that reading the file may take. None is 25 times its size, but at least 128 MiB.
+        Memory that reading the file may take. None means 25 times its size, but at least 128 MiB.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def load(
             data = archive.read(ARRAYS_ENTRY)
             budget.charge_text(data[8 : 8 + int.from_bytes(data[:8], "little")], HEADER_MARKS)
             reader = Reader(safetensors.numpy.load(data), archive.read, budget, trusted, given)
-            # the proof is more informative than a warning about versions
+            # comparing the proof is more informative than a warning about versions
             with ignore_warnings(InconsistentVersionWarning):
                 model: Loaded = reader.value(header["model"])
                 for name, value in given.items():

@@ -20,7 +20,7 @@ LINE = re.compile(r"^(\w+)=(.*)$", re.MULTILINE)
 
 
 def require(condition: object, reason: str) -> None:
-    """Reject a file."""
+    """Reject the file unless the condition is met."""
     if not condition:
         raise ValueError(f"it was not written by frhsic.save: {reason}.")
 
@@ -72,7 +72,7 @@ def _tree_lines(tree: dict[str, str], columns: int) -> list[str]:
         every = np.r_[np.arange(-leaves, 0), nodes[1:]]
         require(later.all() and np.array_equal(np.sort(children), every), "the tree has a cycle")
         _require_below(own["split_feature"], columns)
-        # two bits, and one of three kinds of missing values
+        # two bits, and one of three ways to treat missing values
         _require_below(own["decision_type"], 12)
         _require_below(own["threshold"][own["decision_type"] % 2 == 1], sets)
         names += SPLITS

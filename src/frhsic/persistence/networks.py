@@ -18,7 +18,7 @@ from frhsic.training.result import Bottleneck
 
 
 def weights_of(model: NetworkEstimator) -> dict[str, dict[str, np.ndarray]]:
-    """Return the weights of each part of a network by their names."""
+    """Return the weights of each part of a network, keyed by name."""
     return {
         part: {name: v.cpu().numpy() for name, v in getattr(model, f"{part}_").state_dict().items()}
         for part in ("encoder", "head", "penalty")
@@ -26,7 +26,7 @@ def weights_of(model: NetworkEstimator) -> dict[str, dict[str, np.ndarray]]:
 
 
 def complete(model: Any, weights: dict[str, dict[str, np.ndarray]]) -> None:
-    """Build the modules for the weights of a file."""
+    """Build a model's modules and load the file's weights into them."""
     states = {
         part: {name: torch.from_numpy(values.copy()) for name, values in own.items()}
         for part, own in weights.items()
@@ -51,7 +51,7 @@ def complete(model: Any, weights: dict[str, dict[str, np.ndarray]]) -> None:
     head.load_state_dict(states["head"], assign=True)
     model.encoder_ = encoder.eval()
     model.head_ = head.eval()
-    # a name fails below
+    # the name of a custom penalty fails below
     model.penalty_ = copy.deepcopy(getattr(model, "penalty_", model.penalty))
     set_state(model.penalty_, states["penalty"])
     if not isinstance(model.penalty_, NoPenalty):

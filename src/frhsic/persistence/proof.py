@@ -1,7 +1,7 @@
 """Synthetic rows whose scores are saved with a model, so that `load` can compare them.
 
-They are built from what the model knows about its columns: levels, and bin edges that are rounded
-and shifted a little. They contain no training rows, except by chance.
+They are built from the information about columns in the model: levels, and bin edges that are
+rounded and shifted a little. They contain no training rows, except by chance.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from frhsic.tables.schema import ColumnType, Schema
 # Largest difference between two scores, relative to the largest score.
 LARGEST_DIFFERENCE = 1e-6
 
-# Values of a numeric column with an unknown range, and of dates.
+# Values for a numeric column with an unknown range, and for dates.
 PROOF_NUMBERS = (0.0, 1.0, 10.0, 100.0)
 PROOF_DATES = ("1970-01-01", "2000-01-01", "2020-02-29", "2030-12-31")
 # Text that does not occur in training.
 UNSEEN_LEVEL = "a level of no training row"
-# Rows: these four, one with missing values, and one with values that do not occur in training.
+# Number of rows: one for each of these four values, one with missing values, and one with values
+# that do not occur in training.
 PROOF_ROWS = 6
 
 
@@ -102,14 +103,16 @@ def _columns(model: Any) -> dict[str, list[Any]]:
 
 
 def _rounded(edges: np.ndarray) -> tuple[float, ...]:
-    """Return numbers near some edges, from the first to the last, that hardly occur in any row."""
+    """Return numbers near four of the edges, from the first to the last, that are unlikely to occur
+    in any row.
+    """
     if not len(edges):
         return PROOF_NUMBERS
     return tuple(1 / 128 + 129 / 128 * float(f"{edge:.1e}") for edge in _spread(edges))
 
 
 def _spread(values: Any) -> list[Any]:
-    """Return four of some values: the smallest, the largest, and two in the middle."""
+    """Return four of the values: the smallest, the largest, and two in the middle."""
     return [values[(len(values) - 1) * part // 3] for part in range(4)]
 
 
@@ -125,6 +128,6 @@ def _values(column: ColumnType, numbers: tuple[float, ...]) -> list[Any]:
         return [*(pd.Timestamp(day).strftime(form) for day in PROOF_DATES), None, None]
     if not levels:
         return [None] * PROOF_ROWS
-    # pandas has no value outside of a category's levels
+    # a categorical column of pandas can only contain its own levels
     unseen = UNSEEN_LEVEL if column.kind == "text" else None
     return [*_spread(levels), None, unseen]

@@ -1,4 +1,4 @@
-"""Values as JSON: numbers, text and containers as they are, anything else as an object with one key
+"""Values as JSON: numbers, text and containers unchanged, anything else as an object with one key
 that names its type.
 
 Arrays, the text of boosters and models from other libraries are in other entries of the file, which
@@ -70,7 +70,7 @@ estimator by its parameters and fitted attributes, any other by the fields of a 
 """
 
 ESTIMATORS = [name for name, module in DATA.items() if module == "frhsic.estimators"]
-"""Models that have their own files."""
+"""Models that can be saved on their own."""
 
 FITTED = re.compile(
     r"n_features_in_|feature_names_in_|sensitive_names_in_|classes_|random_seed_|schema_"
@@ -91,8 +91,8 @@ USER_CODE = ("estimator", "encoder", "penalty")
 # Cache of the annotations of a class, which take longer to read than an object.
 class_hints = cache(get_type_hints)
 
-# Memory that values take, keyed by the characters that mark them: in JSON, in LightGBM's text, and
-# in nodes of skops and arrays of safetensors.
+# Memory of one value, keyed by the character that marks it: in JSON, in LightGBM's text, and in
+# nodes of skops and arrays of safetensors.
 JSON = {b",": 100, b"[": 200, b"{": 200}
 TREE_MARKS = {b" ": 100, b"=": 200}
 HEADER_MARKS = {b",": 100, b"{": 3000}
@@ -103,13 +103,13 @@ CALLABLE = re.compile(
     r"(?s)(Method|Partial|OperatorFunc)Node.*|TypeNode builtins\.(?!(bool|int|float|str|object)$).*"
     r"|FunctionNode (?!scipy\.[\w.]+\.numpy\._aliases\.asarray$).*"
 )
-# Classes of scikit-learn that read files or call methods by their names.
+# Classes of scikit-learn that read files or call methods by name.
 NAMED = re.compile(r"sklearn\..*(Stacking|Vectorizer|Chain|Threshold)\w*")
 
 
 class Writer:
-    """Turns values into JSON, and collects the other entries. Your own functions and classes in
-    parameters of a model are written as their names.
+    """Turns values into JSON, and collects the other entries. A user's own functions and classes
+    among a model's parameters are written by name.
     """
 
     def __init__(self, model: Any = None) -> None:
@@ -128,7 +128,7 @@ class Writer:
         if id(value) in self.custom:
             return self.custom[id(value)]
         if isinstance(value, np.generic) or (hasattr(value, "detach") and value.numel() == 1):
-            value = value.item()  # from NumPy or a tensor
+            value = value.item()  # a scalar of NumPy, or a tensor
         if isinstance(value, int | float | str | None):
             return value
         if isinstance(value, list):
@@ -170,8 +170,8 @@ class Writer:
             except Exception as error:  # its attributes may raise anything
                 raise TypeError(
                     f"the model contains a {code_name(value)}, which cannot be saved to a file"
-                    f" ({error}). Otherwise, save the model with joblib.dump, and load it only from"
-                    " people you trust."
+                    f" ({error}). If you cannot change that, save the model with joblib.dump, and"
+                    " load it only from people you trust."
                 ) from error
             self._models[id(value)] = value, {"model": self._entry("skops", data)}
         return self._models[id(value)][1]
@@ -184,7 +184,7 @@ class Writer:
 
 @dataclass
 class Reader:
-    """Builds the values that :class:`Writer` has written."""
+    """Rebuilds the values that :class:`Writer` wrote."""
 
     arrays: dict[str, np.ndarray]
     entry: Callable[[str], bytes]
@@ -239,7 +239,7 @@ class Reader:
         return pd.DataFrame({name: column_of_parts(*own) for name, *own in parts})
 
     def _charge_texts(self, count: int, texts: Iterable[object]) -> None:
-        """Charge an array of text, whose elements may each take as much memory as the longest."""
+        """Charge an array of text, in which each element may take as much memory as the longest."""
         self.budget.charge(4 * count * max(map(len, map(str, texts)), default=1))
 
     def _booster(self, name: str) -> Any:
@@ -412,11 +412,11 @@ def untrusted_names(data: bytes, budget: Budget) -> set[str]:
     for node in nodes:  # each has its own copies of an array
         budget.charge(3 * sizes.get(str(node.get("file")), 0))
     names = set(skops.io.get_untrusted_types(data=data))
-    # nodes of one number are one object
+    # nodes with the same number are one object
     others = {node.get("__id__") for node in nodes if node.get("content") != "null"}
     for node in nodes:
         name = f"{node.get('__module__')}.{node.get('__class__')}"
-        # for old functions, `content` has the name
+        # for old functions, the name is in `content`
         if CALLABLE.fullmatch(f"{node.get('__loader__')} {name}{node.get('content', '')}"):
             raise ValueError(
                 f"it contains {name}, a function, which is never saved; instead of a"

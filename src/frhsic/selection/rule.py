@@ -30,9 +30,9 @@ class Candidate:
         Value of the scorer, for which larger is better: minus log loss or minus the mean squared
         error by default.
     gain
-        Share of the unpenalized model's gain over a constant predictor that is kept, in log loss or
-        squared error: 1 for weight 0, 0 for a constant. NaN if the unpenalized model does not beat
-        the constant.
+        Kept share of the unpenalized model's gain over a constant predictor, in log loss or squared
+        error: 1 for weight 0, 0 for a constant. NaN if the unpenalized model does not beat the
+        constant.
     gaps
         For each attribute, GDP of the scores, in probabilities or in the unit of y.
     gap_bounds
@@ -131,7 +131,7 @@ def _estimate(candidate: Candidate, limit: Limit) -> float:
 
 
 def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
-    """Return the candidate that comes closest to a limit that none meets."""
+    """Return the index of the candidate closest to a limit that none meets."""
     if limit.measure == "gain":
         return int(np.argmax([candidate.performance for candidate in candidates]))
     if limit.measure == "p":
@@ -144,8 +144,9 @@ def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
 
 
 def _rows_needed(taken: Candidate, limits: Sequence[Limit], rows: int) -> int | None:
-    """Return the approximate number of validation rows that would settle limits that a candidate's
-    estimates meet but its upper bounds do not; None unless the estimates meet all of them.
+    """Return the approximate number of validation rows with which a candidate whose estimates meet
+    the limits would meet them with its upper bounds, too; None unless the estimates meet all of
+    them.
     """
     if any(limit.measure in ("gain", "p") or limit.is_aim for limit in limits):
         return None

@@ -39,10 +39,10 @@ from frhsic.splits import held_out_rows, take_rows
 # Default grid; 0 is the unpenalized model.
 PENALTY_WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
-# Share of the unpenalized model's gain over a constant that a chosen model should keep at least.
+# Smallest share of the unpenalized model's gain over a constant that a chosen model should keep.
 LEAST_GAIN = 0.25
 
-# Largest number of validation rows for HSIC and its test; with more, a test rejects negligible
+# Most validation rows for HSIC and its test; with more, a test would reject for negligible
 # dependence.
 TEST_ROWS = 2000
 TEST_LEVEL = 0.05
@@ -158,8 +158,8 @@ class Selection:
         Parameters
         ----------
         X, y, sensitive_features
-            Rows used neither to train nor to choose the model. Those without an attribute are left
-            out.
+            Rows used neither to train nor to choose the model. Those with a missing attribute are
+            left out.
         groups
             Group of each row, such as a person: intervals treat groups, not rows, as independent.
         """
@@ -219,8 +219,8 @@ class HeldOutRows:
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, s: Any, groups: Any, seed: int) -> HeldOutRows:
-        """Convert the attributes to a matrix and number the groups; rows that lack an attribute are
-        left out.
+        """Convert the attributes to a matrix and number the groups; rows with a missing attribute
+        are left out.
         """
         values = _arrays.matrix(s, "sensitive_features", allow_missing=True)
         known = np.flatnonzero(~np.isnan(values).any(axis=1))
@@ -234,7 +234,7 @@ class HeldOutRows:
 
     def pair(self, model: Any) -> Pair:
         """Return the Gram matrices of Z (or of the scores of a model without Z) and of all
-        attributes jointly, on at most `TEST_ROWS` rows, one of each group.
+        attributes jointly, on at most `TEST_ROWS` rows, one from each group.
         """
         encodes = hasattr(model, "transform")
         seen = np.asarray(model.transform(self.X)) if encodes else model_scores(model, self.X)
@@ -248,7 +248,7 @@ class HeldOutRows:
         z = seen[rows]
         s = self.s[rows]
         kernel_s = per_column_gaussians(s) if s.shape[1] > 1 else None
-        collapsed = np.ptp(z, axis=0).max() == 0  # then there is no median distance
+        collapsed = np.ptp(z, axis=0).max() == 0  # then the median distance is 0
         kernel_z = Gaussian(1.0) if collapsed else None
         return law_pair(z, s, kernel_z, kernel_s)
 
@@ -311,7 +311,7 @@ class HeldOutRows:
         )
 
     def base_rate(self, model: Any) -> float:
-        """Return the share of the second of two classes, or the mean of numbers."""
+        """Return the share of the second of two classes, or the mean of a numeric y."""
         values = self.y == model.classes_[1] if is_classifier(model) else self.y
         return float(np.mean(np.asarray(values, dtype=np.float64)))
 
@@ -354,8 +354,8 @@ def select_weight(
     interval is within the limit. If the validation rows (or their `groups`) are drawn independently
     from the population, the GDP of the chosen model in that population exceeds the limit with a
     probability of at most about (1 − confidence) / 2, for means over people with similar values of
-    the attribute: an oscillation that is finer than the resolution of :func:`frhsic.parity.gdp` is
-    not covered. A limit on HSIC is compared with the upper end of
+    the attribute: oscillations finer than the resolution of :func:`frhsic.parity.gdp` are not
+    covered. A limit on HSIC is compared with the upper end of
     :func:`frhsic.independence.hsic_interval` on at most 2,000 rows, whose coverage was measured
     only for normal variables. Shares, and limits on the gain or the p-value, come without a
     guarantee for other rows.
@@ -364,11 +364,11 @@ def select_weight(
     ----------
     estimator : FRHSICClassifier, FRHSICRegressor, or another estimator
         Unfitted estimator with a parameter `penalty_weight` and a ``fit`` that takes
-        `sensitive_features`. It is not changed; copies get the weights. Networks of this library
-        are trained at once, others one after another.
+        `sensitive_features`. It is not changed; a copy is fitted for each weight. Networks of this
+        library are trained at once, others one after another.
     X, y, sensitive_features, sample_weight
-        As in its ``fit``. Validation rows without an attribute are left out. Weights are used only
-        in training; validation rows are unweighted.
+        As in its ``fit``. Validation rows with a missing attribute are left out. Weights are used
+        only in training; validation rows are unweighted.
     limit : number, str, dict, list or None
         A bound on GDP such as 0.02; a share such as "50%" of the unpenalized model's GDP; 0 for the
         smallest GDP; "gdp <= 0.02"; "hsic <= 0.001"; "gain >= 90%", the smallest GDP among models
@@ -469,7 +469,7 @@ def select_weight(
         warn(f"{capitalize(why)}. Try larger weights, or another penalty.", UnmetLimitWarning)
     low = not chosen.gain >= LEAST_GAIN
     if low:
-        kept = "the model has no gain to keep"
+        kept = "the unpenalized model has no gain"
         if not math.isnan(chosen.gain):
             kept = f"the model keeps {percent(chosen.gain)} of the gain"
         warn(
@@ -514,12 +514,12 @@ def fit_weights(estimator: Any, weights: Sequence[float], given: FitArguments) -
 
 
 def _check_estimator(estimator: Any) -> None:
-    """Raise unless a weight can be chosen for this estimator by performance and dependence."""
+    """Raise unless this estimator supports the choice of a weight by performance and dependence."""
     method = "predict_proba" if is_classifier(estimator) else "predict"
     parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     if "penalty_weight" not in parameters or not hasattr(estimator, method):
         raise TypeError(
-            f"{type(estimator).__name__} lacks a parameter penalty_weight or a method {method}."
+            f"{type(estimator).__name__} needs a parameter penalty_weight and a method {method}."
         )
 
 

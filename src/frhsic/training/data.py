@@ -1,15 +1,15 @@
 """Training rows, the members of a fleet, their random streams, and the batches that they see.
 
 Every stream is ``numpy.random.SeedSequence([seed, split, purpose, *more])`` with a fixed number for
-each purpose, independent of the weight λ and of the method. Adding one therefore changes no other
-model, and two methods trained on the same (seed, split) start from the same weights and see the
-same batches, so that their results are paired. Draws are made on the CPU, so that a GPU gets the
-same numbers.
+each purpose, independent of the weight λ and of the method. Adding a weight or a method therefore
+changes no other model, and two methods trained on the same (seed, split) start from the same
+weights and see the same batches, so that their results are paired. Draws are made on the CPU, so
+that a GPU gets the same numbers.
 
 Layers draw their initial weights from torch's global generators, and dropout draws from them while
 it trains; neither accepts its own generator. All code that draws from them runs here, under one
-lock, on its own stream. Draws of initial weights use a private generator, so that other code cannot
-change them.
+lock, on its own stream. Initial weights are drawn from a private generator, so that other code
+cannot affect them.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ class TrainingData:
         Weights of the rows in the task loss, (D, n), with mean 1 in each split. The penalty does
         not use them.
     held_out : TrainingData or None
-        Other rows of the same D splits and columns. No model is trained on them. Each model keeps
-        the weights of the epoch with the smallest task loss + λ · penalty on them; see
+        Other rows of the same D splits, with the same columns. No model is trained on them. Each
+        model keeps the weights of the epoch with the smallest task loss + λ · penalty on them; see
         :class:`~frhsic.training.result.Course`.
     labelled : int or None
         Number of rows of each split with known S, if S is not known for all; these come first. The
-        other rows are used for the task but not for the penalty, whatever `s` contains for them.
+        other rows are used for the task but not for the penalty, regardless of their values in `s`.
         With several attributes a row is labeled if all are known.
 
     Examples
@@ -220,7 +220,7 @@ class TrainingData:
 
     def table(self) -> Tensor:
         """Return the rows of all splits as one matrix, (D·n, d + q + ...), so that one gather
-        serves a batch.
+        fetches a batch.
         """
         parts = [self.x, self.s, self.y[..., None]]
         if self.sample_weight is not None:
@@ -283,9 +283,7 @@ DRAWS = frozenset(
 
 
 class _Local(TorchFunctionMode):
-    """Redirects draws on the CPU to a generator of this block, only in the thread that entered
-    it.
-    """
+    """Redirects draws on the CPU to this block's generator, only in the thread that entered it."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -293,7 +291,7 @@ class _Local(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if func in INITIALIZERS or func in DRAWS:  # the mode is off inside of an initializer
+        if func in INITIALIZERS or func in DRAWS:  # the mode is off inside an initializer
             tensors = [x.device for x in args if isinstance(x, Tensor)]
             place = torch.device(
                 kwargs.get("device") or (tensors or [torch.get_default_device()])[0]
@@ -340,7 +338,7 @@ def fork_generators(seed: int | None = None, *, private: bool = True) -> Iterato
     the CPU from a seed are `private`, so that other threads cannot change them; that slows down
     every function of torch.
     """
-    ready = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # torch left it untyped
+    ready = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # not annotated in torch
     devices = [torch.cuda.current_device()] if ready else []
     with _LOCK, torch.random.fork_rng(devices):
         dtype = torch.get_default_dtype()
@@ -360,8 +358,8 @@ def batch_shapes(data: TrainingData, batch_size: int) -> list[tuple[int, int]]:
     """Return, for each batch of one pass, its number of rows and how many of them have S; the last
     batch gets the remaining rows.
 
-    If S is known for some rows only, they are spread evenly: batches of one size differ by at most
-    one in their number.
+    If S is known for some rows only, they are spread evenly: batches of the same size differ by at
+    most one such row.
 
     Examples
     --------
@@ -406,7 +404,7 @@ class Batches:
     table : Tensor
         The same rows on the device, as returned by ``data.table()``.
     keys : sequence of (int, int)
-        Seed and split of each group, which has the rows of its split.
+        Seed and split of each group; a group uses the rows of its split.
     batch_size : int
         Rows of a batch.
     purpose : Purpose

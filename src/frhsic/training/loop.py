@@ -1,13 +1,13 @@
 r"""Training: loop and step of every method, for one model or many.
 
 The paper gives its training algorithm in words (the paragraph *Implementation*, and *Training
-Details* in its appendix). Here it is numbered, and the code names its lines.
+Details* in its appendix). Here its lines are numbered, and comments in the code refer to them.
 
 .. code-block:: text
 
     Algorithm 1. Input: rows (x, y, s), weight λ, encoder h, head f, loss ℓ, penalty.
-    1   draw the initial weights θ of h and f; fit to the training rows of s what the penalty fixes
-        (σ_S)
+    1   draw the initial weights θ of h and f; prepare the penalty on the training
+        rows of s (σ_S)
     2   for each epoch:
     3       for each mini-batch of m rows, in random order, the last partial one kept:
     4           z ← h(x)
@@ -65,8 +65,8 @@ ADAM: Any = {
     "eps": 1e-8,
 }
 
-# Bytes of the models trained at once on a CPU: they should fit into the cache; more are slower per
-# model.
+# Bytes of the models trained at once on a CPU: they should fit into the cache, since more models
+# take longer per model.
 CPU_BUDGET = 64 * 2**20
 
 # Share of the free GPU memory that a fleet may take.
@@ -75,7 +75,7 @@ CUDA_SHARE = 0.8
 # Fewest rows with S in a whole batch: with fewer, an unbiased HSIC is not defined.
 LEAST_LABELLED = 4
 
-# Epochs that the host launches before it waits for the GPU.
+# Number of epochs that the host launches before it waits for the GPU.
 EPOCHS_AHEAD = 4
 
 
@@ -91,9 +91,10 @@ def train(
 
     Initial weights and batch order depend only on a member's seed and split
     (:mod:`frhsic.training.data`). The same call on the same device gives the same numbers, bit for
-    bit. In a fleet of a different size, a model agrees up to rounding, since sums have a different
-    order. If models fail together, because they do not fit into memory or `vmap` does not support
-    their modules (such as dropout), the fleet is split into halves, down to single models.
+    bit. In a fleet of a different size, results differ by rounding, since sums are computed in a
+    different order. If training them together fails, because they do not fit into memory or `vmap`
+    does not support their modules (such as dropout), the fleet is split into halves, down to single
+    models.
 
     Parameters
     ----------
@@ -184,8 +185,8 @@ def _check(data: TrainingData, members: Sequence[Member], recipe: Recipe) -> Non
 class Trainer:
     """Runs the training steps of the models that are trained at once.
 
-    On a GPU a step is captured as a graph, one for each shape of the batch and for whether the
-    penalty adapts, and replayed.
+    On a GPU, steps are captured as graphs and replayed: one graph for each batch shape, with and
+    without adapting the penalty.
     """
 
     def __init__(
@@ -341,7 +342,7 @@ def settings(device: torch.device) -> Iterator[None]:
 
 
 def models_at_once(device: torch.device, bytes_per_model: int) -> int:
-    """Return how many models are trained at once: as many as fit into memory, or on a CPU into its
+    """Return how many models to train at once: as many as fit into memory or, on a CPU, into its
     cache.
     """
     budget = CPU_BUDGET
@@ -375,7 +376,7 @@ class GraphCapture:
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
-        if enabled:  # graphs replay in turn: one memory for all, and one stream
+        if enabled:  # graphs are replayed in turn and share memory and stream
             self.pool = torch.cuda.graph_pool_handle()
             self.side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
@@ -412,7 +413,7 @@ class GraphCapture:
                     undo()
             torch.cuda.current_stream().wait_stream(self.side)
             graph = torch.cuda.CUDAGraph()
-            # per thread: other threads may use the GPU meanwhile, for example to predict
+            # per thread: other threads may use the GPU in the meantime, for example to predict
             with torch.cuda.graph(
                 graph, pool=self.pool, stream=self.side, capture_error_mode="thread_local"
             ):

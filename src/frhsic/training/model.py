@@ -1,9 +1,9 @@
 """One model with its penalty, the stacked state of many, and their forward pass (lines 4 to 6).
 
 The tensors of M models are stacked along a leading axis. Members are laid out as (G, K): G groups
-of K members that share (seed, split), and therefore initial weights, batches and what the penalty
-fixed before training. A batch is gathered once per group, and what depends on the batch alone (the
-Gram matrix of S, for example) is computed once per group.
+of K members that share (seed, split), and therefore initial weights, batches and the penalty's
+prepared state. A batch is gathered once per group, and what depends on the batch alone (the Gram
+matrix of S, for example) is computed once per group.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from frhsic.training.data import (
 )
 from frhsic.training.recipe import Recipe, require_output_rows, row_losses
 
-# Pieces of the parameters for Adam's single kernel on a GPU; it accepts 36 at once.
+# Number of pieces of the parameters for Adam's single kernel on a GPU, which accepts 36 at once.
 PIECES = 32
 
 Stacked = dict[str, Tensor]
@@ -125,8 +125,8 @@ def n_sharing(members: Sequence[Member]) -> int:
 
 
 class FleetState:
-    """Every tensor that a step reads or changes. Sizes: M models, G groups, P trained parameters of
-    a model.
+    """Every tensor that a step reads or changes, for M models, G groups and P trained parameters
+    each.
 
     Parameters
     ----------
@@ -178,12 +178,12 @@ class FleetState:
         ).to(flat)
         # (M, ...) other state of a model: buffers, penalty state that adapts
         self.own = {name: per_model(per_group(name)) for name in rest if name not in shared}
-        # (G, ...) state that a group shares: what the penalty fixed before training
+        # (G, ...) state that a group shares: what the penalty learned before training
         self.shared = {name: per_group(name).to(device) for name in rest if name in shared}
         self.weight = flat.new_tensor([m.penalty_weight for m in members])  # (M,) λ
         # (pieces,) steps taken, a count for each piece of `flat`
         self.steps = torch.zeros(len(pieces(flat)), dtype=torch.float32, device=device)
-        # (M,) False once an epoch ended with a loss or parameters that are not finite
+        # (M,) False once an epoch has ended with a loss or parameters that are not finite
         self.alive = torch.ones(len(flat), dtype=torch.bool, device=device)
         # task loss and penalty, summed over the rows of the epoch so far
         self.sums = flat.new_zeros(2, len(flat))
@@ -227,7 +227,7 @@ class FleetState:
 
     @torch.no_grad()
     def keep(self, copies: Sequence[Tensor], where: Tensor) -> None:
-        """Copy the tensors of some models, given as booleans of shape (M,)."""
+        """Copy the tensors of the models for which `where`, of shape (M,), is True."""
         for tensor, copied in zip(self.model_tensors(), copies):
             copied.copy_(torch.where(where.view(-1, *[1] * (tensor.ndim - 1)), tensor, copied))
 
@@ -239,7 +239,7 @@ class FleetState:
 
 
 def is_trained(name: str, parameter: nn.Parameter) -> bool:
-    """Return whether the training loop steps this parameter; the penalty steps its own."""
+    """Return whether the training loop updates this parameter; the penalty updates its own."""
     return parameter.requires_grad and not name.startswith("penalty.")
 
 
@@ -257,7 +257,7 @@ def losses(
     """Run the forward pass of every model on batches `rows` (G, m, columns); each result is (M,).
 
     Models are independent, so the gradient of the sum of their losses contains the gradient of
-    each. That leaves one transform, the forward `vmap`; the backward pass runs on stacked tensors.
+    each. Only the forward pass is a `vmap`; the backward pass runs on stacked tensors.
     """
 
     def member_losses(
@@ -319,7 +319,7 @@ def try_model(model: Model, recipe: Recipe, data: TrainingData) -> Trial:
         with torch.no_grad():
             scores = copied.head(copied.encoder(x))
         require_output_rows("head", scores, len(x))
-        # these rows may lack the last classes
+        # the last classes may be missing in these rows
         wider = copied.task == "multiclass" and scores.shape[1] > outputs
         if scores.shape[1] != outputs and not wider:
             raise ValueError(

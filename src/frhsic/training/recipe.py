@@ -37,7 +37,7 @@ ACTIVATIONS = {
     for kind in (nn.SELU, nn.ReLU, nn.Tanh, nn.GELU, nn.SiLU, nn.Sigmoid)
 }
 
-# Steps of the optimizer that ``epochs="auto"`` aims at, and its fewest and most epochs.
+# Target number of optimizer steps for ``epochs="auto"``, and its fewest and most epochs.
 AUTO_STEPS = 2_500
 AUTO_EPOCHS = (20, 100)
 
@@ -46,8 +46,8 @@ Schedule = Literal["constant", "cosine"]
 
 @dataclass(frozen=True)
 class MLP:
-    r"""Multi-layer encoder, :math:`z = W_2\,\sigma(W_1 x + b_1) + b_2`: a function of the number of
-    columns.
+    r"""Multi-layer encoder, :math:`z = W_2\,\sigma(W_1 x + b_1) + b_2`, returned by a call with the
+    number of columns.
 
     The defaults are the encoder behind the paper's published numbers: d → 50 (SELU) → 50, with no
     activation after the second layer. The paper's text doesn't specify the last activation;
@@ -122,18 +122,19 @@ class Training:
         paper's methods.
     variance_floor : float, optional
         After training, drop principal directions of standardized Z whose variance on the training
-        rows is below this, from 0 (drop none) to below 1. The penalty hardly depends on them, yet a
-        linear probe can recover S from them. None uses the penalty's `default_variance_floor`: 0.3
-        for "hsic" and other HSIC penalties on whitened Z and the head, 0.01 for those without a
-        term of the head, 0 for the paper's methods and for a penalty on the head alone. Z keeps its
-        number of columns, which are then collinear, and the head is not fitted again. Nothing is
-        dropped if λ is 0, or if there are fewer than four rows for each coordinate of Z.
+        rows is below this, from 0 (drop none) to below 1. The penalty hardly depends on these
+        directions, yet a linear probe can recover S from them. None uses the penalty's
+        `default_variance_floor`: 0.3 for "hsic" and other HSIC penalties on whitened Z and the
+        head, 0.01 for those without a term for the head, 0 for the paper's methods and for a
+        penalty on the head alone. Z keeps its number of columns, which are then collinear, and the
+        head is not refitted. Nothing is dropped if λ is 0, or if there are fewer than four rows for
+        each coordinate of Z.
     early_stopping : bool or "auto"
         Whether an estimator holds out a tenth of its rows; ``frhsic.training.train`` takes held-out
         rows with its data. A model keeps the weights of the epoch with the smallest task loss + λ ·
         penalty on them. The task loss alone would choose early epochs, before the penalty has had
-        an effect. "auto" does so from 500 to 10,000 rows, and not for the penalties "adv" and
-        "laftr", which learn during training and look small at first.
+        an effect. "auto" holds rows out if there are 500 to 10,000, except for the penalties "adv"
+        and "laftr", which learn during training and look small at first.
     patience : int
         A model stops after this many epochs without a smaller objective on the held-out rows, if
         there are any.
@@ -255,7 +256,7 @@ class Recipe(Training):
         return int(y.max()) + 1 if self.task == "multiclass" else 1
 
     def modules(self, data: TrainingData, outputs: int) -> tuple[nn.Module, nn.Module, Penalty]:
-        """Create new encoder, head and penalty, with initial weights from the global random
+        """Create a new encoder, head and penalty, with initial weights from the global random
         stream.
         """
         encoder = self.encoder(data.columns).to(data.x.dtype)
@@ -305,7 +306,7 @@ def row_losses(task: Task, scores: Tensor, y: Tensor) -> Tensor:
         return functional.cross_entropy(scores, y.long(), reduction="none")
     if task == "regression":
         return (scores.squeeze(-1) - y).square()
-    # log(1 + e^f) - yf is log(1 + e^-f) where y = 1: one sign, and fewer passes forward and
+    # log(1 + e^f) - yf is log(1 + e^-f) where y = 1: one change of sign saves passes forward and
     # backward
     return functional.softplus(
         torch.rsub(y, 1, alpha=2) * scores.squeeze(-1), threshold=SOFTPLUS_LINEAR

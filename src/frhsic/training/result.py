@@ -18,14 +18,14 @@ from frhsic.penalties.base import Penalty
 from frhsic.training.data import Member, TrainingData
 from frhsic.training.model import FleetState, Model
 
-# Approximate bytes of the widest layer in one piece of the predictions.
+# Approximate size in bytes of the widest layer in one piece of the predictions.
 LAYER_BYTES = 256 * 2**20
 
 # Fewest rows for each coordinate of z; with fewer, small variances are noise and nothing is
 # dropped.
 ROWS_PER_DIRECTION = 4
 
-# Standard deviation, as a share of its size, below which a coordinate counts as constant up to
+# Standard deviation, as a share of its size, below which a coordinate is treated as constant up to
 # rounding.
 CONSTANT = 1e-6
 
@@ -38,15 +38,14 @@ class DivergenceWarning(RuntimeWarning):
 
 @dataclass(frozen=True)
 class History:
-    """What was measured in each epoch, per model: (M, epochs). NaN in epochs that a model did not
-    finish.
+    """Measures of each model in each epoch, (M, epochs); NaN in epochs that a model did not finish.
 
     Attributes
     ----------
     task_loss : Tensor
-        Mean task loss over the training rows, in the course of the epoch.
+        Mean task loss over the training rows, during the epoch.
     penalty : Tensor
-        Mean penalty, likewise.
+        Mean penalty over the same rows.
     held_out_objective : Tensor or None
         Task loss + λ · penalty on the held-out rows at the end of the epoch, if there are such
         rows.
@@ -61,7 +60,7 @@ class History:
     best_epoch: Tensor | None = None
 
     def select(self, places: list[int]) -> History:
-        """Return the history of some of the models."""
+        """Return the history of the models at these positions."""
         held_out, best = (
             None if v is None else v[places] for v in (self.held_out_objective, self.best_epoch)
         )
@@ -72,8 +71,8 @@ class Bottleneck(nn.Module):
     r"""Projection of z on some of its principal directions, in its own coordinates: :math:`\mu + (z
     - \mu) A B`.
 
-    A is (d, d) with a column of zeros for each dropped direction, so that nothing of it remains,
-    not even by rounding. A single matrix AB of lower rank has rounded entries, which leave a trace
+    A is (d, d) with a column of zeros for each dropped direction, so that no trace of it remains,
+    not even by rounding. The entries of a single matrix AB would be rounded, which leaves a trace
     that a linear map can recover.
 
     Attributes
@@ -137,10 +136,10 @@ class Fleet:
     parameters : dict of str to Tensor
         Stacked along the first axis and named as in the modules: ``encoder.0.weight`` is (M, ...).
     buffers : dict of str to Tensor
-        Stacked likewise. If the variance of Z has a floor, its buffers are ``bottleneck.mean``,
-        ``bottleneck.inward`` and ``bottleneck.outward``.
+        Stacked in the same way. If the variance of Z has a floor, its buffers are
+        ``bottleneck.mean``, ``bottleneck.inward`` and ``bottleneck.outward``.
     penalty_state : dict of str to Tensor
-        The penalty's own tensors at the end, stacked likewise.
+        The penalty's own tensors after training, stacked in the same way.
     history : History
         Task loss and penalty of every model in every epoch.
     epochs_done : Tensor
@@ -203,11 +202,10 @@ class Fleet:
         return self._evaluate(x, 1)
 
     def module(self, index: int) -> tuple[nn.Module, nn.Module]:
-        """Return one model as plain modules (encoder, head), in evaluation mode, sharing no memory
-        with the fleet.
+        """Return copies of one model's modules, encoder and head, in evaluation mode.
 
         If directions of Z were dropped (:meth:`cuts`), the encoder is a sequence of two modules:
-        the one that was trained, and the :class:`Bottleneck`.
+        the trained one and the :class:`Bottleneck`.
         """
         network = copy.deepcopy(self.network)
         network.load_state_dict(
@@ -228,7 +226,7 @@ class Fleet:
         )
 
     def select(self, indices: Sequence[int]) -> Fleet:
-        """Return the fleet of some of the models, in the order given."""
+        """Return a fleet of the models with these indices, in this order."""
         places = list(indices)
         stacked: dict[str, Any] = {
             name: {key: values[places] for key, values in getattr(self, name).items()}
@@ -273,18 +271,17 @@ class Fleet:
 
 
 class Course:
-    """The course of training several models at once: what was measured, how many epochs each model
-    was trained for, and its best state.
+    """Training history of several models: their measures, completed epochs and best states.
 
     With held-out rows a model ends with the state of its best epoch on them. The criterion is the
     whole objective, task loss + λ · penalty. It is measured at the end of each epoch, in batches of
-    the training size, since a penalty depends on it, with the penalty's state of that epoch: it
-    does not adapt to held-out rows. An adversary that learns during training is weak at first, so
-    its early epochs look better than they are; stop such models by hand. Weight decay is not part
-    of the criterion.
+    the size used for training, on which the penalty depends, and with the penalty's state of that
+    epoch: it does not adapt to held-out rows. An adversary that learns during training is weak at
+    first, so its early epochs look better than they are; stop such models by hand. Weight decay is
+    not part of the criterion.
 
     A model stops after `patience` epochs without improvement. It keeps training while others still
-    improve, but its result does not change: a model does not depend on the fleet that it is in.
+    improve, but its result does not change: a model does not depend on its fleet.
 
     Parameters
     ----------
@@ -320,7 +317,7 @@ class Course:
 
     @property
     def running(self) -> Tensor:
-        """Whether each model is still trained, (M,)."""
+        """Whether each model is still being trained, (M,)."""
         return self.state.alive & (self.waited < self.patience)
 
     @torch.no_grad()
@@ -402,8 +399,8 @@ def floor_variance(fleet: Fleet, data: TrainingData, floor: float) -> Fleet:
     `floor`.
 
     A penalty measures dependence in units of z and hardly depends on a direction with almost no
-    variance. S can remain there, too small for a kernel or a trained head, yet a linear map without
-    ridge recovers it. The task does not need such directions.
+    variance. S can remain there, on a scale too small for a kernel or a trained head, yet a linear
+    map without a ridge can recover it. The task does not need such directions.
 
     Variances are the eigenvalues of the correlation matrix of z on the training rows of the model's
     split. The head stays as it was trained. Models of weight 0 keep all of z, and so do all models
@@ -449,7 +446,7 @@ def has_enough_rows(rows: int, d: int) -> bool:
 def _principal(z: Tensor, floor: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return the mean of z (n, d), and the maps A and B of a :class:`Bottleneck`, (d, d) each."""
     mean = z.mean(0)
-    # of one column it is a scalar
+    # for one column, it is a scalar
     covariance = torch.cov(z.mT, correction=0).reshape(z.shape[1], -1)
     variance = covariance.diagonal()
     varies = variance.sqrt() > CONSTANT * (variance + mean * mean).sqrt()

@@ -1,5 +1,5 @@
-"""GPU kernels, written in Triton, which is imported only when they are used. They are for rows in
-float32 on a GPU with Triton, and for Gaussian kernels; in all other cases PyTorch is used, in
+"""GPU kernels, written in Triton, which is imported only when they are used. They are used for
+float32 rows on a GPU with Triton, and only for Gaussian kernels; otherwise PyTorch is used, in
 float64 for statistics.
 """
 

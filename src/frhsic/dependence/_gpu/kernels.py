@@ -8,7 +8,7 @@ over a tile are float32, of entries minus their mean; across tiles they are 64-b
 sum does not depend on the order, or float64 in a fixed order.
 
 Measured on an H200 against float64, d = 50: relative errors of HSIC are below 1e-7 for dependent
-rows and 5e-7 for independent ones at n = 2¹⁷, where HSIC is 1e-6 of its sums.
+rows and 5e-7 for independent ones at n = 2¹⁷, where HSIC is 1e-6 times as large as its sums.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def _entries(
     """Entries minus their constant. If MATRIX, `product` holds minus the squared distances; else x
     has coordinates.
 
-    Every instruction here is done for each pair of rows: there is no multiplication by a scale of
-    one, and the constant and the scale are loaded before the loop over tiles, because its atomic
+    Every instruction here is executed for each pair of rows: there is no multiplication by a scale
+    of one, and the constant and the scale are loaded before the loop over tiles, because its atomic
     additions keep loads inside it from being moved out.
     """
     m = product
@@ -602,7 +602,7 @@ def whiten_backward_kernel(
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Gradient of one batch in the rows that were whitened."""
+    """Gradient of one batch with respect to the rows before whitening."""
     least, square = _single(least), _single(square)
     b = tl.program_id(0).to(tl.int64)
     upstream += b * m * d

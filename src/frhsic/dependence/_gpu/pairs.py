@@ -1,14 +1,14 @@
 """Sums over pairs of rows under Gaussian kernels, by GPU kernels, for rows given in float32.
 
 A product of Gaussians, one for each column, is one Gaussian in scaled coordinates: an entry is 2 to
-the power of minus a squared distance. Coordinates are stored in halves, chunks bound the memory,
-and sums are fixed-point integers.
+the power of minus a squared distance. Each coordinate is stored as two float16 halves, rows are
+processed in chunks to bound the memory, and sums are fixed-point integers.
 
-Sums of few distinct float32 numbers round in the same direction again and again, and HSIC near
-independence is far smaller than its sums. So where rows have few distinct values (:class:`Levels`),
-sums are computed in float64, from a table of the entries and the number of rows at each level. The
-table has the float32 entries of the kernels that sum over all pairs: a sum that comes from those
-and one that comes from here then belong to the same matrix.
+Sums of few distinct float32 numbers keep rounding in the same direction, and HSIC near independence
+is far smaller than its sums. So if rows have few distinct values (:class:`Levels`), sums are
+computed in float64, from a table of the entries and the number of rows at each level. The table has
+the float32 entries of the kernels that sum over all pairs: sums from either source then belong to
+the same matrix.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_ENERGY = 16.0
 # Mean squared norm below which coordinates are enlarged: small float16 numbers have fewer digits.
 LEAST_ENERGY = 2.0**-6
 
-# Rows whose mean is subtracted from the entries before they are summed.
+# Rows from whose kernel matrix the constant is computed that is subtracted from all entries.
 SOME_ROWS = 1024
 
 # Most distinct rows for which sums come from a table.
@@ -76,7 +76,7 @@ class KernelPlan:
     bound
         Upper bound of the entries after the constant is subtracted.
     spread
-        Standard deviation of the entries on some rows.
+        Standard deviation of the entries for a subset of the rows.
     center
         Subtracted from the rows; float64, (d,).
     scales
@@ -93,7 +93,7 @@ class KernelPlan:
 
     @property
     def subtracted(self) -> float:
-        """What is subtracted from the kernel in total."""
+        """The total constant subtracted from the kernel."""
         constant = float(self.numbers[0])
         return constant + 1 if self.shifted else constant
 
@@ -148,8 +148,8 @@ def plan(x: Tensor, kernel: Kernel, *, products: bool = True) -> KernelPlan | No
 
 
 def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
-    """Return the factor on the squared difference of each of d columns in minus the logarithm to
-    base 2; None if the kernel is not Gaussian.
+    """Return, for each of d columns, the factor on its squared difference in minus the base-2
+    logarithm of the kernel; None if the kernel is not Gaussian.
     """
     parts = kernel.kernels if isinstance(kernel, PerColumn) else (kernel,) * d
     gaussians = [part for part in parts if type(part) is Gaussian]
@@ -159,8 +159,8 @@ def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
 
 
 class Halves(NamedTuple):
-    """Coordinates of some rows as two float16 matrices (m, width), and minus half their squared
-    norms (m,).
+    """Coordinates of rows as two float16 matrices (m, width), and minus half their squared norms
+    (m,).
     """
 
     high: Tensor
@@ -448,7 +448,7 @@ class KernelPair:
         )
 
     def _off_diagonal(self, *, squares: bool = False) -> OffDiagonal:
-        """Return the sums over pairs of distinct rows; those of squares if requested."""
+        """Return the sums over pairs of distinct rows, with sums of squares if requested."""
         k = Levels.from_rows(self.x, self.k)
         l = Levels.from_rows(self.y, self.l)
         if k is not None and l is not None:
@@ -512,8 +512,8 @@ class KernelPair:
         return self.k.unit > 0
 
     def gradient(self, l_rows: Tensor, joint: Tensor, cross: Tensor, total: Tensor) -> Tensor:
-        r"""Return the gradient with respect to x, given the row sums of L and the derivatives by
-        the joint, cross and total sum.
+        r"""Return the gradient with respect to x, given the row sums of L and the derivatives with
+        respect to the joint, cross and total sum.
 
         It is that of :math:`\sum_{ij} G_{ij} K_{ij}` with :math:`G_{ij} = L_{ij} + g_i + g_j` and
         the shifts g.

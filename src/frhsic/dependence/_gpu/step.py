@@ -1,7 +1,7 @@
 """A training step on a GPU: whitening, and inner products with Gram matrices that are not stored.
 
-Each is one kernel for all batches, where PyTorch needs dozens of small ones.
-:mod:`frhsic.penalties.closed_forms` has the mathematics.
+Each is one kernel for all batches; PyTorch needs dozens of small ones. The mathematics is in
+:mod:`frhsic.penalties.closed_forms`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def whiten(z: Tensor, w: Tensor, ridge: float, least: float, length: float) -> t
 def whiten_backward(
     upstream: Tensor, w: Tensor, parts: tuple[Tensor, ...], least: float, length: float
 ) -> Tensor:
-    """Return the gradient in z."""
+    """Return the gradient with respect to z."""
     *lead, m, d = upstream.shape
     slope = upstream.new_empty(upstream.shape)
     white, centered, mapping, variance = parts
