@@ -1048,15 +1048,9 @@ def limit_claim(head: Headline, truth: float, limit: float) -> Record:
 
 
 def aim_claim(head: Headline, reduction: float) -> Record:
-    """Return whether an aim is said to be reached or missed. That a gap is cut by half is an
-    estimate; that it is cut is certain.
-    """
-    true = reduction > SLACK
-    if head.sentence.startswith("Cut by more"):
-        true = reduction > 0.5
-    elif head.kind == "not kept":
-        true = reduction < 0.5
-    return {"says": head.kind in ("kept", "not kept"), "true": true}
+    """Return whether a gap is said to be reduced, or a target to be missed."""
+    reduced, missed = (head.sentence.startswith(start) for start in ("Reduced", "Target missed"))
+    return {"says": reduced or missed, "true": reduction < 0.5 if missed else reduction > SLACK}
 
 
 def numbers_claim(law: Law, rng: Random, sample: tuple[Array, Array, dict[str, Array]]) -> Record:

@@ -49,7 +49,6 @@ from frhsic.report.people import (
     trend_sentence,
 )
 from frhsic.report.words import (
-    LEAST_OF_AIM,
     WORDS,
     aim_sentence,
     compares_noise,
@@ -68,6 +67,7 @@ from frhsic.report.words import (
     join_names,
     limit_state,
     measure_label,
+    only_estimated,
     outcome_phrase,
     reduced_phrase,
     say,
@@ -440,14 +440,16 @@ def split_lines(audit: Audit, s: str) -> list[str]:
 
 
 def _aim_remarks(check: LimitCheck) -> Iterator[str]:
-    """Yield what is uncertain about a target that the estimate reaches."""
-    ends, share = check.reduction, check.share
+    """Yield what is uncertain about a target."""
+    ends = check.reduction
     if ends is None:
         yield say("ask_number")
-    elif (
-        check.verdict == "kept" and share is not None and LEAST_OF_AIM <= ends.low / (1 - share) < 1
-    ):
-        yield say("aim_unsure", ends=ends)
+    elif only_estimated(check):
+        yield say("aim_reached", ends=ends)
+    elif check.verdict == "unclear" and ends.low > 0:
+        yield say("aim_unsure", share=check.share)
+    elif ends.low <= 0 <= ends.high:
+        yield say("aim_chance")
 
 
 def _fit_lines(report: Report) -> Iterator[str]:

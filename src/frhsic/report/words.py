@@ -20,6 +20,7 @@ from frhsic.auditing.measures import LEAST_ROWS
 from frhsic.auditing.results import (
     GAPS,
     RATIOS,
+    ROUNDING,
     SPARSE,
     AttributeAudit,
     Audit,
@@ -46,6 +47,7 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "chance": formatting.chance,
     "figure": formatting.figure,
     "percent": percent,
+    "rest": lambda share: percent(1 - share),
     "plain": format_setting,
     "short": formatting.format_estimate,
     "signed": lambda value: signed_figure(value),
@@ -59,8 +61,6 @@ FORMS: dict[str, Callable[[Any], str]] = {
 
 # Performance above which the report asks whether all columns are known before the outcome.
 TOO_GOOD = {"explained": 0.98, "auc": 0.995}
-# An aim reads as reached only if the interval excludes less than this part of it.
-LEAST_OF_AIM = 0.5
 # Number of bins of an attribute, as in a spreadsheet.
 BANDS = 10
 
@@ -252,6 +252,8 @@ def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
 
 def verdict_phrase(check: LimitCheck) -> str:
     """Return the verdict on a limit, and which verdict is more probable if it is uncertain."""
+    if only_estimated(check):
+        return "probably kept"
     if check.verdict != "unclear" or (check.base == "gap" and check.reduction is None):
         return check.verdict
     keeps = check.value >= check.limit if check.key in RATIOS else check.value <= check.limit
@@ -260,18 +262,15 @@ def verdict_phrase(check: LimitCheck) -> str:
 
 def limit_state(check: LimitCheck) -> str:
     """Return the verdict on a limit as a participle."""
-    kind = verdict_phrase(check)
-    if kind == "kept" and check.base == "gap" and _is_wide(check):
-        kind = "probably kept"
-    state: str = WORDS["states"][kind]
+    state: str = WORDS["states"][verdict_phrase(check)]
     return state
 
 
-def _is_wide(check: LimitCheck) -> bool:
-    """Whether a target is reached by the estimate, but the interval reaches less than half."""
-    assert check.reduction is not None
-    assert check.share is not None
-    return check.reduction.low < LEAST_OF_AIM * (1 - check.share)
+def only_estimated(check: LimitCheck) -> bool:
+    """Whether the estimate reaches a target, but the interval may not."""
+    if check.verdict != "kept" or check.reduction is None or check.share is None:
+        return False
+    return check.reduction.low < 1 - check.share - ROUNDING
 
 
 def compares_noise(check: LimitCheck) -> bool:
@@ -304,26 +303,16 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
     """Return by what share a gap was reduced, and whether that reaches the requested share."""
     assert check.reference is not None
     assert check.share is not None
-    was, now, asked = check.reference.value, check.value, 1 - check.share
+    was, now = check.reference.value, check.value
     reduced = reduced_phrase(was, now, check.reduction, noise=compares_noise(check))
     values = {"what": what, "reduced": reduced}
     if check.reduction is None:
         return say("not_judged", **values)
-    if check.share > 1:
-        key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, "unsettled")
-        return say(key, **values, asked=say("asked_most", share=check.share))
-    aim = say("half") if asked == 0.5 else percent(asked)
-    if check.verdict == "kept":
-        key = "reached_more" if check.reduction.low > asked else "reached"
-        if _is_wide(check):
-            key = "reached_wide"
-        return say(key, **values, aim=aim, asked=say("asked_share", asked=asked))
-    key = "unsettled"
-    if check.verdict == "not kept":
-        key = "missed"
-    elif check.reduction.low > 0:
-        key = "short"
-    return say(key, **values, aim=aim, asked=say("asked_share", asked=asked))
+    key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, "unsettled")
+    if check.reduction.low > 0:
+        key = "missed" if key == "missed" else "cut"
+    asked = say("asked_most" if check.share > 1 else "asked_share", share=check.share)
+    return say(key, **values, asked=asked)
 
 
 def drift_verdict(change: Change) -> str:
