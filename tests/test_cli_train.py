@@ -344,7 +344,7 @@ def test_the_verdict_says_what_was_asked_and_by_how_much_the_gap_was_reduced(out
     assert report.tradeoff.is_noise(0)
     assert lines["gap"].startswith(f"[red]age: {figure(change.after)} (")
     assert change.reduction is None
-    assert lines["verdict"].endswith("is not distinguishable from 0, with the limit or without it.")
+    assert lines["verdict"].endswith("is not significant, with the limit or without it.")
     (check,) = checks(report)
     check = replace(check, value=0.02, interval=Interval(0.01, 0.03, 0.95, ""))
     moved = aim_sentence(replace(check, reference=Number("gdp", 0.04, 90)), "It")

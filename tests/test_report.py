@@ -1796,7 +1796,7 @@ def test_a_gap_may_grow_and_both_ends_say_in_which_direction():
 
 def test_a_gap_of_0_before_and_after_is_said_once():
     assert words.reduced_phrase(0.0, 0.0, None) == (
-        "is not distinguishable from 0, with the limit or without it"
+        "is not significant, with the limit or without it"
     )
     gap = Number("gdp", 0.0, 500, Interval(0.0, 0.0034, 0.95, ""))
     said = words.gap_phrase_with_interval(gap)
@@ -1832,9 +1832,19 @@ def test_rows_in_groups_are_not_called_people():
     inside = (age >= int(start)) & (age <= int(end))
     assert (int(rows), int(applicants)) == (np.sum(inside), len(np.unique(groups[inside])))
     assert "applicants). Their mean score" in worst_sentence(Report(scored(context=CONTEXT)), "age")
-    shown = text_of(render(scored(groups=groups, limit="gdp <= 0.3", context=CONTEXT)))
-    assert "The mean score of rows with the same age" in shown
-    assert shown.count("applicants") == len(re.findall(r"rows of [\d,]+ applicants", shown)) == 2
+    grouped = scored(groups=groups, limit="gdp <= 0.3", context=CONTEXT)
+    shown = text_of(render(grouped))
+    assert "The mean score of applicants with the same age" in shown
+    assert "group applicants" in shown  # the legend
+    points = re.findall(r"ages (\d+) to (\d+): [\d.]+ \([^()]*\), (\d+) applicants", shown)
+    assert len(points) > 5
+    for start, end, people in points:
+        inside = (age >= int(start)) & (age <= int(end))
+        assert int(people) == len(np.unique(groups[inside]))
+    assert not re.search(r"\), \d+ rows", shown)
+    bars = grouped["age"].histogram
+    for low, high, people in zip(bars.edges, bars.edges[1:], bars.counts):
+        assert people == len(np.unique(groups[(age >= low) & (age < high)]))
     assert "person" not in shown
     weighted = scored(groups=groups, sample_weight=np.linspace(0.5, 2, 3_000))
     lines = [line for line in warnings(weighted) if "measures of dependence" in line]
@@ -1912,9 +1922,14 @@ def test_two_gaps_that_are_not_significant_are_no_movement():
     report = Report(samples.audit(strength=0.003), before=samples.audit(), tradeoff=tradeoff)
     head = verdict(report)
     assert head.sentence == (
-        "Not judged: in these 30,162 people, the gap by age is not distinguishable from 0, with the"
-        " limit or without it."
+        "Not judged: in these 30,162 people, the gap by age is not significant, with the limit or"
+        " without it."
     )
+    sample = report.audit
+    men = replace(sample.context, people="men")
+    of_men = replace(sample, rows=replace(sample.rows, groups=109), context=men)
+    named = verdict(replace(report, audit=of_men)).sentence
+    assert named == head.sentence.replace("30,162 people", "109 men")
     fit = (
         "Among the people used to build the model, measured out of fold, the gap by age is"
         " significant without the limit: 0.091 (0.073 to 0.12); with it, it is 0.016 (0.013 to"
@@ -1929,8 +1944,7 @@ def test_two_gaps_that_are_not_significant_are_no_movement():
     smallest = verdict(replace(report, tradeoff=least)).remarks
     assert fit in smallest
     assert smallest[-1] == (
-        "In these 30,162 people, the gap by age is not distinguishable from 0, with the limit or"
-        " without it."
+        "In these 30,162 people, the gap by age is not significant, with the limit or without it."
     )
     unclear = replace(tradeoff.points[0], gaps=(Gap(0.01, 0.0, 0.03),))
     nothing = replace(tradeoff, points=(unclear, *tradeoff.points[1:]))
@@ -1953,8 +1967,8 @@ def test_a_share_of_noise_comes_after_other_verdicts():
     head = verdict(Report(samples.audit("age", "hours"), tradeoff=tradeoff))
     assert (head.attribute, head.kind) == ("age", "kept")
     assert head.others == (
-        "Not judged: in these 30,162 people, the gap by hours is not distinguishable from 0, with"
-        " the limit or without it.",
+        "Not judged: in these 30,162 people, the gap by hours is not significant, with the limit or"
+        " without it.",
     )
     clear = replace(tradeoff, after=replace(tradeoff.after, gaps=(gaps[0], Gap(0.03, 0.01, 0.05))))
     assert verdict(Report(samples.audit("age", "hours"), tradeoff=clear)).attribute == "hours"

@@ -285,7 +285,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of S between consecutive edges."""
+    """Number of people, groups if there are any, or else rows, with S between consecutive edges."""
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]

@@ -265,9 +265,11 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
 def _attribute(rows: Rows, name: str, settings: Settings) -> AttributeAudit:
     values = rows.s[:, 0]
     whole = np.array_equal(values, np.round(values))
-    counts, edges = np.histogram(
-        values, bins=histogram_edges(float(values.min()), float(values.max()), whole)
-    )
+    edges = histogram_edges(float(values.min()), float(values.max()), whole)
+    counts = np.histogram(values, bins=edges)[0]
+    if rows.groups is not None:
+        pairs = np.unique(np.stack([np.digitize(values, edges[1:-1]), rows.groups]), axis=1)
+        counts = np.bincount(pairs[0], minlength=len(edges) - 1)
     return AttributeAudit(
         name=name,
         histogram=Histogram(tuple(edges.tolist()), tuple(counts.tolist())),

@@ -44,6 +44,8 @@ from frhsic.report.model import Report
 from frhsic.report.people import (
     are_decisions,
     largest_error_sentence,
+    n_people,
+    people_phrase,
     rows_phrase,
     score_noun,
     trend_sentence,
@@ -483,13 +485,17 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
             what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
             what += condition_phrase(among, report.audit)
             if tradeoff.is_noise(i):
-                rows = report.audit.rows
-                what = say("in_these", rows=rows, people=rows_phrase(report.audit), what=what)
+                what = in_these_people(what, report.audit)
             what = capitalize(what)
             numbers = change.before, change.after, change.reduction
             yield f"{what} {reduced_phrase(*numbers, noise=tradeoff.is_noise(i))}."
         return
     yield say("no_limit")
+
+
+def in_these_people(what: str, audit: Audit) -> str:
+    """Return what is not significant, after the number of people."""
+    return say("in_these", count=n_people(audit), people=people_phrase(audit), what=what)
 
 
 def gap_sentence(gap: Number, s: str, audit: Audit, label: str = "") -> str:
@@ -531,7 +537,7 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     kind = verdict_phrase(check)
     if check.base == "gap":
         if compares_noise(check):
-            what = say("in_these", rows=audit.rows, people=rows_phrase(audit), what=what)
+            what = in_these_people(what, audit)
         return aim_sentence(check, what)
     least = check.key in RATIOS
     value, low, high = (format_estimate(x, check.limit) for x in (check.value, *check.interval))
@@ -600,7 +606,7 @@ def meaning(head: Headline, audit: Audit) -> str:
     return fill(
         GAP_MEANINGS[gap.key],
         noun=_class_noun(audit, head.label),
-        people=rows_phrase(audit),
+        people=people_phrase(audit),
         control=control_phrase(audit),
         selected=decision_phrase(audit, "selected", "scored_above"),
         **values,
@@ -616,9 +622,9 @@ def surety(report: Report) -> str:
         counted = f"{audit.rows.used:,} {audit.context.people}"
     if has_groups(audit):
         counted = f"{audit.rows.used:,} rows of {audit.rows.groups:,}"
-        counted += f" {audit.context.people or 'groups'}"
+        counted += f" {people_phrase(audit)}"
     if audit.rows.effective is not None:
-        units = f" {audit.context.people or 'groups'}" if has_groups(audit) else ""
+        units = f" {people_phrase(audit)}" if has_groups(audit) else ""
         counted += say("sure_weighted", rows=audit.rows, units=units)
     text = say(key, confidence=audit.subject.confidence, counted=counted)
     if report.earlier is not None:

@@ -51,7 +51,17 @@ class Group:
 
 def rows_phrase(audit: Audit) -> str:
     """Return what to call the rows: people, unless several rows may belong to one person."""
-    return "rows" if has_groups(audit) else audit.context.people or "people"
+    return "rows" if has_groups(audit) else people_phrase(audit)
+
+
+def people_phrase(audit: Audit) -> str:
+    """Return whom the scores are about: people, or what the groups are if rows belong to some."""
+    return audit.context.people or ("groups" if has_groups(audit) else "people")
+
+
+def n_people(audit: Audit) -> int:
+    """Return the number of those that :func:`people_phrase` names."""
+    return audit.rows.groups or audit.rows.used
 
 
 def group_rows_phrase(curve: Curve, i: int, audit: Audit) -> str:
@@ -60,7 +70,7 @@ def group_rows_phrase(curve: Curve, i: int, audit: Audit) -> str:
     """
     if not curve.units or not has_groups(audit):
         return rows_phrase(audit)
-    return f"rows of {curve.units[i]:,} {audit.context.people or 'groups'}"
+    return f"rows of {curve.units[i]:,} {people_phrase(audit)}"
 
 
 def score_noun(audit: Audit) -> str:
@@ -339,7 +349,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
         level=(curve.overall, say("average", mean=curve.overall)),
         marks=marks,
         neutral=error is None,
-        tips=() if small else _tips(curve, s, rows_phrase(audit)),
+        tips=() if small else _tips(curve, s, audit),
     )
 
 
@@ -450,10 +460,11 @@ def group_judgement(group: Group, audit: Audit) -> str:
     return text + say("for_them" if good else "against_them")
 
 
-def _tips(curve: Curve, s: str, people: str) -> Iterator[tuple[float, float, str]]:
-    for i, rows in enumerate(curve.rows):
+def _tips(curve: Curve, s: str, audit: Audit) -> Iterator[tuple[float, float, str]]:
+    people = people_phrase(audit)
+    for i, count in enumerate(curve.units or curve.rows):
         size = format_interval(curve.mean[i], curve.low[i], curve.high[i])
-        text = say("tip", where=group_phrase(curve, i, s), size=size, rows=rows, people=people)
+        text = say("tip", where=group_phrase(curve, i, s), size=size, count=count, people=people)
         yield curve.start[i], curve.end[i], text
 
 

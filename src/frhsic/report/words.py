@@ -285,7 +285,7 @@ def reduced_phrase(
     significant.
     """
     if noise or was == now == 0:
-        return say("both_zero")
+        return say("not_significant")
     if reduction is None:
         return say("unknown_share", was=was, now=now)
     share = 1 - now / was
