@@ -402,7 +402,7 @@ def one_sided_problems(view: View) -> Iterator[Problem]:
         return
     rows, codes, _ = view.known
     missing: dict[str, str] = {}
-    for name in _without_leaks(view):
+    for name in _unnamed_features(view):
         values = feature(view.features[name].iloc[rows], name)
         for side in one_sided_rows(values, codes, view.count):
             share, other = (percent(round(part, 3)) for part in (side.share, side.other))
@@ -434,7 +434,7 @@ def one_sided_problems(view: View) -> Iterator[Problem]:
         )
 
 
-def _without_leaks(view: View) -> list[str]:
+def _unnamed_features(view: View) -> list[str]:
     """Return the features in question that no problem names as a leak, not even as possible."""
     leaks = {name for p in view.problems if p.kind == "leak" for name in p.columns}
     return [name for name in map(str, view.facts) if name not in leaks]
@@ -449,7 +449,7 @@ def strong_features(view: View) -> Iterator[Problem]:
     numbers = view.numbers
     codes = view.examined.codes
     shares = {
-        name: explained_share(numbers[name], codes, view.count) for name in _without_leaks(view)
+        name: explained_share(numbers[name], codes, view.count) for name in _unnamed_features(view)
     }
     what = "errors of always predicting one class" if view.count else "variance of the target"
     asked: dict[str, str] = {}
