@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from frhsic.auditing import Audit
     from frhsic.parity.limits import LimitLike
-    from frhsic.tables.checking import TableCheck
     from frhsic.tables.files import TableFile
+    from frhsic.tables.view import TableCheck
 
 
 @dataclass(frozen=True)
@@ -347,12 +347,13 @@ def _read_table(
 ) -> _Table:
     """Read the named columns and the features of a model; each cell is converted once."""
     from frhsic.tables.cells import require_numbers
-    from frhsic.tables.checking import TableCheck
     from frhsic.tables.codes import number_problems
     from frhsic.tables.columns import NAMED_ID, numbers, require_moderate
     from frhsic.tables.files import read_rows
     from frhsic.tables.identifiers import hides_people, repeated_problem
     from frhsic.tables.problems import require_none
+    from frhsic.tables.sensitive import find_attributes
+    from frhsic.tables.view import TableCheck
 
     parts = _embedding_columns(options, file.names, options.table.name)
     named = (*options.sensitive, options.target, options.score)
@@ -382,7 +383,7 @@ def _read_table(
     check = TableCheck.from_cells(
         measured, decimal=file.decimal, date_format=file.date_format, missing=file.missing
     )
-    attributes = check.find_attributes(options.sensitive)
+    attributes = find_attributes(check, options.sensitive)
     columns = check.table
     for name in dict.fromkeys(numeric):
         if name in columns:
@@ -430,6 +431,7 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
     """
     from frhsic.tables.codes import number_problems
     from frhsic.tables.columns import column_kind, level_text
+    from frhsic.tables.outcomes import find_target
     from frhsic.tables.problems import Problem, option_text
     from frhsic.tables.targets import join_labels, merge_labels, positive_labels
 
@@ -439,7 +441,7 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
     if positive is None and not text and set(column.unique()) != {0, 1}:
         check.problems += number_problems(column)
         return None
-    outcome = check.find_target(target, positive)
+    outcome = find_target(check, target, positive)
     if outcome is not None and len(labels) > 1:
         check.table[target], joined = join_labels(merge_labels(column)[0], labels, target)
         return str(joined)
