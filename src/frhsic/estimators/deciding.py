@@ -290,7 +290,7 @@ class _Dual:
             size = _norm(slope, products)
             if size < precision:
                 break
-            wanted = -products / rooms  # the change in the multipliers if the slacks stayed the same
+            wanted = -products / rooms  # the change in the multipliers at fixed slacks
             step = self.step(width, z, multipliers / rooms, self.pull(wanted) - slope)
             change = wanted - multipliers / rooms * self.rooms(step)
             fastest = max((-self.rooms(step) / rooms).max(), (-change / multipliers).max(), 0.99)

@@ -364,8 +364,7 @@ def warn_of_unlabelled(known: np.ndarray, consequence: str) -> None:
 def warn_of_suspicions(
     estimator: Any, X: Any, y: np.ndarray | None, s: np.ndarray | None, names: list[str]
 ) -> None:
-    """Warn about columns of a frame that identify rows, duplicate an attribute, or leak the target.
-    """
+    """Warn about columns of a frame that identify rows, repeat an attribute, or leak the target."""
     if is_frame(X):
         attributes = pd.DataFrame(
             {name: s[:, j] for j, name in enumerate(names)} if s is not None else {}

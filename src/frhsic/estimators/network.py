@@ -700,8 +700,7 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
         return np.asarray(self.target_mean_ + self.target_scale_ * raw)
 
     def _target(self, y: Any, classes: Any) -> tuple[np.ndarray, Task]:
-        """Return numbers, standardized with the mean and the standard deviation of the first call.
-        """
+        """Return numbers, standardized with the mean and standard deviation of the first call."""
         values = _arrays.vector(target_column(self, y).astype(np.float64), "y")
         if not hasattr(self, "target_scale_"):
             self.target_mean_ = float(values.mean())
@@ -710,8 +709,7 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
 
 
 def set_state(penalty: Penalty, state: dict[str, Tensor]) -> None:
-    """Set the tensors of a penalty, including buffers that are None until the penalty is prepared.
-    """
+    """Set the tensors of a penalty, including buffers that are None before it is prepared."""
     for name, values in state.items():
         owner, _, last = name.rpartition(".")
         buffers = penalty.get_submodule(owner)._buffers

@@ -289,8 +289,7 @@ class Solution:
         means: np.ndarray,
         strata: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return the score of each row, from the models and coefficients fitted on the other folds.
-        """
+        """Return the score of each row from models and coefficients fitted on the other folds."""
         scores = np.empty(eta.shape)
         for j in range(fold.max() + 1):
             own = fold == j
