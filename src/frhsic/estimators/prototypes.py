@@ -149,8 +149,8 @@ class DistinctRows:
     Attributes
     ----------
     rows
-        One for each x: the mean of the rows with it, and their weight. Duplicates may differ,
-        because each comes from models that were not fitted on it.
+        One row for each distinct x: the mean of its duplicates, and their total weight. Targets and
+        means of duplicates may differ, because each comes from models that were not fitted on it.
     keys
         The key of each distinct x, in increasing order.
     repeated
