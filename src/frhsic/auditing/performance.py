@@ -15,7 +15,7 @@ from frhsic.auditing.rows import effective_rows
 from frhsic.intervals import Interval
 from frhsic.scoring import auc_and_influence
 
-SHARE_METHOD = "Clopper and Pearson"  # confidence of intervals for shares
+SHARE_METHOD = "Clopper and Pearson"  # method of intervals for shares
 RATES = ("accuracy", "true_positive_rate", "false_positive_rate")  # rates of decisions
 
 
@@ -142,7 +142,7 @@ def performance(
         return measures
     error = measures["mean_error"]
     measures["mean_error"] = error._replace(terms=rare * error.terms)
-    if not ((scores == 0) | (scores == 1)).all():  # no decisions
+    if not ((scores == 0) | (scores == 1)).all():  # scores are not decisions
         p = np.clip(scores, 1e-12, 1 - 1e-12)
         chance = float(stats.entropy([rate, 1 - rate]))
         measures["log_loss"] = mean(-np.log(np.where(y == 1, p, 1 - p)), chance)
