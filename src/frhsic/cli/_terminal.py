@@ -126,7 +126,7 @@ class Commands(TyperGroup):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            if not given or not hasattr(error, "format_message"):  # without arguments, show the help
+            if not given or not hasattr(error, "format_message"):  # without arguments, show help
                 raise
             echo(f"frhsic: {error.format_message()}", err=True)
             raise typer.Exit(BAD_INPUT) from None
@@ -182,7 +182,7 @@ def handle_signals() -> None:
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(TERMINATED)
 
     signal.signal(signal.SIGTERM, end)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise, a shell would ignore it
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # unless a shell ignores it
         signal.signal(signal.SIGINT, end)
 
 

@@ -122,7 +122,7 @@ def predict(
         with _terminal.progress() as watch:
             watch(f"predicting {table.name}")
             for number, (part, scores) in enumerate(files.items()):
-                file = TableFile.open(part, **vars(reading))  # checked before the model is loaded, which takes longer
+                file = TableFile.open(part, **vars(reading))  # before the slower load of the model
                 if served is None:
                     served = Served.load(model, trusted, reading.max_bytes)
                 own = replace(served, unseen={}, labels={"given": 0.0, "expected": 0.0})
@@ -363,8 +363,7 @@ class Served:
         X, s = self.inputs(rows, file)
         if getattr(self.model, "estimator", None) is None:
             return model_outputs(self.model, X, s)
-        # rounding in linear algebra depends on the number of rows and their memory layout, so both
-        # are fixed
+        # rounding in linear algebra depends on both the number of rows and their layout
         blocks = []
         for start in range(0, len(X), BLOCK):
             places = np.minimum(np.arange(start, start + BLOCK), len(X) - 1)

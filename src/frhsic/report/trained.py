@@ -549,7 +549,7 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         gap, pvalue = points[0].gaps[i], frontier.pvalues[name]
         interval = Interval(gap.low, gap.high, frontier.confidence, "")
         gaps.append(Gap(gap.value, *interval.agree_with(gap.value, pvalue)))
-        if pvalue > level:  # a gap that is smaller than an insignificant one isn't significant either
+        if pvalue > level:  # smaller gaps aren't significant either
             points = [_from_zero(point, i) for point in points]
     points[0] = replace(points[0], gaps=tuple(gaps))
     parsed = frontier.limits(choice.limit)

@@ -59,7 +59,8 @@ FORMS: dict[str, Callable[[Any], str]] = {
 
 # If performance is above this, the report asks whether all columns are known before the outcome.
 TOO_GOOD = {"explained": 0.98, "auc": 0.995}
-# A target is described as reached only if the interval covers at least this part of it.
+# A target is described as reached only if the lower end of the interval is at least this part of
+# it.
 LEAST_OF_AIM = 0.5
 # Number of bins of an attribute, as one might use in a spreadsheet.
 BANDS = 10
@@ -268,8 +269,8 @@ def limit_state(check: LimitCheck) -> str:
 
 
 def _is_wide(check: LimitCheck) -> bool:
-    """Return whether the estimate reaches a target, but the end of its interval reaches less than
-    half of it.
+    """Return whether a reduction reaches its target, but the lower end of its interval is less than
+    half of the target.
     """
     assert check.reduction is not None
     assert check.share is not None
