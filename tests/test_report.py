@@ -1487,6 +1487,41 @@ def test_equal_scores_of_few_groups_are_no_proof_of_a_gap_of_0():
     assert not re.search(r"at most 0[ .,;](?![0-9])", shown)
 
 
+@pytest.mark.parametrize("groups", [18, 28, 40])
+def test_a_gap_is_not_measured_if_each_mean_covers_most_people(groups):
+    """The means of 18 villages are averages over all of them, so a gap of 0.25 appears as 0."""
+    random = np.random.default_rng(groups)
+    village = np.repeat(np.arange(groups), 30)
+    distance = pd.Series(random.uniform(0, 5, groups)[village], name="distance")
+    chance = 0.5 + 0.25 * np.sign(np.sin(2 * np.pi * distance))
+    scores = pd.Series(chance * random.uniform(0.9, 1.1, len(village)), name="score")
+    context = Context(people="villages")
+    options = {"groups": village, "context": context, "settings": FAST}
+    limited = Report(audit(scores, distance, limit="gdp <= 0.2", **options))
+    free = Report(audit(scores, distance, **options))
+    shown = text_of(render(limited)) + text_of(render(free)) + text(limited) + text(free)
+    told = f"{groups} villages are too few to measure the gap by distance."
+    assert (told in shown) == (groups < 32)
+    if groups > 32:
+        return
+    (check,) = limited.audit.limits
+    assert (check.verdict, check.rows_needed) == ("unclear", None)
+    assert alarms(limited.audit) == [told]
+    assert verdict(free).sentence == verdict(limited).sentence == told
+    assert "at most" not in shown
+    assert "gap" not in closing_lines(limited)
+    assert "in the share of rows with a score above 0.5 cannot be determined" in shown
+
+
+def test_a_limit_that_a_coarse_gap_certainly_exceeds_is_exceeded():
+    check = LimitCheck("age", "gdp", "all", 0.05, 0.1, Interval(0.06, 0.14, 0.95, ""))
+    coarse = replace(check, resolution=0.6)
+    assert (coarse.verdict, coarse.unmeasured) == ("not kept", False)
+    low = replace(coarse, limit=0.2)
+    assert (low.verdict, low.unmeasured) == ("unclear", True)
+    assert replace(low, resolution=0.5).verdict == "kept"
+
+
 def test_a_score_that_is_too_good_is_asked_about():
     rng = np.random.default_rng(3)
     y = rng.normal(size=600)

@@ -129,6 +129,7 @@ def _check_limit(
         reference,
         reduction,
         number.rows,
+        number.resolution,
     )
 
 

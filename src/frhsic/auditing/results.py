@@ -28,6 +28,9 @@ from frhsic.parity.limits import measure_name, rows_to_settle
 # field is removed
 FORMAT = 14
 PACKAGES = ("frhsic", "numpy", "scikit-learn")
+# If each local mean covers a larger share of the people, no two of them compare different people: a
+# gap is averaged out, at a share of 1 completely.
+COARSE = 0.5
 SPARSE = 30  # groups of a curve, and strata, with fewer rows are unreliable
 POINTS = 200  # most values at which a variable's distribution is stored
 
@@ -101,6 +104,11 @@ class Number:
 
     def __float__(self) -> float:
         return self.value
+
+    @property
+    def resolution(self) -> float:
+        """Share of the people in each local mean of a gap; 0 if none are averaged."""
+        return float(self.settings.get("resolution", 0.0))
 
     @property
     def significant(self) -> bool:
@@ -494,6 +502,8 @@ class LimitCheck:
         reduced; None if that gap is not significant.
     rows
         Number of rows of the estimate.
+    resolution
+        Share of the people in each local mean of the estimate.
     """
 
     attribute: str
@@ -507,6 +517,7 @@ class LimitCheck:
     reference: Number | None = None
     reduction: Interval | None = None
     rows: int = 0
+    resolution: float = 0.0
 
     @property
     def verdict(self) -> Verdict:
@@ -540,6 +551,11 @@ class LimitCheck:
         value, ends, limit, at_least = judged
         return rows_to_settle(self.rows, value, ends.low if at_least else ends.high, limit)
 
+    @property
+    def unmeasured(self) -> bool:
+        """Whether there are too few people to measure the gap, unless a clear one is left."""
+        return self.resolution > COARSE and self.verdict == "unclear" and self.reduction is None
+
     def _comparison(self) -> tuple[float, Interval, float, bool] | None:
         """Return the estimate, interval and limit to compare, and whether the limit is a lower
         bound; None if they cannot be compared.
@@ -552,6 +568,8 @@ class LimitCheck:
             return self.value, self.interval, self.limit, True
         low = self.value - self.interval.low
         high = self.interval.high - self.value
+        if self.resolution > COARSE:
+            high = math.inf
         if self.share is not None and self.reference is not None and self.reference.interval:
             around = self.reference.interval
             low = math.hypot(low, self.share * (around.high - self.reference.value))

@@ -66,6 +66,7 @@ from frhsic.report.words import (
     group_phrase,
     has_groups,
     is_significant,
+    is_unmeasured,
     join_names,
     limit_state,
     measure_label,
@@ -134,10 +135,18 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
     limit_checks = []
     for i, name in enumerate(tradeoff.attributes):
         gap, share, limit = tradeoff.after.gaps[i], tradeoff.shares[i], tradeoff.limits[i]
+        resolution = report.audit[name].all_rows["gdp"].resolution
         interval = Interval(gap.low, gap.high, confidence, "")
         if limit:
             check = LimitCheck(
-                name, key, among, float(f"{limit:.3g}"), gap.value, interval, rows=rows
+                name,
+                key,
+                among,
+                float(f"{limit:.3g}"),
+                gap.value,
+                interval,
+                rows=rows,
+                resolution=resolution,
             )
             if tradeoff.base_shares and tradeoff.base_shares[i] is not None:
                 assert tradeoff.base_rate is not None
@@ -148,7 +157,7 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
         if share is not None and tradeoff.changes:
             change = tradeoff.changes[i]
             old = Number(key, change.before, rows)
-            shared = share, "gap", old, change.reduction, rows
+            shared = share, "gap", old, change.reduction, rows, resolution
             bound = share * old.value
             limit_checks.append(LimitCheck(name, key, among, bound, gap.value, interval, *shared))
     return tuple(limit_checks)
@@ -230,7 +239,9 @@ def decision_gaps(report: Report) -> str:
             continue
         share = attribute.all_rows.curves["decision_gdp"].overall
         # the largest possible mean absolute deviation of shares from their mean
-        if gap.interval.low <= 0 and gap.interval.high >= 2 * share * (1 - share):
+        most = 2 * share * (1 - share)
+        wide = gap.interval.low <= 0 and gap.interval.high >= most
+        if wide or is_unmeasured(gap, audit.subject):
             unknown.append(s)
             continue
         key = "decided_by" if is_significant(gap, audit.subject) else "hardly_decided_by"
@@ -347,11 +358,12 @@ def _gap_verdict(report: Report) -> Headline:
         if among == "classes" and report.tradeoff is not None:
             label, _ = report.tradeoff.largest_class(first.attribute)
             among = "all"
+        gap = Number(measure_name(first.key, among), first.value, first.rows, first.interval)
         return Headline(
             first.verdict,
             f"{summary} {limit_sentence(first, audit)}".strip(),
             first.attribute,
-            Number(measure_name(first.key, among), first.value, first.rows, first.interval),
+            None if first.unmeasured else gap,
             tuple(limit_sentence(check, audit) for check in others),
             tuple(remarks),
             None if first.base == "gap" else first.limit,
@@ -384,11 +396,12 @@ def _gap_verdict(report: Report) -> Headline:
         asked = join_names([*dict.fromkeys(shares)])
         gap = say("class_largest" if report.tradeoff.classes else "the_gap")
         sentences.insert(0, say("share_not_applied", asked=asked, gap=gap))
+    largest = gaps[ordered[0]]
     return Headline(
         "none",
         sentences[0],
         ordered[0],
-        gaps[ordered[0]],
+        None if is_unmeasured(largest, audit.subject) else largest,
         tuple(sentences[1:]),
         tuple(_unlimited_reasons(report)),
         label=labels.get(ordered[0], ""),
@@ -501,10 +514,17 @@ def in_these_people(what: str, audit: Audit) -> str:
     return say("in_these", count=n_people(audit), people=people_phrase(audit), what=what)
 
 
+def unmeasured_sentence(what: str, audit: Audit) -> str:
+    """Return that there are too few people to measure a gap."""
+    return say("unmeasured", count=n_people(audit), people=people_phrase(audit), what=what)
+
+
 def gap_sentence(gap: Number, s: str, audit: Audit, label: str = "") -> str:
     """Return a sentence with the size of a gap and whether it is significant; with several classes,
     it is the largest gap, of the class `label`.
     """
+    if is_unmeasured(gap, audit.subject):
+        return unmeasured_sentence(gap_phrase("gdp", s), audit)
     key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
     if gap.value == 0:
         key = "gap_zero" if gap.interval and gap.interval.high > 0 else "gap_unbounded"
@@ -537,6 +557,8 @@ def limits_sentence(judged: Sequence[LimitCheck]) -> str:
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     """Return a sentence that says whether a limit is met, by how much, and how certain that is."""
     what = gap_phrase(check.key, check.attribute) + condition_phrase(check.among, audit)
+    if check.unmeasured:
+        return unmeasured_sentence(what, audit)
     kind = verdict_phrase(check)
     if check.base == "gap":
         if compares_noise(check):
@@ -572,7 +594,7 @@ def attribute_lines(report: Report, head: Headline) -> list[str]:
         for check in checks(report):
             if drawn and meaning(head, audit):
                 continue
-            if (check.attribute, check.base) == (s, "gap"):
+            if (check.attribute, check.base) == (s, "gap") and not check.unmeasured:
                 number = Number(check.key, check.value, check.rows, check.interval)
                 what = capitalize(gap_name(check.key, s)) + condition_phrase(check.among, audit)
                 if check.among == "classes" and report.tradeoff is not None:

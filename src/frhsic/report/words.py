@@ -18,6 +18,7 @@ from frhsic import formatting
 from frhsic._arrays import has_few_effective
 from frhsic.auditing.measures import LEAST_ROWS
 from frhsic.auditing.results import (
+    COARSE,
     GAPS,
     RATIOS,
     ROUNDING,
@@ -169,6 +170,11 @@ def is_significant(number: Number | None, subject: Subject) -> bool:
     return number is not None and number.pvalue is not None and number.pvalue <= subject.level
 
 
+def is_unmeasured(gap: Number, subject: Subject) -> bool:
+    """Return whether there are too few people to measure a gap, unless it is significant."""
+    return gap.resolution > COARSE and not is_significant(gap, subject)
+
+
 def adjusted_phrase(number: Number) -> str:
     """Return the p-value adjusted for several attributes, to append to the unadjusted one."""
     return "" if number.adjusted is None else say("adjusted", p=number.adjusted)
@@ -178,7 +184,7 @@ def resolution_sentence(numbers: Sequence[Number], s: str) -> str:
     """Return a sentence that says how many people each local mean covers; empty if every value of
     the attribute has its own mean.
     """
-    shares = {float(number.settings.get("resolution", 0.0)) for number in numbers}
+    shares = {number.resolution for number in numbers}
     texts = [say("averaged", s=s, share=share) for share in sorted(shares) if share]
     return " ".join(dict.fromkeys(texts))
 
