@@ -973,6 +973,13 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
     for key in ("gdp", "hsic"):
         assert "It is significant" in words.sentence(attribute.all_rows[key], usual.subject, "age")
         assert "not significant" in words.sentence(attribute.all_rows[key], strict.subject, "age")
+    for key in ("hsic", "hsic_effect", "squared_distance_correlation"):
+        number = replace(attribute.all_rows[key], value=0.0123, under_independence=0.0045)
+        said = words.sentence(number, usual.subject, "age")
+        assert "is 0.0123" in said
+        assert " Expected if they were independent: 0.00450." in said
+        said = words.sentence(replace(number, value=-0.0123), usual.subject, "age")
+        assert said == f"{words.LABELS[key]}: not distinguishable from 0."
     fine = replace(attribute.all_rows["gdp"], settings={"resolution": 0.05})
     said = words.resolution_sentence([fine, fine], "age")
     assert said.count("the 5 % of people nearest") == 1

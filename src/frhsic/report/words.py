@@ -40,8 +40,15 @@ WORDS = tomllib.loads(
     resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8")
 )
 LABELS: dict[str, str] = WORDS["labels"]
-# Numbers that are shown as 0 if they are no larger than expected by chance.
-GAP_LABELS = (*GAPS, "rank_gap", "standardized_gdp")
+# Numbers that are 0 in the population if nothing depends on the attribute, and else above 0.
+NONNEGATIVE = (
+    *GAPS,
+    "rank_gap",
+    "standardized_gdp",
+    "hsic",
+    "hsic_effect",
+    "squared_distance_correlation",
+)
 SENTENCES: dict[str, str] = WORDS["sentences"]
 MEASURES: dict[str, str] = WORDS["measures"]
 FORMS: dict[str, Callable[[Any], str]] = {
@@ -191,7 +198,7 @@ def resolution_sentence(numbers: Sequence[Number], s: str) -> str:
 
 def sentence(number: Number, subject: Subject, s: str) -> str:
     """Return a sentence that states a number for `subject` and the attribute named `s`."""
-    if number.value == 0 and number.key in GAP_LABELS:
+    if number.value <= 0 and number.key in NONNEGATIVE:
         return say("is_zero", name=measure_label(number.key))
     null, pvalue = number.under_independence, number.pvalue
     tails = {
