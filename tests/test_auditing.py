@@ -1286,3 +1286,21 @@ def test_limits_keep_the_base_of_the_earlier_audit(may: Audit):
     with pytest.raises(ValueError, match="rank_gap cannot be checked, because the audit"):
         since(early, may, "rank_gap <= 50%")
     assert Audit.from_json(both.to_json()) == both
+
+
+@pytest.mark.parametrize("rate", [0.002, 0.0151, 0.125, 0.2, 0.3, 0.5])
+def test_swapped_labels_give_mirrored_decisions(rate):
+    random = np.random.default_rng(2)
+    y = random.permutation(np.arange(2_000) < rate * 2_000).astype(int)
+    score = np.clip(0.8 * rate + 0.1 * y + 0.2 * random.uniform(size=2_000), 0, 1)
+    age = random.uniform(20, 60, 2_000)
+    one, other = (
+        audit(f, age, target, settings=Settings(fast=True, resamples=20))
+        for f, target in ((score, y), (1 - score, 1 - y))
+    )
+    assert one.subject.threshold == pytest.approx(1 - other.subject.threshold, abs=1e-12)
+    assert (one.subject.threshold == 0.5) == (rate >= 0.2)
+    rates, mirrored = ({q.key: q.value for q in each.quality} for each in (one, other))
+    assert mirrored["accuracy"] == pytest.approx(rates["accuracy"])
+    assert mirrored["true_positive_rate"] == pytest.approx(1 - rates["false_positive_rate"])
+    assert mirrored["false_positive_rate"] == pytest.approx(1 - rates["true_positive_rate"])

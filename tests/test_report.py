@@ -1725,20 +1725,29 @@ def test_a_rare_outcome_says_by_which_threshold_the_model_labels():
     rate = rare.subject.threshold
     line = decision_sentence(Report(rare))
     assert line == (
-        "Less than 20 % of people have “died”, so decisions are assessed at the threshold"
-        f" {rate:g}, the base rate, instead of 0.5."
+        f"Less than 20 % of people have “died”, so scores above {rate:g}, the base rate, count as"
+        " positive, instead of scores above 0.5."
     )
     trained = replace(samples.full(), audit=rare)
     assert 0 < np.mean(chance > 0.5) < 0.01
-    above = ", and less than 1 % of people have a score above it"
+    own = " count as positive here. The model itself uses 0.5, and"
     assert decision_sentence(trained) == (
-        "Less than 20 % of people have “died”, so decisions are assessed at the threshold"
-        f" {rate:g}, the base rate. The model's own decisions use 0.5"
-        f"{above}."
+        f"Less than 20 % of people have “died”, so scores above {rate:g}, the base rate,{own} less"
+        " than 1 % of people have a score above it."
+    )
+    survived = pd.Series(1 - outcome, name="survived")
+    common = audit(pd.Series(1 - chance, name="score"), age, survived, settings=QUICK)
+    assert decision_sentence(replace(samples.full(), audit=common)) == (
+        f"More than 80 % of people have “survived”, so scores above {1 - rate:g}, the base rate,"
+        f"{own} more than 99 % of people have a score above it."
+    )
+    high = audit(pd.Series((1 - chance).clip(0.51), name="score"), age, survived, settings=QUICK)
+    assert decision_sentence(replace(samples.full(), audit=high)).endswith(
+        " uses 0.5, and all 3,000 people have a score above it, so it decides the same for all."
     )
     low = audit(pd.Series(chance.clip(0, 0.5), name="score"), age, outcome, settings=QUICK)
     assert decision_sentence(replace(samples.full(), audit=low)).endswith(
-        " use 0.5, and none of the 3,000 people has a score above it, so it decides the same for"
+        " uses 0.5, and none of the 3,000 people has a score above it, so it decides the same for"
         " all."
     )
     assert text(Report(rare)).count("Less than 20 %") == 1

@@ -40,8 +40,8 @@ from frhsic.tables.columns import level_text, row_number
 from frhsic.tables.targets import is_positive, join_labels, positive_labels
 
 LEAST_POSITIVES = 50
-# If the base rate is below this, it is the default threshold of decisions: with an outcome that is
-# this rare, few scores exceed one half.
+# If fewer people than this share have the rarer outcome, the base rate is the default threshold of
+# decisions: few scores are then on its side of one half.
 RARE = 0.2
 BINS = 40
 LARGEST_LOGIT = 20.0
@@ -117,7 +117,7 @@ def audit(
         limits wrong decisions. The interval determines whether a limit is met.
     threshold
         Score above which the decision is yes. By default, 0.5 for scores between 0 and 1, or the
-        base rate if that is less than 20 %; other scores have no threshold.
+        base rate if that is below 20 % or above 80 %; other scores have no threshold.
     settings
         How to compute the audit; see :class:`Settings`. Expensive statistics use a subsample of
         `max_rows` rows.
@@ -241,7 +241,7 @@ def finish_audit(audit: Audit, limits: Sequence[Limit]) -> Audit:
 
 def with_threshold(subject: Subject, threshold: float | None) -> Subject:
     """Return the subject with a decision threshold, by default 0.5 for scores between 0 and 1, or
-    the base rate of a rare outcome.
+    the base rate if one outcome is rare.
     """
     if threshold is None:
         rate = subject.base_rate
@@ -249,7 +249,7 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
         usual = 0.5
         if subject.target is not None and rate is not None and not decided:
             share = rate.interval is not None and rate.interval.method == SHARE_METHOD
-            usual = float(f"{rate.value:.2g}") if share and 0 < rate.value < RARE else usual
+            usual = _usual_threshold(rate.value) if share else usual
         return replace(subject, threshold=usual if subject.chances else None)
     low, high = subject.span or (threshold, threshold)
     # probabilities may all be on one side: a month without approvals is possible
@@ -259,6 +259,17 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
             f" {format_setting(low)} to {format_setting(high)}: all decisions would be the same."
         )
     return replace(subject, threshold=float(threshold), threshold_stated=True)
+
+
+def _usual_threshold(rate: float) -> float:
+    """Return 0.5 or, if one outcome is rare, the base rate, with two digits of the rare one; if the
+    outcomes are swapped, it is one minus this threshold.
+    """
+    rarer = round(min(rate, 1 - rate), 12)
+    if not 0 < rarer < RARE:
+        return 0.5
+    rarer = float(f"{rarer:.2g}")
+    return rarer if rate < 0.5 else round(1 - rarer, 12)
 
 
 def _attribute(rows: Rows, name: str, settings: Settings) -> AttributeAudit:

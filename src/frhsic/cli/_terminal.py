@@ -537,7 +537,7 @@ class Stated:
         Option(
             help=(
                 "Score above which the decision is yes. Default for probabilities: 0.5 or, in"
-                " audits, the base rate if that is below 20 %."
+                " audits, the base rate if that is below 20 % or above 80 %."
             )
         ),
     ] = None

@@ -186,26 +186,30 @@ def decision_sentence(report: Report) -> str:
         return ""
     if report.tradeoff is not None and report.tradeoff.classes:
         return ""
-    key = "rare" if report.tradeoff is None else "rare_trained"
     values = {"people": rows_phrase(report.audit), "outcome": outcome_phrase(subject)}
     values["weighted"] = "" if report.audit.rows.weighted is None else " (weighted)"
+    share = say("rare" if subject.threshold < 0.5 else "common", share=RARE, **values)
+    key = "base_rate_decides" if report.tradeoff is None else "base_rate_decides_here"
     above = _own_threshold_phrase(report.audit)
-    return say(key, threshold=subject.threshold, least=RARE, above=above, **values)
+    return say(key, threshold=subject.threshold, share=share, above=above)
 
 
 def _own_threshold_phrase(audit: Audit) -> str:
-    """Return a phrase if hardly any score is above 0.5, the threshold of the model's own
-    decisions.
+    """Return a phrase if nearly all scores are on one side of 0.5, the threshold of the model's
+    own decisions.
     """
     subject = audit.subject
     assert subject.span is not None
     assert subject.law is not None
+    values = {"rows": audit.rows.used, "people": rows_phrase(audit), "share": LEAST_DECIDED}
+    below, most = subject.law.bounds(np.array([0.5]))
     if subject.span[1] <= 0.5:
-        return say("all_below", rows=audit.rows.used, people=rows_phrase(audit))
-    below, _ = subject.law.bounds(np.array([0.5]))
+        return say("all_below", **values)
+    if subject.span[0] > 0.5:
+        return say("all_above", **values)
     if 1 - below[0] < LEAST_DECIDED:
-        return say("few_above", least=LEAST_DECIDED, people=rows_phrase(audit))
-    return ""
+        return say("few_above", **values)
+    return say("few_below", **values) if most[0] < LEAST_DECIDED else ""
 
 
 def _judgement(change: Change) -> str:
