@@ -1277,8 +1277,8 @@ def test_an_error_of_the_stated_size_goes_unnoticed_half_of_the_time(share, leas
     assert least <= np.mean(found) <= most
     said = worst_sentence(Report(right), "age")
     assert said.startswith(
-        "No group is scored significantly too high or too low; in half of these groups, an error of"
-        f" up to about {format_estimate(size)} could go unnoticed."
+        "No group is scored significantly too high or too low; half of these groups are too small"
+        f" to show an error below about {format_estimate(size)}."
     )
 
 
@@ -1292,7 +1292,7 @@ def test_of_rare_outcomes_no_error_above_their_mean_is_stated(weighted):
     report = Report(audit(score, age, outcome, sample_weight=weights, settings=FAST))
     curves = report.audit["age"].all_rows.curves
     assert unnoticed_error(curves["calibration_gdp"]) > curves["gdp"].overall
-    told = "even an error as large as the overall mean score could go unnoticed."
+    told = "groups are too small to show even an error as large as the overall mean score."
     assert told in worst_sentence(report, "age")
     less = (
         "Less than 20 % of people (weighted) have" if weighted else "Less than 20 % of people have"
@@ -1956,7 +1956,9 @@ def test_decisions_are_not_said_to_be_too_high_or_too_low():
     shown = unfolded(render(result))
     assert "too low" not in shown
     assert "Assessment" not in shown
-    assert "Their mean decision is 0." in shown
+    assert "Their share of positive decisions is 0." in shown
+    assert "The share of positive decisions does not vary significantly with age:" in shown
+    assert "mean decision" not in shown
     assert "of them actually had “late”" in shown
     found = costs(Report(result))[0]
     assert found.meaning.endswith("with “late”: selected")
@@ -2050,8 +2052,8 @@ def test_no_sentence_names_a_group_of_few_rows():
     size = format_estimate(float(np.median(widths)))
     assert len(widths) % 2
     assert worst_sentence(Report(few), "age") == (
-        "Every group by age has fewer than 30 people, too few to compare scores with outcomes: in"
-        f" half of the groups, even an error of {size} could go unnoticed."
+        "Every group by age has fewer than 30 people, too few to compare scores with outcomes: half"
+        f" of the groups are too small to show even an error of {size}."
     )
     assert worst_sentence(Report(audit(score, age, settings=FAST)), "age") == ""
     assert trend_sentence(few, "age") == ""

@@ -62,6 +62,7 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "stated": formatting.format_exact,
     "capital": capitalize,
     "count": lambda n: f"{n:,.0f}",
+    "mean": lambda noun: "share of positive decisions" if noun == "decision" else f"mean {noun}",
     "rows": lambda n: formatting.format_count(n, "row"),
     "whole": lambda share: f"{100 * share:,.0f}".replace("-", "−"),
 }
