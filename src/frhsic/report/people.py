@@ -298,9 +298,11 @@ def _overall_sentence(report: Report, s: str) -> str:
 
 
 def _is_favourable(error: float, audit: Audit) -> bool | None:
-    """Whether an error of the score is good for a person; None if that is unknown."""
+    """Whether an error of the score is good for a person; None unless a decision is stated: an
+    understated risk by itself is a favor to nobody.
+    """
     target = audit.subject.target
-    if target is None or target.favours_high is None:
+    if target is None or target.favours_high is None or not audit.context.decision:
         return None
     return (error > 0) == target.favours_high
 
@@ -367,9 +369,8 @@ def axis_name(audit: Audit) -> str:
         noun = phrase
     elif subject.target is not None and noun == "score":
         tail = say("higher", outcome=outcome_phrase(subject))
-    good = _is_favourable(1.0, audit)
-    if good is not None:
-        tail = say("high_is_good" if good else "high_is_bad")
+    if subject.target is not None and subject.target.favours_high is not None:
+        tail = say("high_is_good" if subject.target.favours_high else "high_is_bad")
     return say("mean_of", noun=noun) + tail
 
 
