@@ -124,6 +124,19 @@ def test_rows_that_lack_a_value_and_rows_of_totals_are_counted_apart(tmp_path):
     assert "Row 301 contains totals of the others and is left out." in said
 
 
+def test_words_among_scores_come_with_the_option_that_treats_them_as_missing(tmp_path):
+    data, path = people(), tmp_path / "people.csv"
+    asked = ["audit", str(path), *SCORE, "-o", str(tmp_path / "report.html")]
+    data.astype({"score": object}).assign(score=data["score"].mask(data.index < 3, "n/k")).to_csv(
+        path, index=False
+    )
+    said = one_line_and_2(asked).rstrip()
+    assert said.endswith(" (--missing score=n/k).")
+    done([*asked, "--missing", "score=n/k"])
+    data.assign(score="n/k").to_csv(path, index=False)
+    assert "--missing" not in one_line_and_2(asked)
+
+
 def test_codes_and_outliers_of_a_numeric_target_are_asked_about(tmp_path):
     data, path = people(), tmp_path / "people.csv"
     coded = data["wage"].mask(data.index % 30 == 0, -9)

@@ -173,6 +173,8 @@ def test_rows_that_train_measure_and_are_left_out_add_up_to_those_of_the_table()
     assert reasons == [4, 3, 1, 2, 711, 5, 15]
     assert sum(reasons) == left_out
     assert "4 (without repaid) 3 (without year) 1 (totals" in words
+    one = training._row_counts(data_of(removed=1, dropped=1), 301, 200, 100, 0)
+    assert one.endswith(" to evaluate it. Left out: 1 (totals or headers).")
     assert re.findall(r"\d+", training._row_counts(data_of(), 300, 200, 100, 0)) == [
         "300",
         "200",

@@ -387,7 +387,7 @@ def _read_table(
     columns = check.table
     for name in dict.fromkeys(numeric):
         if name in columns:
-            with check.errors("not numbers", name):
+            with check.errors("not numbers", name, _words_option(check, name)):
                 require_numbers(check.cells[name], check.decimal, f"column {name!r}")
                 values = numbers(columns[name], f"column {name!r}")
                 require_moderate(columns[name], values, f"column {name!r}")
@@ -413,6 +413,19 @@ def _read_table(
     columns = columns.assign(**attributes)
     lacking = rows.dropped - len(rows.left_out) - rows.repeated
     return _Table(rows.frame, columns, parts, positive, notes, rows.given, lacking)
+
+
+def _words_option(check: TableCheck, name: str) -> str:
+    """Return the option that treats words among the numbers of a column as missing."""
+    from frhsic.tables.cells import readable_numbers
+    from frhsic.tables.columns import is_text
+    from frhsic.tables.problems import missing_option
+
+    if not is_text(check.cells[name]):
+        return ""
+    read = readable_numbers(check.cells[name], check.sign)
+    words = check.cells[name][read.index[read.isna()]].str.strip().unique().tolist()
+    return "" if read.isna().all() else missing_option(name, words)
 
 
 def _is_small(file: TableFile) -> bool:
