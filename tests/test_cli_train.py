@@ -9,6 +9,7 @@ import re
 from dataclasses import astuple, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import typer
 from click import Context
@@ -24,7 +25,7 @@ from frhsic.cli import demo as demo_module
 from frhsic.cli import train as training
 from frhsic.estimators import ParityClassifier, ParityRegressor
 from frhsic.estimators.frontier import Gap
-from frhsic.formatting import figure
+from frhsic.formatting import figure, percent
 from frhsic.intervals import Interval
 from frhsic.parity import gdp, rank_gap
 from frhsic.report import Report, render, trained_report, words
@@ -82,6 +83,43 @@ def test_a_control_is_a_column_of_the_model_whose_equals_are_compared(folder):
     assert "job" in held_out.read_text().splitlines()[0].split(",")
     message = one_line_and_2([*asked, "--control", "age,job", "-o", str(model)])
     assert "--control 'age' is not a feature of the model" in message
+
+
+def test_a_report_with_row_weights_is_that_of_its_held_out_rows(folder, tmp_path):
+    """Every number is recomputed from the file of the held-out rows and the table."""
+    path, model = tmp_path / "held.csv", tmp_path / "model.frhsic"
+    asked = ["train", str(folder / "people.csv"), *ASKED, "--fast", "--json", "-o", str(model)]
+    asked += ["--row-weights", "w", "--limit", "gdp=10% of base rate", "--threshold", "0.4"]
+    result = run([*asked, "--held-out", str(path)])
+    assert result.exit_code in (0, 1), result.output
+    document = json.loads(result.stdout)
+    held = pd.read_csv(path)
+    table = people()
+    rows = table.iloc[held["row"] - 1].reset_index(drop=True)
+    assert held["approved"].tolist() == rows["approved"].tolist()
+    assert held["age"].equals(rows["age"])
+    assert held["weights"].tolist() == rows["w"].tolist()
+    loaded = frhsic.load(model)
+    for name, fitted in (("score", loaded), ("score_without_limit", loaded.at(None))):
+        scores = fitted.predict_proba(rows[loaded.feature_names_in_])[:, 1]
+        np.testing.assert_allclose(held[name], scores, rtol=1e-9)
+    audited = document["report"]["audit"]
+    shown = {quality["key"]: quality["value"] for quality in audited["quality"]}
+    yes, weights = held["approved"] == "yes", held["weights"]
+    recall = np.average(held["score"][yes] > 0.4, weights=weights[yes])
+    assert shown["true_positive_rate"] == pytest.approx(recall)
+    auc = roc_auc_score(yes, held["score"], sample_weight=weights)
+    assert shown["auc"] == pytest.approx(auc)
+    assert audited["subject"]["base_rate"]["value"] == pytest.approx(
+        np.average(yes, weights=weights)
+    )
+    gap = gdp(held["score"], held["age"], sample_weight=weights).value
+    assert audited["attributes"][0]["all_rows"]["numbers"][0]["value"] == pytest.approx(gap)
+    rest = table.drop(index=held["row"] - 1)
+    rate = np.average(rest["approved"] == "yes", weights=rest["w"])
+    verdict_line = document["summary"]["verdict"]
+    told = f"{percent(rate)}) is"
+    assert f"(10 % of the base rate of the training rows, {told}" in verdict_line
 
 
 def test_a_training_is_that_of_the_python_api_on_the_same_split(folder, trained):
