@@ -529,9 +529,9 @@ def _one_score(values: np.ndarray) -> np.ndarray:
     if columns > 2:
         raise ValueError(
             f"the representation has {columns} columns between 0 and 1 whose rows sum to 1, like"
-            f" the output of predict_proba for {columns} classes. Pass the column of one class as"
-            " scores. If it is a representation, leave one column out, since it follows from the"
-            " others."
+            f" the output of predict_proba for {columns} classes. To audit one class, pass y"
+            " with the same classes and positive=LABEL, or the column of this class. If it is a"
+            " representation, leave one column out, since it follows from the others."
         )
     return values[:, 1:]
 
