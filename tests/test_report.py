@@ -552,11 +552,25 @@ def test_the_gap_in_bands_stands_beside_ours_with_what_chance_gives_there():
     mixed = np.abs(shuffled.mean(axis=2) - score.mean()).mean()
     result = audit(score, age, settings=FAST)
     line = text_of(render(result), "method")
-    start = f"mean scores in 10 bins of age differ from the overall mean by {figure(shown)} on"
+    start = (
+        "mean scores in 10 bins of age with about equally many people, which begin at 20, 25, 30,"
+        f" 35, 40, 45, 50, 55, 60 and 65, differ from the overall mean by {figure(shown)} on"
+    )
     assert start in line
     [chance] = re.findall(r"by chance alone in such bins: ([\d.]+)\.", line)
     assert float(chance) == pytest.approx(mixed, rel=0.02)
     assert f"The gap of {figure(result['age'].all_rows['gdp'].value)} is computed without" in line
+    uneven = pd.Series(np.round(random.gamma(6, 7, 1_500), 1), name="age")
+    other = text_of(render(audit(score, uneven, settings=FAST)), "method")
+    count, listed = re.search(r"in (\d+) bins of age .* begin at (.*?), differ", other).groups()
+    starts = [float(number) for number in re.findall(r"[\d.]+\d", listed)]
+    bins = np.digitize(uneven, starts)
+    sizes = np.bincount(bins)[1:]
+    assert len(sizes) == len(starts) == int(count)
+    assert sizes.sum() == 1_500
+    means = np.bincount(bins, score)[1:] / sizes
+    shown = float(sizes @ np.abs(means - score.mean())) / 1_500
+    assert f"differ from the overall mean by {figure(shown)} on" in other
     for more in ({"groups": np.arange(1_500) // 2}, {"sample_weight": 1 + age.to_numpy()}):
         assert " bins of age" not in text_of(render(audit(score, age, settings=FAST, **more)))
 

@@ -446,9 +446,11 @@ def banded_sentence(
     spread = math.sqrt(shares @ (np.array(law.values) - law.mean) ** 2)
     errors = np.sqrt(np.maximum(1 / sizes - 1 / total, 0.0))
     chance = math.sqrt(2 / math.pi) * spread * float(sizes @ errors) / total
+    starts = [format_setting(curve.start[i]) for i in np.unique(band, return_index=True)[1]]
     values = {"shown": shown, "chance": chance, "gap": gap, "noun": noun}
+    values |= {"bands": len(sizes), "starts": join_names(starts)}
     of = say("of_class", outcome=outcome_phrase(audit.subject)) if one_class else ""
-    return say("banded", s=attribute.name, bands=len(sizes), of=of, **values)
+    return say("banded", s=attribute.name, of=of, **values)
 
 
 def join_names(names: Sequence[str]) -> str:
