@@ -591,10 +591,7 @@ def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking:
         f"held out, but without {' or '.join(map(str, data.s))}": lacking,
         "in a group on the other side of the split in time": (len(data.y) - train - test - lacking),
     }
-    reasons = {reason: rows for reason, rows in reasons.items() if rows}
-    left_out = ", ".join(f"{rows:,} ({reason})" for reason, rows in reasons.items())
-    if len(reasons) > 1:
-        left_out = f"{given - train - test:,}: {left_out}"
+    left_out = ", ".join(f"{rows:,} ({reason})" for reason, rows in reasons.items() if rows)
     text = f"Of {given:,} rows, {train:,} were used to train the model and {test:,} to evaluate it"
     return f"{text}. Left out: {left_out}." if left_out else f"{text}."
 

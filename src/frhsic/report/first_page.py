@@ -68,7 +68,6 @@ from frhsic.report.words import (
     is_significant,
     is_unmeasured,
     join_names,
-    limit_state,
     measure_label,
     only_estimated,
     outcome_phrase,
@@ -135,7 +134,8 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
     limit_checks = []
     for i, name in enumerate(tradeoff.attributes):
         gap, share, limit = tradeoff.after.gaps[i], tradeoff.shares[i], tradeoff.limits[i]
-        resolution = report.audit[name].all_rows["gdp"].resolution
+        measured = report.audit[name].all_rows.get("gdp")
+        resolution = 0.0 if measured is None else measured.resolution
         interval = Interval(gap.low, gap.high, confidence, "")
         if limit:
             check = LimitCheck(
@@ -501,7 +501,7 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
             what = gap_phrase(AIM_MEASURES[tradeoff.aim], change.attribute)
             what += condition_phrase(among, report.audit)
             if tradeoff.is_noise(i):
-                what = in_these_people(what, report.audit)
+                what = people_sentence("in_these", what, report.audit)
             what = capitalize(what)
             numbers = change.before, change.after, change.reduction
             yield f"{what} {reduced_phrase(*numbers, noise=tradeoff.is_noise(i))}."
@@ -509,14 +509,9 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
     yield say("no_limit")
 
 
-def in_these_people(what: str, audit: Audit) -> str:
-    """Return what is not significant, after the number of people."""
-    return say("in_these", count=n_people(audit), people=people_phrase(audit), what=what)
-
-
-def unmeasured_sentence(what: str, audit: Audit) -> str:
-    """Return that there are too few people to measure a gap."""
-    return say("unmeasured", count=n_people(audit), people=people_phrase(audit), what=what)
+def people_sentence(key: str, what: str, audit: Audit) -> str:
+    """Return words about a gap and the number of people on which it is measured."""
+    return say(key, count=n_people(audit), people=people_phrase(audit), what=what)
 
 
 def gap_sentence(gap: Number, s: str, audit: Audit, label: str = "") -> str:
@@ -524,7 +519,7 @@ def gap_sentence(gap: Number, s: str, audit: Audit, label: str = "") -> str:
     it is the largest gap, of the class `label`.
     """
     if is_unmeasured(gap, audit.subject):
-        return unmeasured_sentence(gap_phrase("gdp", s), audit)
+        return people_sentence("too_few_people", gap_phrase("gdp", s), audit)
     key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
     if gap.value == 0:
         key = "gap_zero" if gap.interval and gap.interval.high > 0 else "gap_unbounded"
@@ -544,7 +539,7 @@ def _class_noun(audit: Audit, label: str) -> str:
 
 def limits_sentence(judged: Sequence[LimitCheck]) -> str:
     """Return a sentence with how many limits are met and missed, if there are several."""
-    counts = Counter(map(limit_state, judged))
+    counts = Counter(WORDS["states"][verdict_phrase(check)] for check in judged)
     count = len(judged)
     if count == 1:
         return ""
@@ -558,11 +553,11 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
     """Return a sentence that says whether a limit is met, by how much, and how certain that is."""
     what = gap_phrase(check.key, check.attribute) + condition_phrase(check.among, audit)
     if check.unmeasured:
-        return unmeasured_sentence(what, audit)
+        return people_sentence("too_few_people", what, audit)
     kind = verdict_phrase(check)
     if check.base == "gap":
         if compares_noise(check):
-            what = in_these_people(what, audit)
+            what = people_sentence("in_these", what, audit)
         return aim_sentence(check, what)
     least = check.key in RATIOS
     value, low, high = (format_estimate(x, check.limit) for x in (check.value, *check.interval))

@@ -90,16 +90,15 @@ def are_decisions(audit: Audit) -> bool:
 
 def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
     """Return the groups with enough rows: first those with significant errors, sorted by the size
-    of the error (if it is known which outcome is good, errors to the group's disadvantage come
-    before others); then the rest, sorted by distance from the overall mean.
+    of the error; then the rest, sorted by distance from the overall mean.
     """
     curve = attribute.all_rows.curves["gdp"]
 
-    def weight(i: int) -> tuple[int, float]:
+    def weight(i: int) -> tuple[bool, float]:
         error = _error(attribute, audit, i)
         if error is None:
-            return 0, abs(curve.mean[i] - curve.overall)
-        return 2 if _is_favourable(error, audit) is False else 1, abs(error)
+            return False, abs(curve.mean[i] - curve.overall)
+        return True, abs(error)
 
     return sorted(curve.trusted_groups, key=weight, reverse=True)
 
@@ -297,16 +296,6 @@ def _overall_sentence(report: Report, s: str) -> str:
     )
 
 
-def _is_favourable(error: float, audit: Audit) -> bool | None:
-    """Whether an error of the score is good for a person; None unless a decision is stated: an
-    understated risk by itself is a favor to nobody.
-    """
-    target = audit.subject.target
-    if target is None or target.favours_high is None or not audit.context.decision:
-        return None
-    return (error > 0) == target.favours_high
-
-
 def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool = False) -> str:
     """Return the mean score by an attribute as SVG: the earlier mean in gray, the current one with
     its band, the outcome, the distribution of people, and the report's worst group. Each trade-off
@@ -456,16 +445,10 @@ def _actual(attribute: AttributeAudit, i: int) -> float | None:
 
 
 def group_judgement(group: Group, audit: Audit) -> str:
-    """Return a phrase that says whether people are scored too low or too high, and whether that is
-    good for them.
-    """
+    """Return a phrase that says whether people are scored too low or too high."""
     if group.error is None:
         return say("as_scored", count=n_comparisons(audit))
-    text = say("too_high" if group.error > 0 else "too_low", size=abs(group.error))
-    good = _is_favourable(group.error, audit)
-    if good is None:
-        return text
-    return text + say("for_them" if good else "against_them")
+    return say("too_high" if group.error > 0 else "too_low", size=abs(group.error))
 
 
 def _tips(curve: Curve, s: str, audit: Audit) -> Iterator[tuple[float, float, str]]:
@@ -497,12 +480,10 @@ def groups_note(report: Report, s: str) -> str:
     """Return a note about which groups are shown, and in which order."""
     audit, words = report.audit, WORDS["page"]
     count = len(audit[s].all_rows.curves["gdp"].trusted_groups)
-    known = _is_favourable(1.0, audit) is not None
     of = size_phrase(audit[s].all_rows.curves["gdp"], audit)
     values = {"s": s, "shown": min(count, MOST_GROUPS), "count": count, "of": of}
-    if not has_outcomes(audit[s]) or are_decisions(audit):
-        return fill(words["groups_farthest"], **values)
-    return fill(words["groups_note"], **values, order=words["groups_order"] if known else "")
+    compared = has_outcomes(audit[s]) and not are_decisions(audit)
+    return fill(words["groups_note" if compared else "groups_farthest"], **values)
 
 
 def worst_sentence(report: Report, s: str) -> str:
@@ -528,10 +509,8 @@ def worst_sentence(report: Report, s: str) -> str:
     how = ""
     beside = say("beside_average", overall=curve.overall)
     if group.error is not None:
-        against = say("against_them")
-        judged = group_judgement(group, audit)
-        key = "wrong_against" if judged.endswith(against) else "wrong"
-        how = f", scored {judged.removesuffix(against)}"
+        key = "wrong"
+        how = f", scored {group_judgement(group, audit)}"
         beside = ""
     elif not group.apart:
         beside += say("near_average")

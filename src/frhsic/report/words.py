@@ -274,12 +274,6 @@ def verdict_phrase(check: LimitCheck) -> str:
     return "probably kept" if keeps else "probably not kept"
 
 
-def limit_state(check: LimitCheck) -> str:
-    """Return the verdict on a limit as a participle."""
-    state: str = WORDS["states"][verdict_phrase(check)]
-    return state
-
-
 def only_estimated(check: LimitCheck) -> bool:
     """Return whether a target is reached by the estimate, but not by the whole interval."""
     if check.verdict != "kept" or check.reduction is None or check.share is None:
