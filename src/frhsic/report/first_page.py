@@ -137,29 +137,22 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
         measured = report.audit[name].all_rows.get("gdp")
         resolution = 0.0 if measured is None else measured.resolution
         interval = Interval(gap.low, gap.high, confidence, "")
+        check = LimitCheck(
+            name, key, among, 0.0, gap.value, interval, rows=rows, resolution=resolution
+        )
         if limit:
-            check = LimitCheck(
-                name,
-                key,
-                among,
-                float(f"{limit:.3g}"),
-                gap.value,
-                interval,
-                rows=rows,
-                resolution=resolution,
-            )
+            numeric = replace(check, limit=float(f"{limit:.3g}"))
             if tradeoff.base_shares and tradeoff.base_shares[i] is not None:
                 assert tradeoff.base_rate is not None
                 rate = Number("base_rate", tradeoff.base_rate, 0)
                 part = tradeoff.base_shares[i]
-                check = replace(check, share=part, base="base rate", reference=rate)
-            limit_checks.append(check)
+                numeric = replace(numeric, share=part, base="base rate", reference=rate)
+            limit_checks.append(numeric)
         if share is not None and tradeoff.changes:
             change = tradeoff.changes[i]
             old = Number(key, change.before, rows)
-            shared = share, "gap", old, change.reduction, rows, resolution
-            bound = share * old.value
-            limit_checks.append(LimitCheck(name, key, among, bound, gap.value, interval, *shared))
+            aim = replace(check, limit=share * old.value, share=share, base="gap")
+            limit_checks.append(replace(aim, reference=old, reduction=change.reduction))
     return tuple(limit_checks)
 
 

@@ -39,10 +39,8 @@ from frhsic.scoring import model_scores
 from frhsic.splits import subsample, take_rows
 from frhsic.tables.attributes import read_sensitive
 
-# Limits that a report shows in addition to the chosen one, and the fewest steps of the frontier
-# between two of them.
+# Limits that a report shows in addition to the chosen one.
 OTHER_LIMITS = (None, "50%", "25%", 0)
-APART = 1
 
 
 def trained_report(
@@ -422,18 +420,12 @@ class _HeldOut:
         model = self.model
         gaps = model.frontier_.gaps
         widest = max(gaps, key=lambda name: gaps[name][0].value)
-        models = {"": model}
+        models = {model.choice_.position: ("", model)}
         with warnings.catch_warnings(action="ignore", category=UserWarning):
             for limit in OTHER_LIMITS:
                 other = model.at(None if limit is None else {widest: limit})
-                place = other.choice_.position
-                if all(
-                    abs(place - candidate.choice_.position) >= APART
-                    for candidate in models.values()
-                ):
-                    models[str(limit)] = other
-        for limit, candidate in sorted(models.items(), key=lambda item: item[1].choice_.position):
-            place = candidate.choice_.position
+                models.setdefault(other.choice_.position, (str(limit), other))
+        for place, (limit, candidate) in sorted(models.items()):
             if place not in known:
                 outputs = self.outputs(candidate)
                 known[place] = outputs, self.measure_outputs(outputs, settings)
