@@ -41,9 +41,9 @@ def coupling() -> Iterator[str]:
     )
     more = plain["leak"] > plain["shuffled"] + 2 * plain["error"]
     yield (
-        f"R² of at most {short(largest['leak'], 4)} ± {short(largest['error'], 4)};"
-        f" {more.sum()} of {len(plain)} probes beat their result on shuffled rows by two standard"
-        " errors"
+        f"R² of at most {short(largest['leak'], 4)} (standard error {short(largest['error'], 4)})."
+        " But a trace of S remains: by two standard errors,"
+        f" {more.sum()} of {len(plain)} probes do better than on shuffled rows"
     )
     yield f"rows of {WORDS[records['table'].nunique()]} tables"
     means = records["recovery"].map(lambda columns: np.mean([*columns.values()]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -153,6 +154,18 @@ def percent(value: float) -> str:
     ('95 %', '1.23 %', '85.2 %')
     """
     return f"{format_setting(100 * float(f'{value:.3g}'))} %"
+
+
+def inflect(text: str, count: int) -> str:
+    """Return a text with the words for this count: the first one of ``[is|are]`` for one, the
+    second for any other number.
+
+    Examples
+    --------
+    >>> inflect("[it is|they are]", 1), inflect("drop [it|them]", 2)
+    ('it is', 'drop them')
+    """
+    return re.sub(r"\[(.*?)\|(.*?)\]", r"\1" if count == 1 else r"\2", text)
 
 
 def format_count(count: float, noun: str) -> str:

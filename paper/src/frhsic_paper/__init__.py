@@ -1,3 +1,3 @@
-"""The paper's experiments, and those that it leaves open, as data; tables and figures are computed
-from records.
+"""The paper's experiments, and further ones that it leaves open, as data. Tables and figures are
+computed from records.
 """

@@ -28,24 +28,26 @@ from frhsic_paper.results import Results
 from frhsic_paper.table import Column, Listed, Table
 
 KEY = ("dataset", "method", "weight")
-"""Columns that name a cell."""
+"""Columns that identify a cell."""
 
 PERFORMANCE_FLOOR = 0.002
-"""Least standard deviation of a performance: published ones are rounded to four digits."""
+"""Smallest standard deviation of a performance; published performances are rounded to four
+digits.
+"""
 
 GDP_FLOOR = 0.01
-"""Least standard deviation of a GDP, as a share of the unpenalized model's."""
+"""Smallest standard deviation of a GDP, as a share of the unpenalized model's GDP."""
 
 SMALLEST_ERROR = 1e-9
-"""Of a cell whose repeats do not differ."""
+"""Standard deviation of a cell whose repeats are all equal."""
 
 LISTED = ("acs_income",)
-"""Datasets whose rows are another draw than the published ones: listed, not counted."""
+"""Datasets whose rows are a different sample from the published ones: listed, but not counted."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """One cell: a mean of ours and of the published sweep, and their distance in combined
+    """One cell: our mean and that of the published sweep, and their distance in combined standard
     deviations and errors.
     """
 
@@ -70,11 +72,11 @@ class Agreement:
 
 
 def agreement(records: Sequence[Record]) -> list[Agreement]:
-    r"""Return all cells that are in both sweeps, for the nine shared weights.
+    r"""Return all cells that both sweeps have, for the nine shared weights.
 
     The distance is :math:`|m_1 - m_2| / \max(\sqrt{s_1^2 + s_2^2}, \text{floor})` with standard
-    deviations over the repeats of each; the floor is .002 for a performance and 1 % of the
-    published unpenalized GDP for a GDP. Distances in standard errors have no floor.
+    deviations over each sweep's repeats. The floor is .002 for performance, and 1 % of the
+    published unpenalized GDP for GDP. Distances in standard errors have no floor.
     """
     ours = grouped(finite_records(records, "performance", PUBLISHED.gdp), *KEY)
     theirs = {record_unit(r, KEY): r for r in printed_sweeps()}
@@ -103,21 +105,22 @@ def agreement(records: Sequence[Record]) -> list[Agreement]:
 
 
 def counts(cells: Sequence[Agreement]) -> tuple[int, int, int]:
-    """Return how many counted cells are within two deviations, within two standard errors, and how
-    many there are.
+    """Return how many counted cells are within two standard deviations, how many are within two
+    standard errors, and how many there are.
     """
     counted = [cell for cell in cells if cell.dataset not in LISTED]
     return sum(c.within for c in counted), sum(c.near for c in counted), len(counted)
 
 
 AREA_MARGIN = 0.05
-"""Distance up to which two nAUP count as the same."""
+"""Largest difference between two values of nAUP that are treated as equal."""
 
 
 def compare_with_print(records: Sequence[Record]) -> tuple[Cases, Cases, Cases]:
-    """Return in how many cells of the printed main table nAUP is within .05 of ours, in how many of
-    those that use the same rows and weights, and in how many GDP is within two combined standard
-    deviations; the deviation of a printed cell is that of the nearest row of the file.
+    """Return the number of cells of the printed main table in which nAUP is within .05 of ours, the
+    same number among cells with the same rows and weights, and the number in which GDP is within
+    two combined standard deviations. The deviation of a printed cell is taken from the nearest row
+    of the file.
     """
     areas, alike, gaps = [], [], []
     for dataset in swept_datasets(records):
@@ -137,7 +140,7 @@ def compare_with_print(records: Sequence[Record]) -> tuple[Cases, Cases, Cases]:
 
 
 def _printed_deviation(row: Record) -> float:
-    """Return the deviation of GDP in the file's row nearest to a printed cell."""
+    """Return the standard deviation of GDP in the file's row that is nearest to a printed cell."""
     own = matching(printed_sweeps(), dataset=row["dataset"], method=row["method"])
     columns = ("performance", "gdp")
     nearest = min(own, key=lambda r: sum(abs(r[c] - row[c]) for c in columns))
@@ -160,12 +163,12 @@ SMALL = (
         },
     ),
 )
-"""Studies of the printed Tables 4 and 5, their names there, and columns of the print with ours."""
+"""Studies of the printed Tables 4 and 5, their names there, and the printed columns with ours."""
 
 
 def compare_small_tables(results: Results) -> list[Cases]:
-    """Return how many numbers of the printed Tables 2, 4 and 5, each from one run, are within two
-    standard deviations (over splits) of ours.
+    """Return how many numbers in the printed Tables 2, 4 and 5, each from a single run, are within
+    two of our standard deviations (over splits).
     """
     heads = results.records("transfer/heads", PUBLISHED.name)
     tables = [

@@ -1,4 +1,4 @@
-"""Baselines as the paper's text describes them, where its reference code differs."""
+"""Baselines as described in the paper's text, where its reference code differs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ BINS = 10
 
 
 def pairwise_mmd_from_bins(sums: Tensor, sizes: Tensor) -> Tensor:
-    r"""Mean of the squared MMD over pairs of bins, from sums of the Gram matrix over pairs of bins.
+    r"""Mean squared MMD over pairs of bins, from sums of the Gram matrix over pairs of bins.
 
     .. math:: \binom{B}{2}^{-1} \sum_{a<b} \bigl( G_{aa} - 2 G_{ab} + G_{bb} \bigr), \qquad
         G_{ab} = \frac{1}{n_a n_b} \sum_{i \in a, j \in b} k(z_i, z_j),
 
     over the bins with at least two rows; 0 if there are fewer than two such bins. The diagonal is
-    included, so each term is a squared distance of mean embeddings, biased upwards by O(1/n_b).
-    Pure, and safe under ``vmap``.
+    included, so each term is a squared distance between mean embeddings, biased upwards by
+    O(1/n_b). A pure function that works under ``vmap``.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def pairwise_mmd_from_bins(sums: Tensor, sizes: Tensor) -> Tensor:
 
     Examples
     --------
-    With the linear kernel the one pair of bins, with means 0 and 2, is at squared distance 4.
+    With the linear kernel, the squared distance between the two bins, with means 0 and 2, is 4.
 
     >>> z = torch.tensor([[0.0], [0.0], [2.0], [2.0]])
     >>> m = bin_membership(torch.arange(4.0), torch.tensor([2.0]))
@@ -53,7 +53,7 @@ def pairwise_mmd_from_bins(sums: Tensor, sizes: Tensor) -> Tensor:
 
 
 def equal_width_edges(s: Tensor) -> Tensor:
-    """Inner edges of ten bins of equal width over the range of s.
+    """Return the inner edges of ten bins of equal width over the range of s.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def root_mean_square_distance(z: Tensor, w: Tensor) -> Tensor:
 
 
 class ScaledEIPM(EIPM):
-    r"""FREM's penalty on Z scaled to [0, 1], each column by its range over the batch.
+    r"""FREM's penalty on Z, with each column scaled to [0, 1] by its range in the batch.
 
-    The bandwidth 1 of the text is in this unit. The value does not change when a column of z is
+    The text's bandwidth of 1 refers to these units. The value doesn't change if a column of z is
     shifted or multiplied by a positive number.
 
     Examples
@@ -101,10 +101,11 @@ class ScaledEIPM(EIPM):
 
 
 class PairwiseMMD(Penalty):
-    r"""Mean over pairs of bins of S of their squared MMD in Z, :func:`pairwise_mmd_from_bins`.
+    r"""Mean squared MMD in Z over pairs of bins of S; see :func:`pairwise_mmd_from_bins`.
 
-    Ten bins of equal width over the range of the training rows, and a Gaussian of bandwidth 1 on Z
-    in units of its root mean square distance. Several attributes: the sum over them.
+    It uses ten bins of equal width over the range of the training rows, and a Gaussian kernel on Z
+    with bandwidth 1, in units of the root mean square distance. With several attributes, it is the
+    sum over them.
     """
 
     edges: Tensor | None
@@ -131,13 +132,13 @@ class PairwiseMMD(Penalty):
 
 
 class UnbiasedCorrelation(Penalty):
-    r"""Squared distance correlation of a batch, a ratio of unbiased estimates (U-centered
+    r"""Squared distance correlation in a batch, as a ratio of unbiased estimates (U-centered
     distances).
 
     .. math:: \mathrm{dCov}^2(z, s) / \sqrt{\mathrm{dCov}^2(z, z)\, \mathrm{dCov}^2(s, s)}.
 
-    The same when z is shifted, scaled or rotated. 0 if z or s is constant, and for batches under
-    four rows.
+    It doesn't change if z is shifted, scaled or rotated. It is 0 if z or s is constant, and for
+    batches with fewer than four rows.
 
     References
     ----------
@@ -162,12 +163,12 @@ LEAST_VARIANCE = 1e-8
 
 class CorrelationAdversary(_Adversarial):
     r"""Squared correlation of an adversary's output a with S, :math:`\operatorname{corr}^2(a(Z),
-    S)`, over one batch.
+    S)`, in one batch.
 
-    Between 0 and 1. The largest value over all a is the correlation ratio of S given Z, which is
-    the maximal (HGR) correlation of Grari et al. (2022) with the identity instead of their second
-    network. The adversary takes one ascent step of Adam in each :meth:`adapt`. With several
-    attributes, the mean over them.
+    It is between 0 and 1. Its maximum over all a is the correlation ratio of S given Z, which is
+    the maximal (HGR) correlation of Grari et al. (2022) with the identity in place of their second
+    network. The adversary takes one Adam ascent step in each call of :meth:`adapt`. With several
+    attributes, it is the mean over them.
 
     Parameters
     ----------
@@ -176,7 +177,7 @@ class CorrelationAdversary(_Adversarial):
 
     Examples
     --------
-    An adversary with zero weights gives a constant, which is correlated with nothing.
+    An adversary with zero weights outputs a constant, which isn't correlated with anything.
 
     >>> import torch
     >>> penalty = CorrelationAdversary(z_dim=2)

@@ -1,7 +1,7 @@
-r"""Bounds with their assumptions: what HSIC guarantees about gaps, conditional distributions and
+r"""Bounds with their assumptions: the guarantees of HSIC about gaps, conditional distributions and
 the population.
 
-:func:`gdp_certificate` is the finite-sample theorem: HSIC bounds the gap of every head of a given
+:func:`gdp_certificate` is the finite-sample theorem: HSIC bounds the gap of every head with a given
 norm. Write :math:`\delta` for the centered scores of a head :math:`f` and :math:`P_m` for the
 projection on the m leading eigenvectors of :math:`\tilde L / n`. The gap is :math:`\|P_m \delta\|^2
 / n`: the part of the variance of the scores that S explains along those directions. Its root bounds
@@ -12,19 +12,20 @@ the mean absolute gap. Then
     \le \frac{\|f\|^2}{n} \operatorname{tr}(P_m \tilde K P_m)
     \le \frac{\|f\|^2}{\hat\lambda_m} \widehat{\mathrm{HSIC}}.
 
-The last is the paper's Theorem "Finite-sample control", the second a step of its proof. The first,
-the *tight* form, is an equality for one head of that norm, which the certificate contains:
-:math:`u^\top \delta = \langle f, \sum_i u_i k(z_i, \cdot) \rangle` for every centered u, and the
-supremum of :math:`\|P_m \delta\|` over the ball is the largest singular value of that map.
+The last inequality is the paper's Theorem "Finite-sample control", and the second is a step of its
+proof. The first, the *tight* form, is an equality for one head with that norm, which the
+certificate contains: :math:`u^\top \delta = \langle f, \sum_i u_i k(z_i, \cdot) \rangle` for every
+centered u, and the supremum of :math:`\|P_m \delta\|` over the ball is the largest singular value
+of that map.
 
-A rule that does not look at the bound sets the number m; the smallest bound over all m would not be
-a valid bound.
+The number m must be set by a rule that doesn't depend on the bound; the smallest bound over all m
+would not be valid.
 
-:func:`held_out_bound` is for kernels with unit diagonal that are not negative and were fixed before
-the rows were drawn. Under such kernels HSIC lies between 0 and 1/4, on a sample and in the
-population: with :math:`\kappa = E k(Z, Z')`, :math:`\mathrm{HSIC}(Z, Z) = E k^2 - 2 E_Z (E_{Z'}
-k)^2 + \kappa^2 \le \kappa - \kappa^2 \le 1/4`, and :math:`\mathrm{HSIC}(Z, S)^2 \le
-\mathrm{HSIC}(Z, Z)\, \mathrm{HSIC}(S, S)`. A bound at or above 1/4 is vacuous.
+:func:`held_out_bound` is for nonnegative kernels with unit diagonal that were fixed before the rows
+were drawn. Under such kernels, HSIC is between 0 and 1/4, both in a sample and in the population:
+with :math:`\kappa = E k(Z, Z')`, :math:`\mathrm{HSIC}(Z, Z) = E k^2 - 2 E_Z (E_{Z'} k)^2 + \kappa^2
+\le \kappa - \kappa^2 \le 1/4`, and :math:`\mathrm{HSIC}(Z, S)^2 \le \mathrm{HSIC}(Z, Z)\,
+\mathrm{HSIC}(S, S)`. A bound at or above 1/4 is vacuous.
 """
 
 from __future__ import annotations
@@ -66,19 +67,19 @@ class Certificate:
     value
         The bound, also given by ``float(certificate)``.
     bounds
-        The bounded quantity, in words.
+        A description of the bounded quantity.
     bounded
         The measured value of that quantity, or None if it is not known.
     confidence
-        Probability with which the bound holds; 1 if it holds for every data set.
+        Probability with which the bound holds; 1 if it holds for every dataset.
     assumes
         The assumptions, one statement each.
     trivial
-        A bound on the same quantity that holds without the theorem; None for identities.
+        A bound on the same quantity that doesn't need the theorem; None for identities.
     trivial_because
         The reason for `trivial`.
     details
-        The numbers that the value was computed from.
+        The numbers from which the value was computed.
 
     Examples
     --------
@@ -105,7 +106,7 @@ class Certificate:
 
     @property
     def tightness(self) -> float | None:
-        """The bound divided by the bounded quantity: 1 is exact, None if the quantity is not
+        """The bound divided by the bounded quantity: 1 if it is exact, None if the quantity is not
         known.
         """
         if self.bounded == 0:
@@ -134,8 +135,8 @@ def rows_and_kernels(
     kernel_z: Kernel | None,
     kernel_s: Kernel | None,
 ) -> tuple[Tensor, Tensor, Kernel, Kernel]:
-    """Return z and s as detached float64 matrices, and their kernels; None is a Gaussian at the
-    median distance.
+    """Return z and s as detached float64 matrices, and their kernels; None is replaced with a
+    Gaussian whose bandwidth is the median distance.
     """
     pair = paired_rows(z, s, where=None, device=None, least=2, what="a certificate")
     z, s = (x.detach().to(torch.float64) for x in pair)
@@ -150,7 +151,7 @@ def feature_spread(kernel: Kernel, rows: Tensor, row_sums: Tensor | None = None)
     kernel, rows
         The kernel and the rows, of shape (n, d).
     row_sums
-        Row sums of `kernel.shifted`, if they are known already.
+        Row sums of `kernel.shifted`, if already computed.
     """
     n = rows.shape[0]
     if row_sums is None:
@@ -165,18 +166,18 @@ Form = Literal["tight", "trace", "published"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GapCertificate(Certificate):
-    r"""A bound on the gap of heads, with the head whose gap equals the tight form.
+    r"""A bound on the gap of heads, and the head whose gap equals the tight form.
 
     Attributes
     ----------
     worst_coefficients
-        Coefficients a of the head :math:`\sum_i a_i k(z_i, \cdot)` of the given norm with the
-        largest gap, of shape (n,). If scores were put into the kernel, they expand in f(z) f(z') +
-        k_Z(z, z').
+        Coefficients a of the head :math:`\sum_i a_i k(z_i, \cdot)` with the largest gap for the
+        given norm, of shape (n,). If the kernel includes scores, they refer to f(z) f(z') + k_Z(z,
+        z').
     worst_scores
-        Its scores at the rows of the sample, of shape (n,).
+        Its scores on the rows of the sample, of shape (n,).
     directions
-        The directions of S along which gaps are measured.
+        The directions of S along which the gaps are measured.
     """
 
     worst_coefficients: Tensor
@@ -206,9 +207,9 @@ def gdp_certificate(
         \tilde K P_m)/n
         \;\le\; \|f\|^2\, \widehat{\mathrm{HSIC}} / \hat\lambda_m
 
-    for ``form`` "tight", "trace" and "published". Zero means that no head of that kind depends on S
-    along the directions. Use it for heads that are not known yet and, on held-out rows, for rows
-    that were not in the training set. The gap of a known head needs no bound: it is in `bounded`.
+    for ``form`` "tight", "trace" and "published". Zero means that no such head depends on S along
+    the directions. Use it for heads that are not known yet and, with held-out rows, for rows that
+    were not in the training set. The gap of a known head doesn't need a bound: it is in `bounded`.
     Computed in float64 with O(n m) memory.
 
     Parameters
@@ -218,32 +219,32 @@ def gdp_certificate(
     s
         Sensitive attribute, of shape (n,) or (n, q).
     kernel_z, kernel_s
-        Kernels; a Gaussian at the median distance where None.
+        Kernels; None uses a Gaussian with the median distance as bandwidth.
     scores
-        Scores :math:`f(z_i)` of one head, of shape (n,). Without `norm` the head is put into the
-        kernel, :math:`f(z) f(z') + k_Z(z, z')`, where every head has norm at most 1. Use it for
-        networks and other heads without a known norm. Every sum of a multiple of f and a function
-        of the RKHS of k is then bounded too.
+        Scores :math:`f(z_i)` of one head, of shape (n,). Without `norm`, the head is included in
+        the kernel, :math:`f(z) f(z') + k_Z(z, z')`, so that its norm is at most 1. Use this for
+        networks and other heads without a known norm. The bound then also covers sums of a multiple
+        of f and a function in the RKHS of k.
     norm
-        :math:`\|f\|` in the RKHS of the kernel on z: of the head with these scores, or of all heads
-        that are bounded, 1 if not given. For :math:`f = \sum_i a_i k(c_i, \cdot)` (kernel ridge
-        regression, support vector machines) it is :math:`(a^\top K_{cc}\, a)^{1/2}`. For an affine
-        head it is at most the length of the weights, under kernels with a linear part; the RKHS of
-        a Gaussian contains no affine head.
+        :math:`\|f\|` in the RKHS of the kernel on z: the norm of the head with these scores or,
+        without scores, of all heads that are bounded (1 by default). For :math:`f = \sum_i a_i
+        k(c_i, \cdot)` (kernel ridge regression, support vector machines) it is :math:`(a^\top
+        K_{cc}\, a)^{1/2}`. For an affine head it is at most the length of the weight vector, for
+        kernels with a linear part; the RKHS of a Gaussian contains no affine head.
     form
-        The bound to use as the value; all three are in the details.
+        The bound used as the value; all three are in the details.
     directions
         Rule for the number m of directions of S: :class:`NumericalRank` (the default, at 1e-6),
-        :class:`VarianceShare`, or a number fixed beforehand.
+        :class:`VarianceShare`, or a number fixed in advance.
 
     Returns
     -------
     GapCertificate
         The details contain m, the eigenvalues, HSIC, the three forms for norm 1 as `tight`, `trace`
-        and `published`, the root of the value, and the trace form expected if s were shuffled. For
-        a known head they also contain its norm, its squared and absolute gap along the directions,
-        `gdp` of its scores (for one attribute), and the share of their variance that the m
-        directions do not explain.
+        and `published`, the square root of the value, and the expected trace form for shuffled s.
+        For a known head they also contain its norm, its squared and absolute gap along the
+        directions, `gdp` of its scores (for one attribute), and the share of their variance that is
+        not explained by the m directions.
 
     References
     ----------
@@ -252,8 +253,8 @@ def gdp_certificate(
 
     Examples
     --------
-    A binary attribute has one direction; there the three forms are equal. With z = s in {0, 1} and
-    the linear kernel, the head f(z) = z has norm 1, and all of its variance, 1/4, is its gap.
+    A binary attribute has one direction, for which the three forms are equal. With z = s in {0, 1}
+    and the linear kernel, the head f(z) = z has norm 1, and its gap is its whole variance, 1/4.
 
     >>> z = s = [0.0, 0.0, 1.0, 1.0]
     >>> c = gdp_certificate(z, s, kernel_z=Linear(), kernel_s=Linear(), scores=z, norm=1.0)
@@ -279,7 +280,7 @@ def gdp_certificate(
     small, spread = _projected_gram(kernel_z, z, in_kernel, along)
     sizes, rotations = torch.linalg.eigh(small)
     dependence = float(hsic(z, s, kernel_z, kernel_s))
-    if deployed is not None:  # HSIC of a sum of kernels is the sum of the two
+    if deployed is not None:  # HSIC under a sum of kernels is the sum of the two HSIC
         dependence += float(hsic(in_kernel, s, Linear(), kernel_s))
     forms = {
         "tight": max(float(sizes[-1]), 0.0) / n,
@@ -343,7 +344,7 @@ def _projected_gram(
     r"""Return :math:`E^\top \tilde K E` and :math:`\operatorname{tr}(\tilde K)/n` in one pass over
     the tiles.
 
-    The columns of E are centered, so subtracting a constant from K changes nothing.
+    The columns of E are centered, so subtracting a constant from K doesn't change the result.
     """
     e = along.vectors
     product = gram_times(kernel.shifted, z, torch.cat([e, torch.ones_like(e[:, :1])], dim=1))
@@ -355,7 +356,7 @@ def _projected_gram(
 
 
 def _scores(scores: Any, rows: Tensor) -> Tensor:
-    """Return one score for each of the rows."""
+    """Return the scores, one for each row."""
     values = _tensors.vector(scores, "scores").detach().to(rows)
     if values.shape[0] != rows.shape[0]:
         raise ValueError(
@@ -366,7 +367,7 @@ def _scores(scores: Any, rows: Tensor) -> Tensor:
 
 
 def require_form(form: str) -> None:
-    """Raise unless the form is one of the three."""
+    """Raise an error unless the form is one of the three."""
     if form not in get_args(Form):
         raise ValueError(f"form is {form!r}; pass 'tight', 'trace' or 'published'.")
 
@@ -385,7 +386,7 @@ def held_out_bound(
     *,
     confidence: float = 0.95,
 ) -> Certificate:
-    r"""Bound HSIC in the population from held-out rows.
+    r"""Bound HSIC in the population, using held-out rows.
 
     With probability at least :math:`1 - \delta`, the `confidence`,
 
@@ -393,7 +394,7 @@ def held_out_bound(
         \frac{n}{n - 1} \Big( \sqrt{\widehat{\mathrm{HSIC}}} + \sqrt{\frac{3 \log(1/\delta)}{n}}
         \Big).
 
-    The value is the square of the right side. It is useful at a few thousand rows.
+    The value is the square of the right-hand side. It is useful with a few thousand rows or more.
 
     Parameters
     ----------
@@ -401,9 +402,9 @@ def held_out_bound(
         Representation and attribute of rows that were not used to choose the encoder or the
         kernels.
     kernel_z, kernel_s
-        Kernels with unit diagonal that are never negative, such as Gaussians; others, such as
-        `Linear`, raise an error. Their bandwidths must come from other rows (the training rows), so
-        None raises an error.
+        Nonnegative kernels with unit diagonal, such as Gaussians; others, such as `Linear`, raise
+        an error. Their bandwidths must come from other rows (the training rows), so None raises an
+        error.
     confidence
         Probability :math:`1 - \delta` with which the bound holds.
 

@@ -1,4 +1,4 @@
-"""A claim of the paper, and what measured records say of it."""
+"""A claim of the paper, and what the measured records say about it."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ Verdict = Literal["holds", "holds in part", "does not hold", "cannot be judged"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds in part", "does not hold", "cannot be judged")
 
 About = Literal["results", "reporting", "theory"]
-"""What a claim is about: what comes out, what the paper says of its own set-up and tables, or what
-it proves.
+"""What a claim is about: results, the paper's statements about its own setup and tables, or its
+theorems.
 """
 
 
 FEWEST_SPLITS = 3
-"""Splits or repeats below which a mean has no spread to judge it by."""
+"""Fewest splits or repeats from which the spread of a mean can be judged."""
 
 
 class Cases(NamedTuple):
-    """Number of cases in which a claim is true, of those that it covers."""
+    """Number of cases in which a claim is true, out of those that it covers."""
 
     true: int
     of: int
 
     @classmethod
     def counted(cls, cases: Sequence[bool]) -> Cases:
-        """Return in how many of some cases it is true."""
+        """Count the cases that are true."""
         return cls(sum(map(bool, cases)), len(cases))
 
     def __str__(self) -> str:
@@ -44,11 +44,11 @@ class Cases(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the records of one protocol say of a claim.
+    """What the records of one protocol say about a claim.
 
     `true` says whether the claim holds or, if it covers several cases, in how many of them; None if
-    the records are not sufficient. `text` gives the numbers, or says what the numbers in `cases`,
-    one line per case, are.
+    the records are not sufficient. `text` contains the numbers, or describes the numbers in
+    `cases`, which has one line per case.
     """
 
     true: bool | Cases | None
@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The text, then the cases."""
+        """The text, followed by the cases."""
         return (self.text, *self.cases) if self.text else self.cases
 
     @property
@@ -69,7 +69,7 @@ class Outcome:
 
     @property
     def label(self) -> str:
-        """The judgement in words: "1 of 5", "yes", "no"."""
+        """The verdict in words: "1 of 5", "yes", "no"."""
         if isinstance(self.true, Cases):
             return str(self.true)
         return "not judged" if self.true is None else ("yes" if self.true else "no")
@@ -90,11 +90,11 @@ Cased = Callable[[Sequence[Record], Protocol], Iterable[Case]]
 
 @dataclass(frozen=True)
 class Finding:
-    """The numbers of both protocols, the verdict and its reason.
+    """The numbers under both protocols, the verdict and its reason.
 
-    `label` is the verdict with what each protocol says, such as "holds in part (published 5 of 5,
-    corrected 1 of 5)". `on_decisions` is a second finding, by accuracy at equal GDP of the
-    decisions, for a claim that relies on accuracy against the GDP of the scores.
+    `label` is the verdict with the result of each protocol, such as "holds in part (published 5 of
+    5, corrected 1 of 5)". `on_decisions` is a second finding, based on accuracy at equal GDP of
+    decisions, for a claim that relies on accuracy against the GDP of scores.
     """
 
     published: tuple[str, ...]
@@ -114,14 +114,14 @@ class Finding:
     def from_outcomes(
         cls, published: Outcome, corrected: Outcome, reason: str, about: About = "results"
     ) -> Finding:
-        """Return the finding of a published and a corrected outcome, which together give the
+        """Return the finding from a published and a corrected outcome, which together determine the
         verdict.
         """
         judged = verdict(published, corrected)
         said = {"published": published.label, "corrected": corrected.label}
         if (
             published.true is None or corrected.true is None
-        ):  # one protocol says it all: only a fraction adds to that
+        ):  # with one protocol, only a fraction adds to the verdict
             said = {name: text for name, text in said.items() if " of " in text}
         elif published.label == corrected.label and " of " not in published.label:
             said = {}
@@ -144,19 +144,19 @@ class Claim:
     statement
         What it says, in our words.
     printed
-        The number in print, if there is one.
+        The printed number, if there is one.
     rule
-        Decides from the records of one protocol; see :func:`protocol_rule`.
+        Judges the claim from the records of one protocol; see :func:`protocol_rule`.
     reason
-        Explains the rule and the verdict: a text, or a function of the records where the text has
-        numbers of its own.
+        Explains the rule and the verdict: a text, or a function of the records if the text contains
+        numbers.
     about
-        What it is about.
+        What the claim is about.
     published
         Whether the claim is measured under the published protocol.
     shrinkable
-        Whether it rests on accuracy against the GDP of scores, which contraction wins; then it is
-        judged by the GDP of decisions too.
+        Whether it relies on accuracy against the GDP of scores, by which contraction wins; it is
+        then judged by the GDP of decisions, too.
     """
 
     name: str
@@ -174,8 +174,8 @@ class Claim:
         object.__setattr__(self, "printed", unwrap(self.printed))
 
     def table(self, finding: Finding) -> Table:
-        """Return the printed numbers, in which a semicolon ends a line, beside lines of both
-        protocols; without columns that have none.
+        """Return a table of the printed numbers, split into lines at semicolons, next to the lines
+        of both protocols, without empty columns.
         """
         lines = {
             "printed": tuple(self.printed.split("; ")) if self.printed else (),
@@ -186,7 +186,7 @@ class Claim:
         return Table.from_rows(columns, zip_longest(*columns.values(), fillvalue=""))
 
     def judge(self, results: Results) -> Finding:
-        """Return the finding of all records."""
+        """Return the finding from all records."""
         published, corrected = (
             self.rule(results, protocol) if self.published or not protocol.printed else NOT_MEASURED
             for protocol in PROTOCOLS.values()
@@ -211,8 +211,8 @@ def claim(
     published: bool = True,
     shrinkable: bool = False,
 ) -> Callable[[Rule], Claim]:
-    """Turn a rule into a claim; its docstring is the reason, unless that has numbers of its own.
-    See :class:`Claim`.
+    """Turn a rule into a claim. The rule's docstring is the reason, unless one is passed. See
+    :class:`Claim`.
     """
 
     def decorate(rule: Rule) -> Claim:
@@ -232,7 +232,7 @@ def claim(
 
 
 def use_decision_gdp(results: Results) -> Results:
-    """Return the sweep with the GDP of decisions instead of each protocol's own, without
+    """Return the sweep with the GDP of decisions in place of each protocol's own GDP, without
     regressions, which have no decisions.
     """
     files = dict(results.files)
@@ -247,15 +247,15 @@ def use_decision_gdp(results: Results) -> Results:
 
 
 def judge_claims(claims: Iterable[Claim], results: Results) -> dict[str, Finding]:
-    """Return the finding of each claim, by its name."""
+    """Return the finding for each claim, by name."""
     return {claim.name: claim.judge(results) for claim in claims}
 
 
 def protocol_rule(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], Rule]:
-    """Turn a function of records and protocol into a rule that reads the records of one name.
+    """Turn a function of records and protocol into a rule that reads the records of one study.
 
     Without records, the outcome says that the study was not run. With fewer than `splits` repeats,
-    its numbers are given without a judgement; with `splits` 0, a single run is judged, too.
+    its numbers are given without a verdict; with `splits` 0, even a single run gets a verdict.
     """
 
     def decorate(judge: Judge) -> Rule:
@@ -272,8 +272,8 @@ def protocol_rule(name: str, splits: int = FEWEST_SPLITS) -> Callable[[Judge], R
 
 
 def published_rule(corrected: str) -> Callable[[Callable[[], Outcome]], Rule]:
-    """Turn a function of the printed numbers and the authors' files into a rule; `corrected` says
-    what our runs have in their place.
+    """Turn a function of the printed numbers and the authors' files into a rule; `corrected`
+    describes the corresponding property of our runs.
     """
 
     def decorate(judge: Callable[[], Outcome]) -> Rule:
@@ -287,10 +287,9 @@ def published_rule(corrected: str) -> Callable[[Callable[[], Outcome]], Rule]:
 
 
 def case_rule(name: str, words: str = "", splits: int = FEWEST_SPLITS) -> Callable[[Cased], Rule]:
-    """Turn a function that gives the cases of a claim one by one into a rule, as
-    :func:`protocol_rule` does.
+    """Turn a function that yields the cases of a claim into a rule, as :func:`protocol_rule` does.
 
-    The outcome lists the numbers of all cases, after `words` if there are any.
+    The outcome lists the numbers of all cases, preceded by `words` if there are any.
     """
 
     def decorate(cased: Cased) -> Rule:
@@ -310,8 +309,8 @@ def case_rule(name: str, words: str = "", splits: int = FEWEST_SPLITS) -> Callab
 def require_repeats(
     outcome: Outcome, records: Sequence[Record], splits: int = FEWEST_SPLITS
 ) -> Outcome:
-    """Return an outcome without its judgement if the records have too few repeats for one. The text
-    says so if there is only one run.
+    """Return an outcome, without its verdict if the records have too few repeats for one; the text
+    then says how many there are.
 
     Examples
     --------
@@ -328,7 +327,8 @@ def require_repeats(
 
 
 def outcome_from_cases(true: Sequence[bool], text: str, cases: Iterable[str] = ()) -> Outcome:
-    """Return in how many cases a claim is true. Without cases, the outcome is "not run".
+    """Return an outcome with the number of cases in which a claim is true. Without cases, the
+    outcome is "not run".
 
     Examples
     --------
@@ -342,7 +342,7 @@ def outcome_from_cases(true: Sequence[bool], text: str, cases: Iterable[str] = (
 
 
 def verdict(*outcomes: Outcome) -> Verdict:
-    """Return what several outcomes say together.
+    """Return the overall verdict of several outcomes.
 
     Examples
     --------
@@ -365,7 +365,8 @@ def verdict(*outcomes: Outcome) -> Verdict:
 
 
 def unwrap(text: str) -> str:
-    """Return a text that was wrapped over lines in the source, each paragraph on one line.
+    """Return a text that is wrapped over several lines in the source, with each paragraph on one
+    line.
 
     Examples
     --------

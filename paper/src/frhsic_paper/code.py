@@ -29,21 +29,23 @@ APART = frozenset(
     f"frhsic_paper.{name}"
     for name in ("records", "options", "code", "steps", "claim", "plot", "table", "printed")
 )
-"""Modules that store or show numbers and do not change them."""
+"""Modules that store or show numbers without changing them."""
 
 GPU = "._gpu."
-"""Kernels for a GPU, which a machine without one cannot import: not followed, so that the stamp is
-the same everywhere. Tests compare their numbers with those of the code that is followed.
+"""GPU kernels, which can't be imported on a machine without a GPU. They are not followed, so that
+the stamp is the same everywhere; tests compare their results with those of the code that is
+followed.
 """
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 Named = tuple[str, Any]
-"""A name with its module, and its value."""
+"""A name, including its module, and its value."""
 
 
 def code(*roots: object) -> list[tuple[str, str]]:
-    """Return names and source of all code that some functions, classes and values reach, sorted.
+    """Return the names and source of all code reachable from the given functions, classes and
+    values, sorted by name.
 
     Examples
     --------
@@ -80,7 +82,7 @@ def code(*roots: object) -> list[tuple[str, str]]:
 
 @cache
 def code_hash(*roots: Hashable) -> str:
-    """Return a hash of the code that some functions, classes and values reach."""
+    """Return a hash of the code reachable from the given functions, classes and values."""
     return hashlib.sha256(json.dumps(code(*roots)).encode()).hexdigest()
 
 
@@ -105,12 +107,12 @@ def _parts(value: Any) -> list[Any]:
 
 @cache
 def _parsed(one: Any) -> tuple[str, tuple[Named, ...]]:
-    """Return the source of a function or class without comments and docstrings, and what it names
-    in the two packages.
+    """Return the source of a function or class without comments and docstrings, and everything in
+    the two packages to which it refers.
     """
     try:
         source = textwrap.dedent(inspect.getsource(one))
-    except (OSError, TypeError):  # made while running, as the methods of a dataclass are
+    except (OSError, TypeError):  # created at run time, such as the methods of a dataclass
         return "", ()
     scope = vars(sys.modules[one.__module__])
     try:
@@ -123,7 +125,7 @@ def _parsed(one: Any) -> tuple[str, tuple[Named, ...]]:
 
 
 def _plain(source: str, tree: ast.Module) -> str:
-    """Return a source without comments and docstrings, on one line."""
+    """Return source code without comments and docstrings, on one line."""
     lines = source.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
@@ -139,7 +141,7 @@ def _plain(source: str, tree: ast.Module) -> str:
 
 
 def _free(tree: ast.AST) -> set[str]:
-    """Return the names that a source reads and does not assign in the same function."""
+    """Return the names that source code reads but doesn't assign in the same function."""
     outside: list[ast.AST] = []
     names: set[str] = set()
     waiting = list(ast.iter_child_nodes(tree))
@@ -169,8 +171,8 @@ def _values(names: list[str], module: str, scope: Mapping[str, Any]) -> Iterator
 
 
 def _elsewhere(tree: ast.AST, scope: Mapping[str, Any]) -> Iterator[Named]:
-    """Yield what a source reads of other modules of the two packages: `theory.bound`, or what it
-    imports where it is called.
+    """Yield what source code reads from other modules of the two packages: attributes such as
+    `theory.bound`, or names imported within a function.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

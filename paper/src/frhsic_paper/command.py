@@ -1,4 +1,4 @@
-"""`frhsic reproduce`: the paper's studies, and those it leaves open, by name."""
+"""`frhsic reproduce`: run studies of the paper, and further ones that it leaves open, by name."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def reproduce(
         list[str] | None, typer.Argument(help="Studies, or all. None lists them.")
     ] = None,
     protocol: Annotated[
-        Literal["published", "corrected", "both"], typer.Option(help="Conventions of the run.")
+        Literal["published", "corrected", "both"], typer.Option(help="Protocol of the run.")
     ] = "corrected",
     phase: Annotated[
         Literal["train", "measure", "all"],
-        typer.Option(help="Train, best on a GPU; measure what was trained, on a CPU; or both."),
+        typer.Option(help="Train (best on a GPU), measure trained models (on a CPU), or both."),
     ] = "all",
-    device: Annotated[str, typer.Option(help="Of trainings: auto, cpu, cuda.")] = "auto",
+    device: Annotated[str, typer.Option(help="Device for training: auto, cpu or cuda.")] = "auto",
     out: Annotated[Path, typer.Option(help="Directory of the records.")] = Path("paper/results"),
     dataset: Annotated[
         list[str] | None,
-        typer.Option(help="Only this one of the real datasets; may be given again."),
+        typer.Option(help="Use only this real dataset. May be repeated."),
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Fewer epochs, for a quick look.")
@@ -40,7 +40,7 @@ def reproduce(
         int | None,
         typer.Option(
             min=1,
-            help="Processes; on a GPU so many studies at a time. By default all cores, or one GPU.",
+            help="Processes; on a GPU, studies at a time. Default: all cores, or one GPU.",
         ),
     ] = None,
     scheduler: Annotated[
@@ -52,23 +52,23 @@ def reproduce(
     docs: Annotated[
         bool,
         typer.Option(
-            "--docs", help="Run nothing: write document, tables and figures from the records."
+            "--docs", help="Run nothing; write pages, tables and figures from the records."
         ),
     ] = False,
-    docs_to: Annotated[Path, typer.Option(help="Directory of the document.")] = Path("docs"),
+    docs_to: Annotated[Path, typer.Option(help="Directory of the pages.")] = Path("docs"),
     overwrite: Annotated[
         bool,
         typer.Option(
-            "--overwrite", help="With --docs: replace pages that were written from other records."
+            "--overwrite", help="With --docs, replace pages that were written from other records."
         ),
     ] = False,
 ) -> None:
-    """Reproduce studies of the paper under either protocol; records go to OUT, one Parquet file for
-    each study.
+    """Reproduce studies of the paper under either protocol. Records are written to OUT, one Parquet
+    file per study.
 
     Records are written as they are computed: an interrupted run continues where it stopped, and
-    `reproduce all` runs what is missing. OUT/log/reproduce.log gets every line with the time, and
-    the progress of long trainings. Only one run at a time can write to OUT.
+    `reproduce all` runs whatever is missing. OUT/log/reproduce.log contains every line with its
+    time, and the progress of long trainings. Only one run at a time can write to OUT.
     """
     from joblib import cpu_count, effective_n_jobs
     from rich.console import Console
@@ -84,10 +84,10 @@ def reproduce(
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 160  # a pipe or a file has no width to keep to
+        console.width = 160  # a pipe or a file has no width
     chosen = select_studies(
         STUDIES, names or []
-    )  # an unknown name stops all before anything is run
+    )  # raises an error for an unknown name before anything is run
     if docs:
         from frhsic_paper.page import write
 
@@ -123,7 +123,7 @@ def reproduce(
         _workers_stopped(),
         cluster(scheduler) if scheduler else contextlib.nullcontext(),
     ):
-        if scheduler is not None:  # each worker trains on a device of its own
+        if scheduler is not None:  # each worker trains on its own device
             options = replace(options, workers=effective_n_jobs(None), trainers=None)
         remove_unfinished(options.out)
         protocols = [one for one in PROTOCOLS.values() if protocol in ("both", one.name)]
@@ -144,18 +144,18 @@ def reproduce(
                 done = (
                     f"{time.perf_counter() - at:.1f} s"
                     if lines
-                    else "nothing to do, its records are complete"
+                    else "nothing to do; its records are complete"
                 )
                 console.print(f"{one.name} {study.name}: {done}")
     console.print(
-        f"in all {time.perf_counter() - started:.1f} s; records in {options.out}", markup=False
+        f"in total {time.perf_counter() - started:.1f} s; records in {options.out}", markup=False
     )
 
 
 @contextlib.contextmanager
 def _workers_stopped() -> Iterator[None]:
     """Stop the worker processes if the run ends early or is killed, so that they don't keep
-    training models whose results are lost.
+    training models whose results would be lost.
     """
     from joblib import parallel_config
     from joblib._parallel_backends import LokyBackend
@@ -187,7 +187,8 @@ def _end_with(parent: int) -> None:
 
 @contextlib.contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder, so that only one process writes to it; raise if another one holds the lock.
+    """Lock a folder, so that only one process can write to it; raise an error if another process
+    holds the lock.
 
     The operating system releases the lock when the process ends, however that happens. On systems
     without such locks, nothing is locked.
@@ -216,5 +217,5 @@ def remove_unfinished(folder: Path) -> None:
     while holding the lock.
     """
     for path in folder.rglob(".*.part"):
-        if re.fullmatch(r"\.[0-9a-f]{32}\.part", path.name):  # of frhsic._files
+        if re.fullmatch(r"\.[0-9a-f]{32}\.part", path.name):  # temporary files of frhsic._files
             path.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
 """The paper's five tables, under either protocol.
 
 The corrected tables are those of :func:`frhsic.datasets.load_dataset`. The published ones have the
-rows, columns and sensitive attribute behind the printed numbers, mistakes included; ``README.md``
-compares them.
+rows, columns and sensitive attribute from which the printed numbers were computed, including
+mistakes; ``README.md`` compares them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from frhsic_paper.protocol import Protocol
 
 
 def load_variant(name: str, protocol: Protocol) -> Dataset:
-    """Load a dataset in the protocol's variant.
+    """Load the protocol's variant of a dataset.
 
-    The hashes that identify records contain this function's name.
+    Hashes that identify records include this function's name.
     """
     return load_dataset(name) if protocol.variant == "corrected" else load_published(name)
 
@@ -54,7 +54,7 @@ def load_published(name: str) -> Dataset:
 
 
 def protect(data: Dataset, *names: str) -> Dataset:
-    """Return the same rows with exactly these columns as the sensitive attributes.
+    """Return the same rows with exactly the given columns as sensitive attributes.
 
     They are removed from X; a sensitive attribute that is not named becomes a feature.
 
@@ -80,7 +80,7 @@ def protect(data: Dataset, *names: str) -> Dataset:
 
 
 def _adult(facts: Facts, data: bytes) -> Content:
-    """Return all rows of Adult, with "?" as a level."""
+    """Return all rows of Adult, with "?" as its own level."""
     frame = read_adult(facts, data)
     return select_content(facts, frame, high_income(frame))
 
@@ -89,21 +89,21 @@ COMPAS_DAYS = ("days_b_screening_arrest", "c_days_from_compas")
 
 
 def _compas(facts: Facts, data: bytes) -> Content:
-    """Return COMPAS with two counts of days that the paper's text does not list."""
+    """Return COMPAS with two day counts that the paper's text doesn't list."""
     numeric = " ".join([facts["numeric"], *COMPAS_DAYS])
     dropped = [reason for reason in facts["dropped"] if COMPAS_DAYS[0] not in reason]
     return read_compas(facts | {"numeric": numeric, "dropped": dropped}, data)
 
 
 def _crime(facts: Facts, data: bytes) -> Content:
-    """Return Crime with the column next to the intended attribute as s, imputed on all rows."""
+    """Return Crime with the column next to the intended attribute as s, imputed using all rows."""
     content = read_crime(facts | {"attribute": "householdsize"}, data)
     X = content.frame
     imputed = (
         f"{int(X.isna().to_numpy().sum())} missing value was replaced by the median over all rows,"
         " test rows included."
     )
-    # the last reason says that the value stays missing
+    # drops the last reason, which says that the value stays missing
     return replace(content, frame=X.fillna(X.median()), dropped=[*content.dropped[:-1], imputed])
 
 
@@ -114,7 +114,7 @@ MEPS_FEATURES = (
 
 
 def _meps(facts: Facts, data: bytes) -> Content:
-    """Return complete rows of both panels of MEPS, with codes as numbers."""
+    """Return the complete rows of both panels of MEPS, with codes as numbers."""
     features, age = MEPS_FEATURES.split(), facts["attribute"]
     used = {*features, *facts["visits"].split(), age, "PANEL"}
     frame = pd.read_csv(BytesIO(data), usecols=sorted(used))

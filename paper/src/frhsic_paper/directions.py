@@ -1,4 +1,4 @@
-"""Directions of S along which a gap is bounded: eigenvectors of its centered Gram matrix."""
+"""Directions of S along which gaps are bounded: eigenvectors of its centered Gram matrix."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from frhsic.dependence.grams import pivoted_cholesky
 from frhsic.kernels import Kernel
 
 DENSE_VALUES = 1500
-"""Up to this many distinct values of S the eigendecomposition is complete."""
+"""With up to this many distinct values of S, the eigendecomposition is complete."""
 
 FACTOR_RANK = 600
-"""Above :data:`DENSE_VALUES` a pivoted Cholesky factor of at most this many columns is used."""
+"""With more than :data:`DENSE_VALUES` values, a pivoted Cholesky factor with at most this many
+columns is used.
+"""
 
 
 @dataclass(frozen=True)
 class NumericalRank:
-    r"""Take every direction with :math:`\hat\lambda_j > \texttt{tolerance} \cdot \hat\lambda_1`."""
+    r"""Use every direction with :math:`\hat\lambda_j > \texttt{tolerance} \cdot \hat\lambda_1`."""
 
     tolerance: float = 1e-6
 
@@ -35,8 +37,8 @@ class NumericalRank:
 
 @dataclass(frozen=True)
 class VarianceShare:
-    r"""Take the fewest directions with
-    :math:`\sum_{j \le m} \hat\lambda_j \ge \texttt{share} \cdot \operatorname{tr}(\tilde L)/n`.
+    r"""Use the fewest directions with :math:`\sum_{j \le m} \hat\lambda_j \ge \texttt{share} \cdot
+    \operatorname{tr}(\tilde L)/n`.
 
     The trace is the variance of S in its own feature space.
     """
@@ -60,12 +62,12 @@ class SensitiveDirections:
     vectors
         One column for each direction, (n, m).
     eigenvalues
-        The largest first, (m,).
+        The eigenvalues in decreasing order, (m,).
     total
         :math:`\operatorname{tr}(\tilde L)/n`.
     error
-        Largest distance of an eigenvalue below the exact one. Zero, up to rounding, if S has at
-        most 1,500 distinct values.
+        Largest difference between an exact eigenvalue and its lower estimate. Zero, up to rounding,
+        if S has at most 1,500 distinct values.
     """
 
     vectors: Tensor
@@ -79,8 +81,8 @@ class SensitiveDirections:
         return int(self.eigenvalues.shape[0])
 
     def gaps(self, scores: Tensor) -> tuple[float, float]:
-        r"""Return gaps of scores along the directions, :math:`\|P_m \delta\|^2 / n`, :math:`\|P_m
-        \delta\|_1 / n`.
+        r"""Return the gaps in scores along the directions, :math:`\|P_m \delta\|^2 / n`,
+        :math:`\|P_m \delta\|_1 / n`.
         """
         coordinates = self.vectors.T @ (scores - scores.mean())
         return float((coordinates**2).sum()) / len(scores), float(
@@ -89,14 +91,14 @@ class SensitiveDirections:
 
 
 def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> SensitiveDirections:
-    r"""Return the leading eigenvectors of the centered Gram matrix of the rows of `s`, as many as
-    `rule` says.
+    r"""Return the leading eigenvectors of the centered Gram matrix of the rows of `s`; `rule`
+    determines how many.
 
-    Equal rows share a coordinate, so the problem has the size of the distinct values. Up to 1,500
-    of them it is solved completely. Above, a pivoted Cholesky factor gives :math:`L = GG^\top + R`
-    with :math:`R \succeq 0`, and the directions are those of :math:`HGG^\top H / n`. Since
-    :math:`\tilde L` dominates that matrix, every form of the gap bound holds for these directions;
-    only their eigenvalues lie below the exact ones, by at most `error`.
+    Equal rows share a coordinate, so the size of the problem is the number of distinct values. Up
+    to 1,500 values, it is solved completely. With more, a pivoted Cholesky factor gives :math:`L =
+    GG^\top + R` with :math:`R \succeq 0`, and the directions are those of :math:`HGG^\top H / n`.
+    Since :math:`\tilde L` dominates that matrix, every form of the gap bound holds for these
+    directions; only their eigenvalues are below the exact ones, by at most `error`.
     """
     _arrays.require_varying(s, "s")
     values, group, counts = torch.unique(s, dim=0, return_inverse=True, return_counts=True)
@@ -118,7 +120,7 @@ def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> Sensit
         eigenvalues = singular**2
         total = float(eigenvalues.sum()) + error
     m = count_directions(eigenvalues, total, rule, error=error, what="s")
-    # copy the coordinate of each distinct value to its rows; centre once more against rounding
+    # copy the coordinate of each distinct value to its rows; center again because of rounding
     rows = (vectors[:, :m] / root[:, None])[group] / math.sqrt(n)
     rows, _ = torch.linalg.qr(rows - rows.mean(0))
     return SensitiveDirections(rows, eigenvalues[:m].clone(), total, error)
@@ -133,14 +135,14 @@ def descending_eigenpairs(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def symmetrize(a: Tensor) -> Tensor:
-    """Return a matrix without the asymmetry of rounding."""
+    """Return a matrix without asymmetry due to rounding."""
     return (a + a.T) / 2
 
 
 def count_directions(
     eigenvalues: Tensor, total: float, rule: DirectionRule, *, error: float, what: str
 ) -> int:
-    """Return how many of the descending `eigenvalues` the rule takes; `total` is the sum of all
+    """Return how many of the descending `eigenvalues` the rule selects; `total` is the sum of all
     eigenvalues.
     """
     largest = float(eigenvalues[0])

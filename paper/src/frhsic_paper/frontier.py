@@ -1,7 +1,7 @@
-r"""The trade-off between performance and dependence, as a sweep over the penalty's weight shows it.
+r"""The trade-off between performance and dependence in a sweep over the penalty's weight.
 
-A :class:`Frontier` holds the runs of a sweep, one :class:`Run` for each method, weight and repeat.
-It gives the points that are not dominated and the least dependence within a performance band.
+A :class:`Frontier` contains the runs of a sweep, one :class:`Run` for each method, weight and
+repeat. It returns the non-dominated points and the smallest dependence within a performance band.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["Frontier", "Point", "Run", "band_limit", "is_within_band"]
 
 
 def band_limit(baseline: float, band: float, higher_is_better: bool) -> float:
-    r"""Performance at the edge of a band around the baseline's.
+    r"""Performance at the edge of a band around the baseline's performance.
 
-    :math:`(1 - \text{band})` times the baseline, or :math:`(1 + \text{band})` times it where lower
-    is better. A negative baseline, such as an R² below 0, is the other way round, so that the limit
-    is always the worse of the two.
+    :math:`(1 - \text{band})` times the baseline, or :math:`(1 + \text{band})` times it if lower is
+    better. For a negative baseline, such as an R² below 0, the two are swapped, so that the limit
+    is always worse than the baseline.
 
     Examples
     --------
@@ -36,7 +36,9 @@ def band_limit(baseline: float, band: float, higher_is_better: bool) -> float:
 def is_within_band(
     performance: float, baseline: float, band: float, higher_is_better: bool
 ) -> bool:
-    """Whether a performance stays within a band of the baseline's; the limit itself is inside."""
+    """Return whether a performance is within a band of the baseline's; the limit itself is
+    inside.
+    """
     limit = band_limit(baseline, band, higher_is_better)
     return performance >= limit if higher_is_better else performance <= limit
 
@@ -69,16 +71,17 @@ class Point:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Runs of one sweep on one dataset, with the model without penalty as the baseline.
+    """Runs of one sweep on one dataset, with the unpenalized model as the baseline.
 
     Parameters
     ----------
     runs
-        One :class:`Run` for each model. Those of `baseline` are the reference and have one weight.
+        One :class:`Run` for each model. Those of `baseline` are the reference and must have a
+        single weight.
     higher_is_better
         True for accuracy, False for an error such as MSE.
     baseline
-        Name of the method without penalty among the runs.
+        Name of the unpenalized method among the runs.
 
     Examples
     --------
@@ -106,7 +109,7 @@ class Frontier:
                 raise ValueError(f"{run} is not finite; leave out models that diverged.")
         if self.baseline not in self.methods:
             raise ValueError(
-                f"no run is of the baseline {self.baseline!r}; the methods are"
+                f"there is no run of the baseline {self.baseline!r}; the methods are"
                 f" {list(self.methods)}."
             )
 
@@ -127,13 +130,13 @@ class Frontier:
         """Return the points of one method, by increasing weight."""
         if method not in self.methods:
             raise ValueError(
-                f"no run is of the method {method!r}; the methods are {list(self.methods)}."
+                f"there is no run of the method {method!r}; the methods are {list(self.methods)}."
             )
         return tuple(sorted((p for p in self.points if p.method == method), key=lambda p: p.weight))
 
     def non_dominated_points(self, method: str) -> tuple[Point, ...]:
-        """Return the points of a method that no other of its points beats in one quantity without
-        losing in the other, ordered by dependence.
+        """Return the points of a method that are not dominated by another of its points, in order
+        of dependence.
         """
         kept: list[Point] = []
         for point in sorted(
@@ -144,11 +147,10 @@ class Frontier:
         return tuple(kept)
 
     def matched_points(self, band: float = 0.01) -> dict[str, Point | None]:
-        r"""Return each method's point of least dependence within a performance band of the
+        r"""Return each method's point with the smallest dependence within a performance band of the
         baseline.
 
-        Decided on unrounded means; of equal points the one with the smallest weight. None where no
-        weight is inside.
+        Unrounded means are compared; ties go to the smallest weight. None if no weight is inside.
         """
         base, higher = self.method_points(self.baseline)[0].performance, self.higher_is_better
         inside = {
@@ -164,12 +166,12 @@ class Frontier:
         }
 
     def signed(self, performance: float) -> float:
-        """Return a performance, or minus an error: higher is better."""
+        """Return a performance, or minus an error, so that higher is better."""
         return performance if self.higher_is_better else -performance
 
 
 def _mean(method: str, weight: float, runs: Sequence[Run]) -> Point:
-    if len(runs) == 1:  # of a repeat's own frontier, of which a sweep has many
+    if len(runs) == 1:  # for frontiers of single repeats, of which a sweep has many
         return Point(method, weight, runs[0].performance, runs[0].dependence, math.nan, math.nan, 1)
     values = np.array([[run.performance for run in runs], [run.dependence for run in runs]])
     performance, dependence = values.mean(axis=1).tolist()

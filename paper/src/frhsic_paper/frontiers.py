@@ -1,4 +1,6 @@
-"""Readings of a sweep that several studies share: frontiers, matched points, means over repeats."""
+"""Results of a sweep that several studies share: frontiers, matched points, and means over
+repeats.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +34,22 @@ CONVENTIONS = {
     "gdp_probability_uniform": "probabilities, uniform grid",
     "gdp_logit_uniform": "raw output, uniform grid (published)",
 }
-"""Columns of a record that hold GDP under some convention, and their names."""
+"""Columns of a record that contain GDP, one for each convention, and their names."""
 
 
 SHRINKING = (0.75, 0.5, 0.25, 0.1, 0.02)
-"""Shares of the scores' spread that are left."""
+"""Shares of the scores' spread that contraction leaves."""
 
 NEARLY_CONSTANT = 0.05
-"""Share of the unpenalized scores' spread up to which a model counts as constant."""
+"""A model counts as constant if the spread of its scores is at most this share of the unpenalized
+spread.
+"""
 
 SCALED = ("gdp_logit", "gdp_probability", "eo_gdp_")
-"""Beginnings of the columns that contraction multiplies."""
+"""Prefixes of the columns that contraction multiplies."""
 
 PAPER_HEADS = ("linear", "mlp", "forest", "svm")
-"""Heads of the paper's study of transfer."""
+"""Heads of the paper's transfer study."""
 
 BUDGETS = 201
 """Number of equispaced dependence budgets on which the envelope is integrated."""
@@ -53,7 +57,9 @@ BUDGETS = 201
 
 @dataclass(frozen=True)
 class Scale:
-    """Map from performance and dependence to [0, 1]; pass it on to compare sweeps on one scale."""
+    """Map from performance and dependence to [0, 1]; to compare sweeps, use the same scale for
+    all.
+    """
 
     worst: float
     best: float
@@ -67,14 +73,14 @@ class Scale:
 
     @classmethod
     def from_frontier(cls, full: Frontier) -> Scale:
-        """Return a sweep's own scale: worst and best mean performance of its points, the baseline's
-        dependence.
+        """Return a sweep's own scale: the worst and best mean performance of its points, and the
+        baseline's dependence.
         """
         utilities = [full.signed(p.performance) for p in full.points]
         return cls(min(utilities), max(utilities), full.method_points(full.baseline)[0].dependence)
 
     def utility(self, performance: np.ndarray) -> np.ndarray:
-        """Performance mapped so that `worst` is 0 and `best` is 1, clipped outside."""
+        """Return performance mapped so that `worst` is 0 and `best` is 1, clipped to this range."""
         if self.best == self.worst:
             return np.ones_like(performance)
         return np.clip((performance - self.worst) / (self.best - self.worst), 0, 1)
@@ -84,9 +90,9 @@ def naup(full: Frontier) -> dict[str, float]:
     r"""Normalised area under the Pareto envelope, :math:`\int_0^1 U(g)\,dg`, for each method.
 
     :math:`U(g)` is the best normalised performance among the method's points whose dependence is at
-    most :math:`g` times the baseline's, and 0 where there is none; the trapezoid rule on 201
-    equispaced budgets. The value depends on the scale, the paper's, which depends on the methods
-    compared.
+    most :math:`g` times the baseline's, or 0 if there is none; the integral uses the trapezoid rule
+    on 201 equispaced budgets. The value depends on the scale; the paper's scale depends on the
+    compared methods.
     """
     scale = paper_scale(full)
     return {
@@ -95,7 +101,9 @@ def naup(full: Frontier) -> dict[str, float]:
 
 
 def naup_by_repeat(full: Frontier) -> dict[str, np.ndarray]:
-    """Area of each repeat's own envelope on one shared scale, for each method, for paired tests."""
+    """Return the area of each repeat's own envelope for each method, on one shared scale, for
+    paired tests.
+    """
     scale = paper_scale(full)
     parts = [
         replace(full, runs=tuple(run for run in full.runs if run.repeat == repeat))
@@ -129,12 +137,12 @@ def _area(full: Frontier, points: Sequence[Point], scale: Scale) -> float:
 
 @dataclass(frozen=True)
 class Matched:
-    """The point of one method with the least GDP inside the performance band, and the method's
+    """The point of one method with the smallest GDP inside the performance band, and the method's
     area.
 
-    `weight` is the chosen one, or the most frequent where each repeat chose its own. `inside` is
-    the share of repeats in which some weight stayed inside the band. Where no model was chosen, the
-    others are None.
+    `weight` is the chosen weight, or the most frequent one if each repeat chose its own. `inside`
+    is the share of repeats in which some weight was inside the band. If no model was chosen, the
+    other fields are None.
     """
 
     dataset: str
@@ -147,17 +155,17 @@ class Matched:
 
 
 def record_datasets(records: Iterable[Record]) -> tuple[str, ...]:
-    """Return the datasets of some records: those of the paper in its order, then others."""
+    """Return the datasets of records: first those of the paper, in its order, then others."""
     return _ordered((r["dataset"] for r in records), DATASET_NAMES)
 
 
 def swept_datasets(records: Iterable[Record]) -> tuple[str, ...]:
-    """Return the datasets for which the records hold the unpenalized model."""
+    """Return the datasets for which the records contain the unpenalized model."""
     return record_datasets(matching(records, method=BASELINE))
 
 
 def record_methods(records: Iterable[Record]) -> tuple[str, ...]:
-    """Return the penalized methods of some records: those of the paper in its order, then
+    """Return the penalized methods of records: first those of the paper, in its order, then
     others.
     """
     return tuple(
@@ -166,9 +174,7 @@ def record_methods(records: Iterable[Record]) -> tuple[str, ...]:
 
 
 def record_weights(records: Iterable[Record], **where: object) -> list[float]:
-    """Return the weights of the penalized models of some records, sorted, of those with the given
-    values.
-    """
+    """Return the sorted weights of the penalized models in the records with the given values."""
     own = matching(records, **where)
     return sorted({float(r["weight"]) for r in own if r["method"] != BASELINE})
 
@@ -183,8 +189,8 @@ def finite_records(records: Iterable[Record], *columns: str) -> list[Record]:
 
 
 def shared_repeats(records: Sequence[Record]) -> list[Record]:
-    """Return the records of repeats that all methods of a dataset have: means over others are not
-    comparable.
+    """Return the records of repeats that all methods of a dataset have, since means over different
+    repeats are not comparable.
     """
     repeats: dict[str, dict[str, set[int]]] = {}
     for r in records:
@@ -194,13 +200,13 @@ def shared_repeats(records: Sequence[Record]) -> list[Record]:
 
 
 def column_values(records: Iterable[Record], column: str) -> list[float]:
-    """Return the numbers of one column, of models that did not diverge."""
+    """Return the numbers in one column, for models that did not diverge."""
     return [float(r[column]) for r in finite_records(records, column)]
 
 
 def mean_over_repeats(records: Iterable[Record], column: str, **where: object) -> Spread | None:
-    """Return the mean over repeats of one column, of the records with the given values, and the
-    standard deviation; None without records.
+    """Return the mean and standard deviation over repeats of one column, for the records with the
+    given values; None without records.
     """
     return mean_and_deviation(column_values(matching(records, **where), column))
 
@@ -214,7 +220,9 @@ def mean_value(records: Iterable[Record], column: str, **where: object) -> float
 def head_deviations(
     records: Iterable[Record], dataset: str, method: str, weight: float
 ) -> dict[int, float]:
-    """Return the standard deviation (ddof 0) of GDP over the paper's four heads in each repeat."""
+    """Return the standard deviation (ddof 0) of GDP over the paper's four heads, for each
+    repeat.
+    """
     own = matching(finite_records(records, "gdp"), dataset=dataset, method=method, weight=weight)
     heads = grouped((r for r in own if r["head"] in PAPER_HEADS), "repeat")
     return {
@@ -225,9 +233,10 @@ def head_deviations(
 
 
 def is_error(dataset: str, records: Iterable[Record] = ()) -> bool:
-    """Return whether performance on a dataset is an error: lower is better.
+    """Return whether performance on a dataset is an error, so that lower is better.
 
-    The records say so where they hold a task; otherwise the list of datasets does.
+    This is taken from the records if they contain the task, and from the list of datasets
+    otherwise.
     """
     tasks = {r["task"] for r in matching(records, dataset=dataset) if r.get("task")}
     if not tasks and dataset in ENTRIES:
@@ -236,9 +245,7 @@ def is_error(dataset: str, records: Iterable[Record] = ()) -> bool:
 
 
 def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
-    """Return the frontier of one dataset under one convention of GDP, without models that
-    diverged.
-    """
+    """Return the frontier of one dataset under one GDP convention, without models that diverged."""
     usable = finite_records(matching(records, dataset=dataset), "performance", gdp)
     kinds = {"method": str, "weight": float, "repeat": int, "performance": float, gdp: float}
     runs = tuple(Run(*(kind(r[key]) for key, kind in kinds.items())) for r in usable)
@@ -246,8 +253,8 @@ def frontier(records: Iterable[Record], dataset: str, gdp: str) -> Frontier:
 
 
 def paper_scale(full: Frontier) -> Scale:
-    """Return the scale of the paper's areas: over its six methods and Unfair, or over all where not
-    all six are.
+    """Return the scale of the paper's areas: over its six methods and Unfair, or over all methods
+    if one of the six is missing.
     """
     if not set(PRINTED_SIX) <= set(full.methods):
         return Scale.from_frontier(full)
@@ -260,8 +267,8 @@ def paper_scale(full: Frontier) -> Scale:
 
 
 def rounded_frontier(full: Frontier, decimals: int | None) -> Frontier:
-    """Return a frontier of the means alone, rounded as the published files were; without decimals,
-    the frontier.
+    """Return a frontier of only the means, rounded as in the published files; if decimals is None,
+    return the frontier itself.
     """
     if decimals is None:
         return full
@@ -275,11 +282,11 @@ def rounded_frontier(full: Frontier, decimals: int | None) -> Frontier:
 def chosen_models(
     records: Iterable[Record], dataset: str, gdp: str
 ) -> dict[str, list[tuple[Record, bool]]]:
-    """Return, for each method and repeat, the model that validation rows choose, and whether it is
+    """Return, for each method and repeat, the model chosen on validation rows, and whether it is
     inside the band.
 
-    It has the least GDP inside the band of the same repeat's unpenalized model; where no weight is
-    inside, the best performance.
+    It has the smallest GDP inside the band of the same repeat's unpenalized model or, if no weight
+    is inside, the best performance.
     """
     performance, dependence = "validation_performance", f"validation_{gdp}"
     usable = finite_records(matching(records, dataset=dataset), performance, dependence, gdp)
@@ -300,12 +307,12 @@ def chosen_models(
 
 
 def matched_points(records: Sequence[Record], dataset: str, protocol: Protocol) -> list[Matched]:
-    """Return the matched point of every method, as the protocol chooses it, the unpenalized model
-    first.
+    """Return the matched point of every method under the protocol, starting with the unpenalized
+    model.
 
-    Published: on means over the repeats of the test rows, rounded. Corrected: in each repeat on its
-    validation rows; then the test rows of the chosen models are averaged. Areas are normalized over
-    the paper's six methods and Unfair.
+    Published: chosen on rounded means over repeats, on the test rows. Corrected: chosen in each
+    repeat on its validation rows; the results of the chosen models on test rows are then averaged.
+    Areas are normalized over the paper's six methods and Unfair.
     """
     full = frontier(records, dataset, protocol.gdp)
     areas = naup(rounded_frontier(full, protocol.decimals))
@@ -319,8 +326,8 @@ def matched_points(records: Sequence[Record], dataset: str, protocol: Protocol) 
 def matched_by_split(
     records: Sequence[Record], dataset: str, protocol: Protocol
 ) -> dict[str, list[tuple[Record, bool]]]:
-    """Return the model of each method at its matched point in every split, as the protocol chooses
-    it, and whether it is inside the band.
+    """Return, for every split, each method's model at its matched point under the protocol, and
+    whether it is inside the band.
     """
     if protocol.validation:
         return chosen_models(records, dataset, protocol.gdp)
@@ -334,7 +341,8 @@ def matched_by_split(
 
 
 def rank_and_distance(values: dict[str, float], name: str) -> tuple[int, float]:
-    """Return the rank of a method, 1 for the largest, and how far it is behind the largest.
+    """Return the rank of a method, with 1 for the largest value, and its distance from the largest
+    value.
 
     Examples
     --------
@@ -345,13 +353,13 @@ def rank_and_distance(values: dict[str, float], name: str) -> tuple[int, float]:
 
 
 def printed_name(dataset: str) -> str:
-    """Return the name of a dataset, with the unit of its performance where that is not accuracy."""
+    """Return the name of a dataset, with the unit of its performance if that isn't accuracy."""
     return f"{dataset_name(dataset)}{' (MSE × 100)' if is_error(dataset) else ''}"
 
 
 def printed_performance(performance: Spread | None, dataset: str) -> Spread | None:
-    """Return a performance in the unit that tables print: an error times 100, as the paper has
-    it.
+    """Return a performance in the unit used in tables; errors are multiplied by 100, as in the
+    paper.
     """
     if performance is None or not is_error(dataset):
         return performance
@@ -360,15 +368,15 @@ def printed_performance(performance: Spread | None, dataset: str) -> Spread | No
 
 
 def with_contraction(records: Sequence[Record]) -> list[Record]:
-    r"""Return records with those of "contracted" added: the unpenalized scores, shrunk by a share
-    t, no model trained.
+    r"""Return records with those of the method "contracted" added: the unpenalized scores, shrunk
+    by a factor t, without training a model.
 
-    :math:`p \mapsto 1/2 + t (p - 1/2)`, or the raw output times t where GDP is of that, keeps every
-    decision and so the accuracy, and multiplies GDP by t. A prediction of a number is shrunk
-    towards its mean; its error is :math:`L_0 - t (L_0 - L_1 + \sigma^2) + t^2 \sigma^2` with the
-    error :math:`L_0` of the mean and :math:`L_1` of the prediction; :math:`L_0` is that of the
-    model of the same split whose penalty left it all but constant. What does not change with the
-    scale, standardized GDP and the GDP of decisions, stays.
+    :math:`p \mapsto 1/2 + t (p - 1/2)`, or, if GDP refers to raw outputs, the raw output times t,
+    keeps every decision and so the accuracy, and multiplies GDP by t. A prediction of a number is
+    shrunk towards its mean; its error is :math:`L_0 - t (L_0 - L_1 + \sigma^2) + t^2 \sigma^2` with
+    the error :math:`L_0` of the mean and :math:`L_1` of the prediction; :math:`L_0` is taken from
+    the model of the same split that its penalty made nearly constant. Quantities that don't depend
+    on the scale, which are standardized GDP and the GDP of decisions, don't change.
     """
     constants: dict[tuple[str, int], Record] = {}
     for r in finite_records(records, "performance", "score_sd"):
@@ -379,7 +387,7 @@ def with_contraction(records: Sequence[Record]) -> list[Record]:
     for r in matching(records, method=BASELINE):
         error, flat = is_error(r["dataset"], [r]), constants.get((r["dataset"], r["repeat"]), r)
         if error and flat.get("score_sd", np.inf) > NEARLY_CONSTANT * r.get("score_sd", 0.0):
-            continue  # no model of this split tells the error of the mean
+            continue  # no model of this split gives the error of the mean
         for share in SHRINKING:
             scaled = {
                 c: share * v
@@ -441,7 +449,7 @@ def _spread(values: Sequence[float], protocol: Protocol) -> Spread:
 
 
 def column_means(records: Sequence[Record], columns: Iterable[str]) -> list[Spread | None]:
-    """Return means and standard deviations of some columns, in the units that tables print."""
+    """Return the means and standard deviations of columns, in the units used in tables."""
     return [
         printed_performance(mean, records[0]["dataset"]) if mean and c == "performance" else mean
         for c in columns
@@ -450,7 +458,7 @@ def column_means(records: Sequence[Record], columns: Iterable[str]) -> list[Spre
 
 
 def variants_table(records: Sequence[Record], gdp: str) -> Table:
-    """Areas of the variants of one study, variants by datasets, with standard errors over its
+    """Table of areas of the variants of one study by dataset, with standard errors over its
     splits.
     """
     records = with_contraction(records)
@@ -478,6 +486,6 @@ def tables_of_variants(name: str) -> Callable[[Results], list[Listed]]:
 
 
 def areas_by_repeat(records: Sequence[Record], dataset: str, gdp: str) -> dict[str, np.ndarray]:
-    """Return the areas of each method over the repeats that all methods have."""
+    """Return each method's areas for the repeats that all methods have."""
     usable = shared_repeats(finite_records(records, "performance", gdp))
     return naup_by_repeat(frontier(usable, dataset, gdp))

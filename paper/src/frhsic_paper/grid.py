@@ -1,4 +1,4 @@
-"""A grid of models: datasets × methods × weights × repeats, one fleet for each dataset and
+"""A grid of models: datasets × methods × weights × repeats, with one fleet for each dataset and
 method.
 """
 
@@ -44,30 +44,30 @@ REPRESENTATION = 50
 BATCH_SIZE = 256
 
 OWN_KERNEL = 10 * (Linear() + Gaussian(1.0))
-"""Kernel on Z of the library's own penalty in the records."""
+"""Kernel on Z of the library's own penalty, as used in the records."""
 
 OWN_FLOOR = 0.01
-"""Variance floor of that penalty in the records; the library's is higher today."""
+"""Variance floor of that penalty, as used in the records; the library's default is higher today."""
 
 SMALL_REPEATS = {"published": 3, "corrected": 5}
-"""Repeats of the smaller studies, of which the paper has one; three are the fewest that a verdict
-takes.
+"""Number of repeats of the smaller studies, for which the paper has one; a verdict requires at
+least three.
 """
 
 representation_hsic = partial(HSIC, scale_z="published", scale_s="published", head_weight=0.0)
-"""HSIC of the representation alone at the published bandwidths; kernels and options are still to be
-given.
+"""HSIC of only the representation, with the published bandwidths; kernels and options can be
+added.
 """
 
 BY = ("part", "dataset", "method")
-"""Columns that name what is trained together."""
+"""Columns that identify the models trained together."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A penalty under a name, and how it is trained.
+    """A named penalty, and how it is trained.
 
-    `weights` replaces those of the grid; `weight_decay` and `variance_floor` are arguments of
+    `weights` replaces the grid's weights; `weight_decay` and `variance_floor` are arguments of
     training.
     """
 
@@ -79,7 +79,7 @@ class Method:
 
     @classmethod
     def as_estimators_do(cls, name: str, make: Callable[[], Penalty]) -> Method:
-        """Return a method trained like an estimator with that penalty."""
+        """Return a method that is trained like an estimator with the same penalty."""
         penalty = make()
         decay, floor = penalty.default_weight_decay, min(penalty.default_variance_floor, OWN_FLOOR)
         return cls(name, make, weight_decay=decay, variance_floor=floor)
@@ -88,7 +88,7 @@ class Method:
 def methods_by_name(
     *names: str, z_dim: int = REPRESENTATION, protocol: Protocol = PUBLISHED
 ) -> tuple[Method, ...]:
-    """Return methods by the names of the estimators, trained as they are there.
+    """Return methods by the names that the estimators use, trained as in the estimators.
 
     The paper's text describes some baselines differently from its reference code: the corrected
     protocol follows the text, the published one the code.
@@ -124,13 +124,14 @@ def methods_by_name(
 
 
 def small_table(rows: int, name: str, protocol: Protocol) -> Dataset:
-    """Return some rows of a dataset."""
+    """Return a sample of the rows of a dataset."""
     return load_variant(name, protocol).sample(rows, FIRST_SEED)
 
 
 @dataclass(frozen=True)
 class Splits:
-    """How the rows of a dataset are split; one seed for each repeat, the published seeds first.
+    """How the rows of a dataset are split, with one seed for each repeat, starting with the
+    published seeds.
 
     See :func:`frhsic_paper.splits.split_dataset` for the arguments.
     """
@@ -140,7 +141,7 @@ class Splits:
     scaling: Literal["train", "all"] = "train"
 
     def make(self, data: Dataset, repeats: int) -> list[Split]:
-        """Return the splits of the first repeats."""
+        """Return the splits for the first repeats."""
         return [
             split_dataset(
                 data,
@@ -165,18 +166,18 @@ class Grid:
     Attributes
     ----------
     study, datasets, methods, weights, repeats
-        The study, and the factors that are crossed; the model without penalty comes first for each
+        The study, and the factors that are crossed; the unpenalized model comes first for each
         dataset.
     splits
         How the datasets are split.
     epochs
-        Epochs of the training.
+        Number of training epochs.
     encoder
-        Creates the encoder, given the number of features; None uses the paper's.
+        Creates the encoder, given the number of features; None uses the paper's encoder.
     z_dim
         Width of the representation.
     source
-        Where a dataset comes from.
+        Function that loads a dataset.
     part
         Part of the study's records.
     """
@@ -194,7 +195,7 @@ class Grid:
     part: str = "models"
 
     def restrict(self, options: Options) -> Grid:
-        """Return the grid restricted by the options."""
+        """Return the grid, restricted by the options."""
         return replace(
             self,
             datasets=options.chosen_datasets(self.datasets),
@@ -203,8 +204,8 @@ class Grid:
         )
 
     def units(self, protocol: Protocol) -> dict[Unit, Wanted]:
-        """Return the pairs of dataset and method that are trained together, each with its number of
-        records.
+        """Return the pairs of dataset and method whose models are trained together, each with its
+        number of records.
         """
         names = (BASELINE, *(method.name for method in self.methods))
         return {
@@ -217,24 +218,24 @@ class Grid:
         }
 
     def method(self, name: str) -> Method:
-        """Return the method of a name, the unpenalized one included."""
+        """Return the method with a given name, which may be the unpenalized one."""
         if name == BASELINE:
             return Method(BASELINE, partial(make_penalty, BASELINE), (0.0,))
         return next(method for method in self.methods if method.name == name)
 
     def terms_of(self, name: str) -> dict[str, float]:
-        """Weight decay and variance floor of a method."""
+        """Return the weight decay and variance floor of a method."""
         method = self.method(name)
         return {"weight_decay": method.weight_decay, "variance_floor": method.variance_floor}
 
     def method_weights(self, name: str) -> tuple[float, ...]:
-        """Weights of a method: its own, or the grid's."""
+        """Return the weights of a method: its own, or the grid's."""
         own = self.method(name).weights
         return self.weights if own is None else own
 
     def depends_on(self, dataset: str, method: str, protocol: Protocol) -> str:
-        """Return the hash of the settings and code that the models of a dataset and a method depend
-        on; the number of repeats is not among them.
+        """Return the hash of the settings and code on which the models of a dataset and a method
+        depend, except for the number of repeats.
         """
         penalty = self.method(method).make()
         return records.digest(
@@ -263,11 +264,11 @@ class Trained:
 
 
 Keep = Callable[[Trained, Options], None]
-"""Keeps of a trained fleet what its records cannot hold, before they are written."""
+"""Saves what records can't contain about a trained fleet, before the records are written."""
 
 
 class Reporter:
-    """Writes the progress of a training to a log, at most every `SECONDS` seconds; also from
+    """Writes the progress of training to a log, at most every `SECONDS` seconds, possibly from
     another process.
     """
 
@@ -278,7 +279,7 @@ class Reporter:
         self.started = self.last = time.monotonic()
 
     def __call__(self, done: float) -> None:
-        """Write a line unless the last one is too recent."""
+        """Write a line, unless the last one is too recent."""
         now = time.monotonic()
         if now >= self.last + self.SECONDS:
             self.last, left = now, (now - self.started) * (1 - done) / done
@@ -288,11 +289,11 @@ class Reporter:
 def run(
     grid: Grid, protocol: Protocol, options: Options, keep: Sequence[Keep] = ()
 ) -> list[Record]:
-    """Train the models that are not in the records yet, add them, and return all records of the
-    grid.
+    """Train the models that are not in the records yet, add their records, and return all records
+    of the grid.
 
-    With several workers, which is faster on a CPU, fleets are trained in as many processes; the
-    order of records is the same.
+    With several workers, fleets are trained in as many processes, which is faster on a CPU; the
+    order of the records is the same.
     """
     grid, path = grid.restrict(options), options.file(grid.study, protocol)
     units = grid.units(protocol)
@@ -331,12 +332,12 @@ def run(
 def _fleets(
     grid: Grid, names: Sequence[str], data: Dataset, splits: Sequence[Split], options: Options
 ) -> Iterator[tuple[Fleet, list[dict[str, float]]]]:
-    """Train the fleets of some methods on one dataset and measure them, in this order."""
+    """Train the fleets of the given methods on one dataset and measure them, in this order."""
     rows = TrainingData.stacked([TrainingData.of(s.train.x, s.train.y, s.train.s) for s in splits])
     workers = min(options.trainers or options.workers, len(names))
     yield from Parallel(n_jobs=workers, return_as="generator", pre_dispatch=workers)(
-        # all is part of the task: arguments that joblib spreads over a Dask cluster are lost with a
-        # worker
+        # everything is part of the task: arguments that joblib scatters over a Dask cluster are
+        # lost with a worker
         delayed(
             partial(
                 _train_and_measure,

@@ -1,8 +1,8 @@
-"""Measures of every model of a fleet, all models at once.
+"""Measures of all models of a fleet at once.
 
-Each quantity is measured under every convention, in separate columns; a protocol selects its own.
-Among them are loss, Brier score, AUC, accuracy, spread, GDP of scores and decisions, standardized
-GDP and rank gap.
+Each quantity is measured under every convention, in separate columns, from which a protocol selects
+its own. The quantities include loss, Brier score, AUC, accuracy, spread, GDP of scores and
+decisions, standardized GDP and rank gap.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ PUBLISHED_BANDWIDTH = 0.1
 """Bandwidth of the published evaluator, on S scaled to [0, 1] by the training rows."""
 
 PROBE_ROWS = 6000
-"""Training rows that a probe is fitted on."""
+"""Number of training rows on which a probe is fitted."""
 
 HSIC_ROWS = 1000
-"""Test rows on which HSIC is computed."""
+"""Number of test rows on which HSIC is computed."""
 
 RANDOM_FEATURES = 300
-"""Number of random cosines that the nonlinear probe is fitted on."""
+"""Number of random cosines on which the nonlinear probe is fitted."""
 
 RIDGE = 1e-4
-"""Ridge of the probes on standardized columns, which hides directions of less variance than this
-from them.
+"""Ridge of the probes on standardized columns; they can't use directions with a smaller variance
+than this.
 """
 
 
 def measure_models(fleet: Fleet, splits: Sequence[Split], task: str) -> list[dict[str, float]]:
-    """Return, for each model, performance and dependence on the test rows, and on validation rows
-    where there are any.
+    """Return, for each model, performance and dependence on the test rows and, if there are any, on
+    the validation rows.
 
-    Keys of the validation rows begin with ``validation_``. The probes are fitted on training rows
-    and scored on test rows: `probe_r2_linear` by ridge regression on Z, `probe_r2_cosines` by ridge
+    Keys for validation rows begin with ``validation_``. The probes are fitted on training rows and
+    scored on test rows: `probe_r2_linear` by ridge regression on Z, `probe_r2_cosines` by ridge
     regression on random cosines of Z.
     """
     results: list[dict[str, float]] = [{} for _ in fleet.members]
@@ -63,7 +63,7 @@ def measure_models(fleet: Fleet, splits: Sequence[Split], task: str) -> list[dic
 
 
 def probe_r2(z_train: Tensor, s_train: Tensor, z_test: Tensor, s_test: Tensor) -> Tensor:
-    r"""Share of the variance of s that ridge regression on z recovers on unseen rows, for each
+    r"""Share of the variance of s that a ridge regression on z explains on unseen rows, for each
     model.
 
     :math:`R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2`; z (M, n, d), s (n,).
@@ -99,7 +99,7 @@ def _on_part(fleet: Fleet, part: Subset, task: str) -> dict[str, Tensor]:
     )
     if task == "regression":
         columns["performance"] = columns["loss"] = ((scores - y) ** 2).mean(1)
-        kinds["probability"] = scores  # a regression's output is in the target's unit already
+        kinds["probability"] = scores  # the output of a regression is already in the target's unit
     else:
         decisions = (scores > 0).double()
         columns["performance"] = (decisions == y).double().mean(1)
@@ -158,7 +158,7 @@ def _auc(scores: Tensor, y: Tensor) -> Tensor:
 
 
 def smoothed(scores: Tensor, s: Tensor, bandwidth: float, weighting: str) -> Tensor:
-    """Return GDP of kernel-smoothed means for each model; scores (M, n), s (n,)."""
+    """Return the GDP of kernel-smoothed means for each model; scores (M, n), s (n,)."""
     grid, weights = evaluation_points(
         s, bandwidth, "uniform" if weighting == "uniform" else "population"
     )
@@ -192,8 +192,8 @@ def _leaks(fleet: Fleet, split: Split) -> dict[str, Tensor]:
 
 
 def _unit_hsic(z: Tensor, s: Tensor) -> Tensor:
-    """HSIC with Gaussians of bandwidth 1 on both sides, for each model, whatever bandwidths it was
-    trained with.
+    """Return HSIC for each model, under Gaussian kernels with bandwidth 1 on both variables,
+    regardless of the bandwidths used in training.
     """
     kernel = Gaussian(1.0)
     l = kernel.shifted(s[:, None], s[:, None])

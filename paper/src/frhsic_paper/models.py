@@ -1,4 +1,4 @@
-r"""Parameters of trained models that later measurements need, in one safetensors file for each
+r"""The parameters of trained models, which later measurements need, in one safetensors file per
 study and protocol.
 
 `{out}/models/{study}-{protocol}.safetensors`; a tensor is named
@@ -31,7 +31,7 @@ State = Mapping[str, Tensor]
 
 
 class Key(NamedTuple):
-    """Name of a stored model."""
+    """The key of a stored model."""
 
     dataset: str
     method: str
@@ -43,14 +43,14 @@ class Key(NamedTuple):
 
     @classmethod
     def from_record(cls, record: Record) -> Key:
-        """Return the name of the model that a record is about."""
+        """Return the key of the model to which a record belongs."""
         return cls(
             record["dataset"], record["method"], float(record["weight"]), int(record["repeat"])
         )
 
     @classmethod
     def parse(cls, name: str) -> tuple[Key, str]:
-        """Return the key and the parameter of a tensor's name.
+        """Split a tensor's name into the model's key and the name of the parameter.
 
         Examples
         --------
@@ -63,7 +63,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """A stored model: its record and its parameters."""
+    """A stored model: its record and parameters."""
 
     record: Record
     state: State
@@ -88,13 +88,13 @@ class Model:
 
     @torch.no_grad()
     def encode(self, x: Tensor) -> Tensor:
-        """Return the representation of some rows."""
+        """Return the representation of the given rows."""
         z: Tensor = self.encoder(x)
         return z
 
     @torch.no_grad()
     def score(self, z: Tensor) -> Tensor:
-        """Return the head's raw output on a representation."""
+        """Return the head's raw output for a representation."""
         scores: Tensor = self.head(z)
         return scores
 
@@ -121,10 +121,11 @@ def best_in_band(
     band: float,
     higher_is_better: bool,
 ) -> tuple[int, bool]:
-    """Choose the least dependence within the band; if no model is inside, the best performance.
+    """Choose the model with the smallest dependence within the band or, if no model is inside, with
+    the best performance.
 
-    Returns the index of the chosen model and whether it is inside. Of equal models the first is
-    chosen.
+    Returns the index of the chosen model and whether it is inside the band. Ties go to the first
+    model.
 
     Examples
     --------
@@ -145,11 +146,10 @@ def best_in_band(
 
 
 def store_chosen(repeats: int) -> Keep:
-    """Store, for each of the first repeats, the model that validation rows choose, if there are
-    validation rows.
+    """Store, for each of the first repeats, the model chosen on validation rows, if there are any.
 
-    It has the least GDP on probabilities among those within 1 % of the performance of the
-    unpenalized model, see :func:`best_in_band`.
+    It has the smallest GDP of probabilities among those within 1 % of the performance of the
+    unpenalized model; see :func:`best_in_band`.
     """
 
     def keep(trained: Trained, options: Options) -> None:
@@ -161,10 +161,10 @@ def store_chosen(repeats: int) -> Keep:
 
 
 def chosen_on_validation(fleet: list[Record], sweep: Path, repeats: int) -> list[int]:
-    """Return the positions of the chosen models in the records of a fleet, one for each of the
-    first repeats.
+    """Return the positions of the chosen models in a fleet's records, one for each of the first
+    repeats.
 
-    The unpenalized models are read from the file of the sweep, in which they come first.
+    The unpenalized models are read from the sweep's file, in which they come first.
     """
     dataset, unpenalized = fleet[0]["dataset"], fleet[0]["method"] == BASELINE
     baseline = {
@@ -205,7 +205,7 @@ def _store_some(trained: Trained, options: Options, places: Iterable[int]) -> No
 
 
 def store(path: Path, dataset: str, method: str, states: Mapping[Key, State]) -> None:
-    """Put the models of one dataset and method into a file, replacing earlier ones of both."""
+    """Write the models of one dataset and method to a file, replacing earlier ones."""
     tensors = load_file(path) if path.exists() else {}
     tensors = {
         name: value
@@ -223,12 +223,13 @@ def store(path: Path, dataset: str, method: str, states: Mapping[Key, State]) ->
 
 
 def load(path: Path, datasets: Iterable[str] | None = None) -> dict[Key, dict[str, Tensor]]:
-    """Return the parameters of all models in a file, or of those on some datasets, by their keys.
+    """Return the parameters of all models in a file, or only of those on the given datasets, by
+    key.
 
     Raises
     ------
     ValueError
-        If there is no such file: the models have not been trained.
+        If there is no such file, because the models have not been trained.
     """
     if not path.exists():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Options of a run: folder of the records, device, datasets, and length of training."""
+"""Options of a run: the folder of the records, device, datasets, and length of training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from frhsic_paper.protocol import Protocol
 
 SYNTHETIC = "synthetic"
-"""Name of generated data, which no choice of datasets leaves out."""
+"""Name of the generated data, which is included in any choice of datasets."""
 
 
 @dataclass(frozen=True)
@@ -20,24 +20,24 @@ class Options:
     Attributes
     ----------
     out
-        Directory of the records; models are stored in its folder `models`.
+        Directory of the records; models are stored in its `models` folder.
     device
-        Device to train on; "auto" uses a GPU if there is one.
+        Device for training; "auto" uses a GPU if there is one.
     datasets
-        Restrict the real datasets to these; None uses all.
+        The real datasets to use; None uses all.
     epochs, repeats
-        Number of epochs instead of the study's own, and a limit on the number of repeats, for a
-        quick look.
+        For a quick look: a number of epochs that replaces the study's own, and a limit on the
+        number of repeats.
     workers
-        Processes that measure.
+        Number of processes for measurements.
     watch
-        Called with a line of text when a unit is done.
+        Called with a line of text whenever a unit is done.
     log
-        File for the same lines and the progress of long trainings, each line with the time; None
-        writes no file.
+        File for the same lines, with their time, and the progress of long trainings; None writes no
+        file.
     trainers
-        Processes that train the fleets of a study; on a GPU, they are trained one after another.
-        None uses the number of `workers`.
+        Number of processes that train the fleets of a study; on a GPU, fleets are trained one after
+        another. None uses the number of `workers`.
     """
 
     out: Path
@@ -72,7 +72,7 @@ class Options:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} {text}\n")
 
     def chosen_datasets(self, datasets: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the requested datasets of a study.
+        """Return those of a study's datasets that are requested.
 
         Examples
         --------
@@ -86,5 +86,5 @@ class Options:
         )
 
     def limit_repeats(self, repeats: int) -> int:
-        """Return a number of repeats under the limit."""
+        """Return a number of repeats, reduced to the limit."""
         return repeats if self.repeats is None else min(repeats, self.repeats)

@@ -1,4 +1,4 @@
-"""All pages of the reproduction and their figures, written from records alone: an index, and a page
+"""All pages of the reproduction and their figures, written only from records: an index, and a page
 for each study.
 """
 
@@ -29,31 +29,32 @@ from frhsic_paper.summary import (
 from frhsic_paper.table import Cell, Listed, Table
 
 FOLDER = "evidence"
-"""Folder of the pages of the studies; those of benchmarks are beside them."""
+"""Folder of the studies' pages, which also contains those of benchmarks."""
 
 LONG = 12
-"""Rows above which a table is folded."""
+"""Tables with more rows than this are collapsed."""
 
 PAGE = "reproduction.md"
-"""File of the page on top; the others are in the folder."""
+"""File of the main page; the others are in the folder."""
 
 
 def write(
     out: Path, to: Path, studies: Sequence[Study] = STUDIES, *, overwrite: bool = False
 ) -> list[Path]:
-    """Write the pages and their figures from the records of a directory.
+    """Write the pages and their figures from the records in a directory.
 
     Parameters
     ----------
     out
         Directory of the records.
     to
-        Directory of the pages. Those of single studies go to its folder `evidence`, figures to
-        `figures`.
+        Directory of the pages. Pages of single studies are written to its folder `evidence`,
+        figures to `figures`.
     studies
         Studies that have a page.
     overwrite
-        Replace pages that were written from other records; otherwise they are an error.
+        Whether to replace pages that were written from other records; if False, they raise an
+        error.
 
     Returns
     -------
@@ -90,14 +91,14 @@ def write(
     for name, text in pages.items():
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         write_whole(to / name, f"{text}\n{stamp}".encode())
-    for path in before:  # of a study that has no page any more
+    for path in before:  # pages of studies that no longer have one
         if path.relative_to(to).as_posix() not in pages:
             path.unlink()
     return [*paths, *(to / name for name in pages)]
 
 
 def fingerprint(out: Path) -> str:
-    """Return a short hash of all files of records in a directory."""
+    """Return a short hash of all record files in a directory."""
     files = (
         (path.name, hashlib.sha256(path.read_bytes()).hexdigest())
         for path in sorted(out.glob("*.parquet"))
@@ -106,7 +107,7 @@ def fingerprint(out: Path) -> str:
 
 
 def figures(results: Results, studies: Sequence[Study] = STUDIES) -> dict[str, Sequence[Drawn]]:
-    """Return the figures of every study, in the order of the page."""
+    """Return the figures of every study, in page order."""
     return {study.name: study.figures(results) for study in studies}
 
 
@@ -116,9 +117,9 @@ def details(
     drawn: Mapping[str, Sequence[Drawn]],
     studies: Sequence[Study] = STUDIES,
 ) -> dict[str, str]:
-    """Return the pages as markdown, by file name, the index first.
+    """Return the pages as Markdown, keyed by file name, starting with the index.
 
-    A study has a page if it has claims, or records that give it tables or figures.
+    A study has a page if it has claims, or records from which it has tables or figures.
     """
     late = due_records(results, studies)
     shown: list[Study] = []
@@ -155,7 +156,7 @@ def study_page(
     figures: Sequence[Drawn],
     late: Sequence[Due],
 ) -> str:
-    """Return the page of a study; long tables are folded."""
+    """Return the page of a study; long tables are collapsed."""
     files = study_files(study)
     some = [source for file in files for source in sources(file, results)]
     return render_template(
@@ -175,7 +176,9 @@ def study_page(
 
 
 def _caveats(study: Study, some: Sequence[Source], late: Sequence[Due]) -> list[str]:
-    """Return what a reader must know about a study's records before trusting its numbers."""
+    """Return notes that readers need before trusting a study's numbers: missing or stale
+    records.
+    """
     said = []
     protocols = [name for name in PROTOCOLS if study.published or not PROTOCOLS[name].printed]
     absent = [name for name in protocols if name not in {source.protocol for source in some}]
@@ -196,7 +199,9 @@ def _caveats(study: Study, some: Sequence[Source], late: Sequence[Due]) -> list[
 
 
 def _overview(studies: Sequence[Study], findings: Mapping[str, Finding]) -> Table:
-    """The studies, the tables and figures of the paper that they reproduce, and verdicts."""
+    """Return a table of the studies, the paper's tables and figures that they reproduce, and
+    verdicts.
+    """
     rows: list[tuple[Cell, ...]] = []
     for study in studies:
         numbers = ", ".join(item.number for item in INDEX if item.study == study.name)
@@ -211,7 +216,9 @@ Made = Training | Measurement | Computation
 
 @dataclass(frozen=True)
 class Due:
-    """Records of one file and part that the command would compute or recompute."""
+    """Records of one file and part that the command would compute or recompute, because they are
+    missing or stale.
+    """
 
     file: str
     part: str
@@ -222,7 +229,7 @@ class Due:
 
 
 def due_records(results: Results, studies: Iterable[Study]) -> list[Due]:
-    """Return the records that the command would compute on a CPU, because there are too few or they
+    """Return the records that the command would compute on a CPU, because too few exist or they
     were computed with other code or settings.
     """
     found = []
@@ -257,8 +264,9 @@ def _steps(studies: Iterable[Study]) -> Iterator[tuple[Protocol, Made]]:
 class Source:
     """One file of records.
 
-    `models` counts trained models. `seconds` is the time that training them took, 0 where none was
-    trained. `hardware` names processors and GPUs; it is empty where the records do not say.
+    `models` is the number of trained models. `seconds` is the time that their training took, or 0
+    without any. `hardware` has the names of processors and GPUs; it is empty if the records don't
+    contain them.
     """
 
     study: str
@@ -305,13 +313,13 @@ class Source:
 
 
 def sources(study: str, results: Results) -> list[Source]:
-    """Return the files of one name that hold records, by protocol."""
+    """Return the files of one name that contain records, by protocol."""
     found = ((name, results.records(study, name)) for name in PROTOCOLS)
     return [Source.from_records(study, name, records) for name, records in found if records]
 
 
 def study_files(study: Study) -> tuple[str, ...]:
-    """Return the names of the files that the steps of a study write, its own last."""
+    """Return the names of the files that a study's steps write; its own file is the last."""
     names: dict[str, None] = {}
     for protocol in PROTOCOLS.values():
         for step in (*study.train, *study.measure):
@@ -326,7 +334,7 @@ def study_files(study: Study) -> tuple[str, ...]:
 
 
 def sources_table(some: Sequence[Source]) -> Table:
-    """Return files of records with their cost and hardware."""
+    """Return a table of record files with their cost and hardware."""
     rows = [
         [
             f"`paper/results/{s.file}`",

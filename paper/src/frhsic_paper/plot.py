@@ -1,11 +1,11 @@
-"""How figures look: one width, one style, one color and one marker for each method, intervals at
-every mean that has repeats.
+"""The look of figures: one width and style, a color and a marker for each method, and an interval
+for each mean over repeats.
 
-Every figure is 390 points wide, so that its font size is right on a phone, and has at most two
-panels side by side. Its background is white, also on dark pages.
+Every figure is 390 points wide, so that its text is legible on a phone, and has at most two panels
+side by side. Its background is white, even on dark pages.
 
-Colors are those of Okabe and Ito, with a brown and a gray beside them; markers distinguish the
-methods without color. This library's closed forms have the color of its reports.
+Colors are those of Okabe and Ito, plus a brown and a gray; markers distinguish the methods without
+color. This library's closed forms have the color used in its reports.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ SHAPES = ("o", "s", "^", "D", "v", "P", "X", "p")
 """Markers of variants, in the order of :data:`SPARE`."""
 
 GRAY = "#777777"
-"""Of guides: reference lines, bands, thresholds."""
+"""Color of reference lines, bands and thresholds."""
 
 ACCENT = COLOURS["after"]
-"""Of what this library solves in closed form."""
+"""Color of this library's closed forms."""
 
 WIDTH = 390 / 72
-"""Inches of every figure."""
+"""Width of every figure in inches."""
 
 PARAMETERS: Any = {  # matplotlib types the keys as a closed list of literals
     "font.size": 9.5,
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
-    # nothing stands above a panel; to look for it takes a quarter of the drawing
+    # nothing is above a panel, and looking for it takes a quarter of the drawing time
     "axes.titley": 1.0,
     "axes.labelsize": 9.5,
     "xtick.labelsize": 9,
@@ -94,26 +94,26 @@ GDP_NAMES = {
 }
 
 BETTER = {True: "higher is better", False: "lower is better"}
-"""Direction of an axis, in words."""
+"""The direction of an axis, in words."""
 
 LABEL = 26
-"""Characters of a line of text that fit below a panel."""
+"""Characters per line of text that fit below a panel."""
 
 UPRIGHT = 22
-"""Characters that fit beside a panel, from bottom to top."""
+"""Characters that fit along the height of a panel."""
 
 FAINT = 0.45
-"""Opacity of intervals, so that a pile of them does not hide the means."""
+"""Opacity of intervals, so that overlapping ones don't hide the means."""
 
 WINDOW = 0.06
-"""Share of the unpenalized performance that a panel shows below it; models that collapsed lie
+"""A panel extends below the unpenalized performance by this share of it; collapsed models are
 outside.
 """
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure, the name of its file and its caption."""
+    """A figure, its file name and its caption."""
 
     name: str
     caption: str
@@ -127,11 +127,10 @@ def protocol_figures(
     bars: str | None = "Bars are 95 % intervals",
     file: str = "",
 ) -> Callable[[Results], list[Drawn]]:
-    """Return the figures of a study that has one for each protocol under which its records were
-    made.
+    """Return the figures of a study, one for each protocol for which it has records.
 
-    The caption ends with what the bars are, if there are any. A file has the name of the study, if
-    no other is given.
+    The end of the caption explains the error bars, if there are any. By default, a file has the
+    name of the study.
     """
     file = file or name.partition("/")[0]
 
@@ -153,7 +152,7 @@ AT_THE_STAR = "Bars, at the star alone, are 95 % intervals over splits"
 
 
 def intervals(records: Sequence[Record], bars: str | None = "Bars are 95 % intervals") -> str:
-    """Return the end of a caption, which explains the error bars; nothing if the records have no
+    """Return the end of a caption, which explains the error bars; empty if the records have no
     repeats.
 
     Examples
@@ -180,14 +179,14 @@ def directed_label(label: str, *, higher: bool) -> str:
 
 @contextmanager
 def page_style() -> Iterator[None]:
-    """Draw in the style of the page; use as a context or as a decorator."""
+    """Draw in the style of the pages; a context manager or decorator."""
     with mpl.rc_context(PARAMETERS):
         yield
 
 
 def panels(count: int, height: float = 2.1) -> tuple[Figure, list[Axes]]:
-    """Return a figure with `count` axes of that height in inches, two in a row; a legend adds to
-    it.
+    """Return a figure with `count` axes of the given height in inches, two per row; a legend adds
+    to the height.
     """
     rows = -(-count // 2)
     columns = min(count, 2)
@@ -199,7 +198,8 @@ def panels(count: int, height: float = 2.1) -> tuple[Figure, list[Axes]]:
 
 
 def half_width(deviation: float | None, repeats: int) -> float:
-    """Return half of the 95 % t interval of a mean; 0 where one repeat gives none.
+    """Return half the width of the 95 % t interval of a mean; 0 for a single repeat, which has
+    none.
 
     Examples
     --------
@@ -212,9 +212,9 @@ def half_width(deviation: float | None, repeats: int) -> float:
 
 
 def curve(ax: Axes, x: Sequence[float], groups: Sequence[Sequence[float]], **look: Any) -> None:
-    """Draw the means of some groups of repeats as a line, with 95 % intervals.
+    """Draw the means of groups of repeats as a line, with 95 % intervals.
 
-    On a logarithmic axis an interval that reaches zero ends at a tenth of the mean, with an arrow.
+    On a logarithmic axis, an interval that reaches zero ends at a tenth of the mean, with an arrow.
     """
     means = [float(np.mean(group)) if len(group) else np.nan for group in groups]
     bars = [_half_width_of(group) for group in groups]
@@ -255,8 +255,8 @@ def with_bars(
 def dots_in_rows(
     ax: Axes, groups: Sequence[Sequence[float]], offset: float = 0.0, **look: Any
 ) -> None:
-    """Draw one mean with its 95 % interval in each row, the first row on top; a group without
-    numbers leaves a gap.
+    """Draw one mean with its 95 % interval in each row, from top to bottom; a group without numbers
+    leaves a gap.
     """
     places = [place + offset for place, group in enumerate(groups) if len(group)]
     some = [group for group in groups if len(group)]
@@ -271,12 +271,12 @@ def _half_width_of(group: Sequence[float]) -> float:
 
 
 def from_zero(ax: Axes) -> None:
-    """Begin the horizontal axis a little below zero, so that a marker at zero is whole."""
+    """Start the horizontal axis slightly below zero, so that a marker at zero isn't clipped."""
     ax.set_xlim(left=min(-0.02 * ax.get_xlim()[1], ax.get_xlim()[0] if ax.dataLim.x0 < 0 else 0.0))
 
 
 def name_rows(ax: Axes, names: Sequence[str]) -> None:
-    """Name the rows of a panel, the first on top."""
+    """Label the rows of a panel, from top to bottom."""
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.locator_params(axis="x", nbins=4)
@@ -284,20 +284,19 @@ def name_rows(ax: Axes, names: Sequence[str]) -> None:
 
 
 def variant(index: int) -> dict[str, Any]:
-    """Return color and marker of the variant with this index."""
+    """Return the color and marker of the variant with this index."""
     return {"color": SPARE[index % len(SPARE)], "marker": SHAPES[index % len(SHAPES)]}
 
 
 def draw_frontier(
     ax: Axes, frontier: Frontier, methods: tuple[str, ...], *, title: str, dependence: str
 ) -> None:
-    """Draw the efficient weights of every method, the 1 % band, and a star for Unfair with its 95 %
-    intervals.
+    """Draw the non-dominated weights of every method, the 1 % band, and a star for Unfair with its
+    95 % intervals.
 
-    Dominated weights are faint dots, contraction is a dashed line. Up is better in every panel: an
-    error is drawn upside down. A model that performs far worse than Unfair is below the panel, and
-    a dominated one with large dependence is to the right of it; an arrow at the edge marks its
-    position.
+    Dominated weights are faint dots, contraction is a dashed line. Up is better in every panel, so
+    axes of errors are inverted. Models that perform far worse than Unfair are below the panel, and
+    dominated ones with large dependence are to its right; arrows at the edge mark their positions.
     """
     base, higher = frontier.method_points(frontier.baseline)[0], frontier.higher_is_better
     limit = base.performance * (1 - WINDOW if higher else 1 + 20 * WINDOW)
@@ -355,9 +354,7 @@ def draw_frontier(
             for p in sorted(frontier.method_points(CONTRACTED), key=lambda p: p.dependence)
             if p in shown
         ]
-        if any(
-            p.dependence < 0.99 * base.dependence for p in line
-        ):  # else it stays where Unfair is
+        if any(p.dependence < 0.99 * base.dependence for p in line):  # otherwise it stays at Unfair
             _dots(ax, [*line, base], color=GRAY, linestyle="--", label=method_name(CONTRACTED))
     for hidden, marker, side in (
         (len(shown) < len(frontier.points), "v", "below"),
@@ -385,7 +382,7 @@ def draw_frontiers(
     methods: tuple[str, ...],
     dependence: str,
 ) -> Figure:
-    """Draw frontiers by their titles."""
+    """Draw frontiers, keyed by their titles."""
     figure, axes = panels(len(frontiers), 2.4)
     for ax, (title, full) in zip(axes, frontiers.items()):
         draw_frontier(ax, full, methods, title=title, dependence=dependence)
@@ -394,15 +391,15 @@ def draw_frontiers(
 
 
 def _bars(point: Point) -> tuple[float, float]:
-    """Return half of the 95 % intervals of dependence and performance."""
+    """Return half the widths of the 95 % intervals of dependence and performance."""
     return half_width(point.dependence_sd, point.repeats), half_width(
         point.performance_sd, point.repeats
     )
 
 
 def finish(figure: Figure, axes: Sequence[Axes]) -> None:
-    """Break long titles and labels, leave few ticks on logarithmic axes, and add one legend for
-    all axes below them.
+    """Break long titles and labels, reduce the ticks on logarithmic axes, and add one legend below
+    all axes.
     """
     entries: dict[str, Any] = {}
     for ax in axes:
@@ -424,13 +421,14 @@ def finish(figure: Figure, axes: Sequence[Axes]) -> None:
 
 
 def beside(ax: Axes) -> bool:
-    """Return whether a panel has another one beside it."""
+    """Return whether a panel has another one next to it."""
     place = ax.get_subplotspec()
     return place is not None and place.get_gridspec().ncols > 1
 
 
 def break_lines(text: str, room: int = LABEL) -> str:
-    r"""Return a text in lines of so many characters; what is in parentheses begins a line.
+    r"""Break a text into lines of at most this many characters; text in parentheses starts a new
+    line.
 
     Examples
     --------
@@ -450,13 +448,13 @@ def legend_columns(labels: Iterable[str]) -> int:
     >>> legend_columns(["FRHSIC", "LAFTR (binned)"]), legend_columns([30 * "m"])
     (3, 1)
     """
-    letter = 5.2  # points of the legend's font, on average
+    letter = 5.2  # average width of a character of the legend's font, in points
     longest = max(map(len, labels))
     return max(1, int(72 * WIDTH // (letter * longest + 42)))
 
 
 def _few_ticks(axis: Axis, most: int) -> None:
-    """Label at most so many powers of ten, and some numbers between them on a short axis."""
+    """Label at most this many powers of ten and, on a short axis, some numbers between them."""
     low, high = axis.get_view_interval()
     between = (1, 2, 5) if high < 30 * low else (1, 3) if high < 200 * low else (1,)
     axis.set_major_locator(LogLocator(subs=between, numticks=most))
@@ -468,7 +466,7 @@ def _few_ticks(axis: Axis, most: int) -> None:
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure without the date, so that the same records give the same bytes."""
+    """Write a figure without the date, so that the same records produce the same bytes."""
     content, kind = io.BytesIO(), path.suffix.removeprefix(".")
     with page_style():
         figure.savefig(

@@ -1,4 +1,4 @@
-"""The paper's printed numbers and the runs behind them, in the names of this package."""
+"""The paper's printed numbers and the runs behind them, with the names used in this package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METHOD_NAMES = {
     "dcor": "dCor",
     "hsic": "HSIC with the head",
 }
-"""Names of the methods as a reader sees them; the last is this library's own."""
+"""Display names of the methods; the last is this library's own."""
 
 VARIANT_NAMES = {"head Joint": "Joint, head in the kernel", "head EO": "EO, head in the kernel"} | {
     "contracted": "contracted, no penalty",
@@ -33,10 +33,10 @@ VARIANT_NAMES = {"head Joint": "Joint, head in the kernel", "head EO": "EO, head
     "gedi": "GeDI",
     "cosines": "cosines of S (a penalty)",
 }
-"""Names of variants that a reader sees under another name than their own."""
+"""Display names of variants, if they differ from their names in the records."""
 
 PRINTED_SIX = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr")
-"""The methods of the paper's main table, in its order; its areas are normalized over these and
+"""The methods in the paper's main table, in its order; areas are normalized over these and
 Unfair.
 """
 
@@ -69,7 +69,7 @@ _COLUMNS = {
 
 
 def method_name(name: str) -> str:
-    """Return the name of a method or variant as a reader sees it.
+    """Return the display name of a method or variant.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def method_name(name: str) -> str:
 
 
 def dataset_name(name: str) -> str:
-    """Return the name of a dataset as a reader sees it."""
+    """Return the display name of a dataset."""
     return DATASET_NAMES.get(name, name)
 
 
@@ -99,8 +99,8 @@ def printed_records(table: str) -> list[Record]:
 
 @cache
 def printed_sweeps() -> tuple[Record, ...]:
-    """Return the means of the published sweeps, with their standard deviations, one row a dataset,
-    method and weight.
+    """Return the means of the published sweeps, with their standard deviations, in one row per
+    dataset, method and weight.
 
     Examples
     --------

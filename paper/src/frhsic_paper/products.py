@@ -1,4 +1,4 @@
-"""Products with Gram matrices that are not held."""
+"""Products with Gram matrices that are not stored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from frhsic.kernels import Kernel
 
-# Entries of the Gram matrix held at once.
+# Entries of the Gram matrix in memory at once.
 TILE_ENTRIES = 1 << 21
 
 
@@ -19,12 +19,12 @@ def gram_times(
     *,
     y: Tensor | None = None,
 ) -> Tensor:
-    r"""Product of a Gram matrix with a thin one, :math:`(K b)_{ic} = \sum_j k(x_i, y_j)\, b_{jc}`,
-    by tiles of rows.
+    r"""Return the product of a Gram matrix and a thin matrix, :math:`(K b)_{ic} = \sum_j k(x_i,
+    y_j)\, b_{jc}`, by tiles of rows.
 
-    If the columns of `b` sum to zero or the result is centred afterwards, pass `kernel.shifted` in
-    place of the kernel: the product differs by a constant per column, and nearly constant kernels
-    keep more digits.
+    If the columns of `b` sum to zero or the result is centered afterwards, pass `kernel.shifted` in
+    place of the kernel: the product differs only by a constant per column, and nearly constant
+    kernels keep more digits.
 
     Parameters
     ----------

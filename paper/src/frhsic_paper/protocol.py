@@ -1,6 +1,4 @@
-"""The two protocols, as data: the conventions behind the printed numbers, and the corrected
-ones.
-"""
+"""The two protocols as data: the conventions behind the printed numbers, and the corrected ones."""
 
 from __future__ import annotations
 
@@ -12,45 +10,46 @@ ProtocolName = Literal["published", "corrected"]
 DATASETS = ("adult", "acs_income", "meps", "crime", "compas")
 
 METHODS = ("frhsic", "frem", "reg-gdp", "adv", "mmd", "laftr", "dcor")
-"""The paper's methods besides the unpenalized one, by the names of the estimators."""
+"""The paper's methods, except the unpenalized one, by the names that the estimators use."""
 
 BASELINE = "none"
 
 OWN = "hsic"
-"""This library's own penalty, beside the paper's."""
+"""This library's own penalty, in addition to the paper's."""
 
 CONTRACTED = "contracted"
-"""The unpenalized model with its scores contracted; see
+"""The unpenalized model with contracted scores; see
 :func:`frhsic_paper.frontiers.with_contraction`.
 """
 
 BAND = 0.01
-"""Share of the unpenalized model's performance that a chosen model may lose."""
+"""Largest share of the unpenalized model's performance that a chosen model may lose."""
 
 PAPER_WEIGHTS = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0, 500.0)
-"""The nine weights that every published sweep shares."""
+"""The nine weights that all published sweeps have in common."""
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a study is run and read.
+    """How a study is run and evaluated.
 
     Attributes
     ----------
     variant
-        Which construction of a dataset is loaded.
+        The variant of each dataset that is loaded.
     validation
-        Share of the rows held out for choosing a weight; 0 chooses on the test rows.
+        Share of the rows held out to choose a weight; with 0, it is chosen on the test rows.
     gdp
-        The column of a record that stands for GDP.
+        The column of a record that is used as GDP.
     scaling
-        Rows that the scales of X and S are fitted on where the paper's code used all of them.
+        Rows on which the scales of X and S are fitted in the experiments for which the paper's code
+        used all rows.
     decimals
         Digits to which means are rounded before a matched point is chosen, or None.
     ddof
         Degrees of freedom subtracted in standard deviations over repeats.
     printed
-        Whether the printed numbers were computed this way; only the paper's own studies are run
+        Whether the printed numbers were computed in this way; only the paper's own studies are run
         under such a protocol.
     """
 

@@ -1,8 +1,8 @@
 """Records of the studies: one Parquet file for each study and protocol, such as
 ``bound-corrected.parquet``.
 
-A record is a dict. Its column ``part`` tells the kinds of records of a file apart: "models" for
-trained models, and a name of its own for each measurement. Every record also holds
+A record is a dict. Its column ``part`` distinguishes the types of records in a file: "models" for
+trained models, and another name for each measurement. Every record also contains
 
 ``protocol``      "published" or "corrected"
 ``task``          "binary" or "regression", where a model is concerned
@@ -12,7 +12,7 @@ trained models, and a name of its own for each measurement. Every record also ho
 ``depends_on``    hash of the settings and the code that its numbers depend on, see :func:`digest`
                   and ``code.py``; only the steps that make records compute it
 
-A column that a record does not have is null in the file. A number that is not finite is NaN in the
+A column that a record doesn't have is null in the file. A number that is not finite is NaN in the
 file and None in the record.
 """
 
@@ -39,36 +39,37 @@ from frhsic._files import write_whole
 Record = dict[str, Any]
 
 Unit = tuple[Any, ...]
-"""Values of the columns that name what is run and written together."""
+"""Values of the columns that identify what is run and written together."""
 
 MODEL = frozenset({"part", "dataset", "method", "weight", "repeat"})
-"""Columns that name a trained model; a file has one record of each."""
+"""Columns that identify a trained model; a file has one record for each."""
 
 RUN = frozenset({"seconds", "hardware", "frhsic", "torch", "depends_on"})
-"""Columns that say how a record came about. Two records that differ in nothing else are one record
-twice.
+"""Columns that describe how a record was computed. Two records that differ only in these are
+duplicates.
 
-The device is not among them: a study of running times has a record for each device.
+The device is not one of them, since studies of running times have a record for each device.
 """
 
 DIGITS = 7
-"""Significant digits of a float in a record: those of the float32 that it came from."""
+"""Significant digits of floats in records, as in float32, from which they are computed."""
 
 
 class Wanted(NamedTuple):
-    """What a unit must have to count as done: this many records or more, all with this hash."""
+    """What a unit needs to count as done: at least this many records, all with this hash."""
 
     records: int
     depends_on: str
 
 
 def read(path: Path, part: str | None = None) -> list[Record]:
-    """Return the records of a file, or of one part of it; a file that does not exist has none.
+    """Return the records of a file, or of one part of it; without a file, there are none.
 
     Raises
     ------
     ValueError
-        If the file is not whole, or holds a record twice: means and verdicts would count it double.
+        If the file is truncated, or contains a record twice, which means and verdicts would count
+        twice.
     """
     if not path.exists():
         return []
@@ -106,7 +107,7 @@ def _refuse_duplicates(path: Path, records: Sequence[Record]) -> None:
 
 
 def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write a file as a whole, in place of the old one."""
+    """Write a complete file that replaces the old one."""
     rounded = [{name: _rounded(value) for name, value in record.items()} for record in records]
     names = dict.fromkeys(name for record in rounded for name in record)
     table = pa.table({name: pa.array([record.get(name) for record in rounded]) for name in names})
@@ -117,8 +118,8 @@ def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 def put(path: Path, by: Sequence[str], records: Sequence[Record]) -> None:
-    """Add records to a file, in place of those that it has of the same units; `by` are the columns
-    of a unit.
+    """Add records to a file, replacing those of the same units; `by` contains the columns that
+    identify a unit.
     """
     units = {record_unit(record, by) for record in records}
     write(
@@ -127,11 +128,11 @@ def put(path: Path, by: Sequence[str], records: Sequence[Record]) -> None:
 
 
 def missing_units(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) -> list[Unit]:
-    """Return the units that are not in a file, have too few records there, or depend on something
-    else.
+    """Return the units that are missing from a file, have too few records in it, or have a
+    different hash.
 
-    A unit is run as a whole, because its numbers are the same to the last bit only then. More
-    records than wanted are enough: a unit of more repeats holds those of fewer.
+    A unit is always run as a whole, since only then are its numbers reproducible to the last bit.
+    More records than wanted are fine: a unit with more repeats contains those of a unit with fewer.
     """
     stored = grouped(read(path), *by)
 
@@ -143,14 +144,14 @@ def missing_units(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) 
 
 
 def content(record: Mapping[str, Any]) -> Record:
-    """Return what a record says, without how it came about. A measurement of the model depends on
-    it.
+    """Return the content of a record, without the columns on how it was computed. A measurement of
+    the model depends on this content.
     """
     return {name: value for name, value in record.items() if name not in RUN}
 
 
 def matching(records: Iterable[Record], **values: object) -> list[Record]:
-    """Return the records that have these values.
+    """Return the records with the given values.
 
     Examples
     --------
@@ -161,7 +162,7 @@ def matching(records: Iterable[Record], **values: object) -> list[Record]:
 
 
 def grouped(records: Iterable[Record], *by: str) -> dict[Unit, list[Record]]:
-    """Return the records by their values in some columns.
+    """Return the records, grouped by their values in the given columns.
 
     Examples
     --------
@@ -175,13 +176,13 @@ def grouped(records: Iterable[Record], *by: str) -> dict[Unit, list[Record]]:
 
 
 def record_unit(record: Mapping[str, Any], by: Sequence[str]) -> Unit:
-    """Return the unit that a record belongs to."""
+    """Return the unit to which a record belongs."""
     return tuple(record.get(name) for name in by)
 
 
 def digest(*parts: object) -> str:
-    """Return a short hash of settings: numbers, strings, dataclasses, functions by their names,
-    modules.
+    """Return a short hash of settings: numbers, strings, dataclasses, modules, and functions, by
+    name.
 
     Examples
     --------
@@ -196,7 +197,7 @@ def digest(*parts: object) -> str:
 
 
 def stamp(part: str, protocol: str, device: str, depends_on: str) -> Record:
-    """Return the columns that every record has, see the top of this file."""
+    """Return the columns that every record has; see the top of this file."""
     versions = {"frhsic": __version__, "torch": torch.__version__}
     where = {"device": device, "hardware": hardware(torch.device(device))}
     return {"part": part, "protocol": protocol, **where, **versions, "depends_on": depends_on}
@@ -204,7 +205,7 @@ def stamp(part: str, protocol: str, device: str, depends_on: str) -> Record:
 
 @cache
 def hardware(device: torch.device) -> str:
-    """Return the name of the processor or GPU that a device is."""
+    """Return the name of a device's processor or GPU."""
     if device.type == "cuda":
         return str(torch.cuda.get_device_name(device))
     listed = Path("/proc/cpuinfo")

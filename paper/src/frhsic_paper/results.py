@@ -1,4 +1,4 @@
-"""Records of all studies, read once, for tables, figures and claims."""
+"""The records of all studies, read once for tables, figures and claims."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Results:
         return cls(files)
 
     def records(self, name: str, protocol: str) -> tuple[Record, ...]:
-        """Return the records of a study under one protocol; the name "bound/sides" gives its part
-        "sides" alone.
+        """Return the records of a study under one protocol; with the name "bound/sides", only those
+        of its part "sides".
         """
         if (name, protocol) not in self._parts:
             study, _, part = name.partition("/")

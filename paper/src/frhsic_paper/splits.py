@@ -25,9 +25,9 @@ class Subset:
     x : Tensor of shape (n, d)
         Scaled features.
     y : Tensor of shape (n,)
-        Target as it is; int64 codes for several classes.
+        The unscaled target; int64 codes for several classes.
     s : Tensor of shape (n,), or (n, q) for several attributes
-        Scaled sensitive attribute; outside the training rows it may leave [0, 1].
+        Scaled sensitive attribute; rows outside the training set may have values outside [0, 1].
     rows : ndarray of int
         Positions in the dataset.
     """
@@ -44,13 +44,15 @@ class Subset:
         return len(self.rows)
 
     def to(self, device: torch.device | str) -> Subset:
-        """Return the subset with its tensors on another device."""
+        """Return the subset, with its tensors on another device."""
         return Subset(self.x.to(device), self.y.to(device), self.s.to(device), self.rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training, validation and test rows of a dataset; `validation` is None in a split in two."""
+    """Training, validation and test rows of a dataset; `validation` is None in a split without
+    validation rows.
+    """
 
     train: Subset
     test: Subset
@@ -68,12 +70,12 @@ def split_dataset(
 ) -> Split:
     r"""Split the rows of a dataset at random and scale every column to [0, 1].
 
-    :math:`x \mapsto (x - \min) / (\max - \min)`, with the minimum and maximum of the training
-    rows, for each column of X and of s; y is untouched. A column that is constant in training
-    is only shifted to 0. Missing values become the median of the training rows first.
+    :math:`x \mapsto (x - \min) / (\max - \min)`, with the minimum and maximum of the training rows,
+    for each column of X and of s; y is unchanged. A column that is constant in the training rows is
+    only shifted to 0. First, missing values are replaced with the median of the training rows.
 
-    The permutation is that of NumPy's legacy generator, the first :math:`\lfloor 0.8 n\rfloor`
-    rows train: the published splits are the seeds 42 to 46.
+    The permutation is drawn by NumPy's legacy generator, and the first :math:`\lfloor 0.8 n\rfloor`
+    rows are the training rows. Seeds 42 to 46 give the published splits.
 
     Parameters
     ----------
@@ -81,14 +83,14 @@ def split_dataset(
     seed : int
         From 0 to 2**32 - 1.
     train : float, optional
-        Share of training rows. Left out, the last fifth are test rows, whatever `validation`
-        is, and the validation rows come off the end of the training rows: the test rows stay
-        the same.
+        Share of training rows. By default, the last fifth of the rows are test rows, and validation
+        rows are taken from the end of the training rows, so that the test rows don't depend on
+        `validation`.
     validation : float
-        Share of validation rows; they follow the training rows. All others are test rows.
+        Share of validation rows, which follow the training rows. All other rows are test rows.
     scaling : "train" or "all"
-        Rows that medians, minima and maxima are computed on. "all" includes test rows, as
-        several published experiments did.
+        Rows on which medians, minima and maxima are computed. "all" includes test rows, as in
+        several published experiments.
 
     Examples
     --------
@@ -124,8 +126,8 @@ def split_dataset(
 
 
 def min_max(frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
-    """Return x -> (x - low) / (high - low) for each column, by `rows`; missing values become their
-    median first.
+    """Return (x - low) / (high - low) for each column, with the range over `rows`; first, missing
+    values are replaced with the median of these rows.
 
     Examples
     --------
@@ -145,7 +147,7 @@ def min_max(frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
 def partition(
     order: np.ndarray, train: float | None, validation: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cut a permutation into training, validation and test rows.
+    """Split a permutation into training, validation and test rows.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Steps of a study: train a grid, measure the stored models of a grid, or compute without any
-model.
+"""Steps of a study: train a grid, measure the stored models of a grid, or compute something without
+models.
 
-A step is called with a protocol and options. It computes missing records and returns all records.
+A step is called with a protocol and options. It computes the missing records and returns all of
+them.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from frhsic_paper.results import Results
 from frhsic_paper.splits import Split
 
 SHARED = (*Key._fields, "task", "epochs")
-"""Columns that the record of a measurement shares with that of its model."""
+"""Columns that the record of a measurement shares with its model's record."""
 
 WRITE_EVERY = 20.0
-"""Seconds after which records are written: the whole file is."""
+"""Seconds between writes of records, since the whole file is rewritten."""
 
 Part = tuple[str, str]
-"""File and part of some records."""
+"""The file and part of records."""
 
 Stamp = Callable[[Record], str]
-"""The hash that a record would have if it were made today."""
+"""The hash that a record would have if it were computed by the present code."""
 
 Group = Callable[[Sequence[Model], Split, Protocol, Options], Iterable[list[Record]]]
-"""Measures models of one split: a list of records for each model, in their order."""
+"""Measures the models of one split; returns a list of records for each model, in order."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class OnTrained:
     study, part
         File and part of the records.
     repeats
-        Repeats whose models are measured.
+        Number of repeats whose models are measured.
     measure
-        Returns the records of each model of one split, of a task.
+        Function that returns the records of each model of one split, given the task.
     settings
         What the numbers depend on besides the model.
     of_model
@@ -68,7 +69,7 @@ class OnTrained:
     of_model: int = 1
 
     def __call__(self, trained: Trained, options: Options) -> None:
-        """Write the records of a fleet."""
+        """Compute and write the records of a fleet."""
         rows: list[Record] = []
         for repeat, split in enumerate(trained.splits[: self.repeats]):
             own = [i for i, record in enumerate(trained.records) if record["repeat"] == repeat]
@@ -81,11 +82,11 @@ class OnTrained:
         records.put(options.file(self.study, trained.protocol), BY, rows)
 
     def depends_on(self, model: str) -> str:
-        """Return the hash of a record, from that of its model."""
+        """Return the hash of a record, given that of its model."""
         return records.digest(model, self.settings, code_hash(self.measure))
 
     def stamp(self, of_model: Stamp) -> Stamp:
-        """Return the hash that a record would have today, from that of its model."""
+        """Return the hash that a record would have today, given that of its model."""
         return lambda record: self.depends_on(of_model(record))
 
 
@@ -97,7 +98,7 @@ class Training:
     keep: tuple[Keep, ...] = ()
 
     def __call__(self, protocol: Protocol, options: Options) -> list[Record]:
-        """Train what is missing."""
+        """Train the missing models."""
         return run(self.grid(protocol), protocol, options, self.keep)
 
     def expected_records(self, protocol: Protocol) -> dict[Part, int]:
@@ -139,14 +140,14 @@ class Measurement:
     grid
         The grid whose models are measured.
     measure
-        How, by the name of a protocol; a protocol without an entry is not measured.
+        The function that measures, by protocol name; a protocol without an entry is not measured.
     settings
         What the numbers depend on besides the model.
     of_model
-        Records of one model, by the name of a protocol.
+        Number of records of one model, by protocol name.
     chosen
-        Number of repeats with a stored model of each method, the chosen one; None if every model is
-        stored.
+        Number of repeats for which only each method's chosen model is stored; None if every model
+        is stored.
     """
 
     study: str
@@ -172,7 +173,7 @@ class Measurement:
         ):
             return records.read(path, self.part)
         states = models.load(stored, grid.datasets)
-        # a model without a record is of a training that was cut off
+        # a model without a record is from an interrupted training
         hashes = {
             key: self._depends_on(trained[key], protocol)
             for key in sorted(
@@ -225,8 +226,8 @@ class Measurement:
         return {(self.study, self.part): of_record}
 
     def _depends_on(self, model: Record, protocol: Protocol) -> str:
-        """Return the hash of a measurement: of the numbers of the model too, so that training again
-        makes it stale.
+        """Return the hash of a measurement. It includes the model's numbers, so that retraining
+        makes the measurement stale.
         """
         return records.digest(
             model["depends_on"],
@@ -239,7 +240,7 @@ class Measurement:
     def _up_to_date(
         self, measured: Sequence[Record], trained: Mapping[Key, Record], protocol: Protocol
     ) -> bool:
-        """Return whether all measured models are in the records as they were measured."""
+        """Return whether the records still contain all measured models unchanged."""
         return bool(measured) and all(
             Key.from_record(r) in trained
             and r["depends_on"] == self._depends_on(trained[Key.from_record(r)], protocol)
@@ -268,18 +269,18 @@ class Computation:
     study, part
         File and part of the records.
     by
-        Columns that name a unit.
+        Columns that identify a unit.
     units
-        Values of these columns, with the number of records that a unit has.
+        Function that returns the values of these columns, with the number of records of each unit.
     compute
-        Yields the records of each unit that it is given; in any order, if the records name it.
+        Function that yields the records of each given unit; the order is arbitrary if the records
+        identify their unit.
     settings
-        What the numbers depend on, by the name of a protocol; a protocol without an entry is not
-        run.
+        What the numbers depend on, by protocol name; a protocol without an entry is not run.
 
     Examples
     --------
-    Standard errors of the share of heads among n throws of a coin, for two n:
+    Standard errors of the share of heads in n coin tosses, for two values of n:
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory

@@ -1,4 +1,4 @@
-"""A study of the paper: what it trains, measures, shows and claims, and how its steps are run."""
+"""Studies: what they train, measure, show and claim, and how their steps are run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from frhsic_paper.table import Listed
 Phase = Literal["train", "measure", "all"]
 
 Step = Callable[[Protocol, Options], object]
-"""Run what is missing under a protocol, and write its records."""
+"""Compute what is missing under a protocol, and write its records."""
 
 
 def no_items(results: Results) -> list[Any]:
@@ -37,20 +37,19 @@ class Study:
     name
         Its name on the command line, in the file of its records and in links.
     about
-        One line: which table or figure it is for.
+        One line that names its table or figure.
     title, words
-        Heading and paragraph of its section of the page, as plain text. A study without a title has
-        no section.
+        Heading and paragraph of its page, as plain text. A study without a title has no page.
     train
-        Steps that train models, best on a GPU.
+        Steps that train models, preferably on a GPU.
     measure
-        Steps that measure the trained models or compute without any, on a CPU.
+        Steps that measure trained models, or compute something without them, on a CPU.
     lead
-        Sentences from the records that the section begins with.
+        Function of the records that returns the first sentences of the page.
     tables, figures
-        What the section shows, from the records; a study that was not run shows nothing.
+        Functions of the records that return what the page shows; nothing if the study was not run.
     claims
-        Claims of the paper that stand in this section.
+        Claims of the paper that this page judges.
     published
         Whether it runs under the published protocol.
     """
@@ -69,7 +68,7 @@ class Study:
 
 
 def select_studies(studies: Iterable[Study], names: Iterable[str]) -> list[Study]:
-    """Return the studies with the given names, each once; "all" means every one of them.
+    """Return the studies with the given names, without repetition; "all" means all studies.
 
     Examples
     --------
@@ -97,7 +96,7 @@ def select_studies(studies: Iterable[Study], names: Iterable[str]) -> list[Study
 def run(study: Study, protocol: Protocol, options: Options, phase: Phase = "all") -> None:
     """Run the missing steps of a study under a protocol."""
     if protocol.printed and not study.published:
-        options.say(f"{study.name} is not in the paper: it has no published protocol")
+        options.say(f"{study.name} is not in the paper, so it has no published protocol")
         return
     steps = (study.train if phase != "measure" else ()) + (
         study.measure if phase != "train" else ()
@@ -107,12 +106,12 @@ def run(study: Study, protocol: Protocol, options: Options, phase: Phase = "all"
 
 
 def tasks(studies: Iterable[Study], protocols: Iterable[Protocol]) -> list[tuple[Protocol, Study]]:
-    """Return what can be trained at the same time, the longest first: studies with those steps
-    alone.
+    """Return studies with only the steps that can be trained at the same time, starting with the
+    longest.
 
-    A step that several studies share belongs to the first one. Only grids are trained here: other
-    steps measure running times, which need the machine for themselves, or search settings with all
-    cores.
+    A step that several studies share belongs to the first of them. Only grids are trained here:
+    other steps measure running times, for which the machine must be otherwise idle, or search
+    settings with all cores.
     """
     models: list[tuple[int, Protocol, Study]] = []
     for protocol in protocols:
@@ -129,10 +128,11 @@ def tasks(studies: Iterable[Study], protocols: Iterable[Protocol]) -> list[tuple
 def train_side_by_side(
     studies: Sequence[Study], protocols: Sequence[Protocol], options: Options, processes: int
 ) -> None:
-    """Train what is missing, so many studies at a time on one GPU; their lines go to the log.
+    """Train what is missing, with a number of studies at a time on one GPU; their output goes to
+    the log.
 
     A fleet of small networks keeps one core of the processor busy and leaves most of a large GPU
-    idle. Studies write files of their own, so several can be trained in as many processes.
+    idle. Each study writes its own files, so several can be trained in as many processes.
     """
     silent = replace(options, watch=None, workers=1)
 

@@ -1,5 +1,5 @@
 """The overview page: which claims hold, how well the numbers agree, links to everything, and the
-fair comparison.
+benchmark.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ COUNTED: dict[About, str] = {
 
 
 class Item(NamedTuple):
-    """A table or figure of the paper: its number, what it shows, the study, the names of its
-    claims; its place on the study's page is that of the first.
+    """A table or figure of the paper: its number, what it shows, its study, and the names of its
+    claims; links lead to the first of these.
     """
 
     number: str
@@ -63,7 +63,7 @@ class Item(NamedTuple):
 
     @property
     def anchor(self) -> str:
-        """Name of its place on the page of the study."""
+        """The anchor of its first claim on the study's page."""
         return self.number.lower().replace(" ", "-")
 
 
@@ -149,7 +149,7 @@ INDEX = (
         ("selection-range", "selection-performance", "practical-threshold"),
     ),
 )
-"""The paper's tables and figures, in their order."""
+"""The paper's tables and figures, in order."""
 
 MAIN = (
     "hsic-rate",
@@ -160,13 +160,13 @@ MAIN = (
     "bound-non-vacuous",
     "selection-performance",
 )
-"""The claims that the paper's abstract and conclusion rest on."""
+"""The claims on which the paper's abstract and conclusion are based."""
 
 
 def summary(
     results: Results, findings: Mapping[str, Finding], studies: Sequence[Study] = STUDIES
 ) -> str:
-    """Return the page as markdown; `findings` are those of all claims."""
+    """Return the page as Markdown, given the findings on all claims."""
     claims = {claim.name: (claim, study.name) for study in studies for claim in study.claims}
     return render_template(
         "reproduction.md.j2",
@@ -181,7 +181,7 @@ def summary(
 
 
 def count_claims(findings: Mapping[str, Finding]) -> str:
-    """Return how many claims and theorems hold, as a sentence without its full stop."""
+    """Return how many claims and theorems hold, as a sentence without its period."""
     parts = []
     for about, words in COUNTED.items():
         verdicts = [f.verdict for f in findings.values() if f.about == about]
@@ -190,7 +190,7 @@ def count_claims(findings: Mapping[str, Finding]) -> str:
 
 
 def verdict_counts(verdicts: Sequence[Verdict]) -> str:
-    """Return how many of some verdicts there are of each kind.
+    """Return a phrase with the number of verdicts of each kind.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def verdict_counts(verdicts: Sequence[Verdict]) -> str:
 
 
 def overall_verdict(verdicts: Sequence[Verdict]) -> str:
-    """Return one verdict for several claims, with their numbers where they differ.
+    """Return one verdict for several claims, with counts if their verdicts differ.
 
     Examples
     --------
@@ -224,8 +224,8 @@ def overall_verdict(verdicts: Sequence[Verdict]) -> str:
 
 
 def differing(findings: Mapping[str, Finding], claims: Mapping[str, tuple[Claim, str]]) -> str:
-    """Return how many claims are judged twice, and links to those whose second verdict differs;
-    `claims` are keyed by name, with their study.
+    """Return how many claims have two verdicts, and links to those whose second verdict differs;
+    `claims` is keyed by name and contains their studies.
     """
     twice = {name: (f, f.on_decisions) for name, f in findings.items() if f.on_decisions}
     other = [name for name, (first, second) in twice.items() if first.verdict != second.verdict]
@@ -235,7 +235,7 @@ def differing(findings: Mapping[str, Finding], claims: Mapping[str, tuple[Claim,
 
 
 def index_table(findings: Mapping[str, Finding]) -> Table:
-    """The paper's tables and figures with their verdicts in words."""
+    """Return a table of the paper's tables and figures, with their verdicts in words."""
     rows: list[tuple[Cell, ...]] = []
     for item in INDEX:
         own = [findings[name] for name in item.claims if name in findings]
@@ -267,7 +267,9 @@ def _agreement(results: Results) -> str:
 
 
 def _led(results: Results) -> str:
-    """Return on how many datasets FRHSIC has the largest area, by either GDP, as a sentence."""
+    """Return a sentence with the number of datasets on which FRHSIC has the largest area, by either
+    GDP.
+    """
     counts_led = []
     for sweep in (results, use_decision_gdp(results)):
         areas = method_areas(sweep.records("tradeoff", CORRECTED.name), CORRECTED).values()
@@ -286,13 +288,13 @@ def _led(results: Results) -> str:
 
 
 def render_template(template: str, **content: object) -> str:
-    """Return a template filled with its content."""
+    """Return a template, filled in with its content."""
     return _environment().get_template(template).render(**content).rstrip() + "\n"
 
 
 @cache
 def _environment() -> jinja2.Environment:
-    """Return the templates, which are compiled once."""
+    """Return the environment of the templates, which are compiled once."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("frhsic_paper", "."),
         undefined=jinja2.StrictUndefined,

@@ -1,4 +1,4 @@
-r"""The sweep over weights on the five datasets, which most studies read.
+r"""The sweep over weights on the five datasets, which most studies use.
 
 Mutual information of Z and S is measured on test rows, as published and with strict counts, while
 the models are in memory, since most are not stored. Part "information" of the records of the study
@@ -24,7 +24,7 @@ from frhsic_paper.statistics.published import published_mutual_information
 from frhsic_paper.steps import OnTrained, Training
 
 CHOSEN_REPEATS = 5
-"""Repeats whose chosen models are stored and whose mutual information is measured."""
+"""Number of repeats whose chosen models are stored and whose mutual information is measured."""
 
 
 def information(fleet: Fleet, split: Split, task: str) -> Iterator[list[Record]]:

@@ -1,7 +1,7 @@
-"""Synthetic data whose true dependence is known, to compare estimates with.
+"""Synthetic data with known dependence, for comparison with estimates.
 
-Each function draws a sample and returns it in a frozen dataclass that also carries the answers of
-the population it was drawn from: closed forms, or integrals in one dimension to twelve digits.
+Each function draws a sample and returns it in a frozen dataclass that also has the true values in
+the population: closed forms, or one-dimensional integrals to twelve digits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from frhsic.datasets import Dataset
 
 @dataclass(frozen=True, eq=False)
 class GaussianPair:
-    """A sample of two standard normal variables with a known correlation, and the truth about
+    """A sample of two standard normal variables with a known correlation, and the true values for
     them.
     """
 
@@ -31,7 +31,7 @@ class GaussianPair:
     correlation: float
 
     def hsic(self, bandwidth_z: float = 1.0, bandwidth_s: float = 1.0) -> float:
-        r"""Return HSIC of the population under Gaussian kernels; zero exactly at :math:`\rho = 0`.
+        r"""Return HSIC in the population under Gaussian kernels; zero exactly if :math:`\rho = 0`.
 
         With :math:`a = \sigma_Z^2, b = \sigma_S^2`, the three terms are Gaussian integrals:
 
@@ -57,13 +57,12 @@ class GaussianPair:
         return math.sqrt(a * b / free) * (excess(4 * square / free) - 2 * excess(square / free))
 
     def eipm(self, bandwidth: float = 0.0) -> float:
-        r"""Return what EIPM at a bandwidth γ of the weights converges to, under a Gaussian of
-        bandwidth 1 on z; at γ = 0 :math:`E_S\, \mathrm{MMD}(P_{Z \mid S}, P_Z)`.
+        r"""Return the limit of EIPM with bandwidth γ for the weights, under a Gaussian kernel of
+        bandwidth 1 on z; with γ = 0, it is :math:`E_S\, \mathrm{MMD}(P_{Z \mid S}, P_Z)`.
 
-        The weighted law at s is that of Z given a normal :math:`S'` with mean :math:`s/(1 +
-        \gamma^2)` and variance :math:`\gamma^2/(1 + \gamma^2)`: normal with mean :math:`m =
-        \rho s/(1 + \gamma^2)` and variance :math:`v = 1 - \rho^2 + \rho^2 \gamma^2/(1 +
-        \gamma^2)`. Then
+        The weighted distribution at s is that of Z given a normal :math:`S'` with mean :math:`s/(1
+        + \gamma^2)` and variance :math:`\gamma^2/(1 + \gamma^2)`: normal with mean :math:`m = \rho
+        s/(1 + \gamma^2)` and variance :math:`v = 1 - \rho^2 + \rho^2 \gamma^2/(1 + \gamma^2)`. Then
 
         .. math:: \mathrm{MMD}^2 = \sqrt{\tfrac{1}{1 + 2v}} + \sqrt{\tfrac13}
                   - 2 \sqrt{\tfrac{1}{2 + v}}\, e^{-m^2 / 2(2 + v)}
@@ -143,8 +142,8 @@ def synthetic_task(
     r"""Draw S uniform, :math:`X = (S + 0.3\varepsilon, \varepsilon')`, :math:`P(Y = 1) = 1 / (1 +
     e^{-X_1})`.
 
-    Only the first feature knows of S and of Y. The best accuracy is barely above that of a
-    constant, so a method that reaches the constant's accuracy has learned nothing.
+    Only the first feature depends on S and Y. The best possible accuracy is barely above that of a
+    constant, so a method whose accuracy is that of a constant has learned nothing.
 
     Examples
     --------
@@ -163,7 +162,7 @@ def synthetic_task(
 
 
 def normal_mean(f: Callable[[float], float]) -> float:
-    """Return E f(e) of a standard normal e, to about twelve digits."""
+    """Return E f(e) for a standard normal e, to about twelve digits."""
 
     def term(e: float) -> float:
         return f(e) * math.exp(-0.5 * e * e) / math.sqrt(2 * math.pi)

@@ -1,4 +1,4 @@
-"""A table as data: rows of numbers, and how each column is written."""
+"""Tables as data: rows of numbers, and the format of each column."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MISSING = "—"
 
 @dataclass(frozen=True)
 class Spread:
-    """A mean with a standard deviation or error beside it, and whether it is to be set in bold."""
+    """A mean with a standard deviation or error, and whether it is printed in bold."""
 
     mean: float
     deviation: float | None = None
@@ -33,8 +33,8 @@ Cell = str | int | float | Spread | bool | None
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, the decimals of its numbers (None for three significant digits), a factor on them,
-    and whether they are the authors', not ours.
+    """A heading, the decimals of the column's numbers (None for three significant digits), a factor
+    for them, and whether they are the authors' instead of ours.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; a heading that is only a text stands for a column with three decimals.
+    """Rows and columns; a heading given as text is a column with three decimals.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class Table:
 
     @classmethod
     def from_rows(cls, headings: Iterable[str | Column], rows: Iterable[Iterable[Cell]]) -> Table:
-        """Return a table from headings and rows of any kind."""
+        """Return a table from any sequences of headings and rows."""
         columns = tuple(
             Column(heading) if isinstance(heading, str) else heading for heading in headings
         )
@@ -86,8 +86,8 @@ class Table:
         return Table(tuple(compress(self.columns, own)), tuple(rows))
 
     def markdown(self) -> str:
-        """Return the table as GitHub's markdown, numbers to the right. A name in the first column
-        that repeats is left out.
+        """Return the table as GitHub Markdown, with right-aligned numbers. Repeated names in the
+        first column are left out.
         """
         lines = [_line([column.name for column in self.columns])]
         lines.append(
@@ -112,7 +112,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Listed:
-    """A table under a heading; `folded` hides it behind a line that the reader opens."""
+    """A table with a heading; with `folded`, it is collapsed below a line that the reader can
+    open.
+    """
 
     heading: str
     table: Table
@@ -126,8 +128,8 @@ def protocol_tables(
     *,
     folded: bool = False,
 ) -> Callable[[Results], list[Listed]]:
-    """Return the tables of a study that has one for each protocol under which its records were
-    made. The authors' numbers are in that of the published protocol.
+    """Return the tables of a study, one for each protocol for which it has records. The authors'
+    numbers are in the table for the published protocol.
     """
 
     def tables(results: Results) -> list[Listed]:

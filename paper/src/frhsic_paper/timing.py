@@ -1,5 +1,5 @@
-"""The plain training loop whose epochs are timed, and FREM as a loop over rows, as in the published
-times.
+"""The plain training loop whose epochs are timed, and FREM as a loop over rows, as for the
+published times.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ BATCH = 256
 
 
 class LoopedEIPM(Penalty):
-    r"""FREM's penalty, one anchor after another, with the term of the marginal computed anew for
+    r"""FREM's penalty, computed one anchor at a time, with the term of the marginal recomputed for
     each.
 
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{\max(w_i^\top K w_i - 2 w_i^\top K u + u^\top K u,\
         10^{-10})}
 
-    The same value as :class:`~frhsic.penalties.EIPM`; the published times are those of this loop.
+    It has the same value as :class:`~frhsic.penalties.EIPM`; the published times were measured with
+    this loop.
 
     Examples
     --------
@@ -59,7 +60,7 @@ class LoopedEIPM(Penalty):
 
 @dataclass(frozen=True)
 class Loop:
-    """One model with its optimizer, trained on batches of 256 rows in its own order.
+    """One model with its optimizer, trained on batches of 256 rows in the model's own random order.
 
     Attributes
     ----------
@@ -88,14 +89,14 @@ class Loop:
         weight: float,
         rows: tuple[Tensor, Tensor, Tensor],
     ) -> Loop:
-        """Move a model to where the rows are, and prepare its penalty."""
+        """Move a model to the device of the rows, and prepare its penalty."""
         x, y, s = rows
         s = s.reshape(len(s), -1)
         penalty.prepare(s, torch.Generator(device=s.device).manual_seed(0))
         return cls(encoder.to(x.device), head.to(x.device), penalty.to(x.device), weight, x, y, s)
 
     def epochs(self, count: int, clock: Callable[[], float]) -> list[float]:
-        """Return the seconds of each of some epochs, by the clock that is given."""
+        """Return the seconds that each epoch takes, measured with the given clock."""
         parameters = [*self.encoder.parameters(), *self.head.parameters()]
         optimiser = torch.optim.Adam(parameters, lr=1e-3)
         seconds = []
@@ -120,8 +121,8 @@ class Loop:
 
 
 def plain_clock(device: torch.device) -> Callable[[], float]:
-    """Return a clock that does not wait for the device; on a CPU, the process time, which other
-    processes don't slow down.
+    """Return a clock that does not wait for the device; on a CPU it is the process time, which
+    isn't affected by other processes.
     """
     return time.perf_counter if device.type == "cuda" else time.process_time
 
@@ -147,13 +148,13 @@ class Timing:
     methods
         Penalties to time.
     clock
-        Makes a clock for a device.
+        Function that returns a clock for a device.
     models, epochs
-        Fresh models, and epochs of each that are timed.
+        Number of fresh models, and of timed epochs of each.
     warm_up
-        Epochs of each model before these, which are not.
+        Number of untimed epochs of each model before these.
     averaged
-        Epochs whose mean is one number.
+        Number of epochs that are averaged into one number.
     """
 
     methods: tuple[str, ...]
@@ -165,11 +166,11 @@ class Timing:
 
     @property
     def count(self) -> int:
-        """Numbers that a method gives."""
+        """Number of results for each method."""
         return self.models * self.epochs // self.averaged
 
     def records(self, start: Callable[[], Loop], device: torch.device) -> list[Record]:
-        """Time the epochs of models that `start` makes; one record for each number."""
+        """Time the epochs of models that `start` returns; yield one record for each result."""
         seconds: list[float] = []
         with one_thread(device):
             for _ in range(self.models):
@@ -189,7 +190,7 @@ class Timing:
 
 @contextmanager
 def one_thread(device: torch.device) -> Iterator[None]:
-    """Compute on one thread of a CPU: batches are small, and one is fastest."""
+    """Compute on one thread of a CPU, which is fastest for small batches."""
     before = torch.get_num_threads()
     try:
         if device.type == "cpu":
@@ -200,7 +201,5 @@ def one_thread(device: torch.device) -> Iterator[None]:
 
 
 def devices(asked: str) -> list[str]:
-    """Return what is timed: the processor, and the GPU beside it where there is one and it was not
-    ruled out.
-    """
+    """Return the devices to time: the CPU and, if there is one and it isn't excluded, the GPU."""
     return ["cpu", "cuda"] if resolve_device(asked).type == "cuda" else ["cpu"]

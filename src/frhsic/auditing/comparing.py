@@ -1,4 +1,6 @@
-"""Judge the numbers of audits: whether limits are met, and how numbers differ."""
+"""Check whether the numbers of an audit meet limits, and how they differ from those of another
+audit.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from frhsic.parity.limits import Limit, LimitLike, limits_by_attribute, parse_li
 
 
 def largest_value(key: str, subject: Subject) -> float:
-    """Return the largest value that a number can have: a mean absolute deviation is at most half of
+    """Return the largest possible value of a number: a mean absolute deviation is at most half of
     the range.
     """
     low, high = subject.span or (-math.inf, math.inf)
@@ -37,8 +39,8 @@ def largest_value(key: str, subject: Subject) -> float:
 
 
 def parse_audit_limits(limit: LimitLike) -> tuple[Limit, ...]:
-    """Return the limits of an audit without an earlier one to compare with; raise if a limit is a
-    target for a fit, such as "50%".
+    """Return the limits of an audit that is not compared with an earlier one; raise an error if a
+    limit is a target for a fit, such as "50%".
     """
     limits = parse_limits(limit, LIMITABLE)
     for parsed in limits:
@@ -57,12 +59,12 @@ def check_limits(
     earlier: Audit | None = None,
     changes: Sequence[Change] = (),
 ) -> tuple[LimitCheck, ...]:
-    """Return whether each attribute meets each limit; shares refer to the numbers of an earlier
-    audit if there is one. `changes` compares with an audit of the same rows; without it, the
-    earlier audit covers different rows.
+    """Return whether each attribute meets each limit; shares refer to the numbers of the earlier
+    audit, if there is one. If it covers the same rows, `changes` has the differences; otherwise its
+    rows are assumed to be different.
     """
     names = [attribute.name for attribute in audit.attributes]
-    limits_by_attribute(limits, names)  # raises if a limit names an unknown attribute
+    limits_by_attribute(limits, names)  # raises an error if a limit names an unknown attribute
     return tuple(
         _check_limit(audit, limit, name, earlier, changes)
         for limit in limits
@@ -86,8 +88,8 @@ def _check_limit(
             "equal": " It needs control_features.",
         }
         raise ValueError(
-            f"the limit on {limit.name} cannot be checked, because the audit has no interval of it"
-            f" for {attribute}.{needs.get(limit.among, '')}"
+            f"the limit on {limit.name} cannot be checked, because the audit has no interval for it"
+            f" by {attribute}.{needs.get(limit.among, '')}"
         )
     most = largest_value(limit.measure, audit.subject)
     if not base and limit.value >= most:
@@ -155,9 +157,9 @@ def holm(pvalues: Sequence[float]) -> list[float]:
 
 
 class Reach(NamedTuple):
-    """Standard error of a number, and how far its interval extends beyond what the standard error
-    implies (difference of squares). An end truncated at 0 is replaced by the end that the standard
-    error implies.
+    """Standard error of a number, and how far its interval extends beyond the ends that the
+    standard error implies (difference of squares). An end truncated at 0 is replaced with the one
+    that the standard error implies.
     """
 
     error: float
@@ -183,7 +185,7 @@ class Reach(NamedTuple):
 def difference(
     key: str, attribute: str, old: Number, new: Number, level: float, covariance: float = 0.0
 ) -> Change:
-    r"""Return how a number differs from an earlier one, given the intervals of both.
+    r"""Return the difference of a number from an earlier one, given the intervals of both.
 
     The lower end of the difference b − a is
 
@@ -191,9 +193,10 @@ def difference(
 
     below it, where c is the covariance of the two numbers and z the normal quantile; its upper end
     likewise (Zou and Donner, 2008). On the same rows, noise hides the same part of both gaps, so
-    the part of :math:`a_+` beyond its standard error is reduced by the correlation times that of
-    :math:`b_+`. The p-value is that of the z at which the interval reaches 0. The interval of the
-    reduction 1 − b / a contains 1 − r if the interval of b − r a contains 0 (Donner and Zou, 2012).
+    the excess of :math:`a_+` over its standard error is reduced by the correlation times the excess
+    of :math:`b_+`. The p-value is that of the z at which the interval reaches 0. The interval of
+    the reduction 1 − b / a contains 1 − r if the interval of b − r a contains 0 (Donner and Zou,
+    2012).
 
     Parameters
     ----------
@@ -245,9 +248,7 @@ def difference(
 
 
 def _root(function: Callable[[float], float], below: float, above: float) -> float:
-    """Return the point where a function that is at most 0 at `below` and positive at `above`
-    crosses 0.
-    """
+    """Return the zero of a function that is at most 0 at `below` and positive at `above`."""
     for _ in range(60):
         middle = (below + above) / 2
         if function(middle) > 0:

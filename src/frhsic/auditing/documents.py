@@ -1,5 +1,5 @@
-"""Frozen dataclasses as JSON: they convert to JSON and back without loss, and are rejected if a
-number is impossible in an audit.
+"""Frozen dataclasses that convert to JSON and back without loss. JSON with numbers that are
+impossible in an audit is rejected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 from frhsic.intervals import Interval
 
-# Fields that are between 0 and 1 or nonnegative, and measures for which this holds.
+# Fields and measures that must be between 0 and 1, or nonnegative.
 CHANCE_FIELDS = {"pvalue", "adjusted", "confidence"}
 COUNT_FIELDS = {
     *("rows", "given", "dropped", "used", "independent", "effective", "weighted"),
@@ -45,12 +45,14 @@ class Document:
         return fields
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Return the document as JSON; raise if a number is not finite."""
+        """Return the document as JSON; raise an error if a number is not finite."""
         return json.dumps(dataclasses.asdict(self), allow_nan=False, indent=indent)
 
     @classmethod
     def from_dict(cls, fields: Any) -> Self:
-        """Return the object that :meth:`to_dict` wrote; raise if it has a different format."""
+        """Return the object from the output of :meth:`to_dict`; raise an error if it has a
+        different format.
+        """
         version = fields.get("format") if isinstance(fields, dict) else None
         expected = next(f.default for f in dataclasses.fields(cls) if f.name == "format")
         if version != expected:
@@ -67,15 +69,15 @@ class Document:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the object that :meth:`to_json` wrote."""
+        """Return the object from the output of :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
 
 
 def _convert(hint: Any, value: Any) -> Any:
-    """Return JSON as a value of the type that `hint` names."""
+    """Convert parsed JSON to the type `hint`."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        # several scalars, such as str | int | float | bool: keep the given one
+        # several scalar types, such as str | int | float | bool: keep the value
         return _convert(
             next((kind for kind in arguments if type(value) is kind), arguments[0]), value
         )
@@ -94,7 +96,7 @@ def _convert(hint: Any, value: Any) -> Any:
 
 
 def _require_ranges(part: Any) -> None:
-    """Raise if a number in a document is impossible in an audit."""
+    """Raise an error if a number in a document is impossible in an audit."""
     if isinstance(part, (tuple, list)):
         for item in part:
             _require_ranges(item)

@@ -1,4 +1,4 @@
-"""What has changed since an earlier audit of other rows."""
+"""What has changed since an earlier audit of different rows."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ WATCHED = ("auc", "root_squared_error", "mean_error")
 
 
 def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
-    r"""Compare two audits of independent rows.
+    r"""Compare two audits of different, independent rows.
 
-    For each attribute in both: its distribution, the gap, the parts of the change in the gap, and
-    the gap among people with the same controls. For both together: the distribution of the score,
-    the base rate, the performance (AUC, or the squared error) and the mean error of the score. Only
-    numbers stored in the two audits are used.
+    For each attribute in both audits, compare its distribution, the gap, the parts of the change in
+    the gap, and the gap among people with the same controls. Independently of the attributes,
+    compare the distribution of the score, the base rate, the performance (AUC or squared error) and
+    the mean error of the score. Only numbers stored in the two audits are used.
 
     Parameters
     ----------
     audit, earlier
-        Audits of different rows; the same rows raise an error.
+        Audits of different rows; if the rows are the same, an error is raised.
 
     Returns
     -------
     tuple of Change
-        For each comparison its `key` and `attribute`, the number `before` and `after`, the
+        For each comparison, its `key` and `attribute`, the number `before` and `after`, the
         `interval` of the difference and its `pvalue`; the p-value `adjusted` for the number of
-        comparisons (Holm), and whether, by the adjusted p-value, the number has `changed` and
-        `improved` at the `level`.
+        comparisons (Holm), and whether, judged by the adjusted p-value, the number has `changed`
+        and `improved` at the `level`.
 
     Notes
     -----
@@ -47,12 +47,12 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     .. math:: b - a - \sqrt{(b - b_-)^2 + (a_+ - a)^2}
 
     for numbers a and b with ends :math:`a_\pm` and :math:`b_\pm`, and its upper end likewise. A sum
-    of squared standard errors is not enough for a gap: wrong signs hide more of a small gap than of
-    a large one, and more with few rows than with many, which the upper end takes into account. The
-    p-value is the level at which the interval reaches 0; the part of an end beyond its standard
-    error does not grow with the confidence. Distributions are compared by the largest difference
-    between their distribution functions (Kolmogorov and Smirnov). The values that the audits store
-    only give a lower bound on it, so the test is conservative.
+    of squared standard errors would not be enough for a gap: wrongly estimated signs hide more of a
+    small gap than of a large one, and more with few rows than with many, which the upper end takes
+    into account. The p-value is the level at which the interval reaches 0; the excess of an end
+    over its standard error does not grow with the confidence. Distributions are compared by the
+    largest difference between their distribution functions (Kolmogorov and Smirnov). The values
+    stored in the audits give only a lower bound on this difference, so the test is conservative.
 
     References
     ----------
@@ -90,7 +90,7 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
 
 
 def since(audit: Audit, earlier: Audit, limit: LimitLike = None) -> Audit:
-    """Return an audit with the changes since an earlier one, and with limits that are shares of the
+    """Return an audit with the changes since an earlier one. Limits given as shares refer to the
     earlier numbers.
 
     Examples

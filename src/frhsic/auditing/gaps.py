@@ -1,4 +1,4 @@
-"""Gaps in means by an attribute, with their curves, from rows and from sums over rows."""
+"""Gaps in means by an attribute and their curves, computed from rows or from sums over rows."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from frhsic.parity.rows import score_rows
 from frhsic.parity.strata import Strata
 from frhsic.parity.sums import Cells, ScoreSums, max_nodes, node_levels
 
-NO_SHARE = 1e-12  # smaller means of decisions are rounding errors of 0
+NO_SHARE = 1e-12  # smaller means of decisions are 0 up to rounding
 
 
 def gap_keys(*, binary: bool | None, chances: bool, threshold: float | None) -> tuple[str, ...]:
-    """Return the keys of the gaps; `binary` says whether the target is 0/1, or is None without a
+    """Return the keys of the gaps; `binary` is whether the target is 0/1, or None without a
     target.
     """
     present = {
@@ -57,7 +57,7 @@ def gap_keys(*, binary: bool | None, chances: bool, threshold: float | None) -> 
 def gap_column(
     key: str, f: np.ndarray, y: np.ndarray | None, threshold: float | None
 ) -> np.ndarray:
-    """Return the column that a gap is measured on: the score, decisions at the threshold, wrong
+    """Return the column whose gap is measured: the score, decisions at the threshold, wrong
     decisions, or target minus score.
     """
     if key == "calibration_gdp" and y is not None:
@@ -67,7 +67,7 @@ def gap_column(
 
 
 def gaps_and_curves(rows: Rows, settings: Settings) -> Population:
-    """Return the gaps of rows in memory, and their curves; rows are sorted once."""
+    """Return the gaps and curves of rows in memory; the rows are sorted only once."""
     assert rows.scores is not None
     f, y = rows.scores, rows.y
     binary = None if y is None else bool(((y == 0) | (y == 1)).all())
@@ -88,7 +88,9 @@ def gaps_and_curves(rows: Rows, settings: Settings) -> Population:
 
 
 def _with_units(curve: Curve, rows: Rows) -> Curve:
-    """Return a curve with the number of units that the rows of each of its groups belong to."""
+    """Return a curve with the number of units, such as people, to which the rows of each of its
+    groups belong.
+    """
     if rows.groups is None:
         return curve
     s = rows.s[:, 0]
@@ -109,9 +111,9 @@ def gaps_from_sums(
     binary: bool | None = None,
     attributes: int = 1,
 ) -> Population:
-    """Return the gaps, and their curves, from sums over rows; `names` are those of the strata,
-    `binary` says whether the target is 0/1, and `attributes` is the number of attributes whose
-    error bands share one level.
+    """Return the gaps and their curves from sums over rows; `names` are the names of the strata,
+    `binary` is whether the target is 0/1, and `attributes` is the number of attributes whose error
+    bands share one level.
     """
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
@@ -138,7 +140,7 @@ def gaps_from_sums(
             shared = stratified_covariance(score_sums, cells, column, within)
             level = round(1 - settings.confidence, 12)
             change = difference(key, "", number, equal[-1], level, shared)
-            differences.append(replace(change, reduction=None))  # no gap was lowered
+            differences.append(replace(change, reduction=None))  # no limit has lowered these gaps
     numbers += decision_ratio(curves)
     nodes = score_nodes(sums["gdp"].pooled(), cells)
     population = Population(numbers[0].rows, tuple(numbers), curves, nodes=nodes)
@@ -158,7 +160,7 @@ def _error_curves(
     sums: ScoreSums, cells: Cells, confidence: float, chances: ScoreSums | None, attributes: int
 ) -> dict[str, Curve]:
     """Return the mean errors of groups and, if there are many, of wide windows; one band covers all
-    of them, at a level shared with the other attributes.
+    of them, with a level shared by all attributes.
     """
     wide = wide_cells(sums, cells)
     parts = {"calibration_gdp": cells}
@@ -174,10 +176,10 @@ def _error_curves(
 
 
 def score_nodes(sums: ScoreSums, cells: Cells) -> Nodes:
-    """Return the moments of the score at nodes along S, four in a window.
+    """Return the moments of the score at nodes along S, four per window.
 
-    Weighted or clustered rows count as the number of independent rows that would give the mean of a
-    node its variance.
+    Weighted or grouped rows are counted as the number of independent rows for which the mean of a
+    node would have the same variance.
     """
     fine = sums.group_sums(cells.nodes)
     starts = cells.nodes[node_levels(fine.counts, max_nodes(round(sums.effective), 2))]
@@ -215,8 +217,8 @@ def _stratum_populations(
 
 
 def adjust_pvalues(populations: Sequence[Population | None]) -> list[Any]:
-    """Return populations with p-values also adjusted for their number (Holm), separately for each
-    key.
+    """Return populations with p-values that are also adjusted for the number of populations (Holm),
+    separately for each key.
     """
     tested: dict[str, dict[int, float]] = {}
     for i, population in enumerate(populations):
@@ -252,8 +254,8 @@ def gap_number(key: str, gap: ParityResult) -> Number:
 
 
 def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
-    """Return a curve as plain data; infinite ends of its band become the smallest and largest
-    value. Means of numbers between 0 and 1 are clipped to this range.
+    """Return a curve as plain data; infinite ends of its band are replaced with the smallest or
+    largest value. Means of numbers between 0 and 1 are clipped to this range.
     """
     bounds = (0.0, 1.0) if are_chances(least, most) else (-np.inf, np.inf)
     low, high = np.nan_to_num(curve.lower, neginf=least), np.nan_to_num(curve.upper, posinf=most)
@@ -275,7 +277,7 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
     r"""Return the lowest positive rate at any value of S, divided by the highest (the four-fifths
     rule requires 0.8). The band covers the rates of all groups at once, so the smallest and the
     largest ratio that it allows are an interval for :math:`\min_s p(s) / \max_s p(s)` over the
-    groups that have enough rows. There is no ratio if no decision is positive.
+    groups that have enough rows. Without positive decisions, there is no ratio.
     """
     curve = curves.get("decision_gdp")
     if curve is None or max(curve.mean[i] for i in curve.trusted_groups) < NO_SHARE:
@@ -303,9 +305,9 @@ def gap_terms(
     r"""Return the contribution of each row to the gap of a column, :math:`(g(s) - \bar g) (f - \bar
     f) / n` minus its mean, with g the estimated sign of the mean of f at s.
 
-    For the rank gap, it is averaged over its decisions; :math:`\bar g` is then the mean over rows
-    near the decile, because the decile moves with them. Within strata, the means are those of the
-    stratum.
+    For the rank gap, contributions are averaged over its nine decisions; :math:`\bar g` is then the
+    mean over rows near the decile, because these rows move the decile. Within strata, the means are
+    those of the stratum.
     """
     if strata is not None:
         strata = np.unique(strata, return_inverse=True)[1]

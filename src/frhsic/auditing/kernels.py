@@ -1,4 +1,4 @@
-"""HSIC in audits, and distances between several columns: the measures that need torch."""
+"""The measures that need torch: HSIC in audits, and distances between several columns."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_ga
 
 
 def audit_kernels(z: Tensor, s: Tensor) -> tuple[Gaussian, Kernel, str, str]:
-    """Return Gaussians on z and s at the median distance, one for each S if there are several, and
-    the rules that chose the bandwidths.
+    """Return Gaussian kernels on z and s with the median distance as bandwidth, one for each
+    attribute if there are several, and the rules that determined the bandwidths.
     """
     kernel_z, rule_z = default_gaussian(z)
     columns = [default_gaussian(column) for column in s.T]

@@ -24,13 +24,13 @@ from frhsic.probes import ProbeKind, probe
 from frhsic.splits import subsample
 
 LEAST_ROWS = 20
-RANK_ROWS = 50_000  # most rows for the rank gap, which measures nine decisions
+RANK_ROWS = 50_000  # most rows for the rank gap, which averages the gaps of nine decisions
 PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 
 
 def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Population:
-    """Measure one attribute on one set of rows; skip measures that need more rows, or that a
-    constant variable rules out.
+    """Measure one attribute on one set of rows; skip measures that need more rows or aren't defined
+    for a constant variable.
     """
     population = Population(rows.count, ())
     numbers: list[Number] = []
@@ -56,7 +56,7 @@ def _rank_gap(rows: Rows, settings: Settings) -> Number:
 def _explained_variance(rows: Rows, settings: Settings) -> Iterator[Number]:
     if rows.count < LEAST_ROWS or rows.scores is None:
         return
-    with contextlib.suppress(ValueError):  # constant or few among the independent rows
+    with contextlib.suppress(ValueError):  # the independent rows are constant, or few
         share = ratio_from_rows(rows.score_rows(rows.scores[:, None]), settings.confidence)
         if share.trusted:
             interval = Interval(*share.interval, share.confidence, "normal approximation")
@@ -64,8 +64,8 @@ def _explained_variance(rows: Rows, settings: Settings) -> Iterator[Number]:
 
 
 def dependence(rows: Rows, settings: Settings, *, probed: bool) -> Iterator[Number]:
-    """Yield HSIC with its test, distance correlation and, if requested, the probes, on independent
-    rows. Without torch, HSIC and distances between several columns are left out.
+    """Yield HSIC with its test, distance correlation and, if requested, the probes, computed on
+    independent rows. Without torch, HSIC and distances between several columns are omitted.
     """
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
     if rows.count < LEAST_ROWS or float(np.ptp(rows.s[chosen], axis=0).max()) == 0:
@@ -73,7 +73,7 @@ def dependence(rows: Rows, settings: Settings, *, probed: bool) -> Iterator[Numb
     z = unit_columns(rows.z[chosen])
     s = rows.s[chosen]
     settings.tell("HSIC and its test")
-    with contextlib.suppress(ValueError):  # z or s is constant, under its kernel or by itself
+    with contextlib.suppress(ValueError):  # z or s is constant, or its kernel is
         if _lazy.has_torch():
             from frhsic.auditing.kernels import hsic_numbers
 
@@ -98,7 +98,7 @@ def _distance_correlation(z: np.ndarray, s: np.ndarray, confidence: float) -> It
 
 
 def unit_columns(z: np.ndarray) -> np.ndarray:
-    """Return z, with each column divided by its spread if there are several, so that units do not
+    """Return z; if it has several columns, each is divided by its spread, so that units don't
     matter.
     """
     return z if z.shape[1] == 1 else z / column_scales(z)

@@ -1,4 +1,4 @@
-"""The gaps of a fitted predictor's outputs, as the predictor measures them."""
+"""The gaps in a fitted predictor's outputs, measured as in its fit."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def output_gaps(
     settings: Settings,
     strata: np.ndarray | None = None,
 ) -> list[tuple[Number, np.ndarray]]:
-    """Return the gap of outputs by each attribute that a fitted predictor limits, one for all
-    its conditions, within strata if there are any, and the contribution of each row.
+    """For each attribute that a fitted predictor limits, return the gap in its outputs over all
+    conditions (within strata, if any) and each row's contribution.
     """
     key = limited_measure(predictor.aim, predictor.condition)
     if strata is not None and predictor.condition is None:
@@ -56,8 +56,9 @@ def output_gaps(
 
 
 def maximum_gap(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
-    """Return the largest value, low and high of several conditions or classes, as in the frontier,
-    with the contributions to the largest value; the p-value is for all of them (Bonferroni).
+    """Return the largest value, low and high over several conditions or classes, as in the
+    frontier, with the contributions to the largest value; the p-value covers all of them
+    (Bonferroni).
     """
     number, terms = max(gaps, key=lambda pair: pair[0].value)
     intervals = [gap.interval for gap, _ in gaps if gap.interval is not None]

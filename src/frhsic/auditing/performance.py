@@ -15,8 +15,8 @@ from frhsic.auditing.rows import effective_rows
 from frhsic.intervals import Interval
 from frhsic.scoring import auc_and_influence
 
-SHARE_METHOD = "Clopper and Pearson"  # of the intervals of shares
-RATES = ("accuracy", "true_positive_rate", "false_positive_rate")  # of decisions
+SHARE_METHOD = "Clopper and Pearson"  # method of intervals for shares
+RATES = ("accuracy", "true_positive_rate", "false_positive_rate")  # rates of decisions
 
 
 def base_rate(
@@ -25,8 +25,8 @@ def base_rate(
     weights: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> Number:
-    """Return the mean of a target or of scores; its interval is Student's, or Clopper and Pearson's
-    for 0/1.
+    """Return the mean of a target or of scores, with a Student's t interval, or a Clopper–Pearson
+    interval for 0/1.
     """
     shares = np.ones(len(x)) if weights is None else weights
     shares = shares / shares.sum()
@@ -41,12 +41,12 @@ def base_rate(
 def rate_number(
     mean: float, error: float, effective: float, rows: int, *, binary: bool, confidence: float
 ) -> Number:
-    """Return a mean with its interval; `effective` is the number of rows, or of groups, of equal
-    weight.
+    """Return a mean with its interval; `effective` is the equivalent number of rows, or of groups,
+    of equal weight.
 
-    A share p of rows in groups, or with weights, counts as that of n / d independent rows, where
-    d is the ratio of its squared error to that of n independent rows. At most n rows are counted,
-    and fewer if few groups estimate the error (Korn and Graubard, 1998).
+    For rows with groups or weights, a share p is treated as that of n / d independent rows, where d
+    is the ratio of its squared standard error to that of n independent rows. The number is at most
+    n, and smaller if the error is estimated from few groups (Korn and Graubard, 1998).
     """
     tail = (1 - confidence) / 2
     reach = float(stats.t.ppf(1 - tail, max(effective - 1, 1))) * error
@@ -71,7 +71,7 @@ def covariance(
     weights: np.ndarray | None = None,
 ) -> float:
     """Return the covariance of two estimates, given the contribution of each row; contributions are
-    summed within groups first.
+    first summed within groups.
     """
     effective = effective_rows(len(a), weights, groups)
     if groups is not None:
@@ -81,7 +81,7 @@ def covariance(
 
 class Performance(NamedTuple):
     """One measure of performance: its value, the contribution of each row, and the value for a
-    constant.
+    constant score.
     """
 
     value: float
@@ -95,11 +95,11 @@ def performance(
     threshold: float | None,
     weights: np.ndarray | None = None,
 ) -> dict[str, Performance]:
-    """Return how well scores predict y by several measures, compared with a constant: the base
-    rate, or the mean.
+    """Return several measures of how well scores predict y, compared with a constant: the base rate
+    or the mean.
 
-    For a 0/1 target, these are the measures that apply to the kind of score; for numbers, the root
-    mean squared error, the share of variance explained, and the mean of y minus the score.
+    For a 0/1 target, these are the measures that apply to this type of score; for numbers, they are
+    the root mean squared error, the share of variance explained, and the mean of y minus the score.
     """
     w = np.ones(len(y)) if weights is None else weights
     w = w / w.sum()
@@ -142,7 +142,7 @@ def performance(
         return measures
     error = measures["mean_error"]
     measures["mean_error"] = error._replace(terms=rare * error.terms)
-    if not ((scores == 0) | (scores == 1)).all():  # no decisions
+    if not ((scores == 0) | (scores == 1)).all():  # scores are not decisions
         p = np.clip(scores, 1e-12, 1 - 1e-12)
         chance = float(stats.entropy([rate, 1 - rate]))
         measures["log_loss"] = mean(-np.log(np.where(y == 1, p, 1 - p)), chance)
@@ -150,9 +150,9 @@ def performance(
 
 
 def _error_factor(y: np.ndarray) -> float:
-    """Return the factor by which a standard error is widened if few rows have one of the outcomes.
+    """Return the factor by which a standard error is widened if one of the outcomes is rare.
 
-    The standard error is itself uncertain then, and it is used in several comparisons.
+    The standard error itself is then uncertain, and it is used in several comparisons.
     """
     rare = int(min(y.sum(), len(y) - y.sum()))
     return float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(
@@ -168,7 +168,9 @@ def qualities(
     groups: np.ndarray | None = None,
     confidence: float = 0.95,
 ) -> Iterator[Quality]:
-    """Yield how well scores predict y, each with its standard error; rates have an interval."""
+    """Yield measures of how well scores predict y, each with its standard error; rates have an
+    interval.
+    """
     rated = {"true_positive_rate": y == 1, "false_positive_rate": y == 0}
     for key, result in performance(scores, y, threshold, weights).items():
         error = math.sqrt(covariance(result.terms, result.terms, groups, weights))
@@ -188,8 +190,8 @@ def qualities(
 def class_accuracy(
     outputs: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None
 ) -> Performance:
-    """Return how often the most probable of several classes is right, compared with the most common
-    class.
+    """Return how often the most probable of several classes is correct, compared with predicting
+    the most common class.
     """
     w = np.ones(len(codes)) if weights is None else weights
     w = w / w.sum()
@@ -223,7 +225,7 @@ def changes(
     groups: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> Iterator[Change]:
-    """Yield the difference in performance of other scores on the same rows."""
+    """Yield how performance differs for other scores on the same rows."""
     old, new = (performance(scores, y, threshold, weights) for scores in (was, now))
     for key in [key for key in old if key in new]:
         yield performance_change(key, old[key], new[key], level, groups, weights)
@@ -237,7 +239,7 @@ def performance_change(
     groups: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> Change:
-    """Return the difference of two measures on the same rows."""
+    """Return the difference between two measures on the same rows."""
     numbers = []
     for result in (was, now):
         error = math.sqrt(covariance(result.terms, result.terms, groups, weights))

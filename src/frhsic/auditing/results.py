@@ -24,21 +24,21 @@ from frhsic.formatting import figure, format_exact, format_interval
 from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name, rows_to_settle
 
-# version of the JSON form of an :class:`Audit`; raised if a field changes its meaning or is removed
+# version of the JSON form of an :class:`Audit`; increased if the meaning of a field changes or a
+# field is removed
 FORMAT = 14
 PACKAGES = ("frhsic", "numpy", "scikit-learn")
 SPARSE = 30  # groups of a curve, and strata, with fewer rows are unreliable
-POINTS = 200  # most values at which the distribution of a variable is stored
+POINTS = 200  # most values at which a variable's distribution is stored
 
-ROUNDING = 0.005  # targets, and the reductions compared with them, are in whole percent
+ROUNDING = 0.005  # targets, and the reductions compared with them, are rounded to whole percent
 RATIOS = ("decision_ratio",)  # numbers whose limit is a lower bound
 FALLING = ("gdp", "within", "people", "curve", "root_squared_error")  # smaller is better
 
 Setting = str | int | float | bool
 Verdict = Literal["kept", "not kept", "unclear"]
 
-# Gaps in means by an attribute: of the score, of decisions, of errors, and of the target minus the
-# score.
+# Gaps by an attribute in the mean score, decisions, errors, and target minus score.
 GAPS = ("gdp", "decision_gdp", "error_gdp", "calibration_gdp")
 WINDOWS_KEY = "calibration_windows"  # the curve of target minus score in wide windows
 # Numbers with an interval, which determines whether a limit is met.
@@ -52,8 +52,8 @@ LIMITED = (
     "hsic_effect",
     "squared_distance_correlation",
 )
-# Names of these numbers in limits, also among the rows with the favorable outcome; and gaps among
-# people with the same controls.
+# Names of these numbers in limits, including those among the rows with the favorable outcome and
+# gaps among people with the same controls.
 LIMITABLE = (
     *LIMITED,
     *(measure_name(key, "favourable") for key in LIMITED),
@@ -77,16 +77,16 @@ class Number:
         Confidence interval. If there is a p-value, the interval is above 0 if and only if the
         p-value is at most one minus the confidence.
     under_independence
-        Mean of the same estimate with a shuffled attribute, if known.
+        Mean of the same estimate for a shuffled attribute, if known.
     pvalue
-        p-value of its own test.
+        p-value of the number's own test.
     settings
-        Further settings of the computation, such as the bandwidth.
+        Other settings of the computation, such as the bandwidth.
     standard_error
         Standard error of the value, if known.
     adjusted
-        The p-value adjusted for the number of attributes in the audit, or of strata (Holm); None if
-        there is only one.
+        The p-value adjusted for the number of attributes in the audit, or the number of strata
+        (Holm); None if there is only one.
     """
 
     key: str
@@ -104,8 +104,8 @@ class Number:
 
     @property
     def significant(self) -> bool:
-        """Whether its own test rejects 0, adjusted for the number of attributes or strata if there
-        are several.
+        """Whether the number's own test rejects 0, adjusted for the number of attributes or strata
+        if there are several.
         """
         pvalue = self.pvalue if self.adjusted is None else self.adjusted
         level = 0.0 if self.interval is None else 1 - self.interval.confidence
@@ -114,11 +114,10 @@ class Number:
 
 @dataclass(frozen=True)
 class Target:
-    """The target y: its name, the value that counts as 1, and the one that is good for a person, as
-    text.
+    """The target y: its name, the value that counts as 1, and the value that is good for a person,
+    as text.
 
-    `favours_high` says whether a high score indicates the favorable value; None if no such value
-    was given.
+    `favours_high` is whether a high score indicates the favorable value; None if none was given.
     """
 
     name: str
@@ -134,7 +133,7 @@ def are_chances(low: float, high: float) -> bool:
 
 @dataclass(frozen=True)
 class Subject:
-    """What was audited: its names, target, scores and confidence.
+    """What was audited: names, target, scores and confidence.
 
     Attributes
     ----------
@@ -147,7 +146,7 @@ class Subject:
     target
         The target y, or None.
     confidence
-        Confidence of the intervals.
+        Confidence level of the intervals.
     threshold
         Score above which the decision is yes, or None.
     threshold_stated
@@ -187,9 +186,9 @@ class Curve:
     """Means of groups of rows with similar S, with a band that covers all of them at once.
 
     `grid` has the median of S in each group, `start` and `end` its smallest and largest value,
-    `rows` its number of rows. `sparse` marks groups that are too small to be reliable.
-    `units` are the numbers of people or other units that the rows belong to; empty if each row is a
-    unit of its own.
+    `rows` its number of rows. `sparse` marks groups that are too small to be reliable. `units` has
+    the numbers of people or other units to which the rows belong; it is empty if each row is its
+    own unit.
     """
 
     grid: tuple[float, ...]
@@ -212,23 +211,23 @@ class Curve:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The score at values of S, or in groups of neighboring values if there are many; later audits
-    use it to compare curves.
+    """The score at each value of S, or in groups of neighboring values if there are many; later
+    audits use these nodes to compare curves.
 
     Attributes
     ----------
     low
         Smallest value of each node.
     high
-        Its largest value.
+        Largest value of each node.
     share
-        Its share of the people.
+        Each node's share of the people.
     rows
         Equivalent number of independent rows of equal weight.
     mean
         Mean score of each node.
     moments
-        Second to fourth central moments of the score of such a row.
+        Second to fourth central moments of the score of one such row.
     """
 
     low: tuple[float, ...]
@@ -243,7 +242,7 @@ class Nodes:
 class Law:
     """Distribution of one variable: the share of rows at or below each of some of its values.
 
-    `complete` says whether these are all its values. `rows` is the effective number of rows, or of
+    `complete` is whether these are all its values. `rows` is the effective number of rows, or of
     groups of rows.
     """
 
@@ -276,7 +275,7 @@ class Law:
         )
 
     def bounds(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the smallest and the largest share of rows that can be at or below values."""
+        """Return bounds on the share of rows at or below each of the given values."""
         shares = np.array([0.0, *self.shares, 1.0])
         place = np.searchsorted(self.values, at, side="right")
         known = self.complete | np.isin(at, self.values)
@@ -330,7 +329,7 @@ class Population(Keyed):
 
 @dataclass(frozen=True)
 class Within(Keyed):
-    r"""Gaps by S among people with the same control features W, compared with those among all
+    r"""Gaps by S among people with the same control features W, compared with the gaps among all
     people.
 
     Attributes
@@ -341,14 +340,14 @@ class Within(Keyed):
         The gaps :math:`\sum_w P(w) E[|g_w(S)| \mid w]`, with the same keys as those among all
         people.
     differences
-        Each gap minus the one among all people (`before`), on the same rows.
+        Each gap minus the gap among all people (`before`), on the same rows.
     strata
         The measures of each stratum, by name: its gap and curve, or no number if the attribute is
         constant. p-values are adjusted for the number of strata (Holm).
     between
-        Part of the gap among all people that is between strata, :math:`E[\operatorname{sign} g(S)
-        \, (E[f | W] - E f)]`; the rest is within strata. Either part may be negative, and neither
-        shows what causes the gap.
+        Part of the gap among all people that is due to differences between strata,
+        :math:`E[\operatorname{sign} g(S) \, (E[f | W] - E f)]`; the rest is within strata. Either
+        part may be negative, and neither shows what causes the gap.
 
     Examples
     --------
@@ -378,7 +377,9 @@ class Within(Keyed):
 
     @property
     def worst(self) -> str | None:
-        """The stratum of enough rows with the largest significant gap; None if there is none."""
+        """The stratum with the largest significant gap, among strata with enough rows; None if
+        there is none.
+        """
         significant = {}
         for name, people in self.strata.items():
             gap = people.get("gdp")
@@ -389,7 +390,7 @@ class Within(Keyed):
 
 @dataclass(frozen=True)
 class AttributeAudit:
-    """The audit against one sensitive attribute.
+    """The audit for one sensitive attribute.
 
     `positives` has the measures on the rows with the favorable outcome, by default y = 1. It is
     None without a binary target, or if fewer than 50 rows have this outcome or the attribute is
@@ -414,19 +415,18 @@ class RowCounts:
     dropped
         Rows that were dropped because a value is missing.
     used
-        Rows that were used: at most `given - dropped`, and fewer if some were used to train a model
-        or were not sampled.
+        Rows that were used: `given - dropped`, or fewer if some rows were used to train a model or
+        were not sampled.
     independent
-        Maximum number of rows for the measures of dependence and the probes: one from each group,
-        drawn at random in proportion to its weight. With fewer than 20, these measures are left
-        out.
+        Largest number of rows for the measures of dependence and the probes: one from each group,
+        drawn at random in proportion to its weight. With fewer than 20, these measures are omitted.
     groups
         Number of groups of rows that belong together, or None.
     effective
-        Number of rows, or of groups, of equal weight that would give as precise a mean; None if
-        rows have no weights.
+        Number of rows, or of groups, with equal weights that would give an equally precise mean;
+        None if rows have no weights.
     weighted
-        The same for rows with these weights if no rows belonged together.
+        The same, ignoring groups.
     sample
         Rows in the random sample of a distributed audit; None if all rows were in memory.
     """
@@ -443,13 +443,13 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class Quality:
-    """How well the scores predict the target by one measure, compared with a constant: the base
-    rate, or the mean.
+    """One measure of how well the scores predict the target, compared with a constant: the base
+    rate or the mean.
 
     `key` is ``"accuracy"``, ``"true_positive_rate"``, ``"false_positive_rate"``, ``"auc"``,
     ``"log_loss"``, ``"root_squared_error"``, ``"explained"`` or ``"mean_error"``, the mean of
-    target minus score; for a model of several classes, ``"class_accuracy"`` is how often its most
-    probable class is right. Rates of decisions have an `interval`.
+    target minus score; for a model of several classes, ``"class_accuracy"`` is how often the most
+    probable class is correct. Rates of decisions have an `interval`.
     """
 
     key: str
@@ -460,37 +460,37 @@ class Quality:
 
     @property
     def number(self) -> Number:
-        """The same as a number; differences are computed from its standard error."""
+        """The measure as a :class:`Number`; differences are computed from its standard error."""
         return Number(self.key, self.value, 0, standard_error=self.standard_error)
 
 
 @dataclass(frozen=True)
 class LimitCheck:
-    r"""Whether one attribute meets a limit, judged by the interval of the number.
+    r"""Whether one attribute meets a limit, judged by the number's interval.
 
     Attributes
     ----------
     attribute
         Name of the attribute.
     key
-        Key of the number that is limited.
+        Key of the limited number.
     among
-        ``"all"`` rows, those with the ``"favourable"`` outcome, or people with ``"equal"``
-        controls; ``"classes"`` for the largest gap of several classes.
+        ``"all"`` rows, rows with the ``"favourable"`` outcome, or people with ``"equal"`` controls;
+        ``"classes"`` for the largest gap of several classes.
     limit
-        The limit in the unit of the number.
+        The limit, in the unit of the number.
     value
         The estimate.
     interval
         Its interval.
     share
-        The share, if the limit is one.
+        The share, if the limit is a share.
     base
-        What `share` refers to: ``"base rate"``, or the ``"gap"`` before.
+        What `share` refers to: the ``"base rate"``, or the earlier ``"gap"``.
     reference
         The number that the share refers to, with its interval.
     reduction
-        If the limit is a share of the gap before: the interval of the share by which that gap was
+        If the limit is a share of the earlier gap: the interval of the share by which that gap was
         reduced; None if that gap is not significant.
     rows
         Number of rows of the estimate.
@@ -511,8 +511,8 @@ class LimitCheck:
     @property
     def verdict(self) -> Verdict:
         r"""``"kept"`` if the limit is above the whole interval, ``"not kept"`` if it is below, else
-        ``"unclear"``. For a ratio, the limit is a lower bound, so above and below are exchanged. A
-        share of the gap before is a target: ``"kept"`` if the estimate reaches it and the interval
+        ``"unclear"``. For a ratio, the limit is a lower bound, so above and below are swapped. A
+        share of the earlier gap is a target: ``"kept"`` if the estimate reaches it and the interval
         of the reduction excludes 0, ``"not kept"`` if the whole interval misses it. A share c of
         the base rate r is judged by the interval of the difference g − c r, whose ends are :math:`g
         - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and Donner, 2008).
@@ -531,8 +531,8 @@ class LimitCheck:
 
     @property
     def rows_needed(self) -> int | None:
-        """Approximate number of rows that would show that the limit is met, if the estimate meets
-        it but its interval does not (:func:`frhsic.parity.limits.rows_to_settle`); else None.
+        """Approximate number of rows needed to show that the limit is met, if the estimate meets it
+        but its interval does not (:func:`frhsic.parity.limits.rows_to_settle`); else None.
         """
         judged = self._comparison()
         if judged is None or self.verdict != "unclear" or not self.rows:
@@ -562,8 +562,8 @@ class LimitCheck:
 
 @dataclass(frozen=True)
 class Change:
-    """Change in one number: since an earlier audit of other rows, or due to a limit on the same
-    rows.
+    """Change in one number: since an earlier audit of different rows, or due to a limit, on the
+    same rows.
 
     Attributes
     ----------
@@ -571,28 +571,29 @@ class Change:
         ``"gdp"`` or another gap by an attribute, ``"attribute"`` or ``"score"`` for a distribution,
         ``"base_rate"``, or the key of a :class:`Quality`. For the change in a gap, ``"people"`` is
         the part due to a change in the population and ``"curve"`` the part due to a change in mean
-        scores; ``"shape"`` is the distance between the mean scores before and after, at each value
-        of the attribute.
+        scores; ``"shape"`` is the mean distance between the mean scores before and after at the
+        same value of the attribute.
     attribute
-        Name of the attribute; empty if the number doesn't refer to one.
+        Name of the attribute; empty if the number doesn't depend on one.
     before
-        The number before; for a distribution, its mean.
+        The earlier number; for a distribution, its mean.
     after
-        The number after; for a distribution, its mean.
+        The later number; for a distribution, its mean.
     interval
         Interval of the difference; None for a distribution.
     pvalue
-        p-value of the test of no change: at most the level if and only if the interval excludes 0.
+        p-value of the test of no change; it is at most the level if and only if the interval
+        excludes 0.
     level
         Level of the interval and of the tests.
     adjusted
         The p-value adjusted for the number of comparisons with an earlier audit (Holm).
     reduction
         Interval of the share by which the number was reduced, 1 − after / before; None if the
-        number before may be 0.
+        earlier number may be 0.
     unknown
-        For a part of a gap's change: share of today's people whose values of the attribute hardly
-        occurred before; the nearest values are used instead.
+        For a part of a gap's change: share of the later people whose values of the attribute hardly
+        occurred in the earlier audit; the nearest values are used instead.
     """
 
     key: str
@@ -608,7 +609,7 @@ class Change:
 
     @property
     def significant(self) -> bool:
-        """Whether the change is significant by itself."""
+        """Whether the change is significant, without adjustment."""
         return self.pvalue <= self.level + 1e-12
 
     @property
@@ -628,12 +629,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Context:
-    """Description of the decision and of the data, for the first page of a report.
+    """Description of the decision and the data, for the first page of a report.
 
     Attributes
     ----------
     title
-        Title of the report; by default derived from the data, as are `source` and `name`.
+        Title of the report; like `source` and `name`, derived from the data by default.
     source
         Name of the file.
     name
@@ -641,19 +642,19 @@ class Context:
     decision
         The decision, such as "whether a loan is granted".
     people
-        The people affected, such as "applicants"; if rows belong to groups, what the groups are.
+        The people affected, such as "applicants"; if rows belong to groups, what each group is.
     period
-        Period of the data.
+        Period that the data cover.
     author
         Author of the audit.
     given
         Number of rows of the whole table.
     dropped
-        Rows that were dropped before the audit because a value is missing.
+        Number of rows dropped before the audit because a value is missing.
     remarks
-        The caller's remarks, which the report shows first.
+        Your own remarks, which the report shows first.
     features
-        Columns that the score is predicted from.
+        Columns from which the score is predicted.
     origin
         Date and time, SHA-256 of the files, and versions of the software; see :meth:`stamped`.
 
@@ -681,8 +682,8 @@ class Context:
     origin: dict[str, str] = field(default_factory=dict)
 
     def stamped(self, **files: Path | None) -> Context:
-        """Return the context with the current time, the installed versions, and the fingerprint of
-        each file.
+        """Return the context with the current time, the installed versions, and each file's
+        fingerprint.
         """
         packages = (*PACKAGES, "torch") if has_torch() else PACKAGES
         versions = [
@@ -701,20 +702,20 @@ def _sha256(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Audit(Document):
-    """A whole audit: plain data, the same in Python, in JSON and in the report.
+    """A complete audit: plain data, the same in Python, JSON and the report.
 
     Attributes
     ----------
     subject
         What was audited.
     rows
-        How many rows were given, dropped and used.
+        How many rows were passed, dropped and used.
     attributes
         One entry for each sensitive attribute, ``audit["age"]``: the measures on `all_rows` and on
         those with the favorable outcome, `positives`. ``audit["age"].all_rows["gdp"]`` is a number
         with its `value`, `interval`, `pvalue` and the number of rows it was computed from.
     joint
-        Numbers about all attributes together, if there are several.
+        Numbers for all attributes together, if there are several.
     quality
         How well the scores predict the target, compared with a constant.
     limits
@@ -762,7 +763,7 @@ class Audit(Document):
         )
 
     def __repr__(self) -> str:
-        """Return only the gaps; see :func:`frhsic.report.text` for the findings."""
+        """Return only the gaps; :func:`frhsic.report.text` returns the findings."""
         gaps = {attribute.name: attribute.all_rows.get("gdp") for attribute in self.attributes}
         shown = ", ".join(
             name if gap is None else f"{name}: gdp={figure(gap.value)}"

@@ -16,12 +16,11 @@ from frhsic.parity.strata import Strata
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Data of one population in float64: z of shape (n, d), s of shape (n, q); the other fields
-    have one entry per row, or are None. Code that receives this object does not validate the rows
-    again. `y` is a target whose errors are measured; among rows with a single outcome it is None.
-    `favoured` marks the rows with the favorable outcome; None if there is no such outcome.
-    `weights` and `groups` are used by the gaps; other measures use :meth:`independent_rows`.
-    `strata` has the stratum of each row, as a number that `controls` defines. `attributes` is the
-    number of attributes whose error bands share one level.
+    have one entry per row, or are None. They are already validated. `y` is a target, used to
+    measure errors; among rows with a single outcome it is None. `favoured` marks the rows with the
+    favorable outcome; None if there is no such outcome. Gaps use `weights` and `groups`; other
+    measures use :meth:`independent_rows`. `strata` has the number of each row's stratum, as defined
+    by `controls`. `attributes` is the number of attributes whose error bands share one level.
     """
 
     z: np.ndarray
@@ -47,23 +46,23 @@ class Rows:
         return effective_rows(self.count, self.weights, self.groups)
 
     def law(self, values: np.ndarray) -> Law:
-        """Return the distribution of a variable of these rows."""
+        """Return the distribution of a variable over these rows."""
         distinct, place = np.unique(values, return_inverse=True)
         return Law.from_counts(distinct, np.bincount(place, self.weights), self.effective)
 
     def select_attribute(self, i: int) -> Self:
-        """Return the rows with one of the attributes."""
+        """Return the rows with only one of the attributes."""
         return replace(self, s=self.s[:, [i]], attributes=self.s.shape[1])
 
     def keep(self, rows: np.ndarray) -> Self:
-        """Return some of the rows, by mask or position."""
+        """Return some of the rows, given a mask or positions."""
         parts: dict[str, Any] = {
             key: part[rows] for key, part in vars(self).items() if isinstance(part, np.ndarray)
         }
         return replace(self, **parts)
 
     def score_rows(self, columns: np.ndarray) -> ScoreRows:
-        """Return columns of numbers of these rows, of shape (n, k), in the form that gaps need."""
+        """Return numeric columns of these rows, of shape (n, k), in the form that gaps need."""
         return score_rows(columns, self.s[:, 0], self.weights, self.groups, self.strata)
 
     def independent_rows(self, random: np.random.Generator) -> Self:

@@ -40,12 +40,12 @@ from frhsic.tables.columns import level_text, row_number
 from frhsic.tables.targets import is_positive, join_labels, positive_labels
 
 LEAST_POSITIVES = 50
-# Base rate below which decisions use the base rate as their threshold unless one is given: if the
-# outcome is that rare, few scores exceed one half.
+# If the base rate is below this, it is the default threshold of decisions: with an outcome that is
+# this rare, few scores exceed one half.
 RARE = 0.2
 BINS = 40
 LARGEST_LOGIT = 20.0
-SHOWN_ROWS = 5  # most rows without a value that a message names
+SHOWN_ROWS = 5  # most rows with missing values that a message lists
 
 
 def audit(
@@ -68,57 +68,58 @@ def audit(
 
     For each attribute, it measures :math:`E|E[f \mid S] - E f|` (GDP) and the mean score in groups
     with similar S, with a simultaneous band; the same for decisions at the threshold, wrong
-    decisions and the target minus the score; the rank gap, and the share of the variance of f that
-    S explains; HSIC, normalized HSIC, its test, and distance correlation; how much of the attribute
-    a linear probe and a tree probe recover; and the same on the rows with the favorable outcome. In
-    the population, all are zero if Z and S are independent, except that errors may still depend on
-    S; the expected value of each estimate on independent data is also given.
+    decisions and target minus score; the rank gap, and the share of the variance of f that S
+    explains; HSIC, normalized HSIC, its test, and distance correlation; how much of the attribute a
+    linear probe and a tree probe recover; and all of these on the rows with the favorable outcome.
+    In the population, all are zero if Z and S are independent, except that errors may still depend
+    on S; the expected value of each estimate on independent data is also given.
 
     Parameters
     ----------
     z
-        One column is a score; several are a representation. Two columns between 0 and 1 whose rows
-        sum to 1 are the output of ``predict_proba``, and the second is the score. With more
-        classes, the score is the probability of `positive`.
+        One column is a score; several columns are a representation. Two columns between 0 and 1
+        whose rows sum to 1 are taken to be the output of ``predict_proba``, and the second is the
+        score. With more classes, the score is the probability of `positive`.
     sensitive_features
         The sensitive attribute, or a frame or matrix with several, one per column. In a Series or a
-        frame, bands such as "30-39" and ordered categories become numbers, and a remark says so.
+        frame, bands such as "30-39" and ordered categories are converted to numbers, with a remark.
         Rows with a missing attribute are left out and counted.
     y
-        Target: numbers, or any values if `positive` is given. If it has two values, equal
+        The target: numbers, or any values if you pass `positive`. If it has two values, equal
         opportunity is measured on the rows with the favorable one. With a representation and no
         `scores`, a linear head for the target is fitted out of fold and audited.
     scores
         Scores of a head on the representation; by default z itself if it has one column.
     positive
-        Value of y that counts as 1, or a list of several; all others count as 0.
+        Value of y that counts as 1, or a list of such values; all others count as 0.
     favourable
         Value of y that is good for a person, such as "repaid" if the score is a probability of
-        default; by default the positive value. Equal opportunity is measured on its rows.
+        default; by default the positive value. Equal opportunity is measured on the rows with this
+        value.
     sample_weight
         Weights of the rows, for gaps and performance; measures of dependence and probes use rows
         drawn at random in proportion to their weights.
     groups
         Labels of rows that belong together, such as several rows of one person. Gaps and
         performance treat groups, not rows, as independent; measures of dependence and probes use
-        one row from each, drawn at random.
+        one row of each group, drawn at random.
     control_features
         One or several columns, such as the occupation. Gaps are also measured among people with the
-        same values of these, with the difference from the gaps among all people. Numbers are binned
-        into fifths and small strata are merged, as in :func:`frhsic.gdp`; remarks say so.
+        same values of these columns, with the difference from the gaps among all people. Numbers
+        are binned into fifths and small strata are merged, as in :func:`frhsic.gdp`, with remarks.
     limit
         Limits on numbers that have an interval: 0.05 or ``"gdp <= 0.05"``, ``"gdp <= 10% of base
         rate"`` (the mean of y or, without y, of the scores), a list of these, or a dictionary keyed
         by attribute. ``eo`` is GDP among the rows with the favorable outcome (equal opportunity),
         ``eo.hsic`` is HSIC among them; ``within`` is GDP among people with the same
-        `control_features`. ``decision_ratio >= 0.8`` is a lower limit: the lowest positive rate at
-        any value of the attribute, divided by the highest (four-fifths rule); ``error_gdp`` limits
-        wrong decisions. The interval determines whether a limit is met.
+        `control_features`. ``decision_ratio >= 0.8`` is a lower limit on the lowest positive rate
+        at any value of the attribute, divided by the highest (four-fifths rule); ``error_gdp``
+        limits wrong decisions. The interval determines whether a limit is met.
     threshold
         Score above which the decision is yes. By default, 0.5 for scores between 0 and 1, or the
-        base rate if that is less than 20 %; other scores have none.
+        base rate if that is less than 20 %; other scores have no threshold.
     settings
-        How the audit is computed; see :class:`Settings`. Expensive statistics use a subsample of
+        How to compute the audit; see :class:`Settings`. Expensive statistics use a subsample of
         `max_rows` rows.
     context
         Descriptions for the report; see :class:`Context`.
@@ -126,8 +127,8 @@ def audit(
     Returns
     -------
     Audit
-        Plain data; ``audit.to_json()`` converts it to JSON, :func:`frhsic.report.text` and
-        :func:`frhsic.report.write` to a report.
+        Plain data. ``audit.to_json()`` converts it to JSON; :func:`frhsic.report.text` and
+        :func:`frhsic.report.write` turn it into a report.
 
     Examples
     --------
@@ -164,7 +165,7 @@ def audit(
 def audit_inputs(
     inputs: Inputs, threshold: float | None, settings: Settings, context: Context
 ) -> Audit:
-    """Return the audit of checked arrays, before its limits are checked."""
+    """Return the audit of validated arrays; its limits are not checked yet."""
     rows, target, names = inputs.rows, inputs.target, inputs.names
     name, f, score_name = context.name or inputs.name, rows.scores, inputs.score_name
     if rows.z.shape[1] == 1 and f is None:
@@ -227,9 +228,7 @@ def audit_inputs(
 
 
 def finish_audit(audit: Audit, limits: Sequence[Limit]) -> Audit:
-    """Return an audit with p-values adjusted for the number of attributes, and with its limits
-    checked.
-    """
+    """Adjust the p-values of an audit for the number of attributes, and check its limits."""
     every = adjust_pvalues([attribute.all_rows for attribute in audit.attributes])
     favoured = adjust_pvalues([attribute.positives for attribute in audit.attributes])
     attributes = [
@@ -253,7 +252,7 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
             usual = float(f"{rate.value:.2g}") if share and 0 < rate.value < RARE else usual
         return replace(subject, threshold=usual if subject.chances else None)
     low, high = subject.span or (threshold, threshold)
-    # probabilities may all be on one side: a month without approvals is not a mistake
+    # probabilities may all be on one side: a month without approvals is possible
     if not (0 <= threshold <= 1 if subject.chances else low <= threshold <= high):
         raise ValueError(
             f"threshold={format_setting(threshold)} is outside the range of the scores,"
@@ -278,8 +277,8 @@ def _attribute(rows: Rows, name: str, settings: Settings) -> AttributeAudit:
 
 
 def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
-    """Return the same measures on the rows with the favorable outcome, if it is known, if it has
-    enough rows, and if the attribute is not constant among them.
+    """Return the same measures on the rows with the favorable outcome, if this outcome is known,
+    there are enough such rows, and the attribute is not constant among them.
     """
     kept = None
     if rows.favoured is not None and not settings.fast:
@@ -290,8 +289,8 @@ def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
 
 
 def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:
-    """Return the edges of the histogram: integers get a bar each if there are few of them;
-    otherwise bars have equal width.
+    """Return the edges of the histogram: one bar for each integer if there are only a few;
+    otherwise, bars of equal width.
     """
     if whole:
         width = max(1, int(np.ceil((high - low + 1) / (2 * BINS))))
@@ -301,7 +300,9 @@ def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Rows that have all attributes, and their names; `lost` counts those that lack one."""
+    """Rows that have all attributes, and their names; `lost` is the number of rows that lack
+    one.
+    """
 
     rows: Rows
     names: tuple[str, ...]
@@ -325,7 +326,7 @@ class Inputs:
         groups: Any,
         controls: Any = None,
     ) -> Inputs:
-        """Check all inputs of an audit, and leave out the rows that lack an attribute."""
+        """Validate all inputs of an audit, and leave out the rows that lack an attribute."""
         rest = (y, "y"), (scores, "scores"), (weights, "sample_weight"), (groups, "groups")
         compared = (controls, "control_features")
         _arrays.require_same_rows((z, "scores"), (s, "sensitive_features"), *rest, compared)
@@ -403,8 +404,8 @@ def _class_score(values: np.ndarray, y: Any, positive: object) -> np.ndarray:
 def require_enough_rows(
     rows: int, given: int, ranges: Mapping[str, tuple[float, float]], columns: Sequence[str]
 ) -> None:
-    """Raise if too few rows have a value in all columns, or if an attribute is constant or its
-    range is too large to compute with.
+    """Raise an error if too few rows have a value in all columns, or if an attribute is constant or
+    its range is too large for floating-point products.
     """
     if rows < LEAST_ROWS:
         raise ValueError(
@@ -435,8 +436,8 @@ def named_target(
 def outcome(
     y: Any, positive: object, favourable: object
 ) -> tuple[np.ndarray, np.ndarray | None, Target]:
-    """Return a target as numbers, its favored rows (None if there is no favorable outcome), and its
-    names.
+    """Return a target as numbers, a mask of the rows with the favorable outcome (None if there is
+    no such outcome), and the target's names.
     """
     name = _arrays.array_name(y, "y")
     column = _complete_column(y, "y")
@@ -466,9 +467,9 @@ def outcome(
 
 
 def _swap_remarks(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
-    """Return a remark, and warn, if the attribute looks like a score, and the scores neither do nor
-    could predict y. Logits are also outside the range from 0 to 1, but have both signs and are not
-    far from 0; an attribute of 0 and 1 is plausible.
+    """Return a remark, and warn, if the attribute looks like a score but the scores don't and
+    couldn't predict y. Logits, too, are outside the range from 0 to 1, but they have both signs and
+    are not far from 0; an attribute with values 0 and 1 is plausible.
     """
     z, s, y = rows.z, rows.s, rows.y
     if z.shape[1] > 1 or s.shape[1] > 1 or not _shares(s) or np.array_equal(s, np.round(s)):
@@ -486,8 +487,8 @@ def _swap_remarks(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
 
 
 def _constant_strata(rows: Rows, attributes: tuple[str, ...]) -> Iterator[str]:
-    """Yield the strata in which an attribute has only one value, so that nothing can depend on
-    it.
+    """Yield a remark about the strata in which an attribute has only one value, so that nothing can
+    depend on it.
     """
     assert rows.strata is not None
     assert rows.controls is not None
@@ -523,7 +524,7 @@ def _one_score(values: np.ndarray) -> np.ndarray:
 
 
 def _groups(groups: Any) -> np.ndarray:
-    """Return the number of the group of each row."""
+    """Return the group number of each row."""
     codes, distinct = pd.factorize(_complete_column(groups, "groups").to_numpy(), sort=True)
     if len(distinct) == 1:
         raise ValueError(
@@ -553,8 +554,8 @@ def _numeric_values(column: pd.Series[Any], words: str) -> np.ndarray:
 
 
 def _complete_column(values: Any, argument: str) -> pd.Series[Any]:
-    """Return one value for each row, with the index of a Series; raise an error that names the
-    first of any missing rows.
+    """Return one value for each row, with the index of a Series; if values are missing, raise an
+    error that lists the first such rows.
     """
     if hasattr(values, "to_pandas"):
         values = values.to_pandas()
@@ -579,8 +580,8 @@ def _complete_column(values: Any, argument: str) -> pd.Series[Any]:
 
 
 def _label(values: Any, argument: str) -> str:
-    """Return the name of a column in messages: its name and the argument it was passed as, or only
-    the argument.
+    """Return how messages refer to a column: its name and the argument as which it was passed, or
+    only the argument.
     """
     name = _arrays.array_name(values, "")
     return f"{name!r} ({argument})" if name else argument

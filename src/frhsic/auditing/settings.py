@@ -18,24 +18,24 @@ class Settings:
     Attributes
     ----------
     confidence
-        Confidence of all intervals; one minus it is the level of all tests.
+        Confidence of all intervals; the level of all tests is one minus this.
     max_rows
-        Largest number of rows for expensive statistics.
+        Most rows used for expensive statistics.
     probe_rows
-        Largest number of rows for the probes.
+        Most rows used for the probes.
     resamples
         Number of resamples for the gaps.
     seed
         Seed of all random draws.
     watch
-        Function that is called with the name of each step as it begins.
+        Function that is called with the name of each step when it begins.
     fast
-        Skip what the first screen of a report doesn't show: ranks, dependence, probes and equal
-        opportunity.
+        Whether to skip everything that the first screen of a report doesn't show: ranks,
+        dependence, probes and equal opportunity.
 
     Examples
     --------
-    A quick audit, for a first look:
+    A quick audit for a first look:
 
     >>> from frhsic import audit
     >>> age = np.repeat(np.arange(20.0, 60.0), 10)
@@ -59,7 +59,7 @@ class Settings:
 
     @property
     def options(self) -> GapOptions:
-        """Options for computing the gaps."""
+        """The options with which gaps are computed."""
         return GapOptions(self.confidence, self.resamples, self.seed)
 
     def tell(self, step: str) -> None:
@@ -72,7 +72,7 @@ class Settings:
         return replace(self, watch=lambda step: self.tell(f"{part}: {step}"))
 
     def generator(self, *keys: int) -> np.random.Generator:
-        """Return a separate generator for each purpose, so that adding a number does not change
-        others.
+        """Return a separate random generator for each purpose, so that adding a measure doesn't
+        change others.
         """
         return np.random.default_rng([self.seed, *keys])

@@ -1,14 +1,14 @@
-r"""Splits the change in a gap since an earlier audit into a part due to the distribution of S and a
-part due to the scores. With the curve r, the mean score at a value of S, and the distribution p of
-S, the gap is :math:`\Gamma(r, p) = E_p |r - E_p r|`, and its change is
+r"""Split the change in a gap since an earlier audit into a part due to the distribution of S and a
+part due to the scores. With the curve r, the mean score at each value of S, and the distribution p
+of S, the gap is :math:`\Gamma(r, p) = E_p |r - E_p r|`, and its change is
 
 .. math:: \Gamma(r_1, p_1) - \Gamma(r_0, p_0) = [\Gamma(r_0, p_1) - \Gamma(r_0, p_0)]
     + [\Gamma(r_1, p_1) - \Gamma(r_0, p_1)].
 
-The first part is due to the distribution of S, the second to the curve. A reversed curve has the
-same gap, so :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is tested, too. All
-are gaps in means over the same windows of values of S, and are estimated like any other gap:
-:math:`\Gamma(r_0, p_1)` from the earlier rows, weighted to the distribution of the new ones.
+The first part is due to the distribution of S, the second to the curve. A curve that is reversed
+has the same gap, so :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is tested,
+too. All of these are gaps in means over the same windows of values of S, estimated like any other
+gap: :math:`\Gamma(r_0, p_1)` from the earlier rows, weighted to the distribution of the new ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PART_DRAWS = 499
 @dataclass(frozen=True, eq=False)
 class _Sample:
     """Sums of weighted powers of the scores of independent rows, (4, 5, windows), as in
-    :class:`~frhsic.parity.sums.ScoreSums`, and their smallest and largest score.
+    :class:`~frhsic.parity.sums.ScoreSums`, and the smallest and largest score.
     """
 
     powers: Array
@@ -47,7 +47,7 @@ class _Sample:
 
     @classmethod
     def from_nodes(cls, nodes: Nodes, edges: Array, center: float) -> _Sample:
-        """Return the sums, between edges, of scores minus a number; the rows of a node are spread
+        """Return the sums, between edges, of scores minus a constant; the rows of a node are spread
         evenly between its ends.
         """
         low = np.array(nodes.low)
@@ -97,13 +97,13 @@ class _Sample:
         return replace(self, powers=self.powers[:, :, windows])
 
     def weighted(self, shares: Array) -> _Sample:
-        """Return the sums with other shares of the windows."""
+        """Return the sums, reweighted to other shares of the windows."""
         factor = shares / self.shares
         return replace(self, powers=self.powers * factor ** np.arange(1, 5)[:, None, None])
 
     def centered(self, scale: float, mean: Array) -> Array:
-        """Return the sums of powers after multiplying scores by a number and replacing the means of
-        the windows.
+        """Return the sums of powers after multiplying scores by a constant and replacing the means
+        of the windows.
         """
         return shift_powers(shift_powers(self.powers, -self.means), mean, scale)
 
@@ -124,7 +124,7 @@ class _Sample:
 
 
 def shift_powers(powers: Array, shift: Array, scale: float = 1.0) -> Array:
-    """Return the sums of powers of scale · f + shift from those of f, of shape (…, 5, windows)."""
+    """Convert sums of powers of f, of shape (…, 5, windows), to those of scale · f + shift."""
     return np.stack(
         [
             sum(math.comb(j, k) * scale**k * shift ** (j - k) * powers[:, k] for k in range(j + 1))
@@ -135,8 +135,8 @@ def shift_powers(powers: Array, shift: Array, scale: float = 1.0) -> Array:
 
 
 def split_change(before: Nodes, after: Nodes, attribute: str, level: float) -> Iterator[Change]:
-    """Yield the parts of the change of a gap between two audits of independent rows, and the
-    distance of their curves.
+    """Yield the parts of the change in a gap between two audits of independent rows, and the
+    distance between their curves.
     """
     edges = np.union1d(before.low, after.low)
     center = float(np.array(before.share) @ before.mean)
@@ -183,11 +183,12 @@ def _part(
     variance: _Variance,
     freedom: float,
 ) -> Change:
-    """Return the difference of two gaps, tested with its standard error only, by Student's t: the
-    variances of the two gaps and their covariance are estimated separately and may be inconsistent
-    if a few rows dominate, so the variance is at least that of the difference. Uncertain signs hide
-    the same part of both gaps if neither the curve nor the people changed, so only the interval
-    takes this into account. If the test rejects, the end nearer to 0 is that of the test.
+    """Return the difference between two gaps. It is tested with its standard error only, by
+    Student's t. The variances of the two gaps and their covariance are estimated separately and may
+    be inconsistent if a few rows dominate, so the variance is at least the direct estimate for the
+    difference. If neither the curve nor the people changed, uncertain signs hide the same part of
+    both gaps, so only the interval takes uncertain signs into account. If the test rejects, the end
+    nearer to 0 is taken from the test.
     """
     old, new = numbers
     alone = sum((each.standard_error or 0.0) ** 2 for each in numbers)
@@ -209,7 +210,7 @@ def _part(
 
 
 def _known_windows(rows: Array) -> np.ndarray:
-    """Return the windows that start a union with enough earlier rows."""
+    """Merge windows until each has enough earlier rows; return the first window of each union."""
     starts = [0]
     total = 0.0
     for place, count in enumerate(rows.tolist()):
@@ -223,7 +224,7 @@ def _known_windows(rows: Array) -> np.ndarray:
 
 
 class _Variance(NamedTuple):
-    """The covariance of the two gaps of a part, and the variance of their difference."""
+    """The covariance between the two gaps of a part, and the variance of their difference."""
 
     covariance: float
     whole: float
@@ -232,10 +233,11 @@ class _Variance(NamedTuple):
 def part_variances(
     first: ColumnGap, middle: ColumnGap, last: ColumnGap, came: np.ndarray, options: GapOptions
 ) -> tuple[_Variance, _Variance]:
-    """Return how the two parts vary: each is a sum over the means of windows and their shares.
+    """Return the variances of the two parts: each part varies with the means and the shares of
+    windows.
 
-    The derivative of a gap in the mean of a window is share times slope, and in the share of a
-    window the height of the window.
+    The derivative of a gap with respect to a window's mean is share times slope; with respect to
+    its share, it is the window's height.
     """
     loads = [gap.shares * gap.signs.slope for gap in (first, middle, last)]
     old, new = (gap.means.rows.variance / gap.sums.counts**2 for gap in (first, last))
@@ -260,15 +262,15 @@ def _squared_shares(gap: ColumnGap) -> Array:
 
 
 def _heights(gap: ColumnGap) -> Array:
-    """Return the derivative of the gap in the share of each window."""
+    """Return the derivative of the gap with respect to the share of each window."""
     heights = gap.signs.slope * gap.sums.powers[0, 1] / gap.sums.counts
     return np.asarray(heights - gap.shares @ heights)
 
 
 def _curves_apart(old: _Sample, new: _Sample) -> ColumnGap:
-    """Return the gap of the difference of the curves among the new people. In each window, the rows
-    of each sample get half of the weight, and their scores are doubled, with the opposite sign for
-    the earlier sample, around the difference of both means.
+    """Return the gap of the difference between the curves among the new people. In each window, the
+    rows of each sample get half of the weight, and their scores are doubled (with the opposite sign
+    for the earlier sample) around the difference between the two means.
     """
     apart = new.means - old.means
     powers = np.zeros_like(new.powers)

@@ -14,8 +14,8 @@ from frhsic.cli import _terminal, audit, check, datasets, demo, predict, train
 __all__ = ["app", "main"]
 
 PLUGINS = "frhsic.commands"
-"""Entry point group for commands of other packages: the name of the command, and the function that
-it calls.
+"""Entry point group for commands from other packages: each entry has the command's name and its
+function.
 """
 
 app = typer.Typer(
@@ -37,8 +37,8 @@ app.command()(predict.predict)
 
 
 def add_plugins(app: typer.Typer) -> None:
-    """Add the commands of installed packages; if the paper's package is not installed, its command
-    says how to install it.
+    """Add the commands of installed packages. If the paper's package is not installed, its command
+    explains how to install it.
     """
     points = entry_points(group=PLUGINS)
     for point in points:

@@ -1,4 +1,6 @@
-"""Shared by all commands: options, exit codes, errors on one line, console, progress line."""
+"""Shared parts of all commands: options, exit codes, one-line errors, console, and progress
+line.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,15 @@ if TYPE_CHECKING:
     from frhsic.report import Report
     from frhsic.tables.roles import ColumnRoles
 
-# Exit codes: 1 if a number is above its limit, and for nothing else; 2 for every error.
+# Exit codes: 1 only if a number exceeds its limit, 2 for every error.
 ABOVE, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 DEFAULT_REPORT = Path("frhsic-report.html")
 # Colors of verdicts.
 VERDICT_STYLES = {"kept": "bold green", "unclear": "bold yellow", "not kept": "bold red"}
-# Most characters of an error message.
+# Most characters in an error message.
 LONGEST = 2000
-# Sets the number of threads of BLAS or OpenMP libraries and of torch on import.
+# Environment variables that set the number of threads of BLAS or OpenMP libraries and of torch when
+# they are imported.
 THREADS = "OMP_NUM_THREADS"
 Watch = Callable[[str], None]
 
@@ -50,8 +53,8 @@ def parse_limit(
     texts: Sequence[str], attributes: Sequence[str], measures: Sequence[str]
 ) -> LimitLike:
     """Return the limit set by options, in the form used in Python. ``=`` stands for ``<=`` or
-    ``>=``, which a shell would interpret as a redirection; it also follows the name of an
-    attribute.
+    ``>=``, which a shell would interpret as a redirection; an attribute's limit is written as
+    ``age=0.05``.
 
     Examples
     --------
@@ -102,11 +105,11 @@ def _parse_limit_text(text: str, attributes: Sequence[str], measures: Sequence[s
 
 class Commands(TyperGroup):
     """The commands of the program. Errors from any command, including those of other packages, are
-    turned into exit codes here.
+    converted to exit codes here.
     """
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command whose help is wrapped only by the terminal, and whose flags have no
+        """Return a command whose help text is wrapped only to the terminal, and whose flags show no
         type.
         """
         command: Any = super().get_command(ctx, cmd_name)
@@ -129,8 +132,8 @@ class Commands(TyperGroup):
             raise typer.Exit(BAD_INPUT) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command. An error is printed as one line and exits with 2, an interrupt with
-        130.
+        """Run a command. After an error, print one line and exit with 2; after an interrupt, exit
+        with 130.
         """
         code = BAD_INPUT
         try:
@@ -139,7 +142,7 @@ class Commands(TyperGroup):
             said, code = str(interrupt) or "interrupted.", INTERRUPTED
         except (typer.Abort, typer.Exit):
             raise
-        except BrokenPipeError:  # the reader, such as head, has enough
+        except BrokenPipeError:  # the reader, such as head, has closed the pipe
             raise typer.Exit(BAD_INPUT) from None
         except Exception as error:
             if os.environ.get("FRHSIC_TRACEBACK"):
@@ -150,15 +153,17 @@ class Commands(TyperGroup):
                 text = self._named(ctx, " ".join(str(error).split()))
                 expected = isinstance(error, (ValueError, TypeError, OSError)) and text
                 said = printable(text if expected else f"{type(error).__name__}: {text}", LONGEST)
-            if _received:  # other libraries turn an interrupt into their own errors
+            if _received:  # other libraries convert an interrupt to their own errors
                 said, code = "interrupted.", 128 + _received[-1]
         command = " ".join(filter(None, ("frhsic", ctx.invoked_subcommand)))
-        with contextlib.suppress(OSError):  # standard error may be closed as well
+        with contextlib.suppress(OSError):  # standard error may be closed, too
             echo(f"{command}: {said}", err=True)
         raise typer.Exit(code)
 
     def _named(self, ctx: Any, text: str) -> str:
-        """Return a message with names of options in place of those of arguments, except lists."""
+        """Return a message in which names of arguments, except lists, are replaced with names of
+        options.
+        """
         command = self.get_command(ctx, ctx.invoked_subcommand or "")
         for option in [] if command is None else command.get_params(ctx):
             text = re.sub(rf"\b{option.name}=(?=[^\s\[])", f"{option.opts[0]} ", text)
@@ -166,10 +171,10 @@ class Commands(TyperGroup):
 
 
 def handle_signals() -> None:
-    """Make SIGTERM end the program as an error does, so that workers are stopped and unfinished
-    files are removed.
+    """Make SIGTERM end the program in the same way as an error, so that workers are stopped and
+    unfinished files are removed.
 
-    Signals are remembered, since an error after a signal is not an error in the input.
+    Signals are recorded, since an error after a signal is not an error in the input.
     """
 
     def end(number: int, frame: object) -> NoReturn:
@@ -177,7 +182,7 @@ def handle_signals() -> None:
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(TERMINATED)
 
     signal.signal(signal.SIGTERM, end)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a shell ignores it
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # unless a shell ignores it
         signal.signal(signal.SIGINT, end)
 
 
@@ -187,7 +192,7 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return the console of standard output; a pipe or a file, which has no width, gets 160
+    """Return the console for standard output; a pipe or a file has no width and gets 160
     columns.
     """
     from rich.console import Console
@@ -215,8 +220,8 @@ def show(
     changes: Sequence[Sequence[str]] = (),
 ) -> None:
     """Print notes and the paths of written files; for a report, also the changes and its closing
-    lines. If standard output is not a terminal, the paths go to standard output and everything else
-    goes to standard error, so that it isn't missed in a log.
+    lines. If standard output is not a terminal, only the paths go to standard output; everything
+    else goes to standard error, so that it isn't missed in a log.
     """
     from rich.table import Table
     from rich.text import Text
@@ -251,8 +256,8 @@ def show(
 
 @contextlib.contextmanager
 def progress() -> Iterator[Watch]:
-    """Show the current step, and how much of it is left, on standard error if that is a terminal;
-    the line is removed at the end. Otherwise nothing is shown.
+    """If standard error is a terminal, show the current step and how much of it is left there; the
+    line is removed at the end. Otherwise, nothing is shown.
     """
     from rich.markup import escape
 
@@ -277,7 +282,8 @@ def progress() -> Iterator[Watch]:
 
 
 def progress_text(done: int, total: int | None, unit: str, seconds: float) -> str:
-    """Return how much of a step is done, and how long the rest will take at the same speed.
+    """Return a text with how much of a step is done, and how long the rest will take at the same
+    speed.
 
     Examples
     --------
@@ -295,8 +301,9 @@ def progress_text(done: int, total: int | None, unit: str, seconds: float) -> st
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread: blocks are small, so more threads gain little and cost a lot on busy
-    cores. A library imported within the block takes its number of threads from the environment.
+    """Compute on one thread: blocks of rows are small, so more threads gain little and are slow on
+    busy cores. Libraries imported within the context take their number of threads from the
+    environment.
     """
     from frhsic._threads import limit_threads
 
@@ -319,8 +326,8 @@ def one_thread() -> Iterator[None]:
 
 
 def exit_over_limits(lines: Sequence[str], shown: Iterable[str] = ()) -> None:
-    """If any number exceeds its limit, print it to standard error, unless it was shown before, and
-    exit with code 1.
+    """If any number exceeds its limit, print it to standard error, unless it has already been
+    shown, and exit with code 1.
     """
     told = "\n".join(shown)
     for line in lines:
@@ -365,7 +372,7 @@ AsJson = Annotated[bool, Option("--json", help="Print summary, files and report 
 
 @dataclass(frozen=True)
 class Columns:
-    """A table to train on, and the roles of its columns."""
+    """A training table and the roles of its columns."""
 
     table: Annotated[
         Path,
@@ -472,7 +479,8 @@ class Reading:
         ),
     ] = None
     decimal: Annotated[
-        str | None, Option(help="Decimal sign of a text file, . or a comma. Default: detected.")
+        str | None,
+        Option(help="Decimal separator of a text file, . or a comma. Default: detected."),
     ] = None
     encoding: Annotated[
         str | None,
@@ -505,7 +513,7 @@ class Reading:
         list[str] | None,
         Option(
             help=(
-                "Values that mean missing, such as -9,unknown, or age=-9 for one column. May be"
+                "Codes for missing values, such as -9,unknown, or age=-9 for one column. May be"
                 " repeated; a saved model remembers them."
             )
         ),
@@ -543,7 +551,7 @@ class Stated:
     author: Annotated[str, Option(help="Author of the report.")] = ""
 
     def context(self, data: Path | None, model: Path | None = None) -> Context:
-        """Return these descriptions with the current time and the fingerprints of the files."""
+        """Return these descriptions, with the current time and the files' fingerprints."""
         from frhsic.auditing import Context
 
         context = Context(
@@ -557,8 +565,8 @@ NAMING = ("sensitive", "features", "drop", "control", "embedding")
 
 
 def split_names(texts: Iterable[str], names: Sequence[str]) -> list[str]:
-    """Return the names and patterns in options: a comma separates two of them, unless a column has
-    the very name or matches the whole pattern.
+    """Split options into names and patterns at commas, unless a column has the whole text as its
+    name or matches it as a pattern.
 
     Examples
     --------
@@ -580,8 +588,8 @@ def with_names(
     *,
     named: Sequence[str | None],
 ) -> Any:
-    """Return options with the names that commas separate, if there are any; only then is the header
-    of the table read for it, from the sheet of a workbook that has the columns `named`.
+    """Return options, with names split at commas. The table's header is read only if there are
+    commas; in a workbook, from the sheet that has the columns `named`.
     """
     texts = {name: getattr(options, name, None) or () for name in NAMING}
     listed = [name for name in NAMING if any("," in text for text in texts[name])]

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from frhsic.auditing import Audit
     from frhsic.parity.limits import LimitLike
-    from frhsic.tables.checking import TableCheck
     from frhsic.tables.files import TableFile
+    from frhsic.tables.view import TableCheck
 
 
 @dataclass(frozen=True)
 class _Options:
-    """What to audit, and how."""
+    """What to audit and how."""
 
     table: Annotated[
         Path, Argument(help="CSV, TSV, Parquet or Excel. Only named columns are used.")
@@ -42,7 +42,8 @@ class _Options:
         ),
     ]
     score: Annotated[
-        str | None, Option(help="Column of scores: probabilities, logits, predictions, decisions.")
+        str | None,
+        Option(help="Column of scores: probabilities, logits, predictions or decisions."),
     ] = None
     embedding: Annotated[
         list[str] | None,
@@ -122,13 +123,13 @@ class _Options:
 
     @property
     def inputs(self) -> dict[str, Path]:
-        """The files that are read, keyed by their names in messages."""
+        """The files to read, keyed by their names in messages."""
         files = {"table": self.table, "model": self.model, "earlier audit": self.against}
         return {kind: path for kind, path in files.items() if path is not None}
 
     @property
     def read(self) -> list[Path]:
-        """All files that are read, including those matched by a folder or a pattern."""
+        """All files to read, including those in a folder or matched by a pattern."""
         if self.scheduler is None:
             return list(self.inputs.values())
         from frhsic.distributed.frames import table_files
@@ -204,7 +205,7 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
         run = _on_one_machine if options.scheduler is None else _scheduled
         with warnings.catch_warnings(
             action="ignore", category=UserWarning
-        ):  # the remarks say the same
+        ):  # the remarks already say this
             result = run(options, reading, statements, watch)
         if earlier is not None:
             from frhsic.auditing import since
@@ -232,14 +233,14 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
 
 def _check_options(options: _Options, files: dict[str, Path]) -> Audit | None:
-    """Raise if options cannot be combined or a file cannot be written; return the earlier audit, if
-    there is one.
+    """Raise an error if options cannot be combined or a file cannot be written; return the earlier
+    audit, if any.
     """
     from frhsic.auditing.comparing import parse_audit_limits
     from frhsic.auditing.results import LIMITABLE
     from frhsic.parity.limits import parse_limits
 
-    # raise before anything is read
+    # raises errors before anything is read
     if options.against is None:
         parse_audit_limits(options.limits)
     else:
@@ -269,7 +270,7 @@ def _check_options(options: _Options, files: dict[str, Path]) -> Audit | None:
 
 
 def _embedding_columns(options: _Options, names: Sequence[str], table: str) -> list[str]:
-    """Return the columns of the representation, except those with another role."""
+    """Return the columns of the representation, without columns that have another role."""
     from frhsic.tables.columns import expand
 
     controls = options.control or ()
@@ -298,7 +299,7 @@ def _audit_arguments(
             seed=options.seed,
             watch=watch,
         ),
-        # since() checks limits against an earlier audit
+        # if there is an earlier audit, since() checks the limits
         "limit": None if options.against else options.limits,
         "threshold": statements.threshold,
     }
@@ -306,9 +307,9 @@ def _audit_arguments(
 
 @dataclass(frozen=True)
 class _Table:
-    """The rows that were read: raw cells, for a model, and columns as numbers or text. `parts` are
-    the columns of a representation, `positive` the value of the target that counts as 1, and
-    `dropped` the number of rows that lack a value.
+    """The rows that were read: raw cells for a model, and columns as numbers or text. `parts`
+    contains the columns of a representation, `positive` is the value of the target that counts as
+    1, and `dropped` is the number of rows with missing values.
     """
 
     cells: pd.DataFrame
@@ -345,14 +346,15 @@ def _on_one_machine(
 def _read_table(
     options: _Options, file: TableFile, features: Sequence[str], watch: Watch
 ) -> _Table:
-    """Read the named columns and the features of a model; each cell is converted once."""
+    """Read the named columns and a model's features; each cell is converted only once."""
     from frhsic.tables.cells import require_numbers
-    from frhsic.tables.checking import TableCheck
     from frhsic.tables.codes import number_problems
     from frhsic.tables.columns import NAMED_ID, numbers, require_moderate
     from frhsic.tables.files import read_rows
     from frhsic.tables.identifiers import hides_people, repeated_problem
     from frhsic.tables.problems import require_none
+    from frhsic.tables.sensitive import find_attributes
+    from frhsic.tables.view import TableCheck
 
     parts = _embedding_columns(options, file.names, options.table.name)
     named = (*options.sensitive, options.target, options.score)
@@ -370,7 +372,7 @@ def _read_table(
         seed=options.seed,
         whole=options.drop_repeated or small,
     )
-    same = 0  # rows with the identifier of an earlier one, which are not alike by chance
+    same = 0  # rows that repeat the identifier of an earlier row, so they aren't equal by chance
     if small and ids:
         same = int(rows.repeats().sum())
         rows = replace(rows, frame=rows.frame.drop(columns=ids))
@@ -382,7 +384,7 @@ def _read_table(
     check = TableCheck.from_cells(
         measured, decimal=file.decimal, date_format=file.date_format, missing=file.missing
     )
-    attributes = check.find_attributes(options.sensitive)
+    attributes = find_attributes(check, options.sensitive)
     columns = check.table
     for name in dict.fromkeys(numeric):
         if name in columns:
@@ -415,8 +417,8 @@ def _read_table(
 
 
 def _is_small(file: TableFile) -> bool:
-    """Return whether a text file is so small that its other columns are read as well, so that
-    repeated rows are found.
+    """Return whether a text file is small enough to read its other columns, too, in order to find
+    repeated rows.
     """
     from frhsic.tables.files import PIECE_CELLS
 
@@ -425,11 +427,12 @@ def _is_small(file: TableFile) -> bool:
 
 
 def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None:
-    """Return the value of a target that counts as 1, and merge the spellings of its labels; numbers
-    other than 0 and 1 are unchanged.
+    """Return the value of a target that counts as 1, and the target with different spellings of a
+    label merged; numbers other than 0 and 1 are unchanged.
     """
     from frhsic.tables.codes import number_problems
     from frhsic.tables.columns import column_kind, level_text
+    from frhsic.tables.outcomes import find_target
     from frhsic.tables.problems import Problem, option_text
     from frhsic.tables.targets import join_labels, merge_labels, positive_labels
 
@@ -439,7 +442,7 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
     if positive is None and not text and set(column.unique()) != {0, 1}:
         check.problems += number_problems(column)
         return None
-    outcome = check.find_target(target, positive)
+    outcome = find_target(check, target, positive)
     if outcome is not None and len(labels) > 1:
         check.table[target], joined = join_labels(merge_labels(column)[0], labels, target)
         return str(joined)
@@ -457,7 +460,7 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
 
 
 def _table_scores(options: _Options, table: _Table) -> tuple[Any, Any]:
-    """Return the representation and the scores in the table, or None for those it lacks."""
+    """Return the representation and the scores in the table; None for either that it lacks."""
     z = table.columns[table.parts].to_numpy() if table.parts else None
     return z, None if options.score is None else table.columns[options.score].to_numpy()
 
@@ -524,8 +527,8 @@ def _audit_table(
 
 
 def _with_base_rate(options: _Options, served: Served) -> tuple[_Options, list[str]]:
-    """Return options whose shares of the base rate are replaced by numbers, using the base rate of
-    the model's training data, and a sentence about each.
+    """Return options in which shares of the base rate are replaced with numbers, using the base
+    rate of the model's training data; and a sentence about each.
     """
     from frhsic.auditing.results import LIMITABLE
     from frhsic.formatting import format_estimate, percent
@@ -552,7 +555,7 @@ def _with_base_rate(options: _Options, served: Served) -> tuple[_Options, list[s
 def _scheduled(
     options: _Options, reading: _terminal.Reading, statements: _terminal.Stated, watch: Watch
 ) -> Audit:
-    """Audit all rows of the files of a table; workers must be able to read them under the same
+    """Audit all rows of a table's files; workers must be able to read these under the same
     paths.
     """
     from frhsic import distributed
@@ -601,9 +604,7 @@ def _scheduled(
 
 
 def _class_counts(options: _Options, result: Audit) -> tuple[str, ...]:
-    """Return a sentence about the rows of each class, if the target of an audit of all rows has
-    two.
-    """
+    """Return a sentence with the number of rows of each class, if the target has two classes."""
     from frhsic.formatting import format_count
 
     favoured = options.favourable is None and result.attributes[0].positives is not None

@@ -17,7 +17,7 @@ from frhsic.formatting import features_sentence
 if TYPE_CHECKING:
     from frhsic.tables.problems import Problem
 
-# Options of which a command has one.
+# Options that can be passed only once.
 ONE_VALUE = ("--date-format", "--groups", "--positive", "--row-weights")
 
 
@@ -82,8 +82,8 @@ def next_command(
     problems: Sequence[Problem],
     seed: int = 0,
 ) -> str:
-    """Return the command that trains on the table, with the options that resolve its errors and
-    likely problems; that checks it again if columns could not be examined without these options.
+    """Return the next command, with the options that resolve errors and likely problems: it trains
+    on the table, or checks it again if columns could not be examined without these options.
     """
     words = ["frhsic", "check" if unread_columns(problems) else "train", str(columns.table)]
     names = {"order": "split-by", "weights": "row-weights", "separator": "delimiter"}
@@ -101,8 +101,8 @@ def next_command(
 
 
 def keep_named(problem: Problem, features: Sequence[str]) -> Problem:
-    """Return a problem without the option that drops a column named in --features, for a table
-    without another feature.
+    """Return a problem without its option if this drops a column named in --features that is the
+    table's only feature.
     """
     from frhsic.tables.problems import option_text
 
@@ -117,8 +117,8 @@ def keep_named(problem: Problem, features: Sequence[str]) -> Problem:
 
 
 def settling_options(problems: Sequence[Problem]) -> list[str]:
-    """Return the options that resolve errors and likely problems, each once; of those that take
-    one value, the first.
+    """Return the options that resolve errors and likely problems, without repetition; for options
+    that can be passed only once, the first value.
     """
     decided = [problem for problem in problems if problem.certainty in ("error", "likely")]
     words = shlex.split(" ".join(problem.option for problem in decided))
@@ -131,7 +131,7 @@ def settling_options(problems: Sequence[Problem]) -> list[str]:
 
 
 def unread_columns(problems: Sequence[Problem]) -> list[str]:
-    """Return the columns that are read as numbers or dates only with the options."""
+    """Return the columns that are read as numbers or dates only with these options."""
     from frhsic.tables.problems import UNREAD
 
     return [
@@ -152,7 +152,9 @@ def settled_columns(problems: Sequence[Problem]) -> set[str]:
 
 
 def first_question(problems: Sequence[Problem]) -> str:
-    """Return a sentence about problems that are only possible, with the one to decide first."""
+    """Return a sentence about problems that are merely possible, starting with the one to decide
+    first.
+    """
     from frhsic.tables.problems import LEAKS, TARGET_LABELS
 
     text = "Options of possible problems are not in the command."

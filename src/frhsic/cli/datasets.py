@@ -76,7 +76,7 @@ def fetch(
 
     chosen = [
         entry(name) for name in names or ENTRIES
-    ]  # an unknown name raises before anything is fetched
+    ]  # raises an error for an unknown name before anything is fetched
     console, failed = _terminal.console(), False
     with _terminal.progress() as show:
         for dataset in chosen:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 ADULT = "Adult census data"
 SYNTHETIC = "the paper's synthetic task"
 PEOPLE = {ADULT: ("adults in the census", "1994"), SYNTHETIC: ("synthetic cases", "")}
-"""Who each table is about, and when the data were collected."""
+"""The people that each table describes, and when the data were collected."""
 ROWS = 8000
 TEST_SHARE = 0.4
 LIMIT = "0.07"
 CONFIDENCE = "0.99"
-"""Confidence of the fit, higher than that of the report, so that the limit will probably also be
-met on other rows.
+"""Confidence of the fit. It is higher than in the report, so that the limit will probably be met on
+other rows, too.
 """
 
 
@@ -74,12 +74,12 @@ def demo(
             "Adult: income above 50,000 dollars, and age" if data.name == ADULT else None,
             _terminal.Stated(people=people, period=period),
         )
-        with contextlib.suppress(typer.Exit):  # succeed even if the limit is exceeded
+        with contextlib.suppress(typer.Exit):  # the demo succeeds even if the limit is exceeded
             training.finish(model, report, {"report": out}, as_json=as_json)
 
 
 def _data(rows: int, seed: int) -> TrainingTable:
-    """Return a sample of Adult, or of the synthetic task if Adult is unavailable, with notes about
+    """Return a sample of Adult, or of the synthetic task if Adult is unavailable, with notes on
     what was left out.
     """
     import numpy as np

@@ -27,15 +27,17 @@ if TYPE_CHECKING:
     from frhsic.tables.schema import Schema
 
 DEFAULT_SCORES = Path("frhsic-scores.csv")
-# Rows that a custom model predicts at once, always the same number.
+# Number of rows in each block that a custom model predicts; always the same.
 BLOCK = 1024
-# Fewest rows of a table that is rejected if most of them have a level unseen in training.
+# A table with at least this many rows is rejected if most of them have a level that didn't occur in
+# training.
 LEAST_REFUSED = 20
-# Fewest expected rows of a label for a note that it is predicted for less than a tenth of them.
+# If a label is expected for at least this many rows but predicted for less than a tenth of them, a
+# note says so.
 LEAST_EXPECTED = 10
-# Most unseen levels of a column that are counted, to show the most frequent.
+# Most unseen levels of a column that are counted in order to show the most frequent ones.
 MOST_UNSEEN = 1000
-# Most characters of such a level in a message.
+# Most characters of an unseen level in a message.
 LONGEST_LEVEL = 60
 
 
@@ -120,7 +122,7 @@ def predict(
         with _terminal.progress() as watch:
             watch(f"predicting {table.name}")
             for number, (part, scores) in enumerate(files.items()):
-                file = TableFile.open(part, **vars(reading))  # before the model, which takes longer
+                file = TableFile.open(part, **vars(reading))  # before the slower load of the model
                 if served is None:
                     served = Served.load(model, trusted, reading.max_bytes)
                 own = replace(served, unseen={}, labels={"given": 0.0, "expected": 0.0})
@@ -134,8 +136,8 @@ def predict(
 
 
 def _check_order(model: Path, table: Path) -> None:
-    """Raise if model and table seem to be swapped."""
-    regular = model.is_file() and table.is_file()  # a pipe or a device may not end
+    """Raise an error if model and table seem to be swapped."""
+    regular = model.is_file() and table.is_file()  # a pipe or a device may never end
     swapped = regular and zipfile.is_zipfile(table) and not zipfile.is_zipfile(model)
     if swapped and table.suffix.lower() != ".zip":
         raise ValueError(
@@ -145,7 +147,7 @@ def _check_order(model: Path, table: Path) -> None:
 
 
 def _part_files(table: Path, folder: Path) -> dict[Path, Path]:
-    """Return the output file for each file of a table; create their folder."""
+    """Create the output folder, and return an output file in it for each file of a table."""
     from frhsic.distributed.frames import table_files
 
     parts = [Path(path) for path in table_files(str(table))]
@@ -166,7 +168,7 @@ def _part_files(table: Path, folder: Path) -> dict[Path, Path]:
 
 
 def shield_text(lines: pd.DataFrame) -> pd.DataFrame:
-    """Return lines whose text a spreadsheet doesn't run as a formula."""
+    """Return lines with text that a spreadsheet won't run as a formula."""
     from frhsic.tables.columns import column_kind
     from frhsic.tables.text import shield
 
@@ -177,7 +179,7 @@ def shield_text(lines: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A model, the schema of its features, and the attributes that it needs for predictions."""
+    """A model, the schema of its features, and the attributes that its predictions need."""
 
     path: Path
     model: Any
@@ -214,7 +216,7 @@ class Served:
         return list(dict.fromkeys([*self.schema.names, *self.sensitive]))
 
     def reopen(self, file: TableFile, reading: _terminal.Reading) -> TableFile:
-        """Return a file that has these columns, with any undetected settings taken from the
+        """Return a file with these columns; settings that can't be detected are taken from the
         training file.
         """
         from frhsic.tables.files import TableFile
@@ -246,8 +248,8 @@ class Served:
         return file
 
     def inputs(self, rows: pd.DataFrame, file: TableFile) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return features and attributes of rows of a file, and count levels that did not occur in
-        training.
+        """Return the features and attributes of rows of a file, and count levels that did not occur
+        in training.
         """
         import pandas as pd
 
@@ -264,7 +266,7 @@ class Served:
         for name in self.sensitive:
             column = known.get(name, ColumnType(name, "number"))
             values = column(rows[name], file.decimal or ".")
-            if column.levels:  # bands become the same numbers as in training
+            if column.levels:  # bands are converted to the same numbers as in training
                 levels = [*column.levels, *new_numbers(values, column.levels)]
                 values = values.astype(pd.CategoricalDtype(levels, ordered=column.ordered))
             attributes[name] = attribute(values, f"column {name!r}")[0]
@@ -275,8 +277,8 @@ class Served:
     def write(
         self, file: TableFile, out: Path, keep: Sequence[str], formulas: bool, *, counted: bool
     ) -> list[str]:
-        """Write the scores of the rows of a file, and print their number if requested; return notes
-        for the user.
+        """Write the scores of a file's rows, and print the number of rows if requested; return
+        notes for the user.
         """
         from frhsic.tables.files import LeftOut
         from frhsic.tables.text import with_points
@@ -301,7 +303,7 @@ class Served:
                     )
                 self.count_labels(outputs)
                 copies = frame[kept]
-                if file.decimal == ",":  # the file of scores uses decimal points
+                if file.decimal == ",":  # the output file uses decimal points
                     copies = copies.map(with_points)
                 lines = copies.join(outputs)
                 lines = lines if formulas else shield_text(lines)
@@ -310,14 +312,14 @@ class Served:
                 if counted:
                     _progress.tell(rows, total, "rows")
             if rows == 0:
-                raise ValueError(f"{file.path.name} has a header and no rows.")
+                raise ValueError(f"{file.path.name} has a header but no rows.")
             with file.name_in_errors():
                 unseen = self.unseen_notes(rows)
         return [*file.notes, *map(str, left_out.problems), *unseen, *self.rare_notes(rows)]
 
     def count_labels(self, outputs: pd.DataFrame) -> None:
-        """Count the rows that are predicted to be of the second of two classes, and those expected
-        from the scores.
+        """Count the rows predicted to be of the second of two classes, and how many the scores
+        imply.
         """
         classes = list(getattr(self.model, "classes_", ()))
         if len(classes) == 2 and {"score", "predicted"} <= {*outputs}:
@@ -325,7 +327,7 @@ class Served:
             self.labels["expected"] += float(outputs["score"].sum())
 
     def rare_notes(self, rows: int) -> Iterator[str]:
-        """Yield a note if far fewer rows are given the second label than the scores imply."""
+        """Yield a note if far fewer rows get the second label than the scores imply."""
         given, expected = self.labels["given"], self.labels["expected"]
         if expected >= LEAST_EXPECTED and 10 * given < expected:
             label = str(list(self.model.classes_)[-1])
@@ -338,7 +340,9 @@ class Served:
 
     @contextmanager
     def name_in_errors(self) -> Iterator[None]:
-        """Name the model in errors that aren't about the table, such as those of a forged file."""
+        """Name the model in errors that aren't about the table, such as those from a forged
+        file.
+        """
         try:
             yield
         except (ValueError, TypeError, MemoryError, OSError):
@@ -359,7 +363,7 @@ class Served:
         X, s = self.inputs(rows, file)
         if getattr(self.model, "estimator", None) is None:
             return model_outputs(self.model, X, s)
-        # rounding in linear algebra depends on the number of rows and their layout; both are fixed
+        # rounding in linear algebra depends on both the number of rows and their layout
         blocks = []
         for start in range(0, len(X), BLOCK):
             places = np.minimum(np.arange(start, start + BLOCK), len(X) - 1)
@@ -373,8 +377,8 @@ class Served:
     def representation_and_scores(
         self, rows: pd.DataFrame, file: TableFile, positive: str | None = None
     ) -> tuple[Any, Any]:
-        """Return Z and the score of rows, or None for those that the model lacks; with several
-        classes, the probability of the positive one.
+        """Return Z and the scores of rows; None for either that the model lacks. With several
+        classes, the score is the probability of the positive one.
         """
         import numpy as np
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from frhsic.tables.training import TrainingTable
 
 DEFAULT_MODEL = Path("frhsic-model.frhsic")
-# Suffix of the file of a distilled model.
+# File suffix of a distilled model.
 SERVED = {"onnx": ".onnx", "lightgbm": ".served.frhsic"}
-# Most rows that a report uses if the table is larger than memory.
+# Most rows used for a report if the table is larger than memory.
 HELD_OUT_ROWS = 20_000
 
 
@@ -230,7 +230,7 @@ def train(
                 "--serve cannot be combined with --scheduler, since it works on one machine."
             )
         required = _terminal.parse_limit(require or [], columns.sensitive, LIMITABLE)
-        parse_limits(required, LIMITABLE)  # raises before anything is read
+        parse_limits(required, LIMITABLE)  # raises errors before anything is read
         if statements.threshold is not None and recipe.aim == "decision":
             raise ValueError("--aim decision chooses its own threshold; leave out --threshold.")
         page = {} if as_json and report is None else {"report": report or DEFAULT_REPORT}
@@ -284,7 +284,7 @@ def train(
 
 
 def require_onnx(data: TrainingTable) -> None:
-    """Raise if ONNX cannot be written, before anything is trained."""
+    """Raise an error before training if ONNX cannot be written."""
     from frhsic.estimators.exporting import import_onnx, require_readable_columns
 
     import_onnx()
@@ -292,7 +292,7 @@ def require_onnx(data: TrainingTable) -> None:
 
 
 def distilled_model(model: Any, data: TrainingTable, share: float, seed: int) -> Distilled:
-    """Return plain trees that imitate a trained model and read the same files."""
+    """Return plain trees that imitate a trained model and can read the same files."""
     import pandas as pd
 
     from frhsic.distilling import distill
@@ -314,9 +314,7 @@ def distilled_model(model: Any, data: TrainingTable, share: float, seed: int) ->
 
 
 def scored_rows(model: Any, data: TrainingTable, test: np.ndarray) -> pd.DataFrame:
-    """Return the rows of a report as they were read, with the scores of the model with and without
-    the limit.
-    """
+    """Return the rows of a report as read, with the model's scores with and without the limit."""
     import pandas as pd
 
     from frhsic.scoring import model_scores
@@ -341,7 +339,7 @@ def scored_rows(model: Any, data: TrainingTable, test: np.ndarray) -> pd.DataFra
 
 
 def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> TrainingTable:
-    """Read the columns of a table that the options name."""
+    """Read the columns of a table named by the options."""
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import read_training_table
 
@@ -356,7 +354,7 @@ def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> T
 @dataclass(frozen=True)
 class ScheduledTable:
     """Training rows of many files, which stay on the cluster, and held-out rows in local memory for
-    the report; `test` has the rows of `held_out` with known attributes.
+    the report; `test` contains the rows of `held_out` with known attributes.
     """
 
     files: list[Path]
@@ -367,7 +365,9 @@ class ScheduledTable:
     columns: _terminal.Columns
 
     def fit(self, estimator: Any, control: Sequence[str] | None) -> FinishedFit:
-        """Fit on the rows that are not held out, with gaps among people with the same controls."""
+        """Fit on the rows that are not held out; with controls, gaps are among people with the same
+        controls.
+        """
         from frhsic import distributed
 
         data = self.held_out
@@ -461,7 +461,7 @@ def fit_and_report(
     table: Path | None = None,
     required: LimitLike = None,
 ) -> tuple[Any, Report]:
-    """Fit on some of the rows and report on the others; return the model, with the schema of its
+    """Fit on some of the rows and report on the others; return the model with the schema of its
     file, and the report.
     """
     import pandas as pd
@@ -503,7 +503,7 @@ def fit_and_report(
 @dataclass(frozen=True)
 class FinishedFit:
     """A model, the held-out rows of its table, the warnings of the fit, a sentence about the rows,
-    and how many rows were given and how many lack a value.
+    and the numbers of rows in the table and with missing values.
     """
 
     model: Any
@@ -523,9 +523,7 @@ def report_fit(
     table: Path | None,
     required: LimitLike,
 ) -> tuple[Any, Report]:
-    """Report on the held-out rows; return the model, with the schema of its file, and the
-    report.
-    """
+    """Report on the held-out rows; return the model with the schema of its file, and the report."""
     import pandas as pd
 
     from frhsic.estimators import JoinedStrataWarning, UnlabelledRowsWarning, UnmetLimitWarning
@@ -536,7 +534,8 @@ def report_fit(
     test = fit.test
     if data.classes is not None:
         model.classes_ = data.classes
-    # the end says whether a limit is met, and the check of the table names the other problems
+    # the closing lines say whether a limit is met, and the check of the table lists the other
+    # problems
     elsewhere = (
         JoinedStrataWarning,
         UnmetLimitWarning,
@@ -567,7 +566,7 @@ def report_fit(
                 given=fit.given,
             ),
         )
-    if data.schema is not None:  # used to read later files
+    if data.schema is not None:  # needed to read later files
         fingerprint = report.audit.context.origin.get("data", "")
         levels = {column.name: column.levels for column in model.schema_.columns}
         columns = (replace(one, levels=levels[one.name]) for one in data.schema.columns)
@@ -581,8 +580,8 @@ def report_fit(
 
 
 def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking: int) -> str:
-    """Return how many rows are used for training, used for the report, and left out and why; they
-    add up to the rows of the table.
+    """Return a sentence with how many rows are used for training and for the report, and how many
+    are left out and why; they add up to the rows of the table.
     """
     reasons = {
         **{f"without {name}": rows for name, rows in data.lacking.items()},
@@ -607,8 +606,8 @@ def finish(
     held_out: pd.DataFrame | None = None,
     served: Distilled | None = None,
 ) -> None:
-    """Write model and report, all of them or none; print the results; exit with code 1 if a limit
-    is not met in the fit, or missed on the rows of the report.
+    """Write the model and the report, or neither; print the results; exit with code 1 if a limit is
+    not met in the fit, or is exceeded on the report's rows.
     """
     from frhsic.persistence import file_bytes
     from frhsic.report.first_page import alarms, closing_lines, shortfalls

@@ -24,37 +24,39 @@ from sklearn.utils.extmath import randomized_svd
 
 from frhsic._trees import MOST_BINS, bins_of_a_column
 
-# Most indicators of a column of levels.
+# Most indicators for a column of levels.
 MOST_INDICATORS = 32
 # Levels with a smaller share of the weight share one indicator.
 SMALLEST_LEVEL = 0.003
-# A column with at most this many distinct numbers gets an indicator for each; one with more gets at
+# A column with at most this many distinct numbers gets one indicator for each; other columns get at
 # most this many splines.
 MOST_NUMBER_LEVELS = 6
 MOST_SPLINES = 8
-# Most functions of all columns: the more columns, the fewer splines for each; beyond that, the
-# leading principal components are used. Most rows used to compute these.
+# Most functions of all columns together. With more columns, each gets fewer splines; if there are
+# still too many functions, their leading principal components are used, computed from at most this
+# many rows.
 MOST_FUNCTIONS = 400
 COMPONENT_ROWS = 4_096
-# Most rows in the Gram matrices, and rows that are coded at once.
+# Most rows used for the Gram matrices, and the number of rows encoded at once.
 GRAM_ROWS = 30_000
 ROWS_OF_A_BLOCK = 4_096
-# Functions with a smaller variance get no coefficient.
+# Functions with a smaller variance get the coefficient 0.
 SMALLEST_VARIANCE = 1e-9
 # Ridges, for rows of mean weight 1.
 RIDGE_GRID = np.logspace(-4, 1, 11)
-# Scaled gradient below which a logistic regression is solved.
+# A logistic regression has converged when its scaled gradient is below this.
 LOGISTIC_PRECISION = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of the columns of a table of numbers: those between edges, and one for missing values.
+    """Bins of the columns of a numeric table: intervals between edges, and a bin for missing
+    values.
 
     Attributes
     ----------
     edges
-        For each column, the smallest value of each bin but the first, increasing.
+        For each column, the smallest value of each bin except the first, in increasing order.
     """
 
     edges: tuple[np.ndarray, ...]
@@ -88,12 +90,12 @@ def column_functions(
     weights: np.ndarray,
     most_bins: int = MOST_BINS,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the edges of the bins of a column, and its functions on the bins, (bins, q).
+    """Return the bin edges of a column, and its functions on the bins, (bins, q).
 
     A column with two distinct numbers gets a linear term; with a few, one indicator each; with
     more, a linear term between the minimum and the maximum and splines of the rank. Categories get
-    an indicator for each frequent level and one for all others. Missing values get an indicator if
-    there are any; missing numbers are replaced by the median.
+    an indicator for each frequent level and one for all others. If values are missing, they get an
+    indicator; missing numbers are replaced by the median.
     """
     missing = np.isnan(column)
     values, place = np.unique(column[~missing], return_inverse=True)
@@ -153,7 +155,9 @@ def _number_functions(
 
 
 def spline_functions(rank: np.ndarray, count: int) -> np.ndarray:
-    """Return `count` B-splines with even knots from 0 to 1, at ranks (n,); cubic from four on."""
+    """Return `count` B-splines at ranks (n,), with equally spaced knots from 0 to 1; cubic if there
+    are at least four.
+    """
     degree = min(3, count - 1)
     inner = np.linspace(0, 1, count - degree + 1)
     knots = np.r_[np.zeros(degree), inner, np.ones(degree)]
@@ -162,17 +166,17 @@ def spline_functions(rank: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Functions of the columns.
+    """The functions of all columns.
 
     Attributes
     ----------
     bins
         Bins of the columns.
     functions
-        Functions of single columns, on the bins, (bins, p).
+        Functions of single columns, evaluated on the bins, (bins, p).
     components
-        Combinations of these that are used, (p, q): each function by itself, or principal
-        components.
+        The combinations of these functions that are used, (p, q): each function by itself, or
+        principal components.
     """
 
     bins: Bins
@@ -181,7 +185,7 @@ class Basis:
 
     @classmethod
     def fit(cls, x: np.ndarray, categorical: Sequence[int], weights: np.ndarray) -> Basis:
-        """Learn bins and functions from the columns of a table of numbers, (n, d)."""
+        """Learn bins and functions from the columns of a numeric table, (n, d)."""
         d = x.shape[1]
         if not d:
             return cls(Bins(()), csr_array((0, 0)), eye_array(0))
@@ -218,12 +222,13 @@ class Basis:
 
 
 def leading_components(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the leading principal components of functions of rows, (n, p), as combinations of
-    these functions, (p, q), by a randomized singular value decomposition.
+    """Return the leading principal components of the functions' values, (n, p), as combinations of
+    the functions, (p, q), by a randomized singular value decomposition.
 
-    Functions are divided by the root of their standard deviation, as :meth:`Grams.without` does. A
-    component is scaled by the square root of its variance: divided by the root of its own standard
-    deviation it is the component itself, so that the ridge acts on it as on the functions.
+    Functions are divided by the square root of their standard deviation, as in
+    :meth:`Grams.without`. A component is multiplied by its standard deviation, so that the same
+    division gives the component of the scaled functions and the ridge shrinks it as it shrinks the
+    functions.
     """
     shares = (weights / weights.sum())[:, None]
     centered = values - (shares * values).sum(axis=0)
@@ -239,7 +244,7 @@ def leading_components(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Rows of a fit: functions of the columns, bins of the rows, folds, weights."""
+    """The rows of a fit: functions of the columns, and the bins, folds and weights of the rows."""
 
     basis: Basis
     incidence: csr_array
@@ -250,7 +255,7 @@ class Design:
     def fit(
         cls, x: np.ndarray, categorical: Sequence[int], fold: np.ndarray, weights: np.ndarray
     ) -> Design:
-        """Learn the functions from a table of numbers, (n, d)."""
+        """Learn the functions from a numeric table, (n, d)."""
         basis = Basis.fit(x, categorical, weights)
         return cls(basis, basis.bins.incidence(x), fold, weights)
 
@@ -287,7 +292,9 @@ class AdditivePart:
         return cls(table.reshape(-1, folds, outputs), constants)
 
     def out_of_fold(self, design: Design) -> np.ndarray:
-        """Return the margins of each row from the model fitted without its fold, (n, outputs)."""
+        """Return the margins of each row from the model that was fitted without the row's fold, (n,
+        outputs).
+        """
         margins = np.empty((len(design.fold), self.table.shape[2]))
         for j in range(design.folds):
             own = np.flatnonzero(design.fold == j)
@@ -312,13 +319,13 @@ class Grams:
 
     @classmethod
     def of(cls, design: Design, targets: np.ndarray) -> Grams:
-        """Sum the rows of each fold, including targets (n, t)."""
+        """Sum over the rows of each fold, with targets (n, t)."""
         return cls.about(design, targets, design.means(targets), design.folds)
 
     @classmethod
     def about(cls, design: Design, targets: np.ndarray, means: np.ndarray, folds: int) -> Grams:
-        """Sum rows in blocks after subtracting given means, so that the sums of parts of the rows
-        add up.
+        """Sum over rows in blocks after subtracting the given means, so that sums over parts of the
+        rows can be added.
         """
         basis = design.basis
         sums = np.zeros((folds, 1 + len(means), 1 + len(means)))
@@ -343,7 +350,7 @@ class Grams:
         return np.asarray(mass.sum() - mass)
 
     def along(self, directions: np.ndarray) -> Grams:
-        """Return the sums for combinations (t, r) of the targets."""
+        """Return the sums for linear combinations (t, r) of the targets."""
         q = len(self.means) - len(directions)
         turn = block_diag([eye_array(1 + q), directions], format="csr")
         sums = np.stack([turn.T @ (turn.T @ own).T for own in self.sums])
@@ -351,10 +358,10 @@ class Grams:
 
     def without(self, fold: int, q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return, for the rows outside a fold, the means, (q + t,), the scaling factors of the q
-        functions, and the covariance after scaling. Functions are divided by the root of their
-        standard deviation, a compromise between no scaling and full standardization: indicators of
-        rare levels are shrunk more than others, but less than without scaling. Functions that
-        hardly vary get the factor 0, so their coefficients are 0.
+        functions, and the covariance after scaling. Functions are divided by the square root of
+        their standard deviation, a compromise between no scaling and full standardization:
+        indicators of rare levels are shrunk more than others, but less than without scaling. Nearly
+        constant functions get the factor 0, so their coefficients are 0.
         """
         total = self.sums.sum(axis=0) - self.sums[fold]
         means = total[0, 1:] / total[0, 0]
@@ -369,8 +376,8 @@ class Grams:
 
 @dataclass(frozen=True, eq=False)
 class RidgePath:
-    """Coefficients of each fold, ridge and target, (folds, ridges, q, t), and intercepts, (folds,
-    ridges, t), for functions minus the means of the Gram matrices.
+    """Coefficients for each fold, ridge and target, (folds, ridges, q, t), and intercepts, (folds,
+    ridges, t), of the functions after subtracting the means of the Gram matrices.
     """
 
     grams: Grams
@@ -379,7 +386,7 @@ class RidgePath:
 
     @classmethod
     def fit(cls, grams: Grams, outputs: int) -> RidgePath:
-        """Solve for the last `outputs` columns of the Gram matrices."""
+        """Solve for the targets, the last `outputs` columns of the Gram matrices."""
         folds = len(grams.sums)
         q = len(grams.means) - outputs
         coefficients = np.zeros((folds, len(RIDGE_GRID), q, outputs))
@@ -394,7 +401,7 @@ class RidgePath:
         return cls(grams, coefficients, intercepts)
 
     def along(self, directions: np.ndarray) -> RidgePath:
-        """Return the path of combinations (t, r) of the targets."""
+        """Return the path for linear combinations (t, r) of the targets."""
         grams = self.grams.along(directions)
         return RidgePath(grams, self.coefficients @ directions, self.intercepts @ directions)
 
@@ -412,7 +419,7 @@ class RidgePath:
         return np.asarray(errors / sums[:, 0, 0].sum())
 
     def best(self, basis: Basis) -> AdditivePart:
-        """Return the additive part of each target, with the ridge that has the smallest error."""
+        """Return the additive part for each target, using the ridge with the smallest error."""
         ridges = self.errors.argmin(axis=0)
         outputs = np.arange(len(ridges))
         own = self.coefficients[:, ridges, :, outputs].transpose(1, 2, 0)  # (folds, q, outputs)
@@ -423,15 +430,15 @@ class RidgePath:
 
 
 def margin_probabilities(margins: np.ndarray) -> np.ndarray:
-    """Return the probability of each class from margins (…, C), or that of the second of two from
-    log-odds (…, 1).
+    """Return the probability of each class from margins (…, C), or the probability of the second of
+    two classes from log-odds (…, 1).
     """
     return np.asarray(expit(margins) if margins.shape[-1] == 1 else softmax(margins, axis=-1))
 
 
 class LogisticSums(NamedTuple):
-    """Sums over rows that are not in each fold: losses, (folds,), and residuals, both summed
-    directly, (folds, outputs), and multiplied by the functions, (folds, q, outputs).
+    """Sums over the rows outside each fold: of the losses, (folds,), of the residuals, (folds,
+    outputs), and of the residuals times the functions, (folds, q, outputs).
     """
 
     losses: np.ndarray
@@ -442,8 +449,8 @@ class LogisticSums(NamedTuple):
 def logistic_sums(
     design: Design, labels: np.ndarray, coefficients: np.ndarray, intercepts: np.ndarray
 ) -> LogisticSums:
-    """Return the sums over some rows, with codes of their classes, that a step of a logistic
-    regression needs, for coefficients (folds, q, outputs) and intercepts (folds, outputs).
+    """Return the sums that a step of a logistic regression needs over the given rows and their
+    class codes, for coefficients (folds, q, outputs) and intercepts (folds, outputs).
     """
     folds, q, outputs = coefficients.shape
     ones = np.eye(max(outputs, 2))[labels][:, -outputs:]
@@ -465,10 +472,10 @@ def fit_logistic(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients, (folds, q, outputs), and intercepts, (folds, outputs), of logistic
     regressions that leave out each fold in turn, with a ridge on scaled functions. Two classes have
-    one output, more classes one each; the Gram matrices have the indicators of the classes as
-    targets, and `sums` adds up :func:`logistic_sums` of all rows. All folds are solved together, so
-    that each step makes one pass over the rows. L-BFGS is preconditioned with a quarter of the Gram
-    matrix plus the ridge, which bounds the curvature.
+    one output; with more, each class has its own. The targets of the Gram matrices are the class
+    indicators, and `sums` computes :func:`logistic_sums` over all rows. All folds are solved
+    together, so that each step makes one pass over the rows. L-BFGS is preconditioned with a
+    quarter of the Gram matrix plus the ridge, which bounds the curvature.
     """
     folds = len(grams.sums)
     q = len(grams.means) - outputs
@@ -487,7 +494,9 @@ def fit_logistic(
         start[j, 0] = odds / 2
 
     def original(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return scaled coefficients, those of the functions, and intercepts."""
+        """Return the scaled coefficients, the coefficients of the original functions, and the
+        intercepts.
+        """
         u = u.reshape(start.shape)
         standard = roots @ u[:, 1:]
         plain = factors * standard

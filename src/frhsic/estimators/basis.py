@@ -10,40 +10,40 @@ from typing import Self
 
 import numpy as np
 
-# Cosines of the rank of a continuous attribute.
+# Number of cosines of the rank of a continuous attribute.
 FUNCTIONS = 8
 
 # An attribute with at most this many levels gets enough functions to distinguish all of them.
 MOST_LEVELS = 16
 
-# A value with at least this share of the rows, such as zero income, gets a function of its own.
+# A value with at least this share of the rows, such as zero income, gets its own function.
 ATOM = 0.05
 
-# Smallest share of the variance explained by X along a direction that is kept.
+# A direction is kept if X explains at least this share of the total explained variance along it.
 SMALLEST_SHARE = 0.01
 
-# Least variance of a combination of functions under another distribution, such as that of a stratum
-# with few values of S; under their own distribution all have variance 1.
+# Smallest variance at which a combination of functions is used under another distribution, such as
+# that of a stratum with few values of S; under the fitted distribution, all variances are 1.
 LEAST_VARIANCE = 1e-6
 
-# Groups of equal size that replace the values of a continuous attribute.
+# Number of equal-sized groups that replace the values of a continuous attribute.
 BASIS_NODES = 256
 
 
 @dataclass(frozen=True, eq=False)
 class SensitiveBasis:
-    r"""Orthonormal functions :math:`\varphi_k` of one attribute under the distribution of the rows
-    that it was fitted on.
+    r"""Functions :math:`\varphi_k` of one attribute that are orthonormal under the distribution of
+    the fitted rows.
 
-    The functions are constant on nodes: the levels of S, or groups of equal size of a continuous S
-    in which frequent values stay apart. With at most 16 levels they span all functions of S with
-    mean zero. Otherwise they span eight cosines of the rank and an indicator for each frequent
-    value. Increasing maps of S don't change them.
+    The functions are constant on nodes: the levels of S, or, for a continuous S, groups of equal
+    size, with separate nodes for frequent values. With at most 16 levels they span all functions of
+    S with mean zero. Otherwise they span eight cosines of the rank and an indicator for each
+    frequent value. Increasing transformations of S don't change them.
 
     Attributes
     ----------
     starts
-        Smallest value of each node, increasing; (M,).
+        Smallest value of each node, in increasing order; (M,).
     mass
         Share of the rows in each node; (M,).
     values
@@ -86,13 +86,13 @@ class SensitiveBasis:
         with_constant = root * np.column_stack([np.ones(len(mass)), candidates])
         orthonormal, triangle = np.linalg.qr(with_constant)
         diagonal = np.diag(triangle)[1:]
-        kept = np.abs(diagonal) > 1e-8  # a frequent value may lie in the span of the others
+        kept = np.abs(diagonal) > 1e-8  # a frequent value may add no dimension
         sign = np.sign(diagonal)[kept]
         return cls(starts, mass, orthonormal[:, 1:][:, kept] * sign / root)
 
     def node(self, s: np.ndarray) -> np.ndarray:
-        """Return the node of each value; values beyond the fitted range belong to the first or the
-        last.
+        """Return the node of each value; values outside the fitted range belong to the first or
+        last node.
         """
         return np.asarray(np.clip(np.searchsorted(self.starts, s, side="right") - 1, 0, None))
 
@@ -119,8 +119,9 @@ class SensitiveBasis:
 
 
 def ranges(mass: np.ndarray, count: int, frequent: float = ATOM) -> np.ndarray:
-    """Return the range of each of some increasing values: about `count` ranges of equal mass, with
-    separate ranges for frequent values. With at most 16 values, each gets its own range.
+    """Group values in increasing order, given their masses, into about `count` ranges of equal
+    mass; return the range of each value. Frequent values, and all values if there are at most 16,
+    get their own ranges.
 
     Examples
     --------
@@ -137,14 +138,16 @@ def ranges(mass: np.ndarray, count: int, frequent: float = ATOM) -> np.ndarray:
 def predictable_directions(
     means: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    r"""Return orthonormal combinations of some targets that X predicts, (K, R), at least one.
+    r"""Return orthonormal combinations of the given targets that are predictable from X, (K, R), at
+    least one.
 
     They are eigenvectors of :math:`E[\hat m(X) \varphi(S)^\top]`, symmetrized, for out-of-fold
     means (n, K) and targets (n, K). The part of an attribute that x predicts usually has few
     dimensions. A direction is kept if its eigenvalue, the variance that x explains along it,
-    exceeds a hundredth of the sum of all eigenvalues, and a bound for noise: the largest eigenvalue
-    of a symmetric matrix of K rows of noise is about :math:`\sqrt{2K}` standard errors. Along any
-    other direction a score of x has almost no gap, since :math:`E[f(X) \varphi(S)] = E[f(X) m(X)]`.
+    exceeds both a hundredth of the sum of all eigenvalues and a bound on noise: the largest
+    eigenvalue of a symmetric K × K matrix of noise is about :math:`\sqrt{2K}` standard errors.
+    Along any other direction a score of x has almost no gap, since :math:`E[f(X) \varphi(S)] =
+    E[f(X) m(X)]`.
     """
     shares = weights / weights.sum()
     covariance = (shares[:, None] * means).T @ targets

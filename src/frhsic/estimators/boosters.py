@@ -1,4 +1,4 @@
-"""LightGBM for the engine: settings, held-out predictions, and many boosters merged into one."""
+"""LightGBM for the engine: settings, held-out predictions, and merging of boosters."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scipy.special import logit
 from frhsic._trees import bins_of_a_column, histogram_settings
 from frhsic.estimators.responses import TargetColumn
 
-# Trees between two evaluations of the loss.
+# Number of trees between two evaluations of the loss.
 STRIDE = 5
-# Most bins of a column for trees. Half of LightGBM's default takes a third less time on tables of
-# 1,000 rows and was no less accurate on ten tables (`benchmarks/bases.py`).
+# Most bins per column for trees. Half of LightGBM's default takes a third less time on tables of
+# 1,000 rows and was as accurate on ten tables (`benchmarks/bases.py`).
 MOST_TREE_BINS = 127
-# Most trees of an output, at the smallest learning rate.
+# Most trees for one output, at the smallest learning rate.
 MOST_ROUNDS = 120
 SHORTEST_STEP = 0.1
 # The text of a tree whose output is always 0.
@@ -26,7 +26,7 @@ NO_TREE = "num_leaves=1\nnum_cat=0\nleaf_value=0\nis_linear=0\nshrinkage=1"
 
 
 def table_settings(columns: int) -> dict[str, Any]:
-    """Return the settings of LightGBM for a table of this width, shared by all targets.
+    """Return the LightGBM settings that all targets share, for a table of this width.
 
     Each tree sees half of the columns, but at least four: with fewer, interactions are missed.
     """
@@ -37,15 +37,15 @@ def table_settings(columns: int) -> dict[str, Any]:
 
 
 def leaf_count(rows: int) -> int:
-    """Return the number of leaves for this many training rows: it grows with the square root, from
-    8 to 31.
+    """Return the number of leaves for this many training rows, from 8 to 31; it grows with the
+    square root of the number of rows.
     """
     return int(np.clip(8 * np.sqrt(rows / 2_000), 8, 31))
 
 
 def step_length(rows: int) -> float:
-    """Return the learning rate of the trees for a table with this many rows: it grows with the
-    fourth root, from 0.1 to 0.25, since larger trees need fewer rounds.
+    """Return the learning rate for a table with this many rows, from 0.1 to 0.25; it grows with the
+    fourth root of the number of rows, since larger trees need fewer rounds.
     """
     return float(np.clip(SHORTEST_STEP * (rows / 2_000) ** 0.25, SHORTEST_STEP, 0.25))
 
@@ -68,7 +68,7 @@ def held_out_values(booster: lightgbm.Booster) -> np.ndarray:
 
 
 def held_out_margins(booster: lightgbm.Booster, column: TargetColumn) -> np.ndarray:
-    """Return the margins of the held-out rows of a booster, (n, outputs)."""
+    """Return a booster's margins for its held-out rows, (n, outputs)."""
     values = np.reshape(held_out_values(booster), (-1, column.outputs))
     if not column.classes:
         return values
@@ -79,10 +79,10 @@ def held_out_margins(booster: lightgbm.Booster, column: TargetColumn) -> np.ndar
 def merge_boosters(
     boosters: Sequence[Sequence[str]], outputs: Sequence[int], rounds: Sequence[int]
 ) -> lightgbm.Booster | None:
-    """Return one booster whose classes are the outputs of each fold, from the given number of
-    rounds of the boosters of each target and fold, given as strings. It adds up the trees of each
-    class in their order, so that its raw scores are bit-identical. Targets with fewer rounds than
-    others are padded with trees that add nothing.
+    """Merge the boosters of all targets and folds, given as strings, into one whose classes are the
+    outputs of each fold, keeping the given number of rounds of each. It adds the trees of each
+    class in the same order, so that its raw scores are bit-identical. Targets with fewer rounds
+    than others are padded with trees whose output is 0.
     """
     most = max(rounds, default=0)
     if not most:

@@ -1,5 +1,5 @@
-"""The rows of a fit, and the gaps that it limits: one for each attribute and condition; with
-controls, within strata of similar people.
+"""The rows of a fit, and the gaps that it limits: one for each attribute and condition, measured
+within strata of similar people if there are controls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from frhsic.estimators.basis import SensitiveBasis
 # Rows among which a gap is measured: all of them, or those with one outcome.
 Among = Literal["all", "positive", "negative"]
 
-# Intercept and slope in η of the probability that a condition includes a row.
+# The probability that a condition includes a row, as intercept and slope in η.
 CHANCES: dict[Among, tuple[float, float]] = {
     "all": (1.0, 0.0),
     "positive": (0.0, 1.0),
@@ -26,10 +26,10 @@ CHANCES: dict[Among, tuple[float, float]] = {
 
 @dataclass(frozen=True, eq=False)
 class FitRows:
-    """Validated rows of a call to fit: the table, also as numbers, attributes (n, q) with their
-    names, weights and groups or None, the fold of each row, and the seed; with controls, the
-    stratum of each row, from 0 to `n_strata` − 1; the last one collects rows without their own
-    stratum.
+    """The validated rows of a call to fit: the table as passed and as numbers, attributes (n, q)
+    with their names, weights and groups or None, the fold of each row, and the seed. With controls,
+    also the stratum of each row, from 0 to `n_strata` − 1; the last one contains the rows whose
+    values have no stratum of their own.
     """
 
     X: Any
@@ -45,32 +45,32 @@ class FitRows:
 
     @property
     def mass(self) -> np.ndarray:
-        """The weight of each row, 1 if none were given."""
+        """The weight of each row; 1 if no weights were passed."""
         return np.ones(len(self.s)) if self.weights is None else self.weights
 
     def row_weights(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the weights of some rows, if there are weights."""
+        """Return the weights of the given rows; None without weights."""
         return None if self.weights is None else self.weights[rows]
 
     def row_groups(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the groups of some rows, if there are groups."""
+        """Return the groups of the given rows; None without groups."""
         return None if self.groups is None else self.groups[rows]
 
     def row_strata(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the strata of some rows, if there are strata."""
+        """Return the strata of the given rows; None without strata."""
         return None if self.strata is None else self.strata[rows]
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows(FitRows):
-    """Rows with y as numbers or class codes, and as the labels passed to fit."""
+    """Rows with y, both as numbers or class codes and as passed to fit."""
 
     y: np.ndarray
     labels: np.ndarray
     numeric: bool
 
     def at(self, rows: np.ndarray) -> LabelledRows:
-        """Return some of the rows, without their table."""
+        """Return the given rows, without their table."""
         return replace(
             self,
             X=None,
@@ -126,7 +126,7 @@ class Constraint:
         return cls(attribute, among, basis, float(np.average(kept, weights=sample.weights)))
 
     def rows(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return a mask of the rows that the condition includes and that have the attribute."""
+        """Return a mask of the rows that meet the condition and have the attribute."""
         return np.asarray(condition_mask(self.among, y) & ~np.isnan(s[:, self.attribute]))
 
     def functions(self, s: np.ndarray) -> np.ndarray:
@@ -134,8 +134,8 @@ class Constraint:
         return self.basis(s[:, self.attribute])
 
     def targets(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the variable whose conditional mean is m: φ(s) on the rows of the condition,
-        divided by their share, and 0 on other rows.
+        """Return the variable whose conditional mean is m: φ(s) divided by the share of the rows
+        that meet the condition, and 0 on other rows.
         """
         return np.asarray(self.functions(s) * (condition_mask(self.among, y) / self.rate)[:, None])
 
@@ -155,11 +155,11 @@ class Constraint:
 
 @dataclass(frozen=True, eq=False)
 class GapCurves:
-    r"""The curves of all gaps that are limited, side by side, from a function of S for each row.
+    r"""The curves of all limited gaps, side by side, computed from functions of S on the rows.
 
-    The curves of scores f are ``values @ sums`` with their sums ``functions.T @ f``: one number for
-    each cell, which is a node of an attribute within a stratum. A gap is the mean absolute value of
-    its curve.
+    The curves of scores f are ``values @ sums`` with ``sums = functions.T @ f``: one number for
+    each cell, a node of an attribute within a stratum. A gap is the mean absolute value of its
+    curve.
 
     Within a stratum w with functions :math:`\tilde\varphi = \varphi - E[\varphi | w]` and :math:`G
     = \mathrm{Cov}(\varphi | w)`, the curve is :math:`\tilde\varphi^\top G^+ E[f \tilde\varphi |
@@ -171,18 +171,18 @@ class GapCurves:
         Share of the rows in each cell, (M,).
     values
         Factors of the curves on the cells, (M, K), zero for functions of other gaps and strata: the
-        functions of all attributes in the first stratum, then those in the next.
+        functions of all attributes in the first stratum, then those in the second, and so on.
     own
-        Which gap each cell belongs to, one-hot, (M, J).
+        The gap that each cell belongs to, one-hot, (M, J).
     functions
         Weighted, centered functions of rows, (n, K).
     shares
         For each stratum and function, the share of the rows in that stratum, (S, K / S).
     chance
-        For each function, intercept and slope in η of the probability that its condition includes a
-        row, (2, K).
+        For each function, the probability that its condition includes a row, as intercept and slope
+        in η, (2, K).
     scales
-        Divisor of each gap when gaps are compared, (J,); infinite for an unlimited gap.
+        Divisor of each gap for comparisons between gaps, (J,); infinite for an unlimited gap.
     """
 
     mass: np.ndarray
@@ -204,7 +204,7 @@ class GapCurves:
         strata: np.ndarray | None = None,
         count: int = 1,
     ) -> Self:
-        """Return the curves of rows with weights, within each of `count` strata."""
+        """Return the curves for weighted rows, within each of `count` strata."""
         blocks = []
         for code in range(count):
             inside = 1.0 if strata is None else strata == code
@@ -235,7 +235,7 @@ class GapCurves:
         )
 
     def limited(self) -> tuple[Self, np.ndarray]:
-        """Return the curves that are limited, and a mask of their functions."""
+        """Return only the limited curves, and a mask of their functions."""
         kept = np.isfinite(self.scales)
         cells = self.own[:, kept].any(axis=1)
         used = self.values[cells].any(axis=0)
@@ -251,11 +251,11 @@ class GapCurves:
         return curves, np.asarray(used)
 
     def gaps(self, sums: np.ndarray) -> np.ndarray:
-        """Return the gaps (J,) of sums (K, c), means over their columns."""
+        """Return the gaps (J,) for sums (K, c), averaged over the c columns."""
         return np.asarray(self.own.T @ (self.mass * np.abs(self.values @ sums).mean(axis=1)))
 
     def largest(self, sums: np.ndarray) -> float:
-        """Return the largest gap of sums (K, c), each gap divided by its scale."""
+        """Return the largest gap for sums (K, c), after dividing each gap by its scale."""
         return float((self.gaps(sums) / self.scales).max())
 
 

@@ -1,5 +1,5 @@
-"""Tables that reveal almost nothing about S: a maximal coupling of each row's distribution given S
-with the pooled one.
+"""Tables that reveal almost nothing about S: a maximal coupling of the distribution of rows given S
+with their pooled distribution.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ from frhsic.tables.schema import Schema
 class ExchangeSettings:
     """Settings of the coupling."""
 
-    # products of functions of several attributes, those of the lowest total order; and their joint
-    # nodes
+    # most products of functions of several attributes (those of the lowest total order), and most
+    # joint nodes
     functions: int = 24
     nodes: int = 256
-    # smallest ratio before it is scaled to mean one
+    # smallest ratio, before ratios are scaled to mean one
     least_ratio: float = 0.02
-    # proposed exchanges for each removed row, when these are permuted
+    # proposed swaps per removed row when the removed rows are permuted
     sweeps: int = 100
-    # cost of a move along S; it grows with the number of rows, since tests on more rows detect
-    # weaker dependence
+    # cost of moving a row along S; it grows with the number of rows, since tests on more rows
+    # detect weaker dependence
     move: float = 0.5
-    # share of predictions of y in the distance, and most levels of a category that are
+    # share of the distance that is due to predictions of y, and most levels of a category that are
     # distinguished
     named: float = 0.9
     levels: int = 60
-    # rows assigned to places at once
+    # number of rows assigned to places at once
     assigned: int = 700
-    # fewest new rows that can be exchanged among themselves
+    # smallest number of new rows that can be exchanged with each other
     fewest: int = 200
-    # rows whose ratio is computed at once
+    # number of rows whose ratio is computed at once
     chunk: int = 65_536
 
 
@@ -69,9 +69,9 @@ EXCHANGE = ExchangeSettings()
 
 @dataclass(frozen=True, eq=False)
 class JointBasis:
-    r"""Orthonormal functions of one or several attributes under their joint distribution. They span
-    products :math:`\prod_j \varphi_{k_j}(s_j)` of the functions of each attribute and are constant
-    on nodes, the combinations of groups of values that occur.
+    r"""Functions of one or several attributes that are orthonormal under their joint distribution.
+    They span products :math:`\prod_j \varphi_{k_j}(s_j)` of the functions of each attribute and are
+    constant on nodes: the combinations of groups of values that occur in the data.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class JointBasis:
         ]
         orders = sorted(product(*(range(mean.shape[1]) for mean in means)), key=sum)
         kept: list[np.ndarray] = []
-        # the first is constant; one that the others span is left out
+        # the first function is constant; functions in the span of the others are dropped
         for order in orders[: 1 + EXCHANGE.functions]:
             function = np.prod([mean[:, k] for mean, k in zip(means, order)], axis=0)
             for earlier in kept:
@@ -134,8 +134,8 @@ class JointBasis:
         return np.asarray(self.places[tuple(codes)])
 
     def ranks(self, s: np.ndarray) -> np.ndarray:
-        """Return the rank of each attribute, (n, q), from 0 to 1; the levels of an attribute with
-        few levels are far apart.
+        """Return the rank of each attribute, (n, q), from 0 to 1; if an attribute has few levels,
+        their ranks are far apart.
         """
         ranks = []
         for part, column in zip(self.parts, s.T):
@@ -148,7 +148,7 @@ class JointBasis:
 
 
 def _group_means(part: SensitiveBasis, group: np.ndarray) -> np.ndarray:
-    """Return a constant and the mean of each function in each group of nodes, (G, 1 + K)."""
+    """Return, for each group of nodes, a constant and the mean of each function, (G, 1 + K)."""
     sums = np.zeros((int(group[-1]) + 1, part.values.shape[1]))
     np.add.at(sums, group, part.mass[:, None] * part.values)
     return np.column_stack([np.ones(len(sums)), sums / np.bincount(group, part.mass)[:, None]])
@@ -161,9 +161,9 @@ class DensityRatio:
     .. math:: r(x, s) = a(x)\, b(s) \max\bigl(\epsilon, 1 + \textstyle\sum_{jk} m_j(x) C_{jk}
         \varphi_k(s)\bigr)
 
-    C is the regression of :math:`\varphi(S)` on the out-of-fold m(X), which shrinks the parts that
-    do not generalize. The factors a and b make the mean of r equal to one over s for each x, and
-    over x for each s.
+    C is the coefficient matrix of a regression of :math:`\varphi(S)` on the out-of-fold m(X), which
+    shrinks the parts of m that don't generalize. The factors a and b make the mean of r over s one
+    for each x, and its mean over x one for each s.
     """
 
     basis: JointBasis
@@ -203,7 +203,7 @@ def _chunks(n: int) -> Iterator[slice]:
 
 
 def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    r"""Draw a permutation with :math:`P(\pi) \propto \prod_i w(\pi_i, \text{node}_i)`, by swapping
+    r"""Draw a permutation with :math:`P(\pi) \propto \prod_i w(\pi_i, \text{node}_i)` by swapping
     random pairs.
 
     Parameters
@@ -232,12 +232,12 @@ def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) 
 def release_rows(
     ratio: DensityRatio, m: np.ndarray, node: np.ndarray, amount: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the row that each place gets, a permutation (n,), and a mask of the places whose rows
-    were removed, (n,).
+    r"""Return the row assigned to each place, a permutation (n,), and a mask of the places whose
+    rows were removed, (n,).
 
     A row is removed with probability :math:`\text{amount} \cdot (1 - 1/r)_+`, by systematic
-    sampling along S: the number removed in each range of S is the expected one. They are permuted
-    among the removed places with weight :math:`(1 - r)_+`.
+    sampling along S, so that the number of removed rows in each range of S equals its expected
+    value. The removed rows are permuted among their places with weight :math:`(1 - r)_+`.
     """
     chance = amount * (1 - 1 / np.maximum(ratio.node_ratios(m, node), 1))
     order = np.lexsort((chance, node))
@@ -256,10 +256,10 @@ def release_rows(
 
 
 def embed_rows(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
-    """Return columns (n, p) whose squared distances compare rows: ranks of numbers, and indicators
-    of levels.
+    """Return columns (n, p) for measuring the squared distance between rows: ranks of numbers, and
+    indicators of levels.
 
-    Two random rows are at distance 2 on average, and each column contributes equally.
+    The mean squared distance between two random rows is 2, and each column contributes equally.
     """
     blocks = []
     for j, column in enumerate(encoded.T):
@@ -290,9 +290,9 @@ def exchange_rows(
 
     .. math:: \min_\pi \sum_i \|\text{places}_i - \text{offers}_{\pi_i}\|^2
 
-    Both have the columns of :func:`embed_rows` and the ranks of S: a place has its own columns, a
-    row those of the place that the permutation gave it. Places with similar nodes are assigned at
-    once.
+    Places and offers have the columns of :func:`embed_rows` and the ranks of S; the ranks of an
+    offered row are those of the place that the permutation gave it. Places with similar nodes are
+    assigned together.
     """
     rows = rows.copy()
     order = np.argsort(node, kind="stable")
@@ -307,37 +307,37 @@ def _standardize(values: np.ndarray) -> np.ndarray:
 
 
 class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Transformer that returns a table Z with the columns of X, whose distribution doesn't depend
-    on sensitive attributes S.
+    r"""Transformer that returns a table Z with the columns of X and a distribution that doesn't
+    depend on the sensitive attributes S.
 
     .. math:: P(Z = x \mid X = x, s) = \min\bigl(1, 1/r(x, s)\bigr), \qquad
         \text{else } Z \sim p(x') \bigl(1 - r(x', s)\bigr)_+, \qquad r(x, s) = \frac{p(x \mid
         s)}{p(x)}.
 
-    Z then has the same distribution p(x) for every s, and no other way to achieve this leaves more
-    rows unchanged. The ratio is estimated by boosted trees. `transform` needs S, too. The removed
-    rows of a table are exchanged with each other, so a new table needs at least 200 rows. If you
-    know what Z will predict, :class:`ParityEncoder` encodes rows one by one.
+    Z then has the same distribution p(x) for every s, and this leaves as many rows unchanged as
+    possible. The ratio is estimated by boosted trees. `transform` needs S, too. The removed rows of
+    a table are exchanged with each other, so a new table needs at least 200 rows. If you know what
+    Z will predict, :class:`ParityEncoder` encodes rows one by one.
 
-    Use Z to share tables or embeddings and to train on them. A replaced row is another person's
-    row, so do not use it to decide about a person. Z is not anonymous. Share only one release, and
+    Use Z to share tables or embeddings and to train on them. A replaced row is another person's, so
+    don't use Z to make decisions about individuals. Z is not anonymous. Share only one release, and
     not the list of changed rows: together they reveal more about S than X does.
 
     Parameters
     ----------
     estimator : regressor, optional
-        Model of the conditional means E[φ(S) | x], which predicts several targets at once. None
-        uses a mean of additive splines and LightGBM trees.
+        Model of the conditional means E[φ(S) | x]; it must support several targets. None uses a
+        weighted mean of additive splines and LightGBM trees.
     amount : float
-        From 0 to 1: a row is kept unconditionally with probability 1 - amount. The dependence on S
-        falls in proportion.
+        From 0 to 1: each row is left unchanged with probability 1 - amount, whatever its ratio. The
+        dependence on S is reduced in proportion to the amount.
     cv, n_jobs, random_state
-        Folds and threads, as in :class:`ParityClassifier`; seed of folds, removals and exchanges.
+        Folds and threads, as in :class:`ParityClassifier`; seed for folds, removals and exchanges.
 
     Attributes
     ----------
     untouched_ : float
-        Share of the fitted rows that are unchanged.
+        Share of the fitted rows that stay unchanged.
     ratio_
         The estimated ratio r.
     models_
@@ -399,18 +399,18 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Columns of any kind; without the sensitive attributes.
+            Columns of any type, without the sensitive attributes.
         y : array or DataFrame of shape (n,) or (n, t), optional
             Columns that will be predicted from Z, such as targets: numbers or categories. Rows are
-            then exchanged with rows that have similar predictions of y, which keeps more of the
-            information in X about y. Z depends on y in no other way.
+            then exchanged with rows for which the predictions of y are similar, which keeps more of
+            the information in X about y. Z does not depend on y in any other way.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes that Z must be independent of, jointly, (n,) or (n, q). Columns passed by
+            Attributes of which Z must be jointly independent, (n,) or (n, q). Columns passed by
             name are removed from Z. A missing value counts as a level below all others. Without
             attributes, rows are left unchanged, with a warning.
         sample_weight : array of shape (n,), optional
-            Weights of the rows when the ratio is fitted. To use Z with weights, make them a column
-            of X, so that Z and the weights are jointly independent of S.
+            Weights of the rows for fitting the ratio. To use Z with weights, include them as a
+            column of X, so that Z and the weights are jointly independent of S.
         groups : array of shape (n,) or the name of a column of X, optional
             Rows of one group, such as those of one person, stay in the same fold.
         """
@@ -459,7 +459,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         m = self._fit_means(rows, Response(_targets(phi, y)))
         means = m[:, : phi.shape[1]]
         self.ratio_ = DensityRatio.fit(basis, means, node, weights / weights.sum())
-        # the largest share of the variance of a function of S that x explains
+        # the largest share of the variance of a function of S explained by x
         signal = min(0.99, float(np.linalg.norm(means @ self.ratio_.calibration, 2)) ** 2 / len(s))
         self.move_cost_ = EXCHANGE.move * (len(s) * signal / (1 - signal)) ** (2 / 3)
         self._release, removed = self._coupled(codes, s, m, self._identity)
@@ -491,7 +491,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            All or some of the fitted rows, which get the same Z as in fit, or a table of at least
+            All or some of the fitted rows, which get the same Z as in `fit_transform`, or at least
             200 new rows.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
             The attributes that the estimator was fitted with.
@@ -518,15 +518,16 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if (position >= 0).all():
             Z = self._table.iloc[self._release[position]]
         elif len(frame) >= EXCHANGE.fewest:
-            # one model for each row, as for the fitted rows: the ratio is calibrated to that, and
-            # not to their mean
+            # each row is predicted by one model, as in fit: the ratio is calibrated for that, not
+            # for the mean of the models
             m = self._means(frame, identity)
             Z = frame.iloc[self._coupled(codes, s, m, identity)[0]]
         else:
             raise ValueError(
-                f"X has {len(frame)} rows, some of which were not in fit. ParityCoupling exchanges"
-                f" new rows with each other and needs at least {EXCHANGE.fewest} at once. Pass more"
-                " rows or, if you know what Z will predict, use ParityEncoder, which needs y."
+                f"X has {len(frame)} rows, some of which were not passed to fit. ParityCoupling"
+                f" exchanges new rows with each other and needs at least {EXCHANGE.fewest} at once."
+                " Pass more rows or, if you know what Z will predict, use ParityEncoder, which"
+                " needs y."
             )
         return Z.set_axis(frame.index) if is_frame(table) else Z.to_numpy()
 
@@ -537,8 +538,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _coupled(
         self, codes: np.ndarray, s: np.ndarray, m: np.ndarray, identity: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the row that each place gets and a mask of the places whose rows were removed; the
-        order of the rows does not matter.
+        """Return the row assigned to each place and a mask of the places whose rows were removed;
+        the order of the rows doesn't matter.
         """
         order = np.argsort(identity, kind="stable")
         back = np.argsort(order, kind="stable")
@@ -566,8 +567,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return order[rows][back], removed[back]
 
     def _identities(self, codes: np.ndarray, s: np.ndarray) -> np.ndarray:
-        """Return a number for each row that depends on its content, on the seed, and on how many
-        copies of it came before.
+        """Return a number for each row that depends only on its content, the seed, and the number
+        of earlier copies of it.
         """
         content = pd.DataFrame(np.column_stack([codes, s]))
         keys = pd.util.hash_pandas_object(content, index=False).to_numpy()
@@ -576,7 +577,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.asarray(pd.util.hash_array(keys ^ pd.util.hash_array(copies)))
 
     def _fit_means(self, rows: FitRows, target: Response) -> np.ndarray:
-        """Fit models without each fold in turn; return their predictions for the held-out rows."""
+        """Fit models, leaving out each fold in turn; return their predictions for the held-out
+        rows.
+        """
         self.engine_ = None
         self.models_ = []
         if self.estimator is not None:
@@ -596,8 +599,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.asarray(each[rows.fold, np.arange(len(rows.fold))])
 
     def _means(self, frame: pd.DataFrame, identity: np.ndarray) -> np.ndarray:
-        """Return m of new rows, each from the models of one fold, which a hash of its content
-        determines.
+        """Return m for new rows; a hash of each row's content determines the fold whose models are
+        used.
         """
         if self.engine_ is not None:
             each = self.engine_.predict(self._schema.codes(frame), self.n_jobs)
@@ -608,12 +611,12 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _filled(s: np.ndarray) -> np.ndarray:
-    """Return attributes (n, q) with missing values below all others."""
+    """Return attributes (n, q), replacing missing values with a value below all others."""
     return np.where(np.isnan(s), -np.inf, s)
 
 
 def _targets(phi: np.ndarray, y: Any) -> np.ndarray:
-    """Return the functions of S, (n, K), and the columns of y as standardized numbers, minus their
+    """Return the functions of S, (n, K), and the columns of y as standardized numbers minus their
     means given S.
     """
     if y is None:

@@ -1,8 +1,8 @@
 r"""Optimal decisions under parity: the dual of a linear program.
 
-Decisions d(x) in [0, 1] gain :math:`E[d\,(\eta - \tau)]`. Along an attribute their gap curve is
-:math:`\sum_k E[d\,m_k] \varphi_k`. With limits :math:`t_j` on the gaps of some such curves, the
-largest possible gain of decisions is the minimum of
+Decisions d(x) in [0, 1] have the gain :math:`E[d\,(\eta - \tau)]`. Their gap curve for an attribute
+is :math:`\sum_k E[d\,m_k] \varphi_k`. If the gaps of such curves have limits :math:`t_j`, the
+largest possible gain is the minimum of
 
 .. math:: E\,\Bigl(\eta - \tau - \sum_j m_{c_j}\Bigr)_+ + \sum_j t_j \max_v |\nu_j(v)|,
     \qquad c_{jk} = \sum_v p_v \nu_j(v) \varphi_{jk}(v),
@@ -25,32 +25,32 @@ from scipy.special import expit
 from frhsic.estimators.constraints import GapCurves, LabelledRows
 from frhsic.estimators.families import Family, SolverTask, Units, combine, log_odds
 
-# Losses of decisions that differ by less count as equal, up to rounding.
+# Losses of decisions that differ by less are treated as equal, because of rounding.
 TIED = 1e-9
 
-# Where η is recalibrated: ridge of the factor for the log-odds, least ridge of a coefficient along
-# m, and largest gradient at the end.
+# For the recalibration of η: ridge on the factor of the log-odds, smallest ridge on a coefficient
+# of m, and gradient below which the fit has converged.
 CALIBRATION_RIDGE = 1e-5
 LEAST_RIDGE = 1e-9
 CALIBRATION_PRECISION = 1e-10
 
-# Gap of decisions without limits that shares are taken of, at least.
+# Smallest unconstrained gap in decisions used as the base of shares.
 LEAST_WHOLE = 1e-3
 
 # κ: the gap of the solution exceeds its limit by at most κ|c|.
 DUAL_RIDGE = 1e-3
 
-# Smallest width of the kink, in root mean squares of η - τ, and difference between soft and hard
-# decisions, of their gaps and of what they pay for them, as a share of the limits, from which on
-# the kink is narrow enough.
+# Smallest width of the kink, as a multiple of the root mean square of η - τ. The kink is narrow
+# enough if the gaps of soft and hard decisions, and their costs for these gaps, differ by at most
+# this share of the limits.
 DUAL_NARROWEST = 1e-3
 DUAL_AGREEMENT = 0.05
 
-# Products of multipliers and rooms in the minimum, as a share of width and limit.
+# Products of multipliers and slacks at the minimum, as a share of width and limit.
 DUAL_BARRIER = 0.03
 
-# Norm of what is left of the conditions of the minimum at which the search ends, and for widths
-# that only lead to the next one.
+# Norm of the residuals of the optimality conditions at which the search ends, and the same for
+# intermediate widths.
 DUAL_PRECISION = 1e-13
 DUAL_ROUGH = 1e-6
 DUAL_ITERATIONS = 100
@@ -61,9 +61,9 @@ DUAL_SHORTEST = 1e-6
 class Decisions(Family):
     """Decisions with the smallest loss: positive if η exceeds a threshold that depends linearly on
     m. A false positive costs τ, a false negative 1 - τ. The first half of the parameters
-    recalibrates η: an intercept, a factor for its log-odds, and coefficients along m, since y can
-    depend on m beyond η. The second half decides: an intercept, a factor for η, and the
-    coefficients.
+    recalibrates η: an intercept, a factor for its log-odds, and coefficients of m, since y can
+    depend on m even for a given η. The second half determines the decisions: an intercept, a factor
+    for η, and the coefficients of m.
     """
 
     decides = True
@@ -94,13 +94,13 @@ class Decisions(Family):
         return constant
 
     def path(self, task: SolverTask, shares: np.ndarray) -> np.ndarray:
-        """Return the parameters for each trade-off, (G, P), whose gaps are given shares of the gap
-        of decisions without limits.
+        """Return the parameters for each trade-off, (G, P); their gaps are given shares of the gap
+        in unconstrained decisions.
         """
         assert task.curves is not None
         curves, limited = task.curves.limited()
         strata, width = curves.shares.shape
-        # while solving, each stratum has coefficients of its own, the last one, too
+        # while solving, each stratum has its own coefficients, including the last
         common, levels = np.split(task.columns, [width], axis=1)
         rest = common - levels.reshape(len(common), strata - 1, width).sum(axis=1)
         columns = np.column_stack([levels, rest])[:, limited]
@@ -112,7 +112,7 @@ class Decisions(Family):
         calibration = recalibration(task, task.columns.shape[1])
         eta = expit(calibration[0] + calibration[1] * task.base + task.columns @ calibration[2:])
         gains = eta - task.threshold
-        # less a multiple of the chance of the condition, so that constants have no gap
+        # minus a multiple of the probability of the condition, so that constants have no gap
         chance = curves.chance[0] + np.outer(eta, curves.chance[1])
         offset = task.weights @ columns / (task.weights @ chance)
         centered = columns - chance * offset
@@ -139,8 +139,8 @@ class Decisions(Family):
 
 
 def recalibration(task: SolverTask, count: int) -> np.ndarray:
-    """Return the coefficients of a logistic regression of y on the log-odds of η and the first
-    columns of m, the intercept first, with the ridge of the task.
+    """Return the coefficients, starting with the intercept, of a logistic regression of y on the
+    log-odds of η and the first columns of m, with the ridge of the task.
     """
     inputs = np.column_stack([np.ones(len(task.y)), task.base, task.columns[:, :count]])
     along = np.broadcast_to(task.ridge, task.columns.shape[1:])[:count]
@@ -179,25 +179,25 @@ def solve_dual(
     narrowest: float = DUAL_NARROWEST,
     agreement: float = DUAL_AGREEMENT,
 ) -> tuple[np.ndarray, float]:
-    r"""Return the coefficients c of optimal decisions under some limits, (K,), and the width over
-    which they are soft, d = expit((gains - means @ c) / width).
+    r"""Return the coefficients c of optimal decisions under limits, (K,), and the width over which
+    the decisions are soft, d = expit((gains - means @ c) / width).
 
     The kink is smoothed over a width that is halved until soft and hard decisions have the same gap
-    and the same :math:`E[d\,m_c]`. At the same gap, hard decisions with another :math:`E[d\,m_c]`
+    and the same :math:`E[d\,m_c]`. Hard decisions with the same gap but another :math:`E[d\,m_c]`
     are suboptimal.
 
     Parameters
     ----------
     gains
-        Gain of a positive decision at each row, :math:`\eta - \tau`, (n,).
+        Gain from a positive decision for each row, :math:`\eta - \tau`, (n,).
     means
-        The columns m of all limits, side by side, (n, K), centered so that constants have no gap.
+        The columns m for all limits, side by side, (n, K), centered so that constants have no gap.
     weights
-        Weights of the rows, with sum 1, (n,).
+        Weights of the rows, which sum to 1, (n,).
     curves
-        The curves that are limited, of which m are means.
+        The limited curves; m contains the conditional means of their functions.
     limits
-        Largest gaps, above 0, (J,).
+        Largest allowed gaps, positive, (J,).
     ridge
         :math:`\kappa`, or instead the matrix of a quadratic form in c, (K, K).
     narrowest, agreement
@@ -229,8 +229,8 @@ def solve_dual(
 class _Dual:
     """The dual of one problem with its kink smoothed.
 
-    Its variables z are the function ν on all cells and the bounds u, (M + J). Multipliers of u - ν
-    and of u + ν, (2, M), differ by the gap curve times the mass of the cells.
+    Its variables z are the function ν on all cells and the bounds u, (M + J). The multipliers of u
+    - ν and u + ν, (2, M), differ by the gap curve times the mass of the cells.
     """
 
     gains: np.ndarray
@@ -255,7 +255,9 @@ class _Dual:
         return np.array([top - nu, top + nu])
 
     def pull(self, multipliers: np.ndarray) -> np.ndarray:
-        """Return the gradient in z of the sum of rooms times multipliers."""
+        """Return the gradient with respect to z of the sum of slacks (u - ν and u + ν) times
+        multipliers.
+        """
         down, up = multipliers
         return np.append(up - down, (down + up) @ self.curves.own)
 
@@ -266,8 +268,8 @@ class _Dual:
     def residuals(
         self, width: float, z: np.ndarray, multipliers: np.ndarray, aim: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the residuals of the optimality conditions: the gradient in z, and products of
-        multipliers and rooms minus their target.
+        """Return the residuals of the optimality conditions: the gradient with respect to z, and
+        the products of multipliers and slacks minus their target.
         """
         sums = self.means.T @ (self.weights * self.taken(width, z))
         slope = self.moments.T @ (self.ridge @ (self.moments @ z) - sums) - self.pull(multipliers)
@@ -278,8 +280,8 @@ class _Dual:
         self, width: float, z: np.ndarray, multipliers: np.ndarray, precision: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the minimum, by a primal-dual interior-point method."""
-        # the products of multipliers and rooms shrink with the width, so that this is a start for
-        # the next one
+        # the products of multipliers and slacks shrink with the width, so that this minimum is a
+        # good start for the next width
         least = DUAL_BARRIER * width * float(self.limits.sum()) / len(self.curves.mass)
         for _ in range(DUAL_ITERATIONS):
             rooms = self.rooms(z)
@@ -288,7 +290,7 @@ class _Dual:
             size = _norm(slope, products)
             if size < precision:
                 break
-            wanted = -products / rooms  # what multipliers would move by if the rooms stayed
+            wanted = -products / rooms  # the change in the multipliers at fixed slacks
             step = self.step(width, z, multipliers / rooms, self.pull(wanted) - slope)
             change = wanted - multipliers / rooms * self.rooms(step)
             fastest = max((-self.rooms(step) / rooms).max(), (-change / multipliers).max(), 0.99)
@@ -305,10 +307,10 @@ class _Dual:
     def step(
         self, width: float, z: np.ndarray, ratios: np.ndarray, right: np.ndarray
     ) -> np.ndarray:
-        """Return the step of Newton's method.
+        """Return the Newton step.
 
-        Its matrix is a diagonal in ν, bordered by the bounds, plus the curvature in the few
-        coefficients c. So it is solved without the curvature first.
+        Its matrix is diagonal in ν, bordered by the bounds, plus the curvature in the few
+        coefficients c, so the system is first solved without the curvature.
         """
         own = self.curves.own
         diagonal = ratios.sum(axis=0)[:, None]

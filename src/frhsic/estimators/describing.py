@@ -21,8 +21,8 @@ TYPICAL_ROWS = 2_000
 def cell_means(
     z: np.ndarray, values: np.ndarray, weights: np.ndarray, otherwise: np.ndarray
 ) -> np.ndarray:
-    """Return the means of values (n, T) over the rows of each prototype, (L, T); `others` for a
-    prototype without rows.
+    """Return the means of values (n, T) over the rows of each prototype, (L, T); for a prototype
+    without rows, return `others`.
     """
     indicators = (z == np.arange(len(otherwise))[:, None]) * weights
     mass = indicators.sum(axis=1)[:, None]
@@ -35,9 +35,9 @@ def describe_prototypes(
     choices: Sequence[np.ndarray],
     coordinates: Sequence[dict[str, np.ndarray]],
 ) -> list[dict[str, Any]]:
-    """Return for each trade-off the columns that describe its prototypes: shares, coordinates,
-    means of attributes with 95 % intervals, and a typical row (medians of numbers, and the most
-    frequent levels; None for a prototype without rows).
+    """Return, for each trade-off, the columns that describe its prototypes: shares, coordinates,
+    means of attributes with 95 % intervals, and a typical row (medians of numbers and the most
+    frequent levels, or None for a prototype without rows).
     """
     some = subsample(len(rows.s), TYPICAL_ROWS, np.random.default_rng(rows.seed))
     codes = rows.codes[some]

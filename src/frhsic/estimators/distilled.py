@@ -1,4 +1,4 @@
-"""One plain model that replaces the parts of a predictor with a parity limit, for serving."""
+"""A single plain model that replaces a predictor with a parity limit, for serving."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from frhsic.formatting import figure, printable
 from frhsic.tables.columns import LARGEST_FEATURE, is_frame, to_pandas
 from frhsic.tables.schema import Schema
 
-# Most trees, and rounds without improvement after which boosting stops.
+# Most trees, and the number of rounds without improvement after which boosting stops.
 MOST_TREES = 150
 IDLE_ROUNDS = 10
 
 
 @dataclass(frozen=True)
 class ImitationCost:
-    """A measure of a distilled model compared with that of the predictor it imitates.
+    """One measure of a distilled model, compared with the same measure of the predictor it
+    imitates.
 
     Attributes
     ----------
@@ -52,8 +53,8 @@ class ImitationCost:
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """A plain model that imitates a predictor with a parity limit, with the cost measured on rows
-    that neither was fitted on; returned by :func:`~frhsic.distill`.
+    """A plain model that imitates a predictor with a parity limit, and the cost of that, measured
+    on rows that neither was fitted on. It is returned by :func:`~frhsic.distill`.
 
     It contains no per-fold models. Save it with :func:`~frhsic.save`; :func:`~frhsic.load`, `frhsic
     predict` and `frhsic audit --model` read the file.
@@ -75,7 +76,7 @@ class Distilled:
     costs : tuple of ImitationCost
         Performance and gaps compared with those of the predictor.
     rows : int
-        Number of rows that the costs were measured on.
+        Number of rows on which the costs were measured.
 
     Examples
     --------
@@ -131,19 +132,19 @@ class Distilled:
         X : DataFrame, array or list of dict
             Rows. Columns are matched by name, or in an array by position.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes, which a model with `uses_sensitive` needs.
+            Attributes, required by a model with `uses_sensitive`.
         """
         return require_scores(self._raw_scores(X, sensitive_features), probabilities=False)
 
     def to_onnx(self, path: str | Path) -> None:
-        """Write the model as ONNX, which needs the package onnx.
+        """Write the model as ONNX; requires the package onnx.
 
         A model fitted on an array has one input ``X``, numbers of shape (n, d). A model fitted on a
         table has an input of shape (n, 1) for each column: text for categories, numbers for the
         others. Each attribute that predictions need is a separate input. The output is ``score``,
         (n, 1): the prediction, or the probability of the second class. Text that is not exactly a
-        level of the training data counts as missing. Date columns can't be exported, and neither
-        can your own estimator.
+        level of the training data counts as missing. Neither date columns nor your own estimator
+        can be exported.
         """
         write_whole(Path(path), self.onnx_bytes())
 
@@ -210,7 +211,7 @@ class Distilled:
         return self.schema_.codes(self._frame(X))
 
     def _frame(self, X: Any) -> pd.DataFrame:
-        """Return a table with the columns of the schema."""
+        """Return the rows as a table with the columns of the schema."""
         assert self.schema_ is not None
         names = self.schema_.names
         frame = to_pandas(X, "X") if is_frame(X) else pd.DataFrame(X, columns=names)
@@ -220,7 +221,7 @@ class Distilled:
         return frame[names]
 
     def _raw_scores(self, X: Any, sensitive_features: Any) -> np.ndarray:
-        """Return log-odds or predictions of trees, or the scores of another model."""
+        """Return the trees' log-odds or predictions, or the scores of another model."""
         if isinstance(self.model, lightgbm.Booster):
             codes = self.coded(X, sensitive_features)
             return np.asarray(self.model.predict(codes, raw_score=True, num_threads=1))
@@ -239,7 +240,7 @@ class DistilledClassifier(Distilled):
     classes_ : ndarray
         The labels, sorted.
     threshold_ : float
-        Score above which the decision is the second class.
+        Score above which the second class is predicted.
 
     Examples
     --------
@@ -265,7 +266,7 @@ class DistilledClassifier(Distilled):
         return np.column_stack([1 - scores, scores])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return labels: the second if its probability exceeds `threshold_`."""
+        """Return labels: the second one if its probability exceeds `threshold_`."""
         scores = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1]
         return np.asarray(self.classes_[(scores > self.threshold_).astype(np.int64)])
 
@@ -286,7 +287,7 @@ def fit_trees(
     probabilities: bool,
     seed: int,
 ) -> lightgbm.Booster:
-    """Return boosted trees that predict scores, stopped early on other rows."""
+    """Return boosted trees that predict scores, with early stopping on other rows."""
     settings = {
         "objective": "cross_entropy" if probabilities else "regression",
         "num_leaves": leaf_count(len(scores)),
@@ -308,8 +309,8 @@ def fit_trees(
 
 
 def fit_estimator(estimator: Any, X: Any, scores: np.ndarray, weights: np.ndarray | None) -> Any:
-    """Return a clone of an estimator, fitted on scores: a regressor on the scores themselves, a
-    classifier on both labels of each row, weighted by the score.
+    """Return a clone of an estimator, fitted on scores: a regressor on the scores themselves, or a
+    classifier on each row with both labels, weighted by the score.
     """
     student = clone(estimator)
     if not is_classifier(student):
@@ -322,8 +323,8 @@ def fit_estimator(estimator: Any, X: Any, scores: np.ndarray, weights: np.ndarra
 def ordered_schema(
     schema: Schema, codes: np.ndarray, scores: np.ndarray, weights: np.ndarray
 ) -> Schema:
-    """Return a schema whose levels are ordered by mean score, so that trees split them by a
-    threshold; a level without rows gets the overall mean.
+    """Return a schema whose levels are ordered by mean score, so that trees can split them at a
+    threshold; a level without rows is placed at the overall mean.
     """
     mean = np.average(scores, weights=weights)
     columns = []

@@ -1,5 +1,5 @@
-"""Representations with a parity limit: each row gets one of a few prototypes, which reveal hardly
-anything about S.
+"""Representations with a parity limit: each row is replaced by one of a few prototypes, which
+reveal very little about S.
 """
 
 from __future__ import annotations
@@ -51,17 +51,19 @@ from frhsic.parity.limits import LimitLike
 from frhsic.splits import subsample
 from frhsic.tables.columns import is_frame
 
-# τ of the trade-offs. The first is no constraint; the last allows no dependence.
+# τ of each trade-off. The first imposes no constraint; the last allows no dependence.
 TOLERANCES = (1e9, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.0)
 
-# Most rows used to find the prototypes and their number, and to compute their multipliers.
+# Most rows used to find the prototypes and their number, and most used to compute their
+# multipliers.
 PROTOTYPE_ROWS = 2_000
 SOLVED_ROWS = 20_000
 
-# Scaled gradient at which the multipliers are solved; sampling noise leaves more dependence.
+# Scaled gradient at which the multipliers have converged; sampling noise leaves more dependence
+# than this.
 PRECISION = 1e-3
 
-# Most prototypes by default, and Σ R²(φ(S) | Z) that solving on few rows may leave.
+# Most prototypes by default, and the largest Σ R²(φ(S) | Z) that solving on few rows may leave.
 MOST_PROTOTYPES = 64
 LEAK = 0.005
 
@@ -75,9 +77,9 @@ class Representation:
     targets
         Columns that Z should predict.
     bases
-        For each attribute, the functions of it that are modeled.
+        For each attribute, its modeled functions.
     directions
-        For each attribute, the combinations of these that x predicts, (K, R).
+        For each attribute, the combinations of these functions that are predictable from x, (K, R).
     path
         Prototypes of each trade-off.
     coordinates
@@ -95,7 +97,7 @@ class Representation:
 
 
 class ParityEncoder(TransformerMixin, ParityModel):
-    r"""Transformer that replaces each row by one of a few prototypes, so that no head of Z has a
+    r"""Transformer that replaces each row with one of a few prototypes, so that no head of Z has a
     large gap by sensitive attributes S.
 
     .. math:: \min_Z \; E\,d(X, Z) \quad \text{subject to} \quad
@@ -104,40 +106,40 @@ class ParityEncoder(TransformerMixin, ParityModel):
 
     for every head f with values in [0, 1] and gaps at the resolution of windows of S, each with a
     twentieth of the rows or, with fewer than 2,000 rows, 100 rows. Heads that oscillate along S
-    faster than a window can have larger gaps: in an example with a column that oscillates 20 times
-    along S, the bound was 0.09 with 1,000 rows, and a head that followed the column had a gap of
-    0.24. For given prototypes the problem is convex, and it is solved rather than trained: all
+    faster than a window can have larger gaps: in an example with 1,000 rows and a column that
+    oscillates 20 times along S, the bound was 0.09, but a head that followed the column had a gap
+    of 0.24. For given prototypes the problem is convex, and it is solved rather than trained: all
     prototypes must have the same mean of :math:`m_k(x) = E[\varphi_k(S) | x]`. Use it if you know
     what Z will predict, and pass that as y: features for one target, or one Z for several heads. To
-    share a whole table, use :class:`ParityCoupling`. The attributes are needed to fit, and to
-    transform only with `uses_sensitive`.
+    share a whole table, use :class:`ParityCoupling`. The attributes are required by `fit`, and by
+    `transform` only with `uses_sensitive`.
 
-    The bound covers heads that see only Z. A head that also sees other columns, the same rows
-    released at two limits or after a refit, and rows of one household taken together can reveal
+    The bound covers heads whose only input is Z. A head with further columns, the same rows
+    released at two limits or after a refit, and the rows of one household taken together can reveal
     more. Anyone who has x, or the fitted encoder, can predict S as well as x allows.
 
     Parameters
     ----------
     estimator : classifier, regressor, FrozenEstimator, function or None
-        Model of each column of y, fitted out of fold; a frozen model, or a function of X, is used
-        as it is. None uses a mean of additive splines and LightGBM trees.
+        Model of each column of y, fitted out of fold; a frozen model or a function of X is used
+        without refitting. None uses a weighted mean of additive splines and LightGBM trees.
     limit : number, str, dict or None
-        A number is a bound on the gap of every head, at this resolution; with few rows, meeting it
-        requires few prototypes. A share of the unconstrained gap such as "50%", and 0 for the
-        smallest gap, are targets for the estimate. None sets no constraint; a dictionary has a
+        A number is a bound on the gap of every head at the resolution above; with few rows, meeting
+        it requires few prototypes. A share of the unconstrained gap such as "50%", or 0 for the
+        smallest gap, is a target for the estimate. None sets no constraint; a dictionary has a
         limit for each attribute.
     confidence : float or None
         A numeric limit is compared with the upper end of the gap at this confidence, or with the
         estimate if None.
     prototypes : int, optional
-        Number of prototypes. None chooses the smallest number that loses little, at most as many as
-        the number of rows supports.
+        Number of prototypes. None chooses the smallest number that loses little information,
+        limited by what the number of rows supports.
     uses_sensitive : bool
         Whether the choice of a prototype may use the attributes. Z then keeps more information, and
         `transform` needs `sensitive_features`.
     attribute_estimator : regressor, optional
         Model of the :math:`m_k`. None uses the default model of y, for the combinations of
-        functions that x predicts.
+        functions that are predictable from x.
     cv, n_jobs, random_state
         As in :class:`ParityClassifier`.
 
@@ -149,7 +151,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         The trade-off in use, with its gaps.
     prototypes_ : DataFrame
         One row for each prototype: its share of the rows, its coordinates, the mean of each
-        attribute with a 95 % interval, and a typical row (medians, and the most frequent levels).
+        attribute with a 95 % interval, and a typical row (medians and the most frequent levels).
     models_ : list
         For each fold, the fitted models of y.
     attribute_models_ : list
@@ -211,12 +213,12 @@ class ParityEncoder(TransformerMixin, ParityModel):
         sample_weight: Any = None,
         groups: Any = None,
     ) -> Self:
-        """Fit the regressions, solve every trade-off and choose one by the limit.
+        """Fit the regressions, solve for every trade-off and choose one that meets the limit.
 
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Columns of any kind, also with missing values, without the sensitive attributes.
+            Columns of any type, without the sensitive attributes; missing values are allowed.
         y : array or DataFrame of shape (n,) or (n, t)
             What Z should keep: labels or numbers. To share a whole table, use
             :class:`ParityCoupling`.
@@ -228,7 +230,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
             Weights of the rows, in all regressions and sums.
         groups : array of shape (n,) or the name of a column of X, optional
             Rows that belong together, such as those of one person, stay in the same fold and count
-            as one in intervals.
+            as one observation in intervals.
         """
         self._fit(X, y, sensitive_features, sample_weight, groups)
         return self
@@ -244,7 +246,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
         groups: Any = None,
     ) -> Any:
         """Fit, and return Z for the same rows, each encoded by models that were fitted without it,
-        as in :class:`~sklearn.preprocessing.TargetEncoder`. ``fit(X).transform(X)`` differs.
+        as in :class:`~sklearn.preprocessing.TargetEncoder`. The result differs from
+        ``fit(X).transform(X)``.
 
         The parameters are those of :meth:`fit`.
         """
@@ -261,16 +264,16 @@ class ParityEncoder(TransformerMixin, ParityModel):
     @named_arguments
     @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
-        """Return Z, (n, columns): the coordinates of the prototype of each row, and nothing else.
+        """Return Z, (n, columns): the coordinates of the prototype of each row.
 
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            New rows. Each row is encoded by the models of one fold, which only its content
-            determines, so Z doesn't depend on the other rows. Columns that the model does not use
-            are ignored.
+            New rows. The models of one fold encode each row. Only the row's content determines the
+            fold, so Z doesn't depend on the other rows. Columns that the model does not use are
+            ignored.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
-            The attributes, with `uses_sensitive` only.
+            The attributes; only with `uses_sensitive`.
         """
         check_is_fitted(self)
         X = known_table(self, X, first=False, sensitive_features=sensitive_features)
@@ -308,8 +311,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> list[np.ndarray]:
-        """Fit; return the prototypes of the rows at each trade-off, from encoders fitted without
-        them.
+        """Fit; return the prototype of each row at each trade-off, from an encoder that was fitted
+        without the row.
         """
         sample_weight, cv, X, y, sensitive_features, groups, _ = weighted_rows(
             sample_weight, self.cv, X, y, sensitive_features, groups
@@ -379,8 +382,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
         means: np.ndarray,
         modelled: tuple[np.ndarray, ...],
     ) -> tuple[tuple[SensitiveBasis, ...], tuple[np.ndarray, ...], np.ndarray]:
-        """Return the modeled functions of each attribute, their combinations that x predicts, and
-        m of each row.
+        """Return the modeled functions of each attribute, their combinations that are predictable
+        from x, and m for each row.
         """
         every = tuple(np.eye(own.shape[1]) for own in functions)
         if self.uses_sensitive:
@@ -403,7 +406,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         """Return the prototypes of each trade-off, and the prototype of each row, (n,)."""
         keys = row_hashes(rows.codes)
         rng = np.random.default_rng(rows.seed)
-        # φ(S), which equals m where S is known, needs the attributes
+        # φ(S), which replaces m if S is known, needs the attributes
         usable = rows.mass > 0
         if self.uses_sensitive:
             usable &= known
@@ -466,7 +469,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
             window = window_indicators(s, weights)
             finest = max(finest, 1 / len(window.T))
             for at, z in enumerate(cells):
-                # functions of S that the basis does not span, at the resolution of the windows
+                # includes functions of S that the basis doesn't span, at the resolution of the
+                # windows
                 joined = join_rare(z, weights, len(window.T))
                 test = HeadsTest.from_rows(joined, window, weights, groups)
                 high = test.gap(confidence, told, SOLVED_ROWS).high
@@ -499,7 +503,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
     def _predict_folds(
         self, X: Any, s: np.ndarray | None, codes: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return the predictions of each fold's models for rows: the targets that Z should keep,
+        """Return the predictions of each fold's models for rows: the targets that Z should predict,
         (n, T), and m, (n, K), or the functions of S themselves if Z may use S.
         """
         targets = self.solution_.targets
@@ -521,8 +525,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
 
 
 def _strata(targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Return the class codes by which folds are stratified: those of the target if there is only
-    one and each class has at least two rows.
+    """Return the class codes used to stratify folds: those of the target if there is only one and
+    each of its classes has at least two rows.
     """
     if len(targets) != 1 or targets[0].classes is None:
         return None
@@ -531,8 +535,8 @@ def _strata(targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]) -> np.
 
 
 def _affordable(pilot: SolverRows, rows: int) -> int:
-    """Return how many prototypes this many rows support: E d falls with their number, and solving
-    leaves about (L − 1) Σ Var m / n of the functions of S in Z.
+    """Return how many prototypes this many rows support. More prototypes lower E d, but solving
+    with n rows leaves a dependence of about (L − 1) Σ Var m / n between Z and the functions of S.
     """
     centered = pilot.means - pilot.weights @ pilot.means
     told = float((pilot.weights @ centered**2).sum())
@@ -540,7 +544,7 @@ def _affordable(pilot: SolverRows, rows: int) -> int:
 
 
 def _solved_anew(prototypes: Prototypes, rows: SolverRows) -> Prototypes:
-    """Return prototypes whose multipliers are computed from more rows."""
+    """Return prototypes with multipliers recomputed from more rows."""
     start = replace(prototypes, origin=rows.weights @ rows.means)
     solved = with_multipliers(start, rows, PRECISION)
     return solved if solved.objective < np.inf else start

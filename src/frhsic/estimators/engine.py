@@ -1,5 +1,5 @@
-r"""All regressions of a fit at once: each target is predicted from a table, for each fold with a
-model fitted outside it.
+r"""All regressions of a fit at once: each target is predicted from a table, with a model for each
+fold fitted on the other folds.
 
 .. math:: f(x) = w \Bigl(b + \sum_j h_j(x_j)\Bigr) + (1 - w) \, t(x)
 
@@ -37,21 +37,21 @@ from frhsic.estimators.engine_rows import Boosting, EngineRows, LocalRows
 from frhsic.estimators.responses import FitTarget, Response, TargetColumn
 from frhsic.splits import subsample
 
-# Shares of the additive part that are tried.
+# Candidate shares of the additive part.
 ADDITIVE_SHARES = np.linspace(0, 1, 6)
-# Evaluations of the loss without improvement after which boosting stops.
+# Number of evaluations of the loss without improvement after which boosting stops.
 PATIENCE = 4
-# Most rows used to choose ridge, rounds and share.
+# Most rows used to choose ridge, number of rounds and share.
 CHOICE_ROWS = 30_000
-# Rows and trees used to find the directions of an attribute that X predicts.
+# Number of rows and trees used to find the predictable directions of an attribute.
 PILOT_ROWS = 10_000
 PILOT_ROUNDS = 20
 PILOT_SETTINGS = {"objective": "regression", "num_leaves": 15, "learning_rate": 0.15}
-# Rows, and rounds of all outputs, predicted at once.
+# Number of rows, and of rounds of all outputs, that are predicted at once.
 ROWS_AT_ONCE = 65_536
 ROUNDS_AT_ONCE = 5
-# Rounds and shares of even folds are chosen on odd ones, those of odd folds on even ones, and those
-# of new rows on all folds: the index of the last of the three.
+# Rounds and shares for even folds are chosen on odd folds, those for odd folds on even folds, and
+# those for new rows on all folds. This is the index of the third choice.
 NEW_ROWS = 2
 
 
@@ -74,7 +74,7 @@ class Engine:
     shares
         For each output, the share of the additive part.
     centers, scales
-        For each output, mean and standard deviation that its numbers were standardized with.
+        For each output, the mean and standard deviation with which its numbers were standardized.
     """
 
     bins: Bins
@@ -92,8 +92,9 @@ class Engine:
         return len(self.constants) // len(self.shares)
 
     def predict(self, x: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Return the predictions for rows (n, d) of the models fitted without each fold: numbers,
-        the probability of the second of two classes, or those of each class; (folds, n, outputs).
+        """Return what the models fitted without each fold predict for rows (n, d): numbers, the
+        probability of the second of two classes, or the probability of each of several; (folds, n,
+        outputs).
         """
         result = np.empty((self.folds, len(x), len(self.shares)))
         for start in range(0, len(x), ROWS_AT_ONCE):
@@ -107,8 +108,8 @@ class Engine:
         return result
 
     def _trees(self, x: np.ndarray, threads: int) -> np.ndarray:
-        """Return the raw scores of the booster, (n, folds × outputs), a few rounds at a time: their
-        trees stay in the cache while they are applied to all rows.
+        """Return the raw scores of the booster, (n, folds × outputs), computed a few rounds at a
+        time, so that the trees stay in the cache while they are applied to all rows.
         """
         assert self.booster is not None
         scores = np.zeros((len(x), len(self.constants)))
@@ -124,7 +125,7 @@ class Engine:
         return scores
 
     def values(self, margins: np.ndarray) -> np.ndarray:
-        """Return margins (…, outputs) as numbers and probabilities."""
+        """Convert margins (…, outputs) to numbers and probabilities."""
         values = np.asarray(self.centers + self.scales * margins)
         place = 0
         for classes in self.classes:
@@ -137,8 +138,8 @@ class Engine:
 
 @dataclass(frozen=True, eq=False)
 class FittedEngine:
-    """An engine with its out-of-fold predictions for the rows of the fit, (n, outputs), and the
-    modeled directions of each target, (K, R).
+    """An engine, its out-of-fold predictions for the fitted rows, (n, outputs), and the modeled
+    directions of each target, (K, R).
     """
 
     engine: Engine
@@ -156,18 +157,18 @@ def fit_engine(
     n_jobs: int | None = None,
 ) -> FittedEngine:
     """Fit the regressions of all targets, leaving out each fold in turn. Rounds and share are
-    chosen on the held-out rows of all folds; for the predictions returned for a row, they were
-    chosen on the other half of the rows, so that this doesn't bias its loss. The ridge of the
-    additive part, one number for each target, is chosen on all of them.
+    chosen on the held-out rows of all folds; for the returned prediction of a row, they were chosen
+    on the half of the folds without it, so that the choice doesn't bias its loss. The ridge of the
+    additive part, one number for each target, is chosen on all folds.
 
     Parameters
     ----------
     x
-        A table of numbers, (n, d), with categories as codes.
+        A numeric table, (n, d), with categories as codes.
     categorical
-        Columns of categories.
+        Indices of the categorical columns.
     fold
-        The fold of each row; rows that belong together are in the same fold.
+        The fold of each row; rows that belong together must be in the same fold.
     weights
         Positive weights of the rows.
     """
@@ -181,9 +182,9 @@ def fit_engine(
 
 @dataclass(frozen=True, eq=False)
 class _Trees:
-    """Boosters of one target, as one string for each fold; constants of the folds, used if there
-    are no rounds, (folds, outputs); the number of rounds used and the share of the additive part,
-    for even folds, odd folds and new rows, (3,); and out-of-fold margins of both parts.
+    """Boosters of one target, as a string for each fold; the constants used if there are no rounds,
+    (folds, outputs); the number of rounds and the share of the additive part for even folds, odd
+    folds and new rows, (3,); and the out-of-fold margins of both parts.
     """
 
     boosters: list[str]
@@ -211,8 +212,8 @@ class FittedParts:
         return np.column_stack([one.out_of_fold for one in self.trees])
 
     def engine(self, fold: int | None = None) -> Engine:
-        """Return the models of all folds, for new rows, or those that predict the rows of one fold:
-        fitted without it, with rounds and shares chosen on the other half of the rows.
+        """Return the models of all folds, for new rows, or the models that predict the rows of one
+        fold: fitted without it, with rounds and shares chosen on the other half of the folds.
         """
         use = NEW_ROWS if fold is None else fold % 2
         folds = slice(None) if fold is None else slice(fold, fold + 1)
@@ -265,9 +266,9 @@ def _fit_additive(
     rows: EngineRows, place: int, response: Response
 ) -> tuple[list[TargetColumn], AdditivePart, np.ndarray]:
     """Return the modeled columns, their additive part, and the combinations of the response's
-    numbers that the columns are, (K, R). The ridge of a logistic regression is the ridge of least
-    squares for the indicators of its classes, times their variance, since this is the curvature of
-    the logistic loss.
+    numbers that form the columns, (K, R). The ridge of a logistic regression is the least squares
+    ridge for its class indicators times their variance, which is the curvature of the logistic
+    loss.
     """
     basis = rows.design.basis
     target = FitTarget.of(place, response)
@@ -300,7 +301,7 @@ def _fit_additive(
         path = path.along(along)
         target = target.along(along)
     values = target.labels(response.values)
-    # combined numbers have no common unit
+    # combinations of the numbers have no unit
     own_units = not response.reduced
     columns = [
         TargetColumn(
@@ -327,8 +328,8 @@ def _ridge_path(rows: EngineRows, target: FitTarget, response: Response) -> Ridg
 
 
 def _directions(rows: EngineRows, response: Response, additive: np.ndarray) -> np.ndarray:
-    """Return the directions of functions that X predicts, (K, R): from the mean of the additive
-    part and a few small trees, where even folds predict odd folds and vice versa.
+    """Return the predictable directions of functions of S, (K, R). The predictions are the mean of
+    the additive part and a few small trees, fitted on even folds for odd ones and vice versa.
     """
     some = rows.sample(response.rows, PILOT_ROWS)
     means = additive[some]
@@ -352,14 +353,14 @@ def _directions(rows: EngineRows, response: Response, additive: np.ndarray) -> n
 def _boost(
     rows: EngineRows, column: TargetColumn, additive: np.ndarray, boosting: Boosting
 ) -> _Trees:
-    """Boost trees for all folds in parallel, until neither their own loss on the held-out rows of
-    all folds nor the loss of their mixture with the additive part has improved for some rounds.
+    """Boost trees for all folds in parallel until, on the held-out rows of all folds, neither their
+    own loss nor the loss of their mixture with the additive part improves any more.
     """
     fold = rows.design.fold
     mass = np.where(column.response.rows, rows.design.weights, 0.0)
     constants = column.constants(fold, mass)
     some = subsample(len(fold), CHOICE_ROWS, np.random.default_rng(rows.seed))
-    # rows used to choose for even folds, for odd folds, and for new rows
+    # rows used for the choices for even folds, odd folds and new rows
     weights = np.stack([mass * (fold % 2 == 1), mass * (fold % 2 == 0), mass])[:, some]
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     trees = constants[fold]
@@ -368,7 +369,7 @@ def _boost(
     looks = np.zeros(3, dtype=np.int64)
     margins = [trees] * 3
     least_alone = np.inf
-    # if the additive part is good, trees have to improve for a while before they help
+    # if the additive part is good, trees may need many rounds before they help
     progress = 0
     for look in range(1 + most_looks(rows.count)):
         if look:
@@ -382,7 +383,7 @@ def _boost(
                 shares[use] = ADDITIVE_SHARES[at]
                 looks[use] = look
                 margins[use] = shares[use] * additive + (1 - shares[use]) * trees
-        if losses[2, 0] < least_alone:  # a share of 0
+        if losses[2, 0] < least_alone:  # the share is 0
             least_alone = losses[2, 0]
             progress = look
         if look - max(progress, int(looks[2])) >= PATIENCE:

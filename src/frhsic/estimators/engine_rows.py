@@ -1,4 +1,4 @@
-"""The rows that the engine is fitted on: sums of the additive part over them, and trees."""
+"""The rows on which the engine is fitted: sums over them for the additive part, and trees."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from frhsic.estimators.boosters import (
 from frhsic.estimators.responses import FitTarget, Response, TargetColumn
 from frhsic.splits import subsample
 
-# Computes something from rows and their values that is summed over rows.
+# Computes, from rows of the design and their values, sums that are added over blocks of rows.
 RowStep = Callable[[Design, np.ndarray], Any]
 
 
 class Boosting(NamedTuple):
-    """Boosters of one column, one for each fold, and the margins of the held-out rows, (n,
-    outputs), after every few trees; iterating over them trains the boosters.
+    """Boosters of one column, one for each fold. Iterating over `margins` trains them, and yields
+    the margins of the held-out rows, (n, outputs), after every few trees.
     """
 
     boosters: list[lightgbm.Booster]
@@ -38,7 +38,8 @@ class Boosting(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class EngineRows(ABC):
     """The rows used to choose directions, rounds and shares, for the additive part and for
-    LightGBM. Subclasses compute what depends on all rows: sums of the additive part, and trees.
+    LightGBM. Subclasses compute whatever depends on all rows: the sums for the additive part, and
+    the trees.
     """
 
     design: Design
@@ -53,24 +54,26 @@ class EngineRows(ABC):
 
     @abstractmethod
     def known(self, response: Response) -> np.ndarray:
-        """Return rows of the design that have values, as many as are used to compute means."""
+        """Return rows of the design for which the response is known: as many as are used to compute
+        means.
+        """
 
     @abstractmethod
     def sums(self, target: FitTarget, response: Response, step: RowStep) -> Any:
-        """Return the sum of a step over the rows of a target and their values."""
+        """Return the sums that `step` computes, over all rows for which the target is known."""
 
     @abstractmethod
     def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
         """Yield the boosters of each column; the caller trains them before requesting the next."""
 
     def tell(self, done: int, total: int) -> None:
-        """Report how many regressions are done."""
+        """Report how many regressions have finished."""
         _progress.tell(done, total, "regressions")
 
     def booster_settings(
         self, number: int, column: TargetColumn, trained: Sequence[int]
     ) -> list[dict[str, Any]]:
-        """Return LightGBM's settings for one column, given the training rows of each fold."""
+        """Return the LightGBM settings for one column, given the training rows of each fold."""
         seeds = np.random.SeedSequence([self.seed, number]).generate_state(len(trained))
         shared = self.settings | {
             "learning_rate": step_length(self.count),
@@ -83,7 +86,7 @@ class EngineRows(ABC):
         ]
 
     def sample(self, known: np.ndarray, most: int) -> np.ndarray:
-        """Return known rows, or a sample of them if there are many."""
+        """Return the known rows, or a sample if there are many."""
         rows = np.flatnonzero(known)
         chosen = subsample(len(rows), most, np.random.default_rng(self.seed))
         return np.asarray(rows[chosen])
@@ -92,8 +95,8 @@ class EngineRows(ABC):
 def learn_table(
     x: np.ndarray, categorical: Sequence[int], fold: np.ndarray, weights: np.ndarray, threads: int
 ) -> tuple[Design, lightgbm.Dataset, dict[str, Any]]:
-    """Return the rows of a table, (n, d), for the additive part and for LightGBM, with the settings
-    of the latter.
+    """Return the rows of a table, (n, d), for the additive part and for LightGBM, and the LightGBM
+    settings.
     """
     settings = table_settings(x.shape[1]) | {"num_threads": threads}
     data = lightgbm.Dataset(

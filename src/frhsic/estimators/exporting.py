@@ -1,4 +1,4 @@
-"""A distilled model as ONNX: trees on the encoded columns."""
+"""Export of a distilled model to ONNX: trees on the encoded columns."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from frhsic._version import __version__
 from frhsic.tables.columns import level_text
 from frhsic.tables.schema import ColumnType, Schema
 
-# Versions of the operators of ONNX and of its machine learning part, which all runtimes support.
+# Versions of ONNX's operators and of its machine learning operators that all runtimes support.
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 IR_VERSION = 8
-# Columns that are the same for all rows, and what ONNX cannot read.
+# Types of columns that are the same in all rows, and types that ONNX can't represent.
 SAME_KINDS = ("identifier", "empty")
 UNREADABLE_KINDS = ("date", "duration")
 
 
 def require_exportable(model: Any, schema: Schema | None) -> None:
-    """Raise unless a model and its columns can be written as ONNX."""
+    """Raise an error unless a model and its columns can be exported to ONNX."""
     if not isinstance(model, lightgbm.Booster):
         raise TypeError(
             f"the distilled model is a {type(model).__name__}, and only LightGBM trees can be"
@@ -34,7 +34,7 @@ def require_exportable(model: Any, schema: Schema | None) -> None:
 
 
 def require_readable_columns(schema: Schema | None) -> None:
-    """Raise if a table has columns that ONNX cannot represent."""
+    """Raise an error if a table has columns that ONNX can't represent."""
     dates = [] if schema is None else [c.name for c in schema.columns if c.kind in UNREADABLE_KINDS]
     if dates:
         raise ValueError(
@@ -45,7 +45,7 @@ def require_readable_columns(schema: Schema | None) -> None:
 
 
 def import_onnx() -> Any:
-    """Return the package; raise with instructions if it is not installed."""
+    """Return the package; if it isn't installed, raise an error with instructions."""
     try:
         import onnx
     except ModuleNotFoundError as error:
@@ -64,8 +64,8 @@ def onnx_bytes(
     classes: Sequence[Any],
     threshold: float | None,
 ) -> bytes:
-    """Return trees on some encoded columns, followed by attributes, as ONNX; for two classes, the
-    output is the probability of the second.
+    """Return trees as ONNX. Their inputs are the encoded columns, followed by the attributes; for
+    two classes, the output is the probability of the second.
     """
     require_exportable(booster, schema)
     onnx = import_onnx()
@@ -105,8 +105,8 @@ def onnx_bytes(
 
 
 class _Inputs:
-    """The inputs of a graph, the nodes that combine them into a table of numbers, the name of the
-    table, and the position of each column of the trees in it.
+    """The inputs of a graph, the nodes that combine them into a numeric table, the table's name,
+    and the position of each of the trees' columns in it.
     """
 
     def __init__(self, onnx: Any) -> None:
@@ -123,7 +123,7 @@ class _Inputs:
         self.places = {j: j for j in range(columns)}
 
     def add_column(self, column: int, one: ColumnType | None) -> None:
-        """Add the input of one column; a column that is the same for all rows needs none."""
+        """Add the input for one column; a column that is the same in all rows needs none."""
         if one is None:
             self.add_numbers(column, f"x{column}")
         elif one.levels:
@@ -173,12 +173,12 @@ class _Inputs:
 def _tree_attributes(
     onnx: Any, booster: lightgbm.Booster, places: dict[int, int]
 ) -> dict[str, Any]:
-    """Return the attributes of the operator TreeEnsembleRegressor."""
+    """Return the attributes of the TreeEnsembleRegressor operator."""
     nodes = booster.trees_to_dataframe()
     number = dict(zip(nodes["node_index"], nodes.groupby("tree_index").cumcount().tolist()))
     column = {name: places.get(j, 0) for j, name in enumerate(booster.feature_name())}
     threshold = nodes["threshold"].astype(np.float64)
-    # if no training row lacks the column, LightGBM treats a missing value as 0
+    # if the column had no missing values in training, LightGBM treats one as 0
     missing_below = (nodes["missing_direction"] == "left").where(
         nodes["missing_type"] == "NaN", threshold >= 0
     )

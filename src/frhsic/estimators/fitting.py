@@ -1,5 +1,5 @@
-"""Shared parts of the estimators with a parity limit: validated rows, out-of-fold models of y and
-of functions of S, and the choice of a trade-off by a limit.
+"""Shared parts of the estimators with a parity limit: validation of rows, out-of-fold models of y
+and of functions of S, and the choice of a trade-off for a limit.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ParityModel(BaseEstimator):
     random_state: Any
     schema_: Schema
     engine_: Engine | None = None
-    # Any, since only fits without controls or attributes have None here
+    # typed as Any, since these are None only in fits without controls or attributes
     strata_: Any = None
     models_: list[list[Any]]
     attribute_models_: list[list[Any]]
@@ -80,11 +80,11 @@ class ParityModel(BaseEstimator):
     choice_: Any
 
     def at(self, limit: LimitLike) -> Self:
-        """Return a fitted copy with another limit. Nothing is refitted; the models are shared.
+        """Return a fitted copy with another limit. Nothing is refitted; both share the models.
 
-        The trade-offs of a predictor depend on the limits passed to `fit`. If some attributes had
-        no limit then, limits on them can rarely be met here: fit again, with limits on all
-        attributes or with ``limit=None``, which lowers all gaps alike.
+        The trade-offs of a predictor depend on the limit of its fit. Attributes that had no limit
+        can rarely meet one here: fit again with limits on all attributes, or with ``limit=None``,
+        which reduces all gaps in proportion.
         """
         check_is_fitted(self)
         if self.frontier_ is None:
@@ -110,7 +110,7 @@ class ParityModel(BaseEstimator):
 
     @property
     def _measure(self) -> str:
-        """Name of the gap that is limited."""
+        """Name of the limited gap."""
         return "gdp"
 
     @property
@@ -118,7 +118,7 @@ class ParityModel(BaseEstimator):
         return 0.5
 
     def _check(self) -> None:
-        """Raise if a parameter has an invalid value."""
+        """Raise an error if a parameter has an invalid value."""
         self._validate_params()
         for limit in parse_limits(self.limit, [self._measure]):
             if not limit.base and limit.value > self._largest_gap:
@@ -138,7 +138,7 @@ class ParityModel(BaseEstimator):
         groups: Any,
         control_features: Any = None,
     ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
-        """Return the table, weights and groups of a fit, the groups as numbers from 0 on."""
+        """Return the table, weights and groups of a fit, with groups numbered from 0."""
         self._check()
         X = known_table(
             self,
@@ -162,7 +162,7 @@ class ParityModel(BaseEstimator):
         return X, sample_weight, groups
 
     def _attributes(self, X: Any, codes: np.ndarray | None, sensitive_features: Any) -> np.ndarray:
-        """Return the attributes of a fit, (n, q); warn about suspicious values."""
+        """Return the attributes of a fit, (n, q); warn about suspicious columns."""
         s = np.zeros((_num_samples(X), 0))
         names: list[str] = []
         if sensitive_features is not None:
@@ -218,9 +218,9 @@ class ParityModel(BaseEstimator):
         self, rows: FitRows, outcomes: Sequence[Response], functions: Sequence[Response]
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Fit the regressions of outcomes and of functions of S, leaving out each fold in turn;
-        return their out-of-fold predictions, (n, outputs), and the modeled directions of each
-        group of functions, (K, R). Models passed by the user are cloned for each fold; the engine
-        fits all others.
+        return their out-of-fold predictions, (n, outputs), and the modeled directions of each group
+        of functions, (K, R). The user's own models are cloned for each fold; the engine fits all
+        others.
         """
         own = list(outcomes) if self.estimator is None else []
         if not (self.estimator is None or is_prefit(self.estimator)):
@@ -254,8 +254,8 @@ class ParityModel(BaseEstimator):
     def _fit_models(
         self, rows: FitRows, model: Any, s: np.ndarray | None, targets: Sequence[Response]
     ) -> tuple[list[list[Any]], np.ndarray]:
-        """Return clones of a model for each fold, one for each target, or the model itself if it is
-        used as it is, and their out-of-fold predictions, (n, outputs).
+        """Return the models of each fold, one for each target, and their out-of-fold predictions,
+        (n, outputs). The models are clones, or the model itself if it is used without refitting.
         """
         if model is None or not targets:
             return [], np.zeros((len(rows.fold), 0))
@@ -269,9 +269,7 @@ class ParityModel(BaseEstimator):
         return cross_fit(model, X, targets, rows, self.n_jobs)
 
     def _fit_without_attributes(self, rows: FitRows, outcome: Response) -> None:
-        """Fit only the regression of y; a model passed by the user is fitted on all rows at
-        once.
-        """
+        """Fit only the regression of y; the user's own model is fitted on all rows at once."""
         if self.estimator is None:
             self._fit_regressions(rows, [outcome], [])
             return
@@ -287,7 +285,7 @@ class ParityModel(BaseEstimator):
     # Predicting
 
     def _sensitive(self, X: Any, sensitive_features: Any) -> np.ndarray | None:
-        """Return the attributes of new rows, (n, q), if predictions use them."""
+        """Return the attributes of new rows, (n, q), or None if predictions don't use them."""
         if not self.uses_sensitive or not len(self.sensitive_names_in_):
             return None
         if sensitive_features is None:
@@ -303,7 +301,7 @@ class ParityModel(BaseEstimator):
         return s
 
     def _controls_among(self, X: Any) -> bool:
-        """Return whether all controls are columns of a table."""
+        """Return whether the table contains all controls as columns."""
         if self.strata_ is None or not is_frame(X):
             return False
         return {one.name for one in self.strata_.columns} <= {str(name) for name in X.columns}
@@ -312,7 +310,8 @@ class ParityModel(BaseEstimator):
         self, X: Any, s: np.ndarray | None, strata: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Return the columns that models use in addition to the table: the stratum of each row,
-        unless the table contains the controls, and the attributes, (n, q), if they may be used.
+        unless the table contains the controls, and the attributes, (n, q), if predictions may use
+        them.
         """
         columns: dict[str, np.ndarray] = {}
         if strata is not None and self.strata_ is not None and not self._controls_among(X):
@@ -324,7 +323,7 @@ class ParityModel(BaseEstimator):
         return columns
 
     def _with_columns(self, X: Any, s: np.ndarray | None, strata: np.ndarray | None) -> Any:
-        """Return the table that the user's own models are fitted on."""
+        """Return the table on which the user's own models are fitted."""
         columns = self._further_columns(X, s, strata)
         if not columns:
             return X
@@ -333,7 +332,7 @@ class ParityModel(BaseEstimator):
         return np.column_stack([X, *columns.values()])
 
     def _coded(self, X: Any, s: np.ndarray | None, strata: np.ndarray | None = None) -> np.ndarray:
-        """Return the table that the engine uses, as numbers."""
+        """Return the numeric table that the engine uses."""
         if is_frame(X):
             codes = self.schema_.codes(to_pandas(X))
         else:
@@ -348,9 +347,9 @@ class ParityModel(BaseEstimator):
         codes: np.ndarray | None = None,
         strata: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return the predictions of each fold's regressions for new rows, (folds, n, outputs): of
-        outcomes with the given classes (None for numbers), and of functions of S. The codes of the
-        table can be passed.
+        """Return the predictions of each fold's regressions for new rows, (folds, n, outputs):
+        outcomes with the given classes (None for numbers), and functions of S. To save time, pass
+        the table's codes.
         """
         parts = []
         if self.models_:
@@ -375,7 +374,7 @@ class ParityModel(BaseEstimator):
         return choice
 
     def _choose(self) -> None:
-        """Choose a trade-off by the limit, and warn if none meets it."""
+        """Choose a trade-off that meets the limit, and warn if there is none."""
         self.choice_ = self._choice()
         if self.choice_.indistinct:
             warn(str(self.choice_), IndistinctGapWarning)
@@ -392,9 +391,9 @@ def weighted_rows(
     groups: Any,
     control_features: Any = None,
 ) -> list[Any]:
-    """Return the arguments without the rows of weight 0: a number of folds unchanged, custom folds
-    restricted to the remaining rows. None stays None. Unusable weights are left to later checks.
-    Weights whose squares would exceed the range of floats are divided by the largest.
+    """Return the arguments without the rows of weight 0. A number of folds is unchanged, custom
+    folds are restricted to the remaining rows, and None stays None. Invalid weights are left to
+    later checks. Weights whose squares would overflow are divided by the largest.
     """
     parts = [X, y, sensitive_features, groups, control_features]
     if sample_weight is None:
@@ -418,8 +417,8 @@ def weighted_rows(
 def cross_fit(
     model: Any, X: Any, targets: Sequence[Response], rows: FitRows, n_jobs: int | None
 ) -> tuple[list[list[Any]], np.ndarray]:
-    """Return for each fold a clone of a model for each target, fitted on the other rows, and the
-    out-of-fold predictions, (n, outputs).
+    """Return, for each fold, a clone of the model for each target, fitted on the other folds; and
+    the out-of-fold predictions, (n, outputs).
     """
     held_out = [np.flatnonzero(rows.fold == j) for j in range(rows.fold.max() + 1)]
     models = []
@@ -434,7 +433,7 @@ def cross_fit(
 
 
 def require_kind(model: Any, target: Response) -> None:
-    """Raise unless a model of y classifies labels, or predicts numbers."""
+    """Raise an error unless a model of y is a classifier for labels, or a regressor for numbers."""
     classifies = target.classes is not None
     if not (is_classifier(model) if classifies else is_regressor(model)):
         kind = "labels: pass a classifier" if classifies else "numbers: pass a regressor"
@@ -444,7 +443,7 @@ def require_kind(model: Any, target: Response) -> None:
 def fit_clone(
     model: Any, X: Any, target: Response, train: np.ndarray, rows: FitRows, n_jobs: int | None
 ) -> Any:
-    """Return a clone of a model, fitted on those of the given rows that have a target."""
+    """Return a clone of a model, fitted on the given rows, except those without a target."""
     model = limit_boosters(with_seed(model, rows.seed), n_jobs)
     some = train[target.rows[train]]
     values = target.values[some]
@@ -457,7 +456,7 @@ def fit_clone(
 
 def predict_models(models: Sequence[Any], X: Any, classes: Sequence[Any]) -> np.ndarray:
     """Return the predictions of models, (n, outputs): numbers, the probability of the second of two
-    classes, or of each class.
+    classes, or the probability of each of several.
     """
     n = _num_samples(X)
     columns = []
@@ -473,8 +472,8 @@ def predict_models(models: Sequence[Any], X: Any, classes: Sequence[Any]) -> np.
 
 
 def limit_boosters(model: Any, n_jobs: int | None) -> Any:
-    """Return a model in which LightGBM and XGBoost, which otherwise use all cores, get n_jobs
-    threads; an explicitly set `n_jobs` is kept.
+    """Return a model in which LightGBM and XGBoost use `n_jobs` threads, since they would otherwise
+    use all cores; an explicitly set `n_jobs` is kept.
     """
     parts = {"": model} | model.get_params()
     limits = {}
@@ -487,7 +486,7 @@ def limit_boosters(model: Any, n_jobs: int | None) -> Any:
 
 
 def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None) -> Any:
-    """Fit a model or a pipeline with weights of the rows."""
+    """Fit a model or a pipeline with row weights."""
     if weights is None:
         return model.fit(X, y)
     name = "sample_weight"
@@ -505,7 +504,7 @@ def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | No
 
 
 def with_seed(model: Any, seed: int) -> Any:
-    """Return a clone of a model in which every random state that is None is the seed."""
+    """Return a clone of a model in which each random state that is None is set to the seed."""
     model = clone(model)
     seeds = [
         k
@@ -516,17 +515,17 @@ def with_seed(model: Any, seed: int) -> Any:
 
 
 def is_prefit(estimator: Any) -> bool:
-    """Return whether a model is used as it is: frozen, a function, or an object that only
-    predicts.
+    """Return whether a model is used without refitting: frozen, a function, or an object that can
+    only predict.
     """
     fits = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
 
 
 def fitted_columns(model: Any, X: Any) -> Any:
-    """Return the columns of a table that a given model was fitted on, matched by name and in its
-    order; LightGBM checks only the number of columns, and replaces blanks in names with
-    underscores.
+    """Return the columns of a table on which a given model was fitted, matched by name and in the
+    model's order. LightGBM itself checks only the number of columns, and replaces blanks in names
+    with underscores.
     """
     first = model
     while isinstance(first, (FrozenEstimator, Pipeline)):
@@ -545,11 +544,12 @@ def fitted_columns(model: Any, X: Any) -> Any:
 
 
 def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
-    """Return a model's checked probability of each class, (n, C). A `decision_function` is
-    interpreted as log-odds for two classes, and as logarithms of probabilities, up to a constant,
-    for more. The result sums to 1 but is not calibrated: wrap such a model in scikit-learn's
-    ``CalibratedClassifierCV`` if you need calibrated probabilities. A class that the model does not
-    know, because its fold lacked it, has probability 0; a model with other classes is an error.
+    """Return a model's probability of each class, (n, C), after checks. The output of a
+    `decision_function` is interpreted as log-odds for two classes, and as logarithms of
+    probabilities, up to a constant, for more. These probabilities sum to 1 but are not calibrated:
+    wrap such a model in scikit-learn's ``CalibratedClassifierCV`` if you need calibration. A class
+    that the model does not know, because it was missing from the training fold, has probability 0.
+    Raise an error if the model has other classes.
     """
     methods = "predict_proba", "decision_function", "predict"
     method = next((name for name in methods if hasattr(model, name)), "__call__")

@@ -24,9 +24,9 @@ FREQUENT = 0.001
 def fold_of_rows(
     X: Any, cv: Any, labels: np.ndarray | None, groups: np.ndarray | None, seed: int
 ) -> np.ndarray:
-    """Return the fold of each row of X, from a splitter, from pairs of rows (train, test), or from
-    a number of folds. With a number, folds are stratified by labels, if there are any, and each
-    group is in one fold.
+    """Return the fold of each row of X, given a splitter, pairs of row indices (train, test), or a
+    number of folds. With a number, folds are stratified by the labels, if there are any, and each
+    group stays in one fold.
 
     Examples
     --------
@@ -46,9 +46,9 @@ def fold_of_rows(
     pairs = cv if np.iterable(cv) else cv.split(X, labels, groups)
     try:
         parts = [(rows[pair[0]], rows[pair[1]]) for pair in pairs if hasattr(pair, "__len__")]
-    except IndexError:  # folds of different rows
+    except IndexError:  # these folds are for different rows
         parts = []
-    parts = [part for part in parts if len(part[1])]  # groups can leave a fold empty
+    parts = [part for part in parts if len(part[1])]  # with groups, a fold can be empty
     fold = np.full(len(rows), -1)
     for j, (_, held_out) in enumerate(parts):
         fold[held_out] = j
@@ -71,8 +71,8 @@ def fold_of_rows(
 
 
 def row_hashes(codes: np.ndarray) -> np.ndarray:
-    """Return a hash of each row of a table of numbers, (n,), that depends only on its values: not
-    on the platform, the sign of a zero, or the bits of NaN.
+    """Return a hash of each row of a numeric table, (n,). It depends only on the values: not on the
+    platform, the sign of a zero, or the bits of NaN.
 
     Examples
     --------
@@ -86,16 +86,16 @@ def row_hashes(codes: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class HashedFolds:
-    """Folds that depend on the content of a row: identical rows, including new ones, are in the
-    same fold. The hash of a row determines its fold. Frequent distinct rows are instead assigned
-    one by one, heaviest first, to the fold with the least weight so far.
+    """Folds that depend on the content of a row, so that identical rows, including new ones, are in
+    the same fold. The hash of a row determines its fold; only frequent rows are assigned one by
+    one, largest weight first, to the fold with the smallest total weight so far.
 
     Attributes
     ----------
     n_folds
         Number of folds.
     frequent
-        Hashes of the frequent rows, increasing.
+        Hashes of the frequent rows, in increasing order.
     places
         Their folds.
     """
@@ -106,7 +106,7 @@ class HashedFolds:
 
     @classmethod
     def fit(cls, codes: np.ndarray, n_folds: int, weights: np.ndarray) -> HashedFolds:
-        """Learn which rows of a table of numbers (n, d) are frequent, by their weights."""
+        """Find the rows of a numeric table (n, d) that are frequent, by weight."""
         hashes, cell = np.unique(row_hashes(codes), return_inverse=True)
         if len(hashes) < n_folds:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The trade-offs of one fit, measured out of fold, and the choice among them by a limit."""
+"""The trade-offs of one fit, measured out of fold, and the choice of one that meets a limit."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ if TYPE_CHECKING:
 Aim = Literal["score", "rank", "decision"]
 Condition = Literal["positive", "both"]
 
-# The gap that each aim limits.
+# The gap that is limited for each aim.
 AIM_MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 
-# Resamples for the interval of each gap, which need only say what uncertain signs add to its
-# variance, and for each of the nine decisions of a gap of ranks; and for the p-value of the gap
-# without constraint.
+# Resamples for the interval of each gap (few are enough, since they only show how much uncertain
+# signs add to the variance), for each of the nine decisions of a rank gap, and for the p-value of
+# the unconstrained gap.
 RESAMPLES = 49
 RANK_RESAMPLES = 16
 TEST_RESAMPLES = 199
 
-# Gaps that differ by less count as equal; weight of the upper end, relative to the estimate, among
-# equal ones.
+# Gaps that differ by less are treated as equal; among these, the upper end of the interval counts
+# with this weight relative to the estimate.
 TIE = 1e-6
 
-# Share of the path from which the second search for a limit starts, where about a fifth of the gap
-# was aimed at: on few distinct rows the strictest trade-offs can have larger gaps than those before
-# them, and the first search then stops at once (benchmarks/promise.py).
+# Share of the path at which the second search for a limit starts; the target there is about a fifth
+# of the gap. With few distinct rows, the strictest trade-offs can have larger gaps than less strict
+# ones, and the first search then stops immediately (benchmarks/promise.py).
 SECOND_START = 0.75
 
-# Level of the test for an unconstrained gap.
+# Level of the test for an unconstrained gap of 0.
 DISTINCT = 0.05
 
 
 class UnmetLimitWarning(UserWarning):
-    """No trade-off meets the limit; the estimator uses the closest one.
+    """No trade-off meets the limit, so the estimator uses the closest one.
 
     Examples
     --------
-    Turn the warning into an error to stop instead of continuing with such a model.
+    To stop instead of using such a model, turn the warning into an error.
 
     >>> import warnings
     >>> from sklearn.linear_model import LinearRegression
@@ -82,7 +82,7 @@ class UnmetLimitWarning(UserWarning):
 
 
 class IndistinctGapWarning(UserWarning):
-    """The unconstrained gap is not significant, so a limit that is a share of it is not applied.
+    """The unconstrained gap is not significant, so a limit given as a share of it is not applied.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class IndistinctGapWarning(UserWarning):
 
 
 def limited_measure(aim: str, condition: str | None) -> str:
-    """Return the name, in the language of limits, of the gap that an aim and a condition limit.
+    """Return the name, as used in limits, of the gap that an aim and a condition refer to.
 
     Examples
     --------
@@ -127,8 +127,8 @@ def aimed_gap(
     resamples: int = GAP_RESAMPLES,
     random_state: int = 0,
 ) -> ParityResult:
-    """Return the gap for an aim: GDP of scores or of 0/1 decisions, or the rank gap; within strata,
-    if strata are given.
+    """Return the gap for an aim: the GDP of scores or 0/1 decisions, or the rank gap; within strata
+    if they are given.
     """
     rows = check_rows(np.asarray(scores, dtype=np.float64), s, None, weights, groups, strata)
     options = GapOptions(confidence, resamples, random_state)
@@ -155,16 +155,16 @@ class Gap:
 class Frontier:
     """Every trade-off of one fit, from no constraint to almost no gap.
 
-    Performance and gaps are measured out of fold: each row by models and coefficients that were
-    fitted on the rows of the other folds. A few things are shared by the folds and depend on all
-    rows: the functions of the attributes, the units and the ridge of the coefficients, and the end
-    of the path; and coefficients are fitted to predictions of models that saw the fold. Ranks and
-    decisions with custom folds are measured on the first fold only. :meth:`choose` compares these
-    same gaps, and their lower ends are those of the interval alone, without the test of no gap.
-    `benchmarks/promise.py` measures the combined effect: among limits met by the upper end of a 95
-    % interval, the population gap was larger than the limit for 24 of 1,800 (scores), 28 of 1,738
-    (ranks) and 46 of 1,800 (decisions), and at most 13 of 200 for one distribution and number of
-    rows.
+    Performance and gaps are measured out of fold: each row is scored by models and coefficients
+    that were fitted on the rows of the other folds. But the folds share a few things that depend on
+    all rows: the functions of the attributes, the units and the ridge of the coefficients, and the
+    end of the path. Also, the predictions to which coefficients are fitted come from models that
+    were trained on the fold. Ranks and decisions with custom folds are measured on the first fold
+    only. :meth:`choose` compares these gaps. Their lower ends come from the interval alone, without
+    the test of no gap. `benchmarks/promise.py` measures the combined effect: among limits met by
+    the upper end of a 95 % interval, the population gap was larger than the limit for 24 of 1,800
+    (scores), 28 of 1,738 (ranks) and 46 of 1,800 (decisions), and at most 13 of 200 for one
+    distribution and number of rows.
 
     Attributes
     ----------
@@ -173,19 +173,19 @@ class Frontier:
     measure : str
         Name of that gap in limits.
     performance : dict of str to ndarray
-        For each measure one value per trade-off. Scores have "log_loss" or "squared_error" with its
-        standard error, which ignores groups; classes also have "accuracy", and two classes "auc"
-        and "balanced_accuracy". An encoder has the measures of its targets.
+        For each measure, one value per trade-off. Scores have "log_loss" or "squared_error" with
+        its standard error, which ignores groups. Classifiers also have "accuracy", and for two
+        classes "auc" and "balanced_accuracy". An encoder has the measures of its targets.
     gaps : dict of str to tuple of Gap
         For each attribute, the gap at each trade-off.
     pvalues : dict of str to float
         For each attribute, the p-value of the hypothesis that the unconstrained predictor has no
-        gap; with two conditions the smaller one, uncorrected, since a share is applied if either
-        gap is significant.
+        gap; with two conditions, the smaller of two p-values, without correction, since a share is
+        applied if either gap is significant.
     confidence : float
-        Confidence of the intervals.
+        Confidence level of the intervals.
     base_rate : float or None
-        Mean of y, of which a limit can be a share.
+        Mean of y; a limit can be a share of it.
     rows : int
         Number of rows.
     resolution : float or None
@@ -226,7 +226,7 @@ class Frontier:
 
     @property
     def _yardstick(self) -> str:
-        """Name of the performance that belongs to the aim."""
+        """Name of the performance measure for the aim."""
         name = {"rank": "auc", "decision": "accuracy"}.get(self.aim, "")
         return name if name in self.performance else next(iter(self.performance))
 
@@ -259,8 +259,8 @@ class Frontier:
         return pd.DataFrame({**self.performance, **gaps})
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw performance against the gap along each attribute: AUC for the aim "rank", accuracy
-        for "decision", and otherwise the loss.
+        """Plot performance against the gap by each attribute: AUC for the aim "rank", accuracy for
+        "decision", and the loss otherwise.
         """
         import matplotlib.pyplot as plt
 
@@ -278,22 +278,22 @@ class Frontier:
         return ax
 
     def limits(self, limit: LimitLike) -> dict[str, tuple[Limit, ...]]:
-        """Return the limit of each attribute from the user's limit."""
+        """Return the limits for each attribute, given the user's limit."""
         return limits_by_attribute(parse_limits(limit, [self.measure]), [*self.gaps])
 
     def choose(self, limit: LimitLike, by_upper_end: bool) -> Choice:
         """Return the loosest trade-off that meets a limit; if there is none, the closest one.
 
         A number, or a share of the base rate, is compared with the upper end of the interval if
-        `confidence` is set. Two searches go towards looser trade-offs, from the strictest one and
-        from `SECOND_START`, each up to the first upper end beyond the limit. So only the first
-        trade-off in each search that exceeds the limit can be chosen by mistake, and the upper end
-        of a two-sided interval is wrong half as often as `confidence` allows. The ends of an
-        encoder's intervals are one-sided, so the second search is skipped there. A share of the
-        gap, or 0, is compared with the estimate. If no upper end meets a number, trade-offs whose
-        estimates meet it are preferred, even to a constant, which meets every limit. For a limit of
-        0, the trade-off is chosen whose largest gap relative to the unconstrained gap, over its
-        attributes, is smallest.
+        `confidence` is set. Two searches, which start from the strictest trade-off and from
+        `SECOND_START`, move to looser ones until an upper end exceeds the limit. So a wrong choice
+        requires that the upper end is too low at the first trade-off of a search whose gap exceeds
+        the limit. For a two-sided interval, this happens half as often as `confidence` allows,
+        which leaves room for two searches. An encoder's intervals have one-sided ends, so it skips
+        the second search. A share of the gap, or 0, is compared with the estimate. If no upper end
+        meets a number, trade-offs whose estimates meet it are preferred, even over a constant,
+        which meets every limit. A limit of 0 selects the trade-off with the smallest gap relative
+        to the unconstrained gap; with several attributes, the largest of these ratios counts.
         """
         limits = self.limits(limit)
         indistinct = tuple(
@@ -328,9 +328,7 @@ class Frontier:
         )
 
     def _reached(self, breaks: np.ndarray) -> np.ndarray:
-        """Return the trade-offs that the searches for looser ones reach, given those that exceed a
-        limit.
-        """
+        """Return the trade-offs that the two searches reach, given which of them exceed a limit."""
         strictest = len(breaks) - 1
         starts = [strictest]
         if self.aim != "heads":
@@ -346,15 +344,16 @@ class Frontier:
 
     @property
     def _constant(self) -> np.ndarray:
-        """Whether each trade-off except the first predicts the same for everybody."""
+        """Whether each trade-off, except the first, makes the same prediction for everybody."""
         ends = [[gap.high for gap in every] for every in self.gaps.values()]
         highest = np.max(ends, axis=0) if ends else np.full(1, np.inf)
         return np.asarray((highest < TIE) & (np.arange(len(highest)) > 0))
 
     def _excess(self, limits: Sequence[tuple[str, Limit]], end: str) -> np.ndarray:
-        """Return the largest excess of each trade-off over some limits, relative to the
-        unconstrained gap; `end` is the part of a gap that is compared with a number. A limit of 0
-        is replaced by the smallest value of the largest of its gaps.
+        """Return the largest excess of each trade-off over its limits, relative to the
+        unconstrained gap; `end` names the field of a gap that is compared with a number. A limit of
+        0 is replaced by the smallest value, over all trade-offs, of the largest gap to which it
+        applies.
         """
         excess = [np.full(len(self._constant), -np.inf)]
         shares = []
@@ -363,7 +362,7 @@ class Frontier:
             whole = max(gaps[0].value, 1e-12)
             measured = np.array([getattr(gap, "value" if limit.is_aim else end) for gap in gaps])
             if limit.value == 0:
-                # of equal estimates that with the smaller upper end, then the stricter, is smaller
+                # ties are broken by the smaller upper end, then by the stricter trade-off
                 ends = np.array([gap.high for gap in gaps]) - TIE * np.arange(len(gaps))
                 shares.append((measured + TIE * ends) / whole)
             else:
@@ -374,8 +373,8 @@ class Frontier:
         return np.asarray(np.max(excess, axis=0))
 
     def _rows_to_settle(self, place: int, name: str, limit: Limit) -> int:
-        """Return how many rows would show that a trade-off meets a numeric limit; 0 for a
-        target.
+        """Return how many rows would be needed to show that a trade-off meets a numeric limit; 0
+        for a target.
         """
         if limit.is_aim:
             return 0
@@ -390,7 +389,7 @@ class Choice:
     Attributes
     ----------
     limit
-        The limit as it was passed.
+        The limit as passed.
     position : int
         Row of ``frontier_.to_frame()``. Row 0 has no constraint.
     met : bool
@@ -404,16 +403,17 @@ class Choice:
     unconstrained : dict of str to Gap
         For each attribute, the unconstrained gap.
     indistinct : tuple of str
-        Attributes whose unconstrained gap is not significant (with several classes, the largest of
-        their gaps, against the largest expected by chance), so that a share of it is not applied as
-        a limit. Their intervals are printed with a lower end of 0.
+        Attributes whose unconstrained gap is not significant (with several classes, their largest
+        gap is compared with the largest expected by chance), so that a limit given as a share of it
+        is not applied. Their intervals are printed with a lower end of 0.
     rows_needed : int or None
-        If only the estimate meets the limit: approximate number of rows that would settle it, since
-        the width of an interval shrinks as one over the square root of their number.
+        If only the estimate meets the limit: approximate number of rows that would settle it, given
+        that the width of an interval is proportional to one over the square root of the number of
+        rows.
     resolution : float or None
         For an encoder, the share of the rows in a window of the attribute.
     controls : str or None
-        Names of the controls; people are compared with others who have the same controls.
+        Names of the controls; people are compared only with others who have the same controls.
 
     Examples
     --------
@@ -479,11 +479,11 @@ def measure_path(
     constraints: Sequence[Constraint],
     confidence: float,
 ) -> tuple[dict[str, tuple[Gap, ...]], dict[str, float]]:
-    """Return the gaps of every trade-off by attribute, and the p-values of the first. With two
-    conditions the larger value, low and high are reported.
+    """Return the gaps of every trade-off by attribute, and the p-values of the first trade-off.
+    With two conditions, the larger value, low and high are reported.
 
-    `path` has the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, from the
-    predictors of the rows' folds.
+    `path` contains the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, from the
+    predictor of each row's fold.
     """
     ranks = aim == "rank"
     gaps: dict[str, tuple[Gap, ...]] = {}
@@ -521,9 +521,9 @@ def measure_path(
 def _best_place(
     keeps: np.ndarray, likely: np.ndarray, excess: np.ndarray, constant: np.ndarray
 ) -> tuple[int, bool]:
-    """Return the first trade-off that meets a limit, and whether there is one; a constant only if
-    no other trade-off is likely to meet it. If there is none, return the trade-off with the
-    smallest excess, among those likely to meet the limit if there are any.
+    """Return the first trade-off that meets a limit, and whether there is one. A constant is
+    returned only if no other trade-off is likely to meet the limit. If none meets it, return the
+    trade-off with the smallest excess, if possible among those likely to meet the limit.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""A bound on the gap of every head of a representation, corrected for overfitting to the rows of
-the fit.
+"""A bound on the gap of every head of a representation, corrected for overfitting to the fitted
+rows.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from scipy.special import chdtrc, chndtr, chndtrinc
 from frhsic.estimators.basis import ranges
 from frhsic.estimators.frontier import Gap
 
-# Most windows of S, and fewest rows of each.
+# Most windows of S, and fewest rows in each.
 MOST_WINDOWS = 20
 WINDOW_ROWS = 100
 
-# Standard errors by which a model of a function of S must improve before x counts as predicting it.
+# A function of S counts as predictable from x if its model is better than a constant by this many
+# standard errors.
 BEYOND_CHANCE = 2.0
 
 
@@ -37,7 +38,7 @@ class HeadsTest:
     degrees
         K(L − 1), the mean of the statistic under independence.
     rows
-        Effective number of rows: fewer if weights differ or rows belong together.
+        Effective number of rows: smaller if weights differ or rows belong together.
     cells
         Number of prototypes L that occur.
     """
@@ -51,22 +52,22 @@ class HeadsTest:
     def from_rows(
         cls, z: np.ndarray, phi: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None
     ) -> HeadsTest:
-        r"""Test on rows used neither to fit models nor to solve for prototypes.
+        r"""Test on rows that were used neither to fit models nor to solve for prototypes.
 
         Parameters
         ----------
         z
             Prototypes of rows, (n,).
         phi
-            Functions of S, (n, K); they are made orthonormal on these rows.
+            Functions of S, (n, K); they are orthonormalized on these rows.
         weights, groups
-            Weights of the rows, (n,), which count as :math:`(\sum w)^2 / \sum w^2` rows; group of
-            each row, a number from 0 on, or None.
+            Weights of the rows, (n,), which correspond to :math:`(\sum w)^2 / \sum w^2` rows; the
+            group of each row, numbered from 0, or None.
         """
         weights = weights / weights.sum()
         centered = phi - weights @ phi
         _, sizes, axes = np.linalg.svd(np.sqrt(weights)[:, None] * centered, full_matrices=False)
-        kept = sizes > 1e-9 * sizes.max(initial=1.0)  # the others are spanned, up to rounding
+        kept = sizes > 1e-9 * sizes.max(initial=1.0)  # up to rounding, the others are in their span
         functions = centered @ axes[kept].T / sizes[kept]  # orthonormal under the weights
         cells, cell = np.unique(z, return_inverse=True)
         indicators = (cell == np.arange(len(cells))[:, None]) * weights  # (L, n)
@@ -88,20 +89,21 @@ class HeadsTest:
         self, confidence: float = 0.95, explained: np.ndarray | None = None, most: int = 0
     ) -> Gap:
         r"""Return :math:`\tfrac12 \sqrt{\chi^2}`, corrected for noise, with one-sided ends at the
-        given confidence. The ends are those of the noncentral :math:`\chi^2` distribution. An
-        estimate below its mean under independence gets the upper end of that mean, because 0 would
-        be too optimistic.
+        given confidence. The ends are those of the noncentral :math:`\chi^2` distribution. If an
+        estimate is below its mean under independence, its upper end is computed from that mean
+        instead, because 0 would be too optimistic.
 
-        On the fitted rows, overfitting of the models and multipliers makes the estimate too small:
-        these rows are balanced by construction, new rows are not. With `explained`, the shares r of
-        the variance of the functions of S that x explains, this bias of :math:`\chi^2` is in
-        expectation at most
+        On the fitted rows, overfitting of the models and multipliers makes the estimate too small,
+        because these rows are balanced by construction but new rows are not. If `explained`
+        contains the shares r of the variance of the functions of S explained by x, the expected
+        bias of :math:`\chi^2` is at most
 
         .. math:: (L - 1) \sum_k \Bigl( \frac{1 - r_k}{n} + \frac{r_k}{n_0} \Bigr)
 
-        where the first part is the noise of linear smoothers and the second that of multipliers
-        computed from :math:`n_0` rows, at most `most`. It is also at most :math:`\sum_k r_k`, since
-        this is all that x reveals. It is added to the estimate and to its upper end.
+        where the first term is the noise of linear smoothers and the second the noise of
+        multipliers computed from :math:`n_0` rows, at most `most`. The bias is also at most
+        :math:`\sum_k r_k`, since x reveals no more than that. The smaller bound is added to the
+        estimate and to its upper end.
         """
         if self.degrees == 0:
             return Gap(0.0, 0.0, 0.0)
@@ -120,8 +122,8 @@ class HeadsTest:
 
 
 def window_indicators(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return indicators of windows of S with equal shares of the rows, (n, B), with separate
-    windows for frequent values; up to 16 levels get one each.
+    """Return indicators of windows of S with equal shares of the rows, (n, B). Frequent values get
+    separate windows; with at most 16 levels, each level does.
     """
     level = np.unique(s, return_inverse=True)[1]
     mass = np.bincount(level, weights) / weights.sum()
@@ -131,8 +133,8 @@ def window_indicators(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def join_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray:
-    """Return prototypes of rows, (n,), after merging those with less than one row per window on
-    average, for which the distribution of the test is unknown.
+    """Return the prototypes of rows, (n,), after merging prototypes with less than one row per
+    window on average, for which the distribution of the test is unknown.
     """
     cells, cell = np.unique(z, return_inverse=True)
     mass = np.bincount(cell, weights) / weights.sum()
@@ -141,8 +143,8 @@ def join_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray:
 
 
 def explained_shares(functions: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the share of the variance of each function of S, (n, K), that models of its mean
-    explain out of fold; 0 if it is not significant.
+    """Return the out-of-fold share of the variance of each function of S, (n, K), explained by
+    models of its mean; 0 if it is not significant.
     """
     weights = weights / weights.sum()
     squares = (functions - weights @ functions) ** 2

@@ -30,9 +30,10 @@ from frhsic.tables.schema import Schema
 
 
 class MissingSensitiveFeaturesWarning(UserWarning):
-    """An estimator was fitted without `sensitive_features`, and therefore without penalty or limit.
+    """An estimator was fitted without `sensitive_features`, and so without a penalty or limit.
 
-    To turn it into an error: ``warnings.simplefilter("error", MissingSensitiveFeaturesWarning)``.
+    To turn the warning into an error: ``warnings.simplefilter("error",
+    MissingSensitiveFeaturesWarning)``.
 
     Examples
     --------
@@ -47,7 +48,7 @@ class MissingSensitiveFeaturesWarning(UserWarning):
 
 
 class UnlabelledRowsWarning(UserWarning):
-    """Some rows have NaN in `sensitive_features`: they are used for the task, but not for the
+    """Some rows have NaN in `sensitive_features`. They are used for the task, but not for the
     penalty or limit.
 
     Examples
@@ -64,16 +65,17 @@ class UnlabelledRowsWarning(UserWarning):
     """
 
 
-# How to pass attributes to an estimator inside another one, whose own error doesn't explain it.
+# How to pass attributes to an estimator inside a meta-estimator, whose own error doesn't explain
+# it.
 ROUTING = (
     " A Pipeline or a search passes them to a step that requests them, after"
     " sklearn.set_config(enable_metadata_routing=True)."
 )
 
-# Libraries whose frames are not in memory, and the call that loads them.
+# Libraries whose frames are not in memory, and the method that loads them.
 ELSEWHERE = {"dask": "compute()", "modin": "modin.to_pandas()"}
 
-# Arguments that may name columns of X that remain features; columns named by other arguments are
+# Columns of X named by these arguments remain features; columns named by other arguments are
 # removed from the features.
 FEATURES_TOO = ("control_features",)
 
@@ -81,9 +83,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def named_arguments(method: Method) -> Method:
-    """Let a method take names of columns of X in place of columns, using :func:`named_columns`, and
-    explain for ``fit(X, y, age)`` how to pass the attribute: Python's own message only counts
-    arguments.
+    """Let a method accept names of columns of X instead of columns, using :func:`named_columns`.
+    For a call such as ``fit(X, y, age)``, raise an error that explains how to pass the attribute,
+    since Python's own message only gives the number of arguments.
     """
     known = signature(method).parameters
 
@@ -113,8 +115,8 @@ def named_arguments(method: Method) -> Method:
 
 
 def named_columns(*, X: Any = None, **others: Any) -> dict[str, Any]:
-    """Return arguments by name, with the columns of X that some of them name with a string or a
-    list of strings. Such columns are removed from X, except those named by `FEATURES_TOO`.
+    """Return arguments by name, with strings and lists of strings replaced by the columns of X that
+    they name. These columns are removed from X, unless the argument is in `FEATURES_TOO`.
 
     Examples
     --------
@@ -151,7 +153,7 @@ def named_columns(*, X: Any = None, **others: Any) -> dict[str, Any]:
 
 
 def _are_names(values: Any, X: Any) -> bool:
-    """Return whether values are names of columns rather than a column of text."""
+    """Return whether values are column names rather than a column of text."""
     if not isinstance(values, list | tuple) or not values:
         return False
     texts = all(isinstance(value, str) for value in values)
@@ -159,10 +161,10 @@ def _are_names(values: Any, X: Any) -> bool:
 
 
 def table_of_rows(X: Any) -> Any:
-    """Return a list of dictionaries, such as a JSON request, as a DataFrame, and any other table as
-    it is.
+    """Convert a list of dictionaries, such as a JSON request, to a DataFrame; return any other
+    table unchanged.
     """
-    if isinstance(X, Mapping) and not hasattr(X, "shape"):  # SciPy's sparse matrices have one
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):  # SciPy's sparse matrices have a shape
         raise TypeError(
             "X is one dictionary; pass a list of rows, such as [row], or a DataFrame of columns."
         )
@@ -172,21 +174,21 @@ def table_of_rows(X: Any) -> Any:
 
 
 def known_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
-    """Return a checked table with the columns of the schema, which is learned on the first call."""
+    """Return a checked table with the columns of the schema, which the first call learns."""
     X = checked_table(estimator, X, first=first, **others)
     own = ("estimator", "attribute_estimator")
     if any(getattr(estimator, name, None) is not None for name in own):
         _require_moderate(X)
     if first:
-        vars(estimator).pop("schema_", None)  # of an earlier fit
-    if not is_frame(X) and hasattr(estimator, "schema_"):  # by position; scikit-learn warns
+        vars(estimator).pop("schema_", None)  # set by an earlier fit
+    if not is_frame(X) and hasattr(estimator, "schema_"):  # scikit-learn warns
         X = pd.DataFrame(X, columns=estimator.schema_.names)
     if not is_frame(X) or not (first or hasattr(estimator, "schema_")):
         return X
     if first:
         estimator.schema_ = Schema.learn(to_pandas(X, "X"))
     names = [str(name) for name in X.columns]
-    if names != estimator.schema_.names:  # scikit-learn compares names of text only
+    if names != estimator.schema_.names:  # scikit-learn compares only names that are strings
         raise ValueError(
             f"X has the columns {names}; this model was fitted on {estimator.schema_.names}."
         )
@@ -194,14 +196,14 @@ def known_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
 
 
 def typed_table(estimator: Any, X: Any) -> Any:
-    """Return a table whose columns have the types of the schema: text that contains dates becomes
-    dates, even if some are missing in a later table.
+    """Return a table whose columns have the types of the schema: text that contains dates is
+    converted to dates, even if a later table lacks some of them.
     """
     return estimator.schema_(to_pandas(X, "X")) if is_frame(X) else X
 
 
 def _require_moderate(X: Any) -> None:
-    """Raise if a table has infinite numbers, or numbers too large for most models."""
+    """Raise an error if a table contains infinite numbers, or numbers too large for most models."""
     frame = to_pandas(X) if is_frame(X) else pd.DataFrame(X)
     for name, column in frame.select_dtypes("number").items():
         large = np.abs(numbers(column, f"column {name!r}")) > LARGEST_FEATURE
@@ -213,10 +215,9 @@ def _require_moderate(X: Any) -> None:
 
 
 def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
-    """Return a frame as it is and anything else as an array of numbers, after scikit-learn's
-    checks.
+    """Return a frame unchanged and anything else as a numeric array, after scikit-learn's checks.
 
-    Other arguments that have an index must have that of X.
+    Other arguments with an index must have the same index as X.
     """
     given = [(X, "X"), *((values, name) for name, values in others.items())]
     for values, name in given:
@@ -232,7 +233,7 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
     if is_frame(X):
         known = hasattr(X, "iloc") or hasattr(
             X, "get_columns"
-        )  # scikit-learn knows frames of pandas and polars
+        )  # scikit-learn supports frames of pandas and polars
         X = X if known else to_pandas(X, "X")
         check_distinct(map(str, X.columns), "X")
         ordered = None if first else _columns_in_order(estimator, X)
@@ -252,9 +253,9 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
 
 
 def _columns_in_order(estimator: Any, X: Any) -> Any:
-    """Return the columns of a frame that an estimator was fitted on, in their order; others are
-    ignored. None if some are missing, which scikit-learn reports, or if it was fitted without
-    names.
+    """Return the columns of a frame on which an estimator was fitted, in the fitted order, ignoring
+    others. Return None if some are missing, which scikit-learn reports, or if the estimator was
+    fitted without names.
     """
     schema = getattr(estimator, "schema_", None)
     names = [*(getattr(estimator, "feature_names_in_", ()) if schema is None else schema.names)]
@@ -265,8 +266,8 @@ def _columns_in_order(estimator: Any, X: Any) -> Any:
 
 
 def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:
-    """Return predictions of a model; raise if they are not finite, or if they should be
-    probabilities and are not.
+    """Return a model's predictions; raise an error if they are not finite, or if they should be
+    probabilities but aren't.
     """
     sound = np.isfinite(scores)
     if probabilities:
@@ -296,10 +297,10 @@ def target_column(estimator: Any, y: Any) -> np.ndarray:
 
 
 def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndarray, list[str]]:
-    """Return attributes as numbers, (n, q), and their names, which must be those of the first call,
-    `known`.
+    """Return attributes as numbers, (n, q), and their names, which must match `known`, those of the
+    first call.
 
-    Names may differ if one of the two calls had none.
+    Names are not compared if either call had none.
     """
     attributes = read_sensitive(values, allow_missing=True)
     if len(attributes.values) != rows:
@@ -324,7 +325,7 @@ def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndar
 
 
 def require_variation(s: np.ndarray, names: list[str]) -> None:
-    """Raise if an attribute is missing in every row, or has only one value."""
+    """Raise an error if an attribute is missing in every row, or has only one value."""
     for name, column in zip(names, s.T):
         values = np.unique(column[~np.isnan(column)])
         if not len(s):
@@ -374,7 +375,7 @@ def warn_of_suspicions(
 
 
 def estimator_seed(random_state: Any) -> int:
-    """Return a seed for a random state of any kind."""
+    """Return a seed for any type of random state."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     return _arrays.integer_seed(random_state) % 2**32

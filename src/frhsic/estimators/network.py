@@ -1,5 +1,5 @@
-"""Networks with a penalty on their representation: classifier and regressor, trained as a fleet of
-one.
+"""Networks with a penalty on their representation: a classifier and a regressor, each trained as a
+fleet of one model.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ from frhsic.training.data import Purpose, fork_generators, stream_seed
 from frhsic.training.recipe import output_width
 from frhsic.training.result import Bottleneck, has_enough_rows
 
-# Rows of a block of predictions. All blocks have this size, so that the score of a row depends on
-# no other row.
+# Number of rows in a block of predictions. All blocks have this size, so that the score of a row
+# doesn't depend on other rows.
 PREDICTION_ROWS = 256
 
-# Bytes of encoded rows in memory at once when predicting.
+# Most bytes of encoded rows in memory at once during prediction.
 ENCODED_BYTES = 64 * 2**20
 
-# Share of the rows held out to stop early.
+# Share of the rows held out for early stopping.
 HELD_OUT = 0.1
 
-# "auto" holds rows out from the first number of rows up to, but not including, the second. Small
-# tables overfit in few steps without penalty and need more with it. Large tables do not overfit in
-# the steps of ``epochs="auto"``, and very small ones have no rows to spare.
+# "auto" holds out rows if their number is at least the first and below the second of these. Without
+# a penalty, small tables overfit after a few steps; with one, they need more. Large tables don't
+# overfit in the number of steps of ``epochs="auto"``, and very small ones have no rows to spare.
 AUTO_ROWS = (500, 10_000)
 
 
@@ -82,7 +82,7 @@ class FitArguments:
     groups: Any = None
 
     def rows(self, chosen: np.ndarray) -> FitArguments:
-        """Return the arguments of some rows."""
+        """Return the arguments for the given rows."""
         parts = {
             name: None if part is None else take_rows(part, chosen)
             for name, part in vars(self).items()
@@ -92,7 +92,7 @@ class FitArguments:
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Rows encoded for training, the task, and whether there is a penalty."""
+    """Rows encoded for training, their task, and whether there is a penalty."""
 
     data: TrainingData
     task: Task
@@ -101,8 +101,8 @@ class EncodedRows:
 
 @dataclass(frozen=True)
 class Trained:
-    """Trained models, and whether the encoder reuses the bottleneck of an earlier call, because a
-    new one needs more rows.
+    """Trained models, and whether the encoder keeps the bottleneck of an earlier call because a new
+    one would need more rows.
     """
 
     fleet: Fleet
@@ -112,8 +112,8 @@ class Trained:
 class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Constructor and training of the estimators, which document the parameters.
 
-    Attributes that aren't set yet are learned in the first call: `fit` starts without any,
-    `partial_fit` with those of the last call.
+    A call learns the attributes that aren't set yet: `fit` starts without any, `partial_fit` with
+    those of the last call.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -181,11 +181,12 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Series or DataFrame may also contain bands such as "30-39" and ordered categories, which
             are turned into numbers with a warning. Without them the model is trained without
             penalty, with a warning unless `penalty_weight` is 0. Rows with NaN in one of them
-            contribute to the task loss but not to the penalty, with a warning: they are spread
-            evenly over the batches, and scales are learned from the others. If many rows lack them,
-            raise the batch size: with fewer rows per batch, the same weight has a different effect.
+            contribute to the task loss but not to the penalty, with a warning. They are spread
+            evenly over the batches, and scales are learned from the other rows. If many rows lack
+            an attribute, increase the batch size: the same weight has a different effect if the
+            penalty uses fewer rows per batch.
         sample_weight : array of shape (n,), optional
-            Weights of the rows in the task loss; the penalty does not use them.
+            Weights of the rows in the task loss; the penalty ignores them.
         groups : array of shape (n,) or the name of a column of X, optional
             Rows of one group, such as those of one person, are either all held out for early
             stopping or all used for training.
@@ -205,15 +206,15 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self._fit(FitArguments(X, y, sensitive_features, sample_weight))
 
     def _fit(self, given: FitArguments, classes: Any = None, *, whole: bool = False) -> Self:
-        """Fit from scratch, or for one more epoch, on a copy: if that fails, the estimator is
-        unchanged.
+        """Fit from scratch, or for one more epoch, on a copy, so that the estimator is unchanged if
+        that fails.
         """
         given = FitArguments(**named_columns(**vars(given)))
         fitted = copy.copy(self)
-        if whole:  # nothing of an earlier fit remains
+        if whole:  # discards everything from an earlier fit
             fitted = clone(self).set_params(**self.get_params(deep=False))
         fitted._adopt(fitted._train(given, classes, whole=whole), 0)
-        # scikit-learn keeps attributes of its own while it fits a pipeline
+        # scikit-learn sets private attributes while it fits a pipeline
         not_learned = {name: value for name, value in vars(self).items() if name[-1] != "_"}
         self.__dict__ = vars(fitted) | not_learned
         return self
@@ -251,12 +252,12 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     # Training
 
     def _encoder_maker(self) -> Callable[[int], nn.Module]:
-        """Return the function that creates the encoder from the number of columns."""
+        """Return the function that creates the encoder for a number of columns."""
         encoder = MLP() if self.encoder is None else self.encoder
         return (lambda _: copy.deepcopy(encoder)) if isinstance(encoder, nn.Module) else encoder
 
     def _asked_penalty(self) -> Penalty:
-        """Return the penalty that the parameters select."""
+        """Return the penalty that the parameters specify."""
         if isinstance(self.penalty, Penalty):
             return self.penalty
         return make_penalty(self.penalty, getattr(self, "representation_size_", 1))
@@ -269,11 +270,11 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         whole: bool = True,
         path: Sequence[float] = (),
     ) -> Trained:
-        """Check all arguments and train one model for each weight of a path, by default for the
-        penalty's own.
+        """Check all arguments and train one model for each weight of a path; by default, one with
+        the penalty's own weight.
 
         A first call starts from new initial weights. A later call continues from the last one, with
-        its scales and classes, and its penalty keeps its state unless another one is requested.
+        its scales and classes; the penalty keeps its state unless another penalty is requested.
         """
         first = not self.__sklearn_is_fitted__()
         if first:
@@ -289,7 +290,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             recipe = self._from_scratch(recipe)
         else:
             seed_sequence = np.random.SeedSequence([self.random_seed_, self.n_fits_])
-            seed = int(seed_sequence.generate_state(1)[0])  # different batches
+            seed = int(seed_sequence.generate_state(1)[0])  # other batches in each call
             through_bottleneck = (
                 self.has_bottleneck_
                 and rows.penalized
@@ -312,7 +313,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return output_width(module.to(data.x.dtype), data)
 
     def _recipe(self, rows: EncodedRows, whole: bool) -> Recipe:
-        """Return the recipe without encoder and head."""
+        """Return the recipe, still without encoder and head."""
         training = self.training or Training()
         if not whole:
             training = replace(training, epochs=1, early_stopping=False)
@@ -330,7 +331,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _from_scratch(self, recipe: Recipe) -> Recipe:
         """Return the recipe with a new encoder and head."""
-        # a part of the rows may lack the last classes
+        # part of the rows may lack the last classes
         outputs = len(self.classes_) if recipe.task == "multiclass" else 1
         return replace(
             recipe,
@@ -339,7 +340,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         )
 
     def _continued(self, recipe: Recipe, through_bottleneck: bool) -> Recipe:
-        """Return the recipe with the encoder, the head and the penalty of the last call."""
+        """Return the recipe with the encoder, head and penalty of the last call."""
         cut = self.has_bottleneck_ and not through_bottleneck
         encoder = next(self.encoder_.children()) if cut else self.encoder_
         asked = recipe.penalty
@@ -385,7 +386,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return EncodedRows(data, task, attributes is not None)
 
     def _codes(self, X: Any) -> np.ndarray:
-        """Return a checked table as numbers, (n, d)."""
+        """Return a checked table as an array of numbers, (n, d)."""
         if not is_frame(X):
             return np.asarray(X, dtype=np.float64)
         frame = to_pandas(X)
@@ -394,14 +395,13 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.schema_.codes(frame)
 
     def _attributes(self, values: Any, rows: int) -> np.ndarray | None:
-        """Return the sensitive attributes scaled, (n, q), or None if there is no penalty to train
-        with.
+        """Return the scaled sensitive attributes, (n, q), or None if training uses no penalty.
 
-        Rows in which an attribute is not known are NaN throughout. The first call learns names and
-        scales from the others: the range as in the paper, or ranks, which don't change under
-        increasing maps.
+        If any attribute of a row is missing, all are set to NaN. The first call learns names and
+        scales from the other rows: the range as in the paper, or ranks, which don't change under
+        increasing transformations.
         """
-        # without a penalty the attributes are checked, but not used
+        # without a penalty, the attributes are checked but not used
         off = self.penalty_weight == 0 or isinstance(self._asked_penalty(), NoPenalty)
         if values is None:
             if not off:
@@ -421,7 +421,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return None
         warn_of_unlabelled(
             known,
-            "they are used for the task loss but not for the penalty, which sees fewer rows of each"
+            "they are used for the task loss but not for the penalty, which uses fewer rows of each"
             " batch. Choose penalty_weight on held-out rows, or raise batch_size",
         )
         return scaled
@@ -431,8 +431,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> np.ndarray | None:
         """Return a mask of the held-out rows, (n,), or None if training does not stop early.
 
-        They are a tenth of the rows of each class, and of the rows with and without S, or of the
-        `groups`, which are not split. The draw depends only on the random state.
+        A tenth of the rows is held out, stratified by class and by whether S is known; with
+        `groups`, a tenth of the groups, which are not split. The draw depends only on the random
+        state.
         """
         n = len(y)
         wanted = (self.training or Training()).early_stopping
@@ -463,8 +464,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return held_out
 
     def _adopt(self, trained: Trained, index: int) -> None:
-        """Store one trained model. The library's own encoder is stored in float64, in which it also
-        predicts.
+        """Store one trained model. The library's own encoder is stored in float64 and predicts in
+        float64.
         """
         fleet = trained.fleet
         modules = nn.ModuleList(fleet.module(index)).cpu()
@@ -491,8 +492,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.n_fits_ += 1
 
     def _evaluated(self, X: Any, *, with_head: bool) -> np.ndarray:
-        """Return Z, or the head's raw output, for rows, in float64: on the CPU, in blocks of equal
-        size.
+        """Return Z, or the head's raw output, for rows in float64, computed on the CPU in blocks of
+        equal size.
         """
         check_is_fitted(self)
         X = known_table(self, X, first=False)
@@ -522,29 +523,31 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
 
     with an encoder h, an affine head f, the cross-entropy :math:`\ell`, λ the `penalty_weight` and
     w the weight decay of the encoder's matrices W. The defaults are the method of the paper. Use it
-    for representations; if only the score matters, use :class:`ParityClassifier`.
-    :func:`frhsic.select_weight` chooses λ. The attributes are needed to fit, but not to predict.
+    for representations; if only the score matters, use :class:`ParityClassifier`. To choose λ, use
+    :func:`frhsic.select_weight`. The attributes are required by `fit`, but not by `predict`.
 
     Parameters
     ----------
     penalty : str or Penalty
         "frhsic", the method of the paper; the competing methods "frem", "reg-gdp", "adv", "mmd",
-        "laftr" and "dcor"; "hsic", with the head in the kernel; "none"; or an object of
+        "laftr" and "dcor"; "hsic", whose kernel includes the head; "none"; or an object from
         :mod:`frhsic.penalties`.
     penalty_weight : float
         λ, zero or more.
     encoder : module, callable or None
-        A module, which is copied, or a function that returns one for a number of encoded columns,
-        such as ``frhsic.training.MLP(hidden=(64,))``. None uses ``MLP()``, as in the paper.
+        A module, which is copied, or a function that returns one for a given number of encoded
+        columns, such as ``frhsic.training.MLP(hidden=(64,))``. None uses ``MLP()``, as in the
+        paper.
     training : Training, optional
-        Epochs, batches, optimizer, early stopping: :class:`frhsic.training.Training`. None uses the
-        paper's settings.
+        Epochs, batches, optimizer and early stopping; see :class:`frhsic.training.Training`. None
+        uses the paper's settings.
     scaling : {"quantile", "range"}
-        Numbers and attributes are scaled by ranks, or by minimum and maximum as in the paper.
+        Whether numbers and attributes are scaled by their ranks, or by minimum and maximum as in
+        the paper.
     handle_unknown : {"ignore", "error"}
         Whether `predict` encodes unseen categories as missing or raises an error.
     device, random_state
-        Where to train ("auto" uses a GPU if there is one); seed of initial weights, batches and
+        Where to train ("auto" uses a GPU if there is one); seed for initial weights, batches and
         held-out rows.
 
     Attributes
@@ -558,17 +561,17 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     penalty_ : Penalty
         The penalty, with its state at the end of training.
     feature_encoding_
-        How columns of X become numbers.
+        How columns of X are converted to numbers.
     sensitive_encoding_
-        How attributes become numbers.
+        How attributes are converted to numbers.
     has_bottleneck_ : bool
         Whether `encoder_` drops directions of Z below the variance floor.
     representation_rank_ : int
-        Number of remaining directions of Z.
+        Number of directions of Z above that floor.
     loss_curve_ : ndarray
-        Task loss of each epoch.
+        Task loss in each epoch.
     penalty_curve_ : ndarray
-        Penalty of each epoch.
+        Penalty in each epoch.
     validation_curve_ : ndarray or None
         With early stopping, task loss + λ · penalty on the held-out rows after each epoch.
     best_epoch_ : int or None
@@ -630,7 +633,7 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def _target(self, y: Any, classes: Any) -> tuple[np.ndarray, Task]:
-        """Return labels as codes of `classes_`, which the first call learns from y or takes from
+        """Return labels as codes of `classes_`, which the first call learns from y or copies from
         `classes`.
         """
         column = target_column(self, y)
@@ -697,7 +700,7 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
         return np.asarray(self.target_mean_ + self.target_scale_ * raw)
 
     def _target(self, y: Any, classes: Any) -> tuple[np.ndarray, Task]:
-        """Return numbers standardized by the mean and the standard deviation of the first call."""
+        """Return numbers, standardized with the mean and standard deviation of the first call."""
         values = _arrays.vector(target_column(self, y).astype(np.float64), "y")
         if not hasattr(self, "target_scale_"):
             self.target_mean_ = float(values.mean())
@@ -706,7 +709,7 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
 
 
 def set_state(penalty: Penalty, state: dict[str, Tensor]) -> None:
-    """Set the tensors of a penalty, including buffers that are None until it is prepared."""
+    """Set the tensors of a penalty, including buffers that are None before it is prepared."""
     for name, values in state.items():
         owner, _, last = name.rpartition(".")
         buffers = penalty.get_submodule(owner)._buffers
@@ -725,10 +728,10 @@ def fit_path(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> list[Any]:
-    """Fit one copy of an estimator for each weight of the penalty, all at once as one fleet.
+    """Fit one copy of an estimator for each penalty weight, all at once as one fleet.
 
-    All copies start from the same weights and see the same batches. Up to rounding, each agrees
-    with the estimator fitted alone.
+    All copies start from the same initial weights and are trained on the same batches. Up to
+    rounding, each is equal to the estimator fitted alone.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Predictors with a parity limit, for classes and for numbers."""
+"""Predictors with a parity limit: a classifier and a regressor."""
 
 from __future__ import annotations
 
@@ -19,51 +19,53 @@ from frhsic.scoring import auc_and_influence, mean_and_error, weighted_moments
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
-    r"""Classifier with the smallest log loss among those whose gap by a continuous attribute is
-    within a limit.
+    r"""Classifier that minimizes the log loss while its gap by a continuous attribute stays within
+    a limit.
 
     .. math:: \min_f \; E\,\ell(f(X), Y) \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}
 
-    over all functions of x. The solution moves :math:`\eta(x) = P(Y = 1 | x)` along conditional
-    means :math:`m_k(x) = E[\varphi_k(S) | x]`. All are ordinary regressions, fitted out of fold; a
-    few coefficients are then computed for every trade-off. Use it to reduce the gap in scores,
-    ranks or decisions. The attributes are needed to fit, and to predict only with `uses_sensitive`.
+    over all functions of x. The solution shifts :math:`\eta(x) = P(Y = 1 | x)` along conditional
+    means :math:`m_k(x) = E[\varphi_k(S) | x]`. All of these are ordinary regressions, fitted out of
+    fold; a few coefficients are then computed for every trade-off. Use it to reduce the gap in
+    scores, ranks or decisions. The attributes are required by `fit`, and by `predict` only with
+    `uses_sensitive`.
 
     Parameters
     ----------
     estimator : classifier, FrozenEstimator, function or None
-        Model of y, fitted out of fold; ``FrozenEstimator(model)`` or a function of X for a model in
-        production, which was trained on other rows and is not refitted. None uses a weighted mean
-        of additive splines and LightGBM trees, with weights chosen on held-out rows.
+        Model of y, fitted out of fold; for a model in production, which was trained on other rows
+        and is not refitted, ``FrozenEstimator(model)`` or a function of X. None uses a weighted
+        mean of additive splines and LightGBM trees, with weights chosen on held-out rows.
     limit : number, str, dict or None
         A number is a bound on the gap, in the unit of `aim`; see `confidence`. A share of the
-        unconstrained gap such as "50%", and 0 for the smallest gap, are targets for the estimate.
+        unconstrained gap such as "50%", or 0 for the smallest gap, is a target for the estimate.
         None sets no constraint; a dictionary has a limit for each attribute.
     aim : {"score", "rank", "decision"}
-        Whether the mean score, its rank (:func:`~frhsic.parity.rank_gap`) or the decision of
-        `predict` is limited. Decisions minimize the error instead of the log loss; if a class has
-        less than 20 % of the rows, both classes have equal weight (balanced accuracy).
+        Whether to limit the gap in mean scores, in ranks of the score
+        (:func:`~frhsic.parity.rank_gap`) or in decisions of `predict`. Decisions minimize the error
+        instead of the log loss; if a class has less than 20 % of the rows, both classes have equal
+        weight (balanced accuracy).
     condition : {None, "positive", "both"}
-        Compare all rows, those of ``classes_[1]`` (Equal Opportunity), or each class (equalized
-        odds).
+        Compare all rows, only those of ``classes_[1]`` (equal opportunity), or the rows of each
+        class (equalized odds).
     uses_sensitive : bool
         Whether predictions may use the attributes. This costs less accuracy, but `predict` then
-        needs `sensitive_features`.
+        requires `sensitive_features`.
     confidence : float or None
         A numeric limit is compared with the upper end of the gap's interval at this confidence, or
         with the estimate if None. If no upper end meets it, the closest trade-off among those whose
         estimates meet it is chosen, and a warning says how many rows would settle it.
     attribute_estimator : regressor, optional
         Model of the :math:`m_k`. None uses the model of y with fewer trees, and only for
-        combinations of the functions that a small first model can predict from x; your own model is
-        fitted to all of them.
+        combinations of functions that a small first model can predict from x. Your own model is
+        fitted to all functions.
     cv : int, splitter or list
         Number of folds, or custom folds as in scikit-learn: a splitter such as ``GroupKFold()``, or
         pairs (train, test). Each row must be in exactly one test set.
     n_jobs, random_state
         Threads of BLAS, OpenMP, LightGBM and XGBoost during a call (one for None, all for -1),
-        unless a model that you pass sets its own `n_jobs`; seed of folds and models.
+        unless your own model sets `n_jobs`; seed for folds and models.
 
     Attributes
     ----------
@@ -100,7 +102,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
         self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
     ) -> np.ndarray:
         """Return the probability of each class, (n, C). Columns that the model does not use are
-        ignored; `control_features` are needed unless they are columns of X.
+        ignored; `control_features` are required unless they are columns of X.
         """
         scores = self._scores(X, sensitive_features, control_features)
         scores = require_scores(scores, probabilities=True)
@@ -110,11 +112,11 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     def predict(
         self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
     ) -> np.ndarray:
-        """Return labels: with two classes, the second if its probability exceeds `threshold_`; with
-        more, the most probable one.
+        """Return labels: of two classes, the second if its probability exceeds `threshold_`; of
+        more classes, the most probable one.
 
-        With ``aim="decision"`` or ``"rank"``, the models of one fold score a row. The row's content
-        determines the fold, as in `fit`, so the gap of these decisions is the one that was
+        With ``aim="decision"`` or ``"rank"``, each row is scored by the models of one fold, which
+        the row's content determines, as in `fit`. So these decisions have the gap that was
         measured. With `groups` or custom folds, the first fold is used for all rows.
         """
         chances = self.predict_proba(
@@ -168,7 +170,7 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
 
 class ParityRegressor(RegressorMixin, ParityEstimator):
-    r"""Regressor with the smallest squared error among those whose gap by a continuous attribute is
+    r"""Regressor that minimizes the squared error while its gap by a continuous attribute stays
     within a limit.
 
     .. math:: \min_f \; E\,(f(X) - Y)^2 \quad \text{subject to} \quad
@@ -179,12 +181,11 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     Parameters
     ----------
     estimator, limit, uses_sensitive, confidence, attribute_estimator, cv, n_jobs, random_state
-        As in :class:`ParityClassifier`, with a regressor. A limit that is a number is in the unit
-        of y.
+        As in :class:`ParityClassifier`, with a regressor. A numeric limit is in the unit of y.
     aim : {"score", "rank"}
-        Whether the mean prediction or its rank is limited.
+        Whether to limit the gap in mean predictions or in their ranks.
     condition : None
-        Conditions need two classes.
+        Conditions require two classes.
 
     Examples
     --------
@@ -201,7 +202,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
         self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
     ) -> np.ndarray:
         """Return predictions, (n,). Columns that the model does not use are ignored;
-        `control_features` are needed unless they are columns of X.
+        `control_features` are required unless they are columns of X.
         """
         scores = self._scores(X, sensitive_features, control_features)
         return require_scores(scores, probabilities=False)

@@ -1,5 +1,5 @@
-"""The closed form with a parity limit: two kinds of regressions, and a few coefficients that are
-computed numerically for each trade-off.
+"""The closed form with a parity limit: two kinds of regressions, and a few coefficients computed
+numerically for each trade-off.
 """
 
 from __future__ import annotations
@@ -60,26 +60,26 @@ from frhsic.parity.limits import LimitLike, limits_by_attribute, parse_limits
 from frhsic.parity.strata import Strata
 from frhsic.tables.columns import to_pandas
 
-# Rows among which a gap is limited, by the parameter `condition`.
+# The rows among which a gap is limited, for each value of the parameter `condition`.
 CONDITIONS: dict[str | None, tuple[Among, ...]] = {
     None: ("all",),
     "positive": ("positive",),
     "both": ("positive", "negative"),
 }
 
-# Standard errors by which a frozen model may be better on these rows than its out-of-fold clone.
+# A frozen model may be better than its out-of-fold clone by at most this many standard errors.
 LEAK_ERRORS = 4.0
 
 
 class LeakingEstimatorWarning(UserWarning):
     """A frozen model seems to have been trained on the rows passed to fit.
 
-    Its scores then leak y, so loss and gaps are underestimated. Fit on rows that it was not trained
-    on, or pass the model without ``FrozenEstimator`` to have it fitted out of fold.
+    Its scores then leak y, so loss and gaps are underestimated. Fit on rows on which it was not
+    trained, or pass the model without ``FrozenEstimator`` so that it is fitted out of fold.
 
     Examples
     --------
-    A tree reproduces the labels of its training rows, here drawn at random.
+    A tree reproduces the labels of its training rows, which are random here.
 
     >>> import warnings
     >>> from sklearn.frozen import FrozenEstimator
@@ -119,7 +119,7 @@ class JoinedStrataWarning(UserWarning):
 
 
 class ParityEstimator(ParityModel, ABC):
-    """Shared parts of classifier and regressor."""
+    """Shared parts of the classifier and the regressor."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ParityModel._parameter_constraints,
@@ -167,7 +167,7 @@ class ParityEstimator(ParityModel, ABC):
         sample_weight: Any = None,
         groups: Any = None,
     ) -> Self:
-        """Fit the regressions, solve every trade-off and choose one by the limit.
+        """Fit the regressions, solve for every trade-off and choose one that meets the limit.
 
         Parameters
         ----------
@@ -181,16 +181,16 @@ class ParityEstimator(ParityModel, ABC):
             NaN are used only for the model of y. Without attributes there is no constraint, and
             `fit` warns.
         control_features : array, Series, DataFrame or names of columns of X, optional
-            Columns such as the occupation: in all gaps and limits, people are compared only with
+            Columns such as the occupation: for all gaps and limits, people are compared only with
             people who have the same values. Several columns are crossed, numbers with more than
             five values are binned into fifths, and strata with fewer than 50 rows are merged into
             "other" (see `strata_`). Columns of X remain features. Other columns become features,
-            which `predict` needs.
+            which `predict` then requires.
         sample_weight : array of shape (n,), optional
             Weights of the rows, in all regressions and sums.
         groups : array of shape (n,) or the name of a column of X, optional
             Rows that belong together, such as those of one person, stay in the same fold and count
-            as one in intervals.
+            as one observation in intervals.
         """
         self._fit(X, y, sensitive_features, sample_weight, groups, control_features)
         return self
@@ -248,15 +248,15 @@ class ParityEstimator(ParityModel, ABC):
         return rows, eta, means
 
     def _constraints(self, rows: LabelledRows) -> tuple[Constraint, ...]:
-        """Return the gaps that are limited."""
+        """Return the constraints, one for each limited gap."""
         return tuple(
             Constraint.fit(rows, *pair)
             for pair in product(range(len(rows.names)), CONDITIONS[self.condition])
         )
 
     def _responses(self, rows: LabelledRows, constraints: tuple[Constraint, ...]) -> list[Response]:
-        """Return the targets of the regressions: y, and functions of the attributes unless these
-        are known.
+        """Return the targets of the regressions: y, and functions of the attributes unless
+        predictions use these.
         """
         outcome = Response(rows.y[:, None] if rows.numeric else rows.labels, *self._classes)
         if self.uses_sensitive:
@@ -300,10 +300,10 @@ class ParityEstimator(ParityModel, ABC):
         eta: np.ndarray,
         means: np.ndarray,
     ) -> Frontier:
-        """Return every trade-off, measured on rows with out-of-fold η and m."""
+        """Measure every trade-off on rows with out-of-fold η and m."""
         solution = self.solution_
         assert solution is not None
-        # if one fold's predictor is served, it is measured on the rows that it was not fitted on
+        # if one fold's predictor is served, it is measured on the rows on which it wasn't fitted
         served = np.full(len(rows.fold), True)
         if not solution.family.averages and self.folds_ is None:
             served = rows.fold == 0
@@ -329,7 +329,7 @@ class ParityEstimator(ParityModel, ABC):
         base_rate: float | None,
         rows: int,
     ) -> Frontier:
-        """Return the frontier from what was measured; a trade-off that is constant has no gap."""
+        """Return the frontier of the measured trade-offs; a constant trade-off has no gap."""
         assert self.solution_ is not None
         none = Gap(0.0, 0.0, 0.0)
         constant = self.solution_.constant
@@ -357,7 +357,7 @@ class ParityEstimator(ParityModel, ABC):
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)
         if "text/html" in bundle:
-            bundle["text/html"] = self._repr_html_inner()  # Jupyter requests only the bundle
+            bundle["text/html"] = self._repr_html_inner()  # Jupyter calls only _repr_mimebundle_
         return bundle
 
     # Differences between classes and numbers
@@ -383,7 +383,7 @@ class ParityEstimator(ParityModel, ABC):
         return limited_measure(self.aim, self.condition)
 
     def _family(self) -> Family:
-        """Return the form of the predictor."""
+        """Return the family of the predictor."""
         if self.aim == "decision":
             return Decisions()
         if not is_classifier(self):
@@ -393,7 +393,7 @@ class ParityEstimator(ParityModel, ABC):
         return ClassScores() if len(self.classes_) > 2 else BinaryScores()
 
     def _learn_strata(self, X: Any, control_features: Any) -> np.ndarray | None:
-        """Learn the strata of controls; return the stratum of each row."""
+        """Learn the strata of the controls; return the stratum of each row."""
         self.strata_ = None
         if control_features is None:
             return None
@@ -411,7 +411,7 @@ class ParityEstimator(ParityModel, ABC):
         return codes
 
     def _controls(self, X: Any) -> Any:
-        """Return the controls among the columns of a table."""
+        """Return the controls, taken from the columns of a table."""
         assert self.strata_ is not None
         frame = to_pandas(X)
         by_text = {str(name): frame[name] for name in frame.columns}
@@ -443,10 +443,10 @@ class ParityEstimator(ParityModel, ABC):
     ) -> np.ndarray:
         """Return the fold of each row.
 
-        Scores are means over folds, so any folds will do. For ranks and decisions the gap of such a
-        mean is not the one that is measured. So the content of a row determines its fold, and new
-        rows are predicted by the models of the fold that they would have been in; with groups or
-        custom folds, by those of the first fold.
+        Scores are means over folds, so any folds will do. For ranks and decisions, the gap of such
+        a mean differs from the measured gap. So the content of a row determines its fold, and new
+        rows are predicted by the models of the fold in which they would have been; with groups or
+        custom folds, by the models of the first fold.
         """
         self.folds_ = None
         if self.aim == "score" or groups is not None or not isinstance(cv, Integral):
@@ -459,7 +459,7 @@ class ParityEstimator(ParityModel, ABC):
             labels = np.zeros(len(fold), dtype=np.int64) if classes is None else classes
             sizes = np.zeros((count, labels.max() + 1))
             np.add.at(sizes, (fold, labels), 1)
-            # each fold has rows, and the other folds have at least two rows of each class
+            # no fold is empty, and the other folds have at least two rows of each class
             if sizes.sum(axis=1).min() > 0 and (sizes.sum(axis=0) - sizes).min() > 1:
                 self.folds_ = folds
                 return fold
@@ -467,7 +467,7 @@ class ParityEstimator(ParityModel, ABC):
 
     def _warn_if_leaking(self, sample: LabelledRows, eta: np.ndarray) -> None:
         """Warn if a frozen model is significantly better on a fold than its clone fitted on the
-        others.
+        other folds.
         """
         model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
         if model is None or is_prefit(model):
@@ -481,8 +481,8 @@ class ParityEstimator(ParityModel, ABC):
             X = _safe_indexing(sample.X, held_out)
             again, _ = self._eta_and_means(predict_models([fresh], X, self._classes))
         except (TypeError, ValueError, RuntimeError):
-            # a model that cannot be fitted on these rows was not trained on them; one that cannot
-            # be cloned, such as CatBoost with a list of categories, is not checked
+            # a model that can't be fitted on these rows wasn't trained on them; a model that can't
+            # be cloned, such as CatBoost with a list of categories, isn't checked
             return
         y = sample.y[held_out]
         gain = self._losses(again, y) - self._losses(eta[held_out], y)
@@ -499,7 +499,7 @@ class ParityEstimator(ParityModel, ABC):
     def _known_means(
         self, constraints: tuple[Constraint, ...], s: np.ndarray, eta: np.ndarray
     ) -> np.ndarray:
-        """Return m of rows with known S, (n, K)."""
+        """Return m for rows with known S, (n, K)."""
         return np.column_stack([constraint.known_means(s, eta) for constraint in constraints])
 
     def _regressions(
@@ -509,14 +509,14 @@ class ParityEstimator(ParityModel, ABC):
         codes: np.ndarray | None = None,
         strata: np.ndarray | None = None,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return η and m of rows from the models of each fold. Pass s if predictions use it, strata
-        if the table does not contain the controls; the codes of the table are optional.
+        """Return η and m of rows from the models of each fold. Pass s if predictions use it, and
+        strata if the table doesn't contain the controls; to save time, pass the table's codes.
         """
         assert self.solution_ is not None
         predicted = self._predictions(X, s, self._classes, codes, strata)
         parts = []
         for j in range(self.solution_.parameters.shape[1]):
-            # a fitted model serves all folds
+            # a frozen model is used for all folds
             eta, means = self._eta_and_means(predicted[j % len(predicted)])
             if s is not None:
                 means = self._known_means(self.solution_.constraints, s, eta)
@@ -529,8 +529,8 @@ class ParityEstimator(ParityModel, ABC):
         return [getattr(self, "classes_", None)]
 
     def _eta_and_means(self, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return η, (n,), or (n, C) for more than two classes, and m, (n, K), from the predictions
-        of the regressions.
+        """Split the predictions of the regressions into η, (n,), or (n, C) for more than two
+        classes, and m, (n, K).
         """
         count = len(getattr(self, "classes_", ()))
         if count > 2:
@@ -539,8 +539,8 @@ class ParityEstimator(ParityModel, ABC):
 
     @limit_to_n_jobs
     def _scores(self, X: Any, sensitive_features: Any, control_features: Any) -> np.ndarray:
-        """Return the mean of the scores of the fold predictors or, for ranks and decisions, the
-        score from the predictor of one fold.
+        """Return the mean score of all folds' predictors or, for ranks and decisions, the score of
+        one fold's predictor.
         """
         check_is_fitted(self)
         others = {"sensitive_features": sensitive_features, "control_features": control_features}

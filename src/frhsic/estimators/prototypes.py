@@ -1,22 +1,22 @@
-r"""Solve for representations: each row gets one of L prototypes, which reveal hardly anything about
-S.
+r"""Solve for representations: each row is assigned one of L prototypes, which reveal very little
+about S.
 
 .. math:: \min_{P, q, c} \; F = E\, d(X, c_l) + \varepsilon\, \mathrm{KL}(P \| q)
     + \frac{1}{2 \tau} \sum_l \frac{\|v_l\|^2}{p_l},
     \qquad v_l = E[P(l | X)\, m(X)], \quad p_l = E\, P(l | X),
 
-where :math:`m_k(x) = E[\varphi_k(S) | x]`, and d is the loss of assigning a row to prototype l. The
-last sum is :math:`\sum_k \mathrm{Var}(E[\varphi_k(S) | Z])`, and it is 0 exactly when every head of
-Z is at parity in the span of :math:`\varphi`; :math:`\tau = 0` requires it. For fixed centers c and
-masses q, F is convex in P, and
+where :math:`m_k(x) = E[\varphi_k(S) | x]`, and d is the loss from assigning a row to prototype l.
+The last sum is :math:`\sum_k \mathrm{Var}(E[\varphi_k(S) | Z])`, and it is 0 exactly when every
+head of Z is at parity in the span of :math:`\varphi`; with :math:`\tau = 0`, it must be 0. For
+fixed centers c and masses q, F is convex in P, and
 
 .. math:: \min_P F = -\min_\lambda G, \quad
     G = \varepsilon\, E \log \sum_l q_l e^{-a_l(X) / \varepsilon}, \quad
     a_l(x) = d(x, c_l) + \lambda_l \cdot m(x) - \tau \|\lambda_l\|^2 / 2,
 
 with :math:`P(l | x) \propto q_l e^{-a_l(x) / \varepsilon}`. G is a smooth, convex function of L × K
-arguments. The steps q = p and center = mean also lower F, and so does a smaller
-:math:`\varepsilon`, for which P becomes deterministic.
+variables. Setting q to p and each center to its mean also lowers F, and so does a smaller
+:math:`\varepsilon`, with which P becomes deterministic.
 """
 
 from __future__ import annotations
@@ -42,49 +42,53 @@ class SearchSettings:
     halvings: int = 20
     # first ε, as a share of E d with one prototype
     first_epsilon: float = 0.05
-    # first ε of a solution that starts from another one, in units of the other's last ε
+    # first ε of a solution that starts from an earlier one, as a multiple of that one's last ε
     restart: float = 2.0
 
-    # most descent steps at each ε, and the decrease, as a share of F, below which they end
+    # most descent steps at each ε, and the decrease, as a share of F, below which descent stops
     steps: int = 10
     least_gain: float = 1e-3
 
-    # scaled gradient of G that ends Newton's method: along the way, and for the solution
+    # scaled gradient of G at which Newton's method stops: for intermediate problems and for the
+    # solution
     rough: float = 1e-3
     exact: float = 1e-8
-    # most iterations; far fewer are needed unless it fails
+    # most iterations; far fewer are needed unless the method fails
     iterations: int = 200
-    # share of the scale that is added to the Hessian at first, and at least
+    # initial and smallest damping: the share of its scale that is added to the Hessian
     damping: float = 1e-2
     least_damping: float = 1e-6
-    # a step is taken if it reaches this share of the decrease by the second-order model; below the
-    # second one damping grows, above the third it falls, as in trust-region methods
+    # a step is accepted if it achieves this share of the decrease predicted by the second-order
+    # model; below the second share, damping increases, and above the third it decreases, as in
+    # trust-region methods
     sufficient: float = 1e-4
     poor: float = 0.25
     good: float = 0.75
-    # share of a bound on the Hessian that is added to its scale: where assignments are certain the
-    # Hessian nearly vanishes, and the first step would be far too long
+    # share of a bound on the Hessian that is added to its scale: where assignments are certain, the
+    # Hessian nearly vanishes, so the first step would be far too long
     caution: float = 0.1
-    # a row whose largest probability is within this of 1 is left out of the Hessian
+    # rows whose largest probability is this close to 1 are left out of the Hessian
     undecided: float = 1e-3
 
-    # logarithm of probabilities that are lost to rounding beside 1; much smaller ones are slow
+    # logarithm of a probability that is lost to rounding when added to 1; computing with much
+    # smaller ones is slow
     vanishing: float = -40.0
-    # smallest probability of a class in a center and of a prototype in the Hessian: logarithms stay
-    # finite, and single precision can represent it
+    # smallest probability of a class in a center, and of a prototype in the Hessian: its logarithm
+    # is finite, and single precision can represent it
     least_probability: float = 1e-12
 
-    # smallest τ when rows are moved; with a smaller one, distances would hardly matter
+    # smallest τ for moving rows; with a smaller one, distances would hardly matter
     least_tolerance: float = 1e-2
-    # multiples of τ in the stages of moves: the first moves are those that cost little
+    # multiples of τ for the stages of moves: in the first stages, only cheap moves are made
     stages: tuple[int, ...] = (100, 30, 10, 3, 1)
-    # most passes over all distinct rows in each stage, and most rows moved in one pass
+    # most passes over all distinct rows in each stage, and most rows moved per pass
     sweeps: int = 50
     moves: int = 200
 
-    # share of the loss with one prototype that doubling their number must recover
+    # doubling the number of prototypes must reduce the loss by this share of the loss with one
+    # prototype
     worth: float = 0.01
-    # relative differences that may be rounding errors
+    # relative differences that may be due to rounding
     rounding: float = 1e-9
 
 
@@ -121,36 +125,36 @@ class Numbers:
         return np.asarray(cdist(centers[:, self.start : self.stop], x, "sqeuclidean"))
 
 
-# Kinds of target columns. Both d are Bregman divergences: the best center is the mean.
+# Types of target columns. Each d is a Bregman divergence, so the best center is the mean.
 Kind = Probabilities | Numbers
 
 
 @dataclass(frozen=True, eq=False)
 class SolverRows:
-    """Rows used to solve: targets (n, T), means m (n, K) and weights (n,) with sum 1."""
+    """Rows used to solve: targets (n, T), means m (n, K) and weights (n,), which sum to 1."""
 
     targets: np.ndarray
     means: np.ndarray
     weights: np.ndarray
 
     def take(self, some: np.ndarray) -> SolverRows:
-        """Return some of the rows."""
+        """Return the given rows."""
         return SolverRows(self.targets[some], self.means[some], self.weights[some])
 
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
-    """Distinct rows, each with the weight of its duplicates.
+    """Distinct rows, each with the total weight of its duplicates.
 
     Attributes
     ----------
     rows
-        One for each x: the mean of the rows with it, and their weight. Duplicates may differ,
-        because each comes from models that were not fitted on it.
+        One row for each distinct x: the mean of its duplicates, and their total weight. Targets and
+        means of duplicates may differ, because each comes from models that were not fitted on it.
     keys
-        The number of each x, increasing.
+        The key of each distinct x, in increasing order.
     repeated
-        Mask of the x that occur more than once.
+        Mask of the values of x that occur more than once.
     """
 
     rows: SolverRows
@@ -159,7 +163,7 @@ class DistinctRows:
 
     @classmethod
     def from_keys(cls, rows: SolverRows, keys: np.ndarray) -> DistinctRows:
-        """Merge rows with the same x, given by its number for each row, (n,)."""
+        """Merge rows with the same key, (n,), which identifies x."""
         distinct, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
         shares = rows.weights / rows.weights.sum()
         weights = np.bincount(place, shares)
@@ -173,8 +177,8 @@ class DistinctRows:
 def look_up(
     keys: np.ndarray, known: np.ndarray, values: np.ndarray, otherwise: np.ndarray
 ) -> np.ndarray:
-    """Look up keys in the sorted array `known` and return their values; missing keys get
-    `otherwise`.
+    """Look up keys in the sorted array `known` and return their values, or those of `otherwise` for
+    missing keys.
 
     Examples
     --------
@@ -189,14 +193,14 @@ def look_up(
 
 @dataclass(frozen=True, eq=False)
 class Prototypes:
-    """Prototypes, and the probability of each for a row.
+    """Prototypes, and what determines their probabilities for a row.
 
     Attributes
     ----------
     kinds
-        Kinds of the columns of the targets.
+        Types of the target columns.
     origin
-        Mean of m over the rows used to solve, which is subtracted because φ(S) has mean 0; (K,).
+        Mean of m over the rows used to solve, (K,); it is subtracted because φ(S) has mean 0.
     centers
         c, (L, T).
     mass
@@ -208,7 +212,7 @@ class Prototypes:
     tolerance
         τ = 1/μ.
     objective
-        Smallest F for these centers and masses.
+        The minimum of F for these centers and masses.
     """
 
     kinds: tuple[Kind, ...]
@@ -221,11 +225,11 @@ class Prototypes:
     objective: float = np.inf
 
     def distances(self, targets: np.ndarray) -> np.ndarray:
-        """Return d of each prototype and row, (L, n)."""
+        """Return d for each prototype and row, (L, n)."""
         return np.asarray(sum(kind.distances(targets, self.centers) for kind in self.kinds))
 
     def costs(self, distances: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """Return a = d + λ·m − τ‖λ‖²/2 of each prototype and row, (L, n)."""
+        """Return a = d + λ·m − τ‖λ‖²/2 for each prototype and row, (L, n)."""
         constant = self.multipliers @ self.origin
         constant = constant + self.tolerance / 2 * (self.multipliers**2).sum(axis=1)
         costs = self.multipliers @ means.T
@@ -234,13 +238,13 @@ class Prototypes:
         return np.asarray(costs)
 
     def nearest(self, targets: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """Return the prototype with the least a for each row, (n,)."""
+        """Return the prototype with the smallest a for each row, (n,)."""
         return np.asarray(self.costs(self.distances(targets), means).argmin(axis=0))
 
     def choice(self, distances: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return P(l | x), (L, n), and log Σ_l q_l exp(−a_l/ε), (n,)."""
         P = self.costs(distances, means)
-        P /= -self.epsilon  # in place, since most of the time is spent here
+        P /= -self.epsilon  # in place, because most of the time is spent here
         P += np.log(self.mass)[:, None]
         top = P.max(axis=0)
         P -= top
@@ -251,14 +255,14 @@ class Prototypes:
         return P, top + np.log(total)
 
     def probabilities(self, targets: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """Return P(l | x) of rows with targets (n, T) and means (n, K); (L, n)."""
+        """Return P(l | x) for rows with targets (n, T) and means (n, K); (L, n)."""
         return self.choice(self.distances(targets), means)[0]
 
 
 def initial_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, count: int) -> Prototypes:
-    """Return the starting prototypes: at most `count` cells of the targets. Repeatedly, the cell
-    with the largest sum of squares is split at its mean along the column that contributes most to
-    it (Su and Dy, 2007). The order of rows does not matter.
+    """Return the starting prototypes, for at most `count` cells of the targets. The cell with the
+    largest sum of squares is repeatedly split at its mean along the column that contributes most to
+    it (Su and Dy, 2007). The order of the rows doesn't matter.
     """
     cell = np.zeros(len(rows.weights), dtype=np.int64)
     while True:
@@ -286,7 +290,9 @@ def solve_path(
     tolerances: Iterable[float],
     precision: float = SEARCH.exact,
 ) -> list[Prototypes]:
-    """Return the solution for each τ, the largest first; each starts from the one before."""
+    """Return the solution for each τ, from the largest to the smallest; each solution starts from
+    the previous one.
+    """
     solutions = []
     for tolerance in tolerances:
         solution = solve_prototypes(start, rows, tolerance, precision)
@@ -296,11 +302,11 @@ def solve_path(
 
 
 def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
-    """Return the smallest number of prototypes, 4 times a power of two, whose doubling would lower
-    E d at parity by no more than a share `worth` of E d with one prototype; at most `most`.
+    """Return a number of prototypes, at most `most`: the smallest of 4, 8, 16 and so on for which
+    doubling would lower E d at parity by no more than the share `worth` of E d with one prototype.
 
-    A doubling gains about a quarter of the gain of the last one, as for any quantization along a
-    line; with more directions it gains more, and the search continues as long as the gain is large
+    Each doubling gains about a quarter as much as the previous one, as in any quantization along a
+    line. With more directions it gains more, and the search continues as long as the gain is large
     enough.
     """
 
@@ -328,10 +334,10 @@ def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
 def solve_prototypes(
     start: Prototypes, rows: SolverRows, tolerance: float, precision: float = SEARCH.exact
 ) -> Prototypes:
-    """Minimize F from a start: descend, and halve ε until the assignment is nearly
-    deterministic.
+    """Minimize F from a starting point: alternate between descent and halving ε until the
+    assignment is nearly deterministic.
     """
-    # with fewer than K + 1 rows and certain assignments, no mean of m is 0
+    # if assignments are certain, a prototype with fewer than K + 1 rows can't have a mean m of 0
     least = (rows.means.shape[1] + 1) / len(rows.weights)
     current = with_multipliers(replace(start, tolerance=tolerance), rows, SEARCH.rough)
     for _ in range(SEARCH.halvings):
@@ -358,7 +364,7 @@ def solve_prototypes(
 
 
 def with_centers(prototypes: Prototypes, rows: SolverRows, least: float) -> Prototypes:
-    """Take the steps q = p and center = mean; drop prototypes whose mass is too small."""
+    """Set q to p and each center to its mean; drop prototypes whose mass is too small."""
     joint = prototypes.probabilities(rows.targets, rows.means) * rows.weights  # (L, n)
     mass = joint.sum(axis=1)
     kept = mass >= min(least, mass.max())
@@ -373,7 +379,7 @@ def with_centers(prototypes: Prototypes, rows: SolverRows, least: float) -> Prot
 def dual(
     prototypes: Prototypes, distances: np.ndarray, rows: SolverRows
 ) -> tuple[float, np.ndarray]:
-    r"""Return G, and its gradient :math:`\tau p_l \lambda_l - v_l`, (L, K)."""
+    r"""Return G and its gradient, :math:`\tau p_l \lambda_l - v_l`, (L, K)."""
     P, logs = prototypes.choice(distances, rows.means)
     ridge = prototypes.tolerance * (P @ rows.weights)[:, None] * prototypes.multipliers
     gradient = ridge - P @ (rows.weights[:, None] * (rows.means - prototypes.origin))
@@ -381,12 +387,12 @@ def dual(
 
 
 def with_multipliers(prototypes: Prototypes, rows: SolverRows, precision: float) -> Prototypes:
-    r"""Minimize G over λ by damped Newton steps; F is infinite if that fails.
+    r"""Minimize G over λ with damped Newton steps; if that fails, F is infinite.
 
     The search is over u with :math:`\lambda_l = \lambda_l^0 + R_l u_l`, where :math:`R_l R_l^\top`
     is the inverse of the block :math:`E[P_l (1 - P_l) m m^\top] / \varepsilon + \tau p_l I` of the
-    Hessian at the start. A Hessian costs as much as several gradients; it is reused as long as each
-    step halves the gradient.
+    Hessian at the start. A Hessian costs as much as several gradients, so it is reused as long as
+    each step halves the gradient.
     """
     distances = prototypes.distances(rows.targets)
     shape = prototypes.multipliers.shape
@@ -440,7 +446,8 @@ def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> 
     P = prototypes.choice(distances, rows.means)[0]
     mass = P @ rows.weights
     count, functions = prototypes.multipliers.shape
-    # rows whose assignment is certain add nothing; single precision is enough for a direction
+    # rows with a certain assignment add nothing; single precision is sufficient for a search
+    # direction
     some = P.max(axis=0) < 1 - SEARCH.undecided
     P = np.maximum(P[:, some], SEARCH.least_probability).astype(np.float32)
     centered = (rows.means[some] - prototypes.origin).T.astype(np.float32)  # (K, rows)
@@ -461,7 +468,7 @@ def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> 
 
 
 def _hessian_blocks(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> np.ndarray:
-    """Return the approximate Hessian of G in each λ_l alone, (L, K, K)."""
+    """Return the approximate Hessian of G with respect to each λ_l alone, (L, K, K)."""
     P = prototypes.choice(distances, rows.means)[0]
     means = (rows.means - prototypes.origin).T  # (K, n)
     products = means[:, None] * means * (rows.weights / prototypes.epsilon)  # (K, K, n)
@@ -471,22 +478,22 @@ def _hessian_blocks(prototypes: Prototypes, distances: np.ndarray, rows: SolverR
 
 
 def _inverse_root(blocks: np.ndarray) -> np.ndarray:
-    """Return R with R Rᵀ the inverse of each symmetric block, (L, K, K)."""
+    """Return R, where R Rᵀ is the inverse of each symmetric block, (L, K, K)."""
     values, vectors = np.linalg.eigh(blocks)
     least = SEARCH.rounding * (1 + values[:, -1:])
     return np.asarray(vectors / np.sqrt(np.maximum(values, least))[:, None, :])
 
 
 def assign_rows(prototypes: Prototypes, rows: SolverRows, movable: np.ndarray) -> np.ndarray:
-    r"""Assign one prototype to each distinct row, (n,): first the one with the smallest a, then
-    move those that are `movable`, (n,), if that lowers F. Without its term in ε, F is for every λ
+    r"""Assign a prototype to each distinct row, (n,): first the one with the smallest a; then rows
+    that are `movable`, (n,), are moved if that lowers F. Without its term in ε, F is, for every λ,
 
     .. math:: E\, a_Z(X) + \frac{1}{2 \tau} \sum_l \frac{\|r_l\|^2}{p_l},
         \qquad r_l = E[1\{Z = l\} (m(X) - \tau \lambda_l)].
 
-    The start has the smallest E a, so moves lower the sum, which is that of :math:`\|v_l\|^2 / p_l`
-    if τ = 0. Its factor, which remains finite then, grows to 1/2τ in stages: the first moves are
-    those that cost little. The order of rows does not matter, up to ties.
+    The initial assignment has the smallest E a, so moves must lower the sum, which equals the sum
+    of :math:`\|v_l\|^2 / p_l` if τ = 0. Its factor increases to 1/2τ in stages, with a lower bound
+    on τ, so that the cheapest moves come first. The order of the rows doesn't matter, up to ties.
     """
     costs = prototypes.costs(prototypes.distances(rows.targets), rows.means)
     if not movable.any():
@@ -515,7 +522,7 @@ class Moves:
     weights
         Weights of the rows, (n,).
     means
-        Their means m, (n, K).
+        The rows' means m, (n, K).
     shifts
         τλ, (L, K).
     costs
@@ -538,16 +545,16 @@ class Moves:
         self.slack = SEARCH.rounding * float(np.ptp(self.costs, axis=0) @ self.weights)
 
     def sweep(self, factor: float) -> bool:
-        """Move rows, largest gains first; return whether any was moved."""
+        """Move rows, starting with the largest gains; return whether any row was moved."""
         gains = -self.changes(self.movable, factor).min(axis=0)
         candidates = np.flatnonzero(gains > self.slack)
-        # gains that differ by rounding count as equal, and keep the order of the rows
+        # gains that differ only by rounding are treated as equal and keep the order of the rows
         order = np.argsort(-np.round(gains[candidates] / self.slack), kind="stable")
         moved = [self.move(row, factor) for row in self.movable[candidates[order[: SEARCH.moves]]]]
         return any(moved)
 
     def move(self, row: int, factor: float) -> bool:
-        """Move a row to the prototype that lowers the objective most; return whether any does."""
+        """Move a row to the prototype that lowers the objective most; return False if none does."""
         gains = -self.changes(np.array([row]), factor)[:, 0]
         place = _first_largest(gains)
         if gains[place] <= self.slack:
@@ -560,12 +567,14 @@ class Moves:
         return True
 
     def changes(self, some: np.ndarray, factor: float) -> np.ndarray:
-        """Return by how much the objective changes if one of some rows moves, (L, rows)."""
+        """Return the change in the objective from moving each of the given rows alone, to each
+        prototype, (L, rows).
+        """
         weights = self.weights[some]
         means = self.means[some]
         costs = self.costs[:, some]
         squares = (self.sums**2).sum(axis=1)
-        # of r + w(m − τλ): its product with r, and the square of what is added
+        # terms of ‖r + w(m − τλ)‖²: the product with r, and the square of the added vector
         product = self.sums @ means.T - (self.sums * self.shifts).sum(axis=1)[:, None]
         linear = 2 * weights * product
         quadratic = weights**2 * cdist(self.shifts, means, "sqeuclidean")
@@ -582,12 +591,12 @@ class Moves:
 
 
 def _dependence(mass: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Return ‖v‖²/p of prototypes with mass p and squared norm ‖v‖²; 0 for those without rows."""
+    """Return ‖v‖²/p for prototypes with mass p and squared norm ‖v‖²; 0 for those without rows."""
     return np.where(mass > SEARCH.rounding, squares / np.maximum(mass, SEARCH.rounding), 0.0)
 
 
 def _first_largest(values: np.ndarray) -> int:
-    """Return the first index of the largest value, treating values that differ by rounding as
+    """Return the first index of the largest value, treating values that differ only by rounding as
     equal.
     """
     return int(np.flatnonzero(values >= values.max() - SEARCH.rounding * np.abs(values).max())[0])

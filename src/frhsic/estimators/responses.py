@@ -1,5 +1,5 @@
-"""What the engine predicts from a table: labels and numbers, and the columns that they are fitted
-as.
+"""What the engine predicts from a table: labels and numbers, and the columns to which regressions
+are fitted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Response:
     values
         Labels, (n,), or numbers, (n, K).
     classes
-        The labels in order; None for numbers.
+        The sorted labels; None for numbers.
     known
         Which rows have values, (n,); None if all have.
     reduced
@@ -42,7 +42,8 @@ class Response:
 @dataclass(frozen=True, eq=False)
 class FitTarget:
     """How a response, given by its index in the fit, is modeled: by its labels, or by its numbers
-    minus `centers` and divided by `scales`, (K,), combined along `directions`, (K, R).
+    after subtracting `centers`, dividing by `scales`, (K,), and combining them along `directions`,
+    (K, R).
     """
 
     place: int
@@ -53,21 +54,21 @@ class FitTarget:
 
     @classmethod
     def of(cls, place: int, response: Response) -> FitTarget:
-        """Return the labels, or the numbers as they are."""
+        """Return a target for the labels, or for the unscaled numbers."""
         count = 1 if response.classes is not None else response.values.shape[1]
         ones = np.ones(count)
         return cls(place, response.classes, 0 * ones, ones, np.eye(count))
 
     @property
     def outputs(self) -> int:
-        """Columns of margins: one for two classes, one per class for more, and one per number."""
+        """Number of margins: one for two classes, one per class for more, or one per number."""
         if self.classes is None:
             return int(self.directions.shape[1])
         count = len(self.classes)
         return count if count > 2 else 1
 
     def labels(self, values: np.ndarray) -> np.ndarray:
-        """Return the codes of the labels of rows, (n,), or the numbers, (n, R)."""
+        """Return the label codes of rows, (n,), or the numbers, (n, R)."""
         if self.classes is not None:
             return np.asarray(np.searchsorted(self.classes, values))
         return np.asarray((values - self.centers) / self.scales @ self.directions)
@@ -80,7 +81,7 @@ class FitTarget:
         return np.asarray(np.eye(len(self.classes))[labels][:, -self.outputs :])
 
     def along(self, directions: np.ndarray) -> FitTarget:
-        """Return combinations of the numbers."""
+        """Return a target with linear combinations of the numbers."""
         return replace(self, directions=self.directions @ directions)
 
 
@@ -99,12 +100,12 @@ class TargetColumn:
 
     @property
     def outputs(self) -> int:
-        """Columns of margins: one, or one per class for more than two classes."""
+        """Number of margins: one, or one per class for more than two classes."""
         return self.classes if self.classes > 2 else 1
 
     @property
     def objective(self) -> str:
-        """LightGBM's name of the loss."""
+        """LightGBM's name for the loss."""
         return {0: "regression", 2: "binary"}.get(self.classes, "multiclass")
 
     def constants(self, fold: np.ndarray, weights: np.ndarray) -> np.ndarray:

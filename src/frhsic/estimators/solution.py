@@ -1,4 +1,4 @@
-"""Coefficients of the closed form for every trade-off and fold, and the scores that they give."""
+"""Coefficients of the closed form for every trade-off and fold, and the resulting scores."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ from frhsic.estimators.families import Family, SmoothFamily, SolverTask, Units
 from frhsic.estimators.solving import GAP_SHARES, solve
 from frhsic.parity.limits import Limit
 
-# Share of the gap without constraint at which the way to a constant ends; closer to it hardly a
-# prediction is left.
+# Share of the unconstrained gap at which the path to a constant ends; any closer, scores would
+# predict almost nothing.
 LEAST_MIXED = 0.1
 
-# Smaller gaps count as this one where gains are divided by them.
+# Smaller gaps are replaced with this one when gains are divided by gaps.
 LEAST_GAP = 1e-12
 
-# Rows that the common coefficients are worth in each stratum: one of as many rows goes half of the
-# way to coefficients of its own, a large one all of it. On rows of Adult and ACS income, decisions
-# want 3 to 30 rows and scores 30 to 300; the loss at equal gaps changes by .001 between.
+# Number of rows that the common coefficients count for in each stratum: the coefficients of a
+# stratum with this many rows are halfway between common and separate ones; those of a large stratum
+# are almost separate. On rows of Adult and ACS income, 3 to 30 rows are best for decisions and 30
+# to 300 for scores; between these, the loss at equal gaps changes by .001.
 COMMON_ROWS = 50
 
-# Trade-offs from one that is solved to the next: the others lie between their parameters. On the
-# laws of benchmarks/promise.py at 1,000 rows, 7 solved ones with 7 between two cost what 14 with 3
-# do; half as many of all cost 4 to 8 % more, since the next one within a limit is farther from it.
+# Number of steps from one solved trade-off to the next; the parameters of the others are
+# interpolated. On the distributions of benchmarks/promise.py with 1,000 rows, 7 solved trade-offs
+# with 7 interpolated ones between neighbors lose as little performance as 14 with 3. Half as many
+# of both lose 4 to 8 % more, since the closest trade-off within a limit is farther from the limit.
 BETWEEN = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The parts of a fitted predictor other than its models.
+    """All parts of a fitted predictor except its models.
 
     Attributes
     ----------
@@ -44,13 +46,14 @@ class Solution:
     constraints
         The gaps that are limited.
     parameters
-        The coefficients of each trade-off and fold, (G, J, P): along the columns of m, and for each
-        stratum but the last the deviations of its own coefficients.
+        The coefficients of each trade-off and fold, (G, J, P): those of the columns of m and, for
+        each stratum except the last, the deviations of its coefficients from these.
     units
         Units of scores.
     centers
         Means of m in each stratum, divided by the mean probability of its condition, (S, K); the
-        last stratum collects rows without a stratum of their own. Zeros without controls, (1, K).
+        last stratum contains the rows whose values have no stratum of their own. Without controls,
+        zeros, (1, K).
     """
 
     family: Family
@@ -70,7 +73,7 @@ class Solution:
         limits: Mapping[str, tuple[Limit, ...]],
     ) -> Self:
         """Find the coefficients of every trade-off, leaving out each fold in turn; limits are keyed
-        by attribute. If some attributes have limits, gaps along the others are not constrained.
+        by attribute. If only some attributes have limits, gaps by the others are not constrained.
         """
         units = Units.of(sample, eta, family.decides)
         strata = sample.n_strata
@@ -110,8 +113,8 @@ class Solution:
     def inputs(
         self, eta: np.ndarray, means: np.ndarray, strata: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return base and columns of rows: m minus its mean in the stratum, once for all strata,
-        and once for each but the last, with zeros for rows in other strata.
+        """Return the base scores and the columns of rows: m minus its mean in the stratum, once for
+        all strata and once for each stratum except the last, with zeros for rows in other strata.
         """
         if strata is None:
             return self.family.inputs(eta, means, self.units)
@@ -143,7 +146,9 @@ class Solution:
         return centers
 
     def losses_and_gaps(self, task: SolverTask, fold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the out-of-fold loss and largest gap, divided by its scale, of each trade-off."""
+        """Return, for each trade-off, the out-of-fold loss and the largest gap after dividing by
+        its scale.
+        """
         family, curves = self.family, task.curves
         assert isinstance(family, SmoothFamily)
         assert curves is not None
@@ -162,34 +167,34 @@ class Solution:
 
     @property
     def constant(self) -> np.ndarray:
-        """Mask of the trade-offs that make the same decision for everybody; never true for scores,
-        which keep some spread.
+        """Mask of the trade-offs that make the same decision for everybody; always false for
+        scores, which keep some spread.
         """
         rule = self.parameters[..., self.parameters.shape[-1] // 2 :]
         same = ~rule[..., 1:].any(axis=(1, 2))
         return np.asarray(same & self.family.decides)
 
     def interpolated(self) -> Self:
-        """Return the trade-offs with interpolated ones between neighbors."""
+        """Return the trade-offs, with interpolated ones between neighbors."""
         last = len(self.parameters) - 1
         line = make_interp_spline(np.arange(last + 1), self.parameters, k=1)
         return replace(self, parameters=line(np.linspace(0, last, BETWEEN * last + 1)))
 
     def ended(self, task: SolverTask, fold: np.ndarray) -> Self:
         """Return the trade-offs up to the one with the highest out-of-fold ratio of gain (over a
-        constant) to gap, and the endpoint of the path from there to the constant; the same for all
-        folds. A mixture of a score with a constant keeps exactly its share of the gap and at least
-        this share of the gain over the constant, so the omitted trade-offs are worse than mixtures.
-        Scores keep a tenth of the gap. A mixture has the same ranks, so trade-offs of ranks end at
-        the smallest gap. Decisions do not mix: they keep all trade-offs and end with the same
-        decision for everybody, which has no gap.
+        constant) to gap, and the endpoint of the path from there to the constant; both are the same
+        for all folds. A mixture that gives the score the weight w, and a constant the rest, has w
+        times the gap and at least w times the gain, so the omitted trade-offs are worse than
+        mixtures. For scores, the path ends at a tenth of the gap. A mixture doesn't change ranks,
+        so trade-offs for ranks end at the smallest gap. Decisions can't be mixed: all trade-offs
+        are kept, and the last makes the same decision for everybody, which has no gap.
         """
         family = self.family
         constant = family.constant(task)
         if family.decides:
             end = self.parameters[-1].copy()
             rule = slice(end.shape[1] // 2, None)
-            end[:, rule] = constant[rule]  # how η is recalibrated does not count
+            end[:, rule] = constant[rule]  # ignores parameters that only recalibrate η
             return replace(self, parameters=np.append(self.parameters, end[None], axis=0))
         losses, gaps = self.losses_and_gaps(task, fold)
         gaps = np.maximum(gaps, LEAST_GAP)
@@ -207,13 +212,13 @@ class Solution:
     def _ridge(self, sample: LabelledRows, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
         r"""Return the penalty weight of each squared coefficient while solving, :math:`r_k = v_k K
         J / (J - 1)^2 n` times the curvature of the loss, and, for a rank family, times the mean
-        square of the rank from below and above. The rows show the errors of :math:`\sum_k c_k m_k`
-        for the models of J - 1 folds, but the coefficients are used with another model. With p
-        degrees of freedom its errors have the variance :math:`|c|^2 v p J / (J - 1) n`, where v is
-        the variance of :math:`\varphi_k(S)` about :math:`m_k`, with 0 for the functions of rows
-        without S. The rows show p (J - 1) directions of these errors, so for K functions a share of
-        about K / p (J - 1) is unknown. The deviations of a stratum's coefficients are also
-        penalized by the curvature of the loss in :data:`COMMON_ROWS` rows.
+        square of the rank from below and above. The rows contain the errors of :math:`\sum_k c_k
+        m_k` for the models of J - 1 folds, but the coefficients are used with another model. If
+        that model has p degrees of freedom, its errors have the variance :math:`|c|^2 v p J / (J -
+        1) n`, where v is the variance of :math:`\varphi_k(S)` about :math:`m_k`, with 0 for the
+        functions of rows without S. The rows determine p (J - 1) directions of these errors, so for
+        K functions a share of about K / p (J - 1) is unknown. The deviations of a stratum's
+        coefficients are also penalized by the curvature of the loss in :data:`COMMON_ROWS` rows.
         """
         mass = sample.mass / sample.mass.sum()
         targets = np.column_stack([one.targets(sample.s, sample.y) for one in self.constraints])
@@ -234,9 +239,9 @@ class Solution:
     def _gap_units(
         self, sample: LabelledRows, eta: np.ndarray, limits: Mapping[str, tuple[Limit, ...]]
     ) -> list[float]:
-        """Return the divisor of the gap along each attribute while solving: its limit, or its size,
-        divided by the smallest of these. Gaps in scores stand in for gaps in ranks, which matters
-        only if limits of several attributes mix numbers and shares.
+        """Return the divisor of the gap by each attribute while solving: its limit or its size,
+        relative to the smallest of these. Gaps in scores are used in place of gaps in ranks, which
+        matters only if the limits of several attributes mix numbers and shares.
         """
         scores = np.reshape(self.units.standard(eta), (len(eta), -1))
         if self.family.decides:
@@ -268,7 +273,7 @@ class Solution:
         means: np.ndarray,
         strata: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return the scores of rows at a trade-off from the coefficients of one fold, in the units
+        """Return the scores of rows at a trade-off, from the coefficients of one fold, in the unit
         of y; a decision is positive if its score exceeds the threshold.
         """
         inputs = self.inputs(eta, means, strata)
@@ -284,9 +289,7 @@ class Solution:
         means: np.ndarray,
         strata: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return the score of each row from the models and coefficients fitted on the other
-        folds.
-        """
+        """Return the score of each row from models and coefficients fitted on the other folds."""
         scores = np.empty(eta.shape)
         for j in range(fold.max() + 1):
             own = fold == j

@@ -1,4 +1,4 @@
-"""Columns that a representation should keep: labels or numbers, and how they are predicted."""
+"""Columns that a representation should predict: labels or numbers, and their predictions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from frhsic.tables.targets import MOST_CLASSES
 
 @dataclass(frozen=True, eq=False)
 class KeptTarget:
-    """A column that Z should keep.
+    """A column that Z should predict.
 
     Attributes
     ----------
     name
         Its name, or "target".
     classes
-        The labels in order; None for numbers.
+        The sorted labels; None for numbers.
     scale
         Standard deviation of numbers, the unit of d; 1 for classes.
     """
@@ -37,8 +37,8 @@ class KeptTarget:
 
     @classmethod
     def from_column(cls, name: str, values: np.ndarray, weights: np.ndarray | None) -> KeptTarget:
-        """Learn the kind of a column; whole numbers with more than 20 distinct values are treated
-        as numbers.
+        """Learn the type of a column; integers with more than 20 distinct values are treated as
+        numbers.
         """
         kind = type_of_target(values, input_name="y", raise_unknown=True)
         if kind == "multiclass" and values.dtype.kind in "iuf":
@@ -56,14 +56,14 @@ class KeptTarget:
         return 1 if self.classes is None else len(self.classes)
 
     def outcome(self, values: np.ndarray) -> Response:
-        """Return the target of a regression."""
+        """Return the column as the target of a regression."""
         if self.classes is None:
             values = values.astype(np.float64)[:, None]
         return Response(values, self.classes)
 
     def coordinates(self, columns: np.ndarray) -> dict[str, np.ndarray]:
-        """Return coordinates by name from the predicted columns, (L, C): means for numbers,
-        probabilities for classes (for two classes, only the second).
+        """Return the coordinates by name, from the predicted columns, (L, C): means of numbers, or
+        probabilities of classes (for two classes, only the second).
         """
         if self.classes is None:
             return {self.name: columns[:, 0] * self.scale}
@@ -74,7 +74,7 @@ class KeptTarget:
     def performance(
         self, columns: np.ndarray, y: np.ndarray, weights: np.ndarray
     ) -> dict[str, Any]:
-        """Return performance by name, with the coordinates themselves as predictions."""
+        """Return performance by name, using the coordinates themselves as predictions."""
         if self.classes is None:
             squares = (columns[:, 0] * self.scale - y.astype(np.float64)) ** 2
             return {"squared_error": float(np.average(squares, weights=weights))}
@@ -89,8 +89,8 @@ class KeptTarget:
 def split_targets(
     targets: Sequence[KeptTarget], values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Split the predictions of regressions into the columns of all targets, (n, T), scaled numbers
-    and probabilities of each class, and the remaining columns.
+    """Split the predictions of regressions into the columns of all targets, (n, T), which are
+    scaled numbers and the probabilities of each class, and the remaining columns.
     """
     columns = []
     for target in targets:
@@ -102,7 +102,7 @@ def split_targets(
 
 
 def target_kinds(targets: Sequence[KeptTarget]) -> tuple[Kind, ...]:
-    """Return the kinds of distance between predicted columns, one target after the other."""
+    """Return the type of distance for each group of predicted columns, target by target."""
     stops = np.cumsum([target.width for target in targets]).tolist()
     return tuple(
         Numbers(stop - 1, stop)
@@ -138,8 +138,8 @@ def target_performance(
 
 
 def log_losses(chances: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the log loss of each row, from probabilities of all classes, (n, C), or of the second
-    of two, (n,).
+    """Return the log loss of each row, given the probabilities of all classes, (n, C), or of the
+    second of two classes, (n,).
     """
     if chances.ndim == 1:
         likelihood = np.where(codes == 1, chances, 1 - chances)

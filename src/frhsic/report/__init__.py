@@ -1,6 +1,4 @@
-"""The report: an audit and, for a model, the trade-off behind it, as text and as one self-contained
-page.
-"""
+"""Reports: an audit and, for a model, its trade-off, as text or as one self-contained page."""
 
 from frhsic.report.first_page import text
 from frhsic.report.model import Report

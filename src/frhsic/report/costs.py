@@ -19,20 +19,21 @@ from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.people import are_decisions, rows_phrase, score_noun
 from frhsic.report.words import WORDS, fill, gap_name, outcome_phrase, say, signed_figure
 
-# Costs of a limit, in the order of the page, and those that are shares.
+# Costs of a limit, in the page's order, and those that are shares.
 COSTS: dict[str, dict[str, str]] = WORDS["costs"]
 SHARES = (*RATES, "class_accuracy", "explained")
-# Measures for which larger is better; for a mean error, neither direction is.
+# Measures for which larger is better; for a mean error, neither direction is better.
 GAINS = ("accuracy", "class_accuracy", "true_positive_rate", "auc", "explained")
-# Measures whose own interval is shown beside that of their change.
+# Measures whose own interval is shown next to the interval of their change.
 OVERALL = ("class_accuracy", "auc", "explained")
 MOST_COSTS = 4
 # Rates of decisions are shown only if at least this share of the scores is on either side of the
 # threshold.
 LEAST_DECIDED = 0.01
-# An interval of a difference of shares within this distance of 0 is 0, apart from rounding.
+# An interval of a difference between shares is 0, up to rounding, if it is within this distance of
+# 0.
 UNCHANGED = 1e-7
-# Costs shown beside each of the other limits.
+# Costs shown for each of the other limits.
 STOP_COSTS = (
     "class_accuracy",
     "true_positive_rate",
@@ -45,8 +46,9 @@ STOP_COSTS = (
 
 @dataclass(frozen=True)
 class Cost:
-    """One line of the table of costs, as displayed; `was` and `change` are empty if only the score
-    itself is known. `reach` is the interval of `now` if `change` has that of the change.
+    """One line of the table of costs, as displayed; `was` and `change` are empty if there is
+    nothing to compare the score with. `reach` is the interval of `now`, if `change` contains the
+    interval of the change.
     """
 
     key: str
@@ -59,8 +61,8 @@ class Cost:
 
 
 def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
-    """Return the costs of the limit, or of a given one; for an audit, the performance of the score
-    or its change.
+    """Return the costs of the report's limit, or of another one; for an audit, the score's
+    performance or the change in it.
     """
     audit = report.audit
     known: dict[str, tuple[Number, Change | None]] = {}
@@ -90,8 +92,8 @@ def costs(report: Report, stop: Stop | None = None) -> list[Cost]:
 
 
 def hidden_rates(report: Report) -> str:
-    """Return why rates of decisions are not shown: nearly all scores are on one side of a default
-    threshold; empty if they are shown.
+    """Return a phrase if rates of decisions are not shown because nearly all scores are on one side
+    of a default threshold; empty if they are shown.
     """
     audit = report.audit
     subject = audit.subject
@@ -167,15 +169,15 @@ def _cost(number: Number, change: Change | None, audit: Audit) -> Cost:
 
 
 def decision_phrase(audit: Audit, key: str, threshold_key: str) -> str:
-    """Return a phrase about decisions: with a threshold if they are made from scores."""
+    """Return a phrase for the decisions, with their threshold if they are based on scores."""
     if are_decisions(audit) or audit.subject.threshold is None:
         return say(key)
     return say(threshold_key, threshold=audit.subject.threshold)
 
 
 def decision_sentence(report: Report) -> str:
-    """Return why no rates of decisions are shown, or the threshold of the assessed decisions if it
-    is not the usual one, and whether the model uses another.
+    """Return a sentence that says why no rates of decisions are shown, or which unusual threshold
+    the decisions have and whether the model's own is different.
     """
     subject = report.audit.subject
     if hidden := hidden_rates(report):
@@ -192,7 +194,9 @@ def decision_sentence(report: Report) -> str:
 
 
 def _own_threshold_phrase(audit: Audit) -> str:
-    """Return that hardly any score is above the threshold 0.5 of the model's own decisions."""
+    """Return a phrase if hardly any score is above 0.5, the threshold of the model's own
+    decisions.
+    """
     subject = audit.subject
     assert subject.span is not None
     assert subject.law is not None
@@ -219,8 +223,8 @@ def _form(key: str) -> Callable[[float], str]:
 
 
 def frontier_picture(tradeoff: TradeOff) -> str:
-    """Return performance against the gap as SVG: the trade-offs of the fit, with points for the
-    report's rows, with and without the limit.
+    """Plot performance against the gap as SVG: the trade-offs of the fit, and points for the
+    report's rows with and without the limit.
     """
     i = tradeoff.worst
     every = [*tradeoff.points, tradeoff.before, tradeoff.after]
@@ -246,7 +250,7 @@ def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
 
 
 def stop_costs(report: Report, stop: Stop) -> list[tuple[str, str]]:
-    """Return the names and values of the costs shown beside a limit."""
+    """Return the names and values of the costs shown for a limit."""
     hidden = RATES if hidden_rates(report) else ()
     return [
         (COSTS[change.key]["name"], _form(change.key)(change.after))

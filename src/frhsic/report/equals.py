@@ -1,4 +1,4 @@
-"""Gaps among people with the same controls: next to the gap among all people, and stratum by
+"""Gaps among people with the same controls, compared with the gap among all people, and by
 stratum.
 """
 
@@ -23,13 +23,13 @@ MOST_PICTURES = 8
 
 
 def equal_gaps(audit: Audit, s: str) -> Within | None:
-    """Return the gaps by an attribute among people with the same controls."""
+    """Return an attribute's gaps among people with the same controls."""
     return audit[s].all_rows.within
 
 
 def equal_sentence(audit: Audit, s: str) -> str:
-    """Return the gap among people with the same controls, the gap among all people, and their
-    difference; empty without controls.
+    """Return a sentence with the gap among people with the same controls, the gap among all people,
+    and their difference; empty without controls.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -52,8 +52,8 @@ def equal_sentence(audit: Audit, s: str) -> str:
 
 
 def first_equal_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck]) -> str:
-    """Return a short statement, for the first screen, of the gap among people with the same
-    controls next to the earlier one or the gap among all people, and of the worst stratum.
+    """Return a short statement for the first screen: the gap among people with the same controls,
+    compared with an earlier one or the gap among all people, and the worst stratum.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -72,8 +72,8 @@ def first_equal_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck]) -> 
 
 
 def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = ()) -> str:
-    """Return the largest of the significant gaps of strata, or say that none is significant; and
-    whether it is certainly above a limit on their average.
+    """Return a sentence with the largest significant gap of a stratum, or one that says that none
+    is significant; and whether it is certainly above a limit on the average over strata.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -109,7 +109,9 @@ def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = 
 
 
 def parts_sentence(audit: Audit, s: str) -> str:
-    """Return the gap of all people as the sum of a part within strata and one between them."""
+    """Return a sentence that splits the gap among all people into a part within strata and a part
+    between them.
+    """
     within = equal_gaps(audit, s)
     if within is None:
         return ""
@@ -126,7 +128,7 @@ def parts_sentence(audit: Audit, s: str) -> str:
 
 
 def picture_note(audit: Audit, s: str) -> str:
-    """Return which people the chart on the first screen shows, if there are controls."""
+    """Return a note about which people the first screen's chart shows, if there are controls."""
     within = equal_gaps(audit, s)
     if within is None:
         return ""
@@ -134,7 +136,7 @@ def picture_note(audit: Audit, s: str) -> str:
 
 
 def sorted_strata(within: Within) -> list[tuple[str, Population]]:
-    """Return the strata: first those with a significant gap, sorted by gap, then the others, sorted
+    """Return the strata: first those with significant gaps, sorted by gap, then the others, sorted
     by number of people.
     """
 
@@ -158,9 +160,9 @@ def stratum_caption(audit: Audit, s: str, name: str) -> str:
 
 
 def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
-    """Return the name and curve of each stratum: the mean score minus that of the stratum. All
-    plots have the same scale, which covers the largest stratum and all means over enough people;
-    values beyond it are clipped.
+    """Return the name and curve of each stratum: the mean score minus the mean of the stratum. All
+    plots have the same scale, which covers the largest stratum and all means of enough people;
+    values outside are clipped.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -186,7 +188,7 @@ def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
 
 
 def cut_line(line: Line, extent: tuple[float, float]) -> Line:
-    """Return a line and its band, clipped to the range of a picture."""
+    """Return a line and its band, clipped to a picture's range."""
 
     def cut(values: Sequence[float]) -> tuple[float, ...]:
         return tuple(min(max(value, extent[0]), extent[1]) for value in values)

@@ -1,4 +1,4 @@
-"""The first screen of a report, as data: the verdict, and what it is based on.
+"""The first screen of a report, as data: the verdict and its basis.
 
 The words are in ``assets/words.toml``.
 """
@@ -75,7 +75,7 @@ from frhsic.report.words import (
     warnings,
 )
 
-# Verdicts on a limit, the worst first.
+# Verdicts on a limit, from worst to best.
 SEVERITY = ("not kept", "probably not kept", "unclear", "probably kept", "kept")
 GAP_MEANINGS: dict[str, str] = WORDS["meanings"]
 DECIDED = ("decision_gdp", "decision_ratio", "error_gdp")  # measures of decisions
@@ -83,24 +83,26 @@ SCORE_GAPS = ("gdp", "within", "eo", "equalized_odds")  # in the unit of the sco
 # Changes that the verdict states for its attribute: parts of the change in the gap, and the gap
 # among people with the same controls.
 FIRST_PARTS = ("people", "curve", "shape", "within")
-# The report mentions attribute values that the earlier rows lack above this share of the people.
+# The report mentions values of the attribute that didn't occur earlier if this share of the people
+# have them.
 MENTIONED = 0.01
-# Up to this many standard errors above a constant, the interval of the advantage of a score begins
-# below half of the estimate.
+# If a score is better than a constant by no more than this many standard errors, the interval of
+# its advantage begins below half of the estimate.
 BARELY = 4
-# The number of rows that would settle a limit is stated below this multiple of the audit's rows.
+# The number of rows that would settle a limit is stated if it is below this multiple of the audit's
+# rows.
 FAR = 100
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The sentence that a reader sees first; `kind` is the verdict of a :class:`LimitCheck`, or
-    "none" without a limit.
+    """The first sentence of a report; `kind` is the verdict of a :class:`LimitCheck`, or "none"
+    without a limit.
 
-    `attribute` is the one in the picture, and `gap` the number that is compared with `limit` if
-    that is a number; with several classes, the gap is that of the class `label`. `others` are the
-    verdicts on other limits or attributes and sentences about decisions, and `remarks` are short
-    sentences that apply to all verdicts.
+    `attribute` is the attribute in the picture, and `gap` the number compared with `limit`, if the
+    limit is a number; with several classes, it is the gap of the class `label`. `others` contains
+    the verdicts on other limits or attributes and sentences about decisions; `remarks` contains
+    short sentences that apply to all verdicts.
     """
 
     kind: str
@@ -114,10 +116,10 @@ class Headline:
 
 
 def checks(report: Report) -> tuple[LimitCheck, ...]:
-    """Return the limits of the audit or, if there is none, those of the fit on the rows of the
-    report.
+    """Return the audit's limits or, if there are none, the fit's limits, checked on the report's
+    rows.
 
-    A number is compared with the gap. A share refers to the gap of the same rows without a limit.
+    A number is compared with the gap. A share refers to the gap on the same rows without a limit.
     """
     tradeoff, confidence = report.tradeoff, report.audit.subject.confidence
     if report.audit.limits or tradeoff is None:
@@ -151,8 +153,8 @@ def checks(report: Report) -> tuple[LimitCheck, ...]:
 
 
 def verdict(report: Report) -> Headline:
-    """Return the verdict: whether the score predicts no better than a constant, then the limit that
-    is missed by most, the gap that has changed most, or the largest gap.
+    """Return the verdict: whether the score is no better than a constant, and then the limit that
+    is exceeded most, the gap that has changed most, or the largest gap.
     """
     head = _gap_verdict(report)
     sentence = head.sentence
@@ -167,19 +169,20 @@ def verdict(report: Report) -> Headline:
         sentence = f"{say('poor', noun=noun)} {sentence}"
     elif not _beats_constant(report.audit, by=BARELY):
         remarks.append(say("barely", noun=noun))
-    # an absolute limit is met however the gap became small; a reduction may be one of all scores
+    # how the gap was reduced doesn't matter for an absolute limit; a relative reduction may come
+    # from shrinking all scores
     only_shrunk = bool(shrunk) and any(check.base == "gap" for check in checks(report))
     kind = "unclear" if head.kind == "kept" and (only_shrunk or poor) else head.kind
     return replace(head, kind=kind, sentence=sentence, others=tuple(others), remarks=tuple(remarks))
 
 
 def shrinkage(report: Report) -> str:
-    r"""Return for which attributes most of the reduction of the gap comes from a smaller spread of
-    all scores; empty if for none.
+    r"""Return a sentence that names the attributes for which most of the reduction in the gap comes
+    from a smaller spread of all scores; empty if there are none.
 
-    A gap g is the product of g / σ and the standard deviation σ of all scores. The fall of σ is
-    larger in proportion than that of g / σ if the ratio of the gaps, after to before, exceeds the
-    squared ratio of the σ; the whole interval of the ratio of the gaps must.
+    A gap g is the product of g / σ and the standard deviation σ of all scores. In proportion, σ has
+    fallen more than g / σ if the ratio of the gaps, after to before, exceeds the squared ratio of
+    the standard deviations. This must hold for the whole interval of the ratio of the gaps.
     """
     other = report.before or report.earlier
     if other is None:
@@ -202,7 +205,7 @@ def shrinkage(report: Report) -> str:
 
 
 def _standard_deviation(numbers: Population) -> float | None:
-    """Return the standard deviation of all scores, if the gap is not 0."""
+    """Return the standard deviation of all scores, or None if the gap is 0."""
     gap, standardized = numbers.get("gdp"), numbers.get("standardized_gdp")
     if gap is None or standardized is None or not standardized.value > 0:
         return None
@@ -210,8 +213,8 @@ def _standard_deviation(numbers: Population) -> float | None:
 
 
 def decision_gaps(report: Report) -> str:
-    """Return the gap in decisions by each attribute, unless it is judged or the same as the gap in
-    scores.
+    """Return a sentence with the gap in decisions by each attribute, unless the verdict is about
+    decisions or the gap in scores is the same.
     """
     audit, tradeoff = report.audit, report.tradeoff
     if are_decisions(audit) or hidden_rates(report) or (tradeoff and tradeoff.classes):
@@ -224,7 +227,7 @@ def decision_gaps(report: Report) -> str:
         if s in judged or gap is None or gap.interval is None:
             continue
         share = attribute.all_rows.curves["decision_gdp"].overall
-        # the largest mean absolute deviation of shares from their mean
+        # the largest possible mean absolute deviation of shares from their mean
         if gap.interval.low <= 0 and gap.interval.high >= 2 * share * (1 - share):
             unknown.append(s)
             continue
@@ -244,8 +247,8 @@ def decision_gaps(report: Report) -> str:
 
 
 def _constant_decisions(report: Report) -> Iterator[str]:
-    """Yield that decisions, if they are judged, are the same for everybody, or for all people of a
-    group that its band sets apart from the average.
+    """If the verdict is about decisions, yield a sentence if these are the same for everybody, or
+    for all people in a group whose band excludes the average.
     """
     audit, tradeoff = report.audit, report.tradeoff
     limits_decisions = tradeoff is not None and tradeoff.aim == "decision"
@@ -263,7 +266,7 @@ def _constant_decisions(report: Report) -> Iterator[str]:
             key = "selects_few"
             if min(share, 1 - share) < NO_SHARE:
                 key = "selects_all" if share > 0.5 else "selects_none"
-            # a mean absolute deviation from p of numbers between 0 and 1 with mean p
+            # the largest mean absolute deviation of numbers between 0 and 1 with mean p
             yield say(key, **values, share=share, most=2 * share * (1 - share))
             return
         for end, key in ((1.0, "selects_group"), (0.0, "selects_no_group")):
@@ -282,8 +285,8 @@ def _constant_decisions(report: Report) -> Iterator[str]:
 
 
 def _class_lines(report: Report) -> list[str]:
-    """Return for which classes the gap is significant, the largest first, and which class is in the
-    picture.
+    """Return sentences on the classes with significant gaps, from the largest to the smallest, and
+    on the class in the picture.
     """
     tradeoff, subject = report.tradeoff, report.audit.subject
     if tradeoff is None or not tradeoff.classes:
@@ -308,7 +311,7 @@ def _class_lines(report: Report) -> list[str]:
 
 
 def _beats_constant(audit: Audit, by: float) -> bool:
-    """Whether the score is better than a constant by more than some standard errors."""
+    """Whether the score is better than a constant by more than a number of standard errors."""
     return all(
         quality.value - quality.constant > by * (quality.standard_error or 0.0)
         for quality in audit.quality
@@ -391,15 +394,15 @@ def _gap_verdict(report: Report) -> Headline:
 
 
 def _urgency(check: LimitCheck) -> tuple[bool, int, float]:
-    """Return a key that sorts checks: first the worst verdict, then the number that is farthest
-    above its limit in proportion; comparisons of noise with noise come last.
+    """Return a key that sorts checks by verdict, worst first, and then by the ratio of the number
+    to its limit, largest first; checks that compare noise with noise come last.
     """
     return compares_noise(check), SEVERITY.index(verdict_phrase(check)), -_share_of_limit(check)
 
 
 def _share_of_limit(check: LimitCheck) -> float:
-    """Return a number as a multiple of its limit, or the limit as a multiple of a number that it
-    bounds from below.
+    """Return a number as a multiple of its limit or, for a lower limit, the limit as a multiple of
+    the number.
     """
     number, limit = check.value, check.limit
     if check.key in RATIOS:
@@ -408,8 +411,8 @@ def _share_of_limit(check: LimitCheck) -> float:
 
 
 def split_lines(audit: Audit, s: str) -> list[str]:
-    """Return which part of a gap's change is significant, and the share of people for whom that is
-    unknown; empty if no change is significant.
+    """Return sentences about the significant parts of a gap's change, and the share of people for
+    whom they are unknown; empty if no change is significant.
     """
     parts = {change.key: change for change in audit.drift if change.attribute == s}
     if "shape" not in parts:
@@ -440,7 +443,7 @@ def split_lines(audit: Audit, s: str) -> list[str]:
 
 
 def _aim_remarks(check: LimitCheck) -> Iterator[str]:
-    """Yield what is uncertain about a target that the estimate reaches."""
+    """Yield sentences about the uncertainty of targets that the estimate reaches."""
     ends, share = check.reduction, check.share
     if ends is None:
         yield say("ask_number")
@@ -451,8 +454,8 @@ def _aim_remarks(check: LimitCheck) -> Iterator[str]:
 
 
 def _fit_lines(report: Report) -> Iterator[str]:
-    """Yield what a limit changed in the fit, for each attribute whose gap is significant there, but
-    on the rows of the report neither without the limit nor with it.
+    """Yield a sentence about the effect of the limit in the fit, for each attribute whose gap is
+    significant in the fit but not on the report's rows, neither without the limit nor with it.
     """
     tradeoff = report.tradeoff
     for i, change in enumerate(() if tradeoff is None else tradeoff.changes):
@@ -466,7 +469,7 @@ def _fit_lines(report: Report) -> Iterator[str]:
 
 
 def _unlimited_reasons(report: Report) -> Iterator[str]:
-    """Yield why no limit is judged."""
+    """Yield reasons why there is no verdict on a limit."""
     tradeoff = report.tradeoff
     if tradeoff is not None and any(tradeoff.shares):  # the verdict says so
         return
@@ -491,8 +494,8 @@ def _unlimited_reasons(report: Report) -> Iterator[str]:
 
 
 def gap_sentence(gap: Number, s: str, audit: Audit, label: str = "") -> str:
-    """Return how large a gap is, and whether it is significant; with several classes, it is the
-    largest one, of the class `label`.
+    """Return a sentence with the size of a gap and whether it is significant; with several classes,
+    it is the largest gap, of the class `label`.
     """
     key = "gap_seen" if is_significant(gap, audit.subject) else "gap_not_seen"
     if gap.value == 0:
@@ -506,13 +509,13 @@ def gap_sentence(gap: Number, s: str, audit: Audit, label: str = "") -> str:
 
 
 def _class_noun(audit: Audit, label: str) -> str:
-    """Return the name of the audited numbers, for a class if there are several."""
+    """Return the name of the audited numbers, with the class if there are several."""
     noun = score_noun(audit)
     return say("class_score", noun=noun, label=label) if label else noun
 
 
 def limits_sentence(judged: Sequence[LimitCheck]) -> str:
-    """Return how many limits are met and missed, if there are several."""
+    """Return a sentence with how many limits are met and missed, if there are several."""
     counts = Counter(map(limit_state, judged))
     count = len(judged)
     if count == 1:
@@ -524,7 +527,7 @@ def limits_sentence(judged: Sequence[LimitCheck]) -> str:
 
 
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
-    """Return whether a limit is met, by how much, and how certain that is."""
+    """Return a sentence that says whether a limit is met, by how much, and how certain that is."""
     what = gap_phrase(check.key, check.attribute) + condition_phrase(check.among, audit)
     kind = verdict_phrase(check)
     if check.base == "gap":
@@ -549,8 +552,8 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
 
 
 def attribute_lines(report: Report, head: Headline) -> list[str]:
-    """Return for each attribute its gap, where verdict and meaning only say by what share it was
-    reduced, and the largest significant error, which the picture shows for its own attribute.
+    """Return lines for each attribute: its gap, if verdict and meaning give only the share by which
+    it was reduced, and its largest significant error, unless the picture shows it.
     """
     audit = report.audit
     lines = []
@@ -576,8 +579,8 @@ def attribute_lines(report: Report, head: Headline) -> list[str]:
 
 
 def meaning(head: Headline, audit: Audit) -> str:
-    """Describe the gap in plain words (in percentage points for probabilities or shares), and the
-    largest allowed gap; empty if there is no limit and the gap is not significant.
+    """Describe the gap and the largest allowed gap in plain words (in percentage points for
+    probabilities or shares); empty if there is no limit and the gap is not significant.
     """
     subject, s, gap = audit.subject, head.attribute, head.gap
     if gap is None or gap.value == 0 or gap.key not in GAP_MEANINGS:
@@ -606,7 +609,7 @@ def meaning(head: Headline, audit: Audit) -> str:
 
 
 def surety(report: Report) -> str:
-    """Return how certain the verdict is and how many people it is based on."""
+    """Return a sentence that says how certain the verdict is and how many people it is based on."""
     audit = report.audit
     key = "sure" if report.tradeoff is None else "sure_held_out"
     counted = format_count(audit.rows.used, "row")
@@ -627,7 +630,7 @@ def surety(report: Report) -> str:
 
 
 def unanswered_questions(report: Report) -> list[str]:
-    """Return what these data cannot answer."""
+    """Return questions that these data can't answer."""
     lines = []
     names = " or ".join(attribute.name for attribute in report.audit.attributes)
     lines.append(say("no_cause", noun=score_noun(report.audit), names=names))
@@ -638,8 +641,8 @@ def unanswered_questions(report: Report) -> list[str]:
 
 
 def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[str]]:
-    """Return what else has changed since the earlier audit, and the names of what has not, except
-    for numbers in the verdict or the costs.
+    """Return sentences about other changes since the earlier audit, and the names of the numbers
+    that haven't changed, except for numbers in the verdict or the costs.
     """
     shown = [(cost.key, "") for cost in costs(report)]
     shown += [(key, head.attribute) for key in ("gdp", *FIRST_PARTS)]
@@ -652,8 +655,8 @@ def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[st
 
 
 def shortfalls(report: Report) -> list[str]:
-    """Return a sentence for each limit of the fit that the rows of the report miss: a number that
-    the estimate exceeds, or a target that is certainly missed.
+    """Return a sentence for each limit of the fit that is missed on the report's rows: a number
+    that the estimate exceeds, or a target that is certainly missed.
     """
     bad = ("not kept", "probably not kept")
     return [
@@ -677,8 +680,8 @@ def alarms(audit: Audit) -> list[str]:
 
 
 def closing_lines(report: Report) -> dict[str, str]:
-    """Return the final output of a terminal command: the verdict and its meaning, those of other
-    attributes, gap, cost and rows.
+    """Return the final lines that a command prints: the verdict and its meaning, those for other
+    attributes, gap, costs and rows.
     """
     head = verdict(report)
     lines = {"verdict": head.sentence}
@@ -693,7 +696,7 @@ def closing_lines(report: Report) -> dict[str, str]:
         known = (*paired, *report.changes, *report.audit.drift)
         of_gap = (c for c in known if (c.key, c.attribute) == (gap.key, head.attribute))
         change = next(of_gap, None)
-        # two numbers that are not significant are no movement
+        # two numbers that aren't significant don't show a change
         noise = change in paired and change.reduction is None and gap.interval.low <= 0
         if change is not None and not noise:
             was = f"{figure(change.before)} → "
@@ -709,7 +712,7 @@ def closing_lines(report: Report) -> dict[str, str]:
         ends = f" ({reach})" if reach else ""
         shown.append(f"{cost.name} {value}{ends}")
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
-    hints = [*head.remarks]  # and options of the command, which are not on the page
+    hints = [*head.remarks]  # and remarks about the command's options, which the page omits
     if decided := decision_sentence(report):
         lines["decided"] = decided
         hints.append(say("other_threshold"))
@@ -726,8 +729,8 @@ def closing_lines(report: Report) -> dict[str, str]:
 
 
 def text(report: Report | Audit) -> str:
-    """Return a report or an audit as plain text: verdict, gap, cost and rows, then the findings on
-    each attribute, limits and changes.
+    """Return a report or an audit as plain text: verdict, gap, costs and rows, followed by the
+    findings for each attribute, limits and changes.
 
     Examples
     --------

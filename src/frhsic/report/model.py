@@ -1,4 +1,4 @@
-"""What a report contains: an audit and, for a model with a limit, the trade-offs and the audit
+"""The contents of a report: an audit and, for a model with a limit, the trade-offs and the audit
 without the limit.
 """
 
@@ -18,9 +18,9 @@ REPORT_FORMAT = 14  # version of the JSON form of a :class:`Report`
 class TradeOffPoint:
     """Performance of one predictor, and its gap by each attribute.
 
-    On the rows of the report, and in the fit without a limit, the interval of a gap excludes 0 if
-    and only if the gap is significant. If it is not significant in the fit without a limit, the
-    intervals of all trade-offs of the fit begin at 0.
+    On the report's rows, and in the fit without a limit, the interval of a gap excludes 0 if and
+    only if the gap is significant. If the gap is not significant in the fit without a limit, the
+    intervals of all the fit's trade-offs begin at 0.
     """
 
     performance: float
@@ -30,8 +30,8 @@ class TradeOffPoint:
 
 @dataclass(frozen=True)
 class Stop:
-    """One trade-off on the rows of the report: the limit that selects it (empty for the model's
-    own), performance and gaps, its cost relative to no limit, and the mean score by each attribute.
+    """One trade-off on the report's rows: the limit that selects it (empty for the model's own),
+    performance and gaps, its cost compared with no limit, and the mean score by each attribute.
     """
 
     limit: str
@@ -42,8 +42,8 @@ class Stop:
 
 @dataclass(frozen=True)
 class ClassRates:
-    """Mean probability of one of several classes, its actual share, and by each attribute the gap
-    in the share of rows in which it is the most probable class.
+    """Mean probability of one of several classes, its actual share, and the gap by each attribute
+    in the share of rows for which it is the most probable class.
     """
 
     mean: float
@@ -53,18 +53,18 @@ class ClassRates:
 
 @dataclass(frozen=True)
 class TradeOff:
-    """The trade-offs of one fit and the one that its limit chose.
+    """The trade-offs of one fit, and the one chosen for its limit.
 
     Attributes
     ----------
     aim
-        The gap that is limited, as in :class:`~frhsic.ParityClassifier`.
+        The limited gap, as in :class:`~frhsic.ParityClassifier`.
     condition
         The rows whose gap is limited, as in :class:`~frhsic.ParityClassifier`.
     measure
-        Key of the performance measure, one for which a constant is never best: the loss for the aim
-        "score" ("all_log_loss" over more than two classes), "auc" for "rank", and for "decision"
-        "accuracy", or "balanced_accuracy" for rare outcomes.
+        Key of the performance measure; by this measure, a constant is never best. For the aim
+        "score" it is the loss ("all_log_loss" for more than two classes), for "rank" "auc", and for
+        "decision" "accuracy", or "balanced_accuracy" if the outcome is rare.
     attributes
         Names of the attributes.
     limits
@@ -72,8 +72,8 @@ class TradeOff:
     shares
         For each attribute, the largest allowed gap as a share of the gap without a limit, or None.
     base_shares
-        Each of `limits` as a share of the base rate of the training rows; None if it was not given
-        that way.
+        Each of `limits` as a share of the base rate of the training rows; None if it was not
+        specified as such.
     base_rate
         The mean of the target in the training rows; None with several classes.
     met
@@ -85,17 +85,18 @@ class TradeOff:
     after
         The predictor with the limit, on the same rows.
     changes
-        For each attribute, the change in the gap due to the limit, on the rows of the report: both
-        predictors are measured on the same rows. Empty if the limit changes nothing.
+        For each attribute, the change in the gap due to the limit, with both predictors measured on
+        the report's rows. Empty if the limit changes nothing.
     stops
-        The chosen trade-off and those of other limits, from no limit to the strictest one.
+        The trade-offs for the chosen limit and others, from no limit to the strictest one.
     controls
         Names of the controls, if gaps are measured among people with the same controls; else None.
     classes
-        With several classes, for each its gap by each attribute on the rows of the report. All
+        With several classes, the gap of each class by each attribute on the report's rows. All
         other gaps here are then the largest over all classes.
     class_rates
-        With several classes, for each its mean probability, share and decisions on the same rows.
+        With several classes, the mean probability, share and decisions of each class on the same
+        rows.
     """
 
     aim: str
@@ -118,7 +119,7 @@ class TradeOff:
 
     @property
     def measure_name(self) -> str:
-        """The name of the limited gap, as in limits."""
+        """The name of the limited gap, as used in limits."""
         return measure_name(AIM_MEASURES[self.aim], "equal" if self.controls else "all")
 
     @property
@@ -133,8 +134,8 @@ class TradeOff:
         return label, self.classes[label][i]
 
     def is_noise(self, i: int) -> bool:
-        """Whether the gap by an attribute is significant on the rows of the report neither without
-        the limit nor with it.
+        """Whether the gap by an attribute is not significant on the report's rows, both without the
+        limit and with it.
         """
         return self.changes[i].reduction is None and self.after.gaps[i].low <= 0
 
@@ -146,11 +147,11 @@ class TradeOff:
 
 @dataclass(frozen=True)
 class Report(Document):
-    """Content of one page. `before` is the audit without the limit, to compare with `audit` number
-    by number.
+    """Content of one page. `before` is the audit without the limit; each of its numbers can be
+    compared with that of `audit`.
 
-    `earlier` is the audit of other rows that `audit.drift` compares with. `changes` says how the
-    limit changed gaps: both models are measured on the same rows.
+    `earlier` is the audit of other rows with which `audit.drift` compares. `changes` has the effect
+    of the limit on gaps, with both models measured on the same rows.
 
     Examples
     --------
@@ -171,7 +172,7 @@ class Report(Document):
     format: int = REPORT_FORMAT
 
     def change(self, key: str, attribute: str) -> Change | None:
-        """Return how the limit changed a number of an attribute, or None."""
+        """Return the effect of the limit on one of an attribute's numbers, or None."""
         for change in self.changes:
             if (change.key, change.attribute) == (key, attribute):
                 return change

@@ -23,11 +23,11 @@ SCRIPTS = ("tables.js", "page.js")
 
 
 def render(report: Report | Audit) -> str:
-    """Return the page as text. Styles, scripts and data are embedded; nothing is loaded from other
-    hosts.
+    """Return the page as text. Styles, scripts and data are embedded, and nothing is loaded from
+    other hosts.
 
-    Every text is escaped, the data is JSON with ``<``, ``>`` and ``&`` escaped, and the content
-    security policy allows no script but the page's own.
+    All text is escaped, the data is JSON with ``<``, ``>`` and ``&`` escaped, and the content
+    security policy allows only the page's own script.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def render(report: Report | Audit) -> str:
         origin=Context().stamped().origin | audit.context.origin,
         style=style,
         script=script,
-        # the page may use only its own script and style, and fetch nothing
+        # the page may use only its own script and style, and may not fetch anything
         policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}';"
         " base-uri 'none'; form-action 'none'",
         data=_embeddable(report),
@@ -89,7 +89,7 @@ def render(report: Report | Audit) -> str:
         words=words,
         **texts,
     )
-    return page.lstrip().encode(errors="replace").decode()  # a file name may not be UTF-8
+    return page.lstrip().encode(errors="replace").decode()  # a file name might not be valid UTF-8
 
 
 def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
@@ -116,8 +116,8 @@ def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
 
 
 def keep_together(value: Any) -> Any:
-    """Return text with no-break spaces between a number and its unit or power of ten, and within a
-    short range in brackets.
+    """Return text with no-break spaces between numbers and their units or powers of ten, and within
+    short ranges in parentheses.
     """
     if type(value) is not str:
         return value
@@ -126,12 +126,12 @@ def keep_together(value: Any) -> Any:
 
 
 def breakable(text: str) -> Markup:
-    """Return text for a narrow column, which may break before a power of ten and nowhere else."""
+    """Return text for a narrow column, which may break only before a power of ten."""
     return Markup(escape(keep_together(text).replace("×\u00a0", "× ")))
 
 
 def _embeddable(report: Report) -> Markup:
-    """Return JSON that can neither close its script element nor open a comment in it."""
+    """Return JSON that can neither close its script element nor start a comment in it."""
     text = json.dumps(report.to_dict(), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -1,4 +1,4 @@
-"""The mean score by an attribute: as a picture, and for groups of people."""
+"""The mean score by an attribute, as a picture and for groups of people."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from frhsic.report.words import (
 
 MOST_GROUPS = 5
 LONGEST_MARK = 30
-"""Longest name of an attribute that fits beside the range of a group in the picture."""
+"""Longest name of an attribute that fits next to the range of a group in the picture."""
 ERROR_TESTS = 3
-"""Tests of errors that share the level: of their mean, of their dependence on the attribute, and of
-single groups.
+"""Number of tests of errors that share the level: of their mean, of their dependence on the
+attribute, and of single groups.
 """
 
 
 @dataclass(frozen=True)
 class Group:
-    """People with similar values of an attribute: who, how many rows and what to call them (with
-    `units`, of how many people they are), their score before and now,
-    whether its band excludes the average, their outcome, and by how much the score is too high if
-    that is significant.
+    """People with similar values of an attribute: who they are, how many rows they have and what to
+    call these (with `units`, including the number of people), their score before and now, whether
+    its band excludes the average, their outcome, and by how much the score is too high, if that is
+    significant.
     """
 
     where: str
@@ -50,13 +50,13 @@ class Group:
 
 
 def rows_phrase(audit: Audit) -> str:
-    """Return what to call the rows: people, unless several rows may belong to one person."""
+    """Return what to call the rows: people, unless one person may have several rows."""
     return "rows" if has_groups(audit) else audit.context.people or "people"
 
 
 def group_rows_phrase(curve: Curve, i: int, audit: Audit) -> str:
-    """Return what to call the rows of a group, and of how many people they are if these may have
-    several.
+    """Return what to call the rows of a group, with the number of people if one person may have
+    several rows.
     """
     if not curve.units or not has_groups(audit):
         return rows_phrase(audit)
@@ -64,24 +64,24 @@ def group_rows_phrase(curve: Curve, i: int, audit: Audit) -> str:
 
 
 def score_noun(audit: Audit) -> str:
-    """Return the name of the audited numbers: prediction, decision or score."""
+    """Return the noun for the audited numbers: prediction, decision or score."""
     if any(quality.key == "root_squared_error" for quality in audit.quality):
         return "prediction"
     return "decision" if are_decisions(audit) else "score"
 
 
 def are_decisions(audit: Audit) -> bool:
-    """Whether all scores are 0 or 1. The share of positive decisions need not be that of the
-    outcome, so decisions are not said to be too high or too low.
+    """Whether all scores are 0 or 1. The share of positive decisions needn't equal the share of the
+    outcome, so decisions are not called too high or too low.
     """
     law = audit.subject.law
     return law is not None and set(law.values) <= {0.0, 1.0}
 
 
 def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
-    """Return the groups with enough rows: those with significant errors first, sorted by the size
-    of the error (errors to their disadvantage before others, if it is known which outcome is good);
-    then the rest, by the distance from the overall mean.
+    """Return the groups with enough rows: first those with significant errors, sorted by the size
+    of the error (if it is known which outcome is good, errors to the group's disadvantage come
+    before others); then the rest, sorted by distance from the overall mean.
     """
     curve = attribute.all_rows.curves["gdp"]
 
@@ -95,8 +95,9 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
 
 
 def _error(attribute: AttributeAudit, audit: Audit, i: int) -> float | None:
-    """Return by how much the mean score of a group is above its mean outcome, if the band of errors
-    excludes 0; it covers all groups of all attributes. None for decisions and with few rows.
+    """Return by how much the mean score of a group is above its mean outcome, if the band of
+    errors, which covers all groups of all attributes, excludes 0. None for decisions, or with few
+    rows.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
     if rest is None or rest.sparse[i] or are_decisions(audit) or not _is_apart(rest, i):
@@ -105,8 +106,8 @@ def _error(attribute: AttributeAudit, audit: Audit, i: int) -> float | None:
 
 
 def n_comparisons(audit: Audit) -> int:
-    """Return of how many groups, of all attributes, the errors share one level; wide windows are
-    among them.
+    """Return the number of groups, over all attributes, whose errors share one level, including
+    wide windows.
     """
     return sum(
         len(attribute.all_rows.curves[key].grid)
@@ -117,7 +118,7 @@ def n_comparisons(audit: Audit) -> int:
 
 
 def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
-    """Whether errors vary significantly with the attribute."""
+    """Return whether errors vary significantly with the attribute."""
     gap = attribute.all_rows.get("calibration_gdp")
     if gap is None or gap.pvalue is None:
         return False
@@ -126,7 +127,7 @@ def _errors_change(attribute: AttributeAudit, audit: Audit) -> bool:
 
 
 def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
-    """Return what is known about errors if no group has a significant one."""
+    """Return a sentence about errors if no group has a significant one."""
     found = _wide_errors_sentence(attribute, audit)
     if found:
         return found
@@ -140,8 +141,8 @@ def _errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
 
 
 def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
-    """Return whether errors vary with the attribute, and the wide window with the largest
-    significant error; empty if neither is significant.
+    """Return a sentence that says whether errors vary with the attribute and names the wide window
+    with the largest significant error; empty if neither is significant.
     """
     s = attribute.name
     curves = attribute.all_rows.curves
@@ -170,7 +171,9 @@ def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
 
 
 def largest_error_sentence(report: Report, s: str) -> str:
-    """Return the largest significant error by an attribute; empty if there is none."""
+    """Return a sentence about the largest significant error by an attribute; empty if there is
+    none.
+    """
     audit = report.audit
     attribute = audit[s]
     if "calibration_gdp" not in attribute.all_rows.curves or are_decisions(audit):
@@ -186,8 +189,8 @@ def largest_error_sentence(report: Report, s: str) -> str:
 
 
 def _few_sentence(attribute: AttributeAudit, audit: Audit) -> str:
-    """Return that all groups are too small to compare scores with outcomes; empty without
-    outcomes.
+    """Return a sentence that says that all groups are too small to compare scores with outcomes;
+    empty without outcomes.
     """
     errors = attribute.all_rows.curves.get("calibration_gdp")
     if errors is None or are_decisions(audit):
@@ -205,20 +208,22 @@ def _few_sentence(attribute: AttributeAudit, audit: Audit) -> str:
 
 
 def has_outcomes(attribute: AttributeAudit) -> bool:
-    """Whether the outcome of any group is shown."""
+    """Return whether the outcome of any group is shown."""
     rest = attribute.all_rows.curves.get("calibration_gdp")
     return rest is not None and not all(rest.sparse)
 
 
 def size_phrase(curve: Curve, audit: Audit, key: str = "of_size") -> str:
-    """Return which size the groups have that are compared; empty if that is all of them."""
+    """Return a phrase for the size of the groups that are compared; empty if all groups are."""
     if any(curve.sparse) and not all(curve.sparse):
         return say(key, least=SPARSE, people=rows_phrase(audit))
     return ""
 
 
 def left_out_sentence(audit: Audit, s: str) -> str:
-    """Return how many groups of how many people are not compared, and why; empty if all are."""
+    """Return a sentence that says how many groups, with how many people, are not compared, and why;
+    empty if all are compared.
+    """
     curve = audit[s].all_rows.curves.get("gdp")
     if curve is None or not size_phrase(curve, audit):
         return ""
@@ -234,9 +239,9 @@ def left_out_sentence(audit: Audit, s: str) -> str:
 
 
 def unnoticed_error(errors: Curve) -> float:
-    """Return the median half-width of the band of errors, among groups with enough rows (all groups
-    if none has): an error of this size is significant in about half of all samples, so in half of
-    the groups, one of at most this size goes unnoticed at least as often as not.
+    """Return the median half-width of the band of errors, among groups with enough rows (or all
+    groups if there are none). An error of this size is significant in about half of all samples, so
+    in half of the groups, errors up to this size are missed at least half of the time.
     """
     widths = sorted((errors.high[i] - errors.low[i]) / 2 for i in errors.trusted_groups)
     return widths[len(widths) // 2]
@@ -248,8 +253,8 @@ def _is_apart(rest: Curve, i: int) -> bool:
 
 
 def overall_error(audit: Audit) -> float | None:
-    """Return by how much the mean score is above the mean outcome if that is significant, else
-    None.
+    """Return by how much the mean score is above the mean outcome, or None if that is not
+    significant.
     """
     errors = (q for q in audit.quality if q.key == "mean_error" and q.standard_error)
     error = next(errors, None)
@@ -261,8 +266,8 @@ def overall_error(audit: Audit) -> float | None:
 
 
 def _overall_sentence(report: Report, s: str) -> str:
-    """Return the mean score beside the mean outcome, if their difference is significant; else
-    empty.
+    """Return a sentence with the mean score and the mean outcome, if their difference is
+    significant; else empty.
     """
     audit = report.audit
     error = overall_error(audit)
@@ -291,9 +296,9 @@ def _is_favourable(error: float, audit: Audit) -> bool | None:
 
 
 def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool = False) -> str:
-    """Return the mean score by an attribute as SVG: before in gray, now with its band, the outcome,
-    the people, and the worst group of the report. Each trade-off has its own layer; a small picture
-    shows only one.
+    """Return the mean score by an attribute as SVG: the earlier mean in gray, the current one with
+    its band, the outcome, the distribution of people, and the report's worst group. Each trade-off
+    has its own layer; a small picture shows only one.
     """
     audit = report.audit
     attribute = audit[s]
@@ -344,7 +349,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
 
 
 def axis_name(audit: Audit) -> str:
-    """Return the label of the y-axis, and what a high score means if that is known."""
+    """Return the label of the y-axis, with the meaning of a high score if that is known."""
     subject, noun = audit.subject, score_noun(audit)
     phrase = score_phrase(subject).removeprefix("the ")
     tail = ""
@@ -370,7 +375,7 @@ def attribute_picture(attribute: AttributeAudit, key: str, name: str) -> str:
 
 
 def earlier_curve(report: Report, s: str) -> Curve | None:
-    """Return the mean score by an attribute without the limit, or that of the earlier audit."""
+    """Return the mean score by an attribute without the limit, or in the earlier audit."""
     earlier = report.before or report.earlier
     for attribute in () if earlier is None else earlier.attributes:
         if attribute.name == s:
@@ -381,7 +386,7 @@ def earlier_curve(report: Report, s: str) -> Curve | None:
 def curve_line(
     kind: str, curve: Curve, domain: tuple[float, float], *, banded: bool = True
 ) -> Line:
-    """Return a curve extended to the ends of its outermost groups, within the drawn range."""
+    """Return a curve, extended to the ends of its outermost groups within the drawn range."""
     inside = [i for i, x in enumerate(curve.grid) if domain[0] <= x <= domain[1]]
     if not inside:
         return Line(kind, (), ())
@@ -394,9 +399,9 @@ def curve_line(
 
 
 def drawn_domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float], str]:
-    """Return the range of the attribute, and a note if it is trimmed: an end is trimmed by 1 % of
-    people if they span more than a quarter of the range, and then by 5 % if they span more than
-    half.
+    """Return the drawn range of the attribute, and a note if it is trimmed. At each end, the
+    outermost 1 % of people are left out if they span more than a quarter of the range, and then the
+    outermost 5 % if they span more than half.
     """
 
     def quantile(share: float) -> float:
@@ -440,7 +445,9 @@ def _actual(attribute: AttributeAudit, i: int) -> float | None:
 
 
 def group_judgement(group: Group, audit: Audit) -> str:
-    """Return whether people are scored too low or too high, and whether that is good for them."""
+    """Return a phrase that says whether people are scored too low or too high, and whether that is
+    good for them.
+    """
     if group.error is None:
         return say("as_scored", count=n_comparisons(audit))
     text = say("too_high" if group.error > 0 else "too_low", size=abs(group.error))
@@ -458,7 +465,7 @@ def _tips(curve: Curve, s: str, people: str) -> Iterator[tuple[float, float, str
 
 
 def groups(report: Report, s: str) -> list[Group]:
-    """Return some groups, the worst first."""
+    """Return the groups to show, starting with the worst."""
     attribute = report.audit[s]
     curve = attribute.all_rows.curves["gdp"]
     before = earlier_curve(report, s) if report.before else None
@@ -475,7 +482,7 @@ def groups(report: Report, s: str) -> list[Group]:
 
 
 def groups_note(report: Report, s: str) -> str:
-    """Return which groups are shown, and in which order."""
+    """Return a note about which groups are shown, and in which order."""
     audit, words = report.audit, WORDS["page"]
     count = len(audit[s].all_rows.curves["gdp"].trusted_groups)
     known = _is_favourable(1.0, audit) is not None
@@ -487,9 +494,9 @@ def groups_note(report: Report, s: str) -> str:
 
 
 def worst_sentence(report: Report, s: str) -> str:
-    """Return a sentence about the group with the largest significant error. If there is none,
-    describe the group farthest from the average, and whether it differs significantly. If no
-    group has enough rows, say so where there are outcomes.
+    """Return a sentence about the group with the largest significant error. If there is none, it
+    describes the group farthest from the average and says whether that differs significantly. If
+    there are outcomes but no group has enough rows, it says so.
     """
     audit = report.audit
     attribute = audit[s]
@@ -500,7 +507,7 @@ def worst_sentence(report: Report, s: str) -> str:
     group = groups(report, s)[0]
     actual = ""
     if group.actual is not None:
-        # people have the outcome or not, and scores are probabilities of it or decisions
+        # the outcome is binary, and scores are its probabilities or decisions
         counted = all(quality.key != "root_squared_error" for quality in audit.quality)
         key = "actually" if audit.subject.chances and counted else "actual_mean"
         actual = say(key, actual=group.actual, outcome=outcome_phrase(audit.subject))
@@ -525,8 +532,8 @@ def worst_sentence(report: Report, s: str) -> str:
 
 
 def trend_sentence(audit: Audit, s: str) -> str:
-    """Return from which to which group of people the mean score rises or falls most, if the band
-    sets them apart.
+    """Return a sentence that names the two groups between which the mean score rises or falls most,
+    if their bands don't overlap.
     """
     curve = audit[s].all_rows.curves.get("gdp")
     if curve is None or all(curve.sparse):

@@ -1,4 +1,4 @@
-"""The report on a model fitted with a limit: audits and trade-offs on held-out rows."""
+"""Reports on models fitted with a limit: audits and trade-offs on held-out rows."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from frhsic.scoring import model_scores
 from frhsic.splits import subsample, take_rows
 from frhsic.tables.attributes import read_sensitive
 
-# Limits that a report shows beside the chosen one, and the fewest steps of the frontier between two
-# of them.
+# Limits that a report shows in addition to the chosen one, and the fewest steps of the frontier
+# between two of them.
 OTHER_LIMITS = (None, "50%", "25%", 0)
 APART = 1
 
@@ -62,10 +62,10 @@ def trained_report(
 ) -> Report:
     r"""Report on a classifier or regressor fitted with a limit. With several classes, the limit
     applies to each, so the verdict is about the largest of their gaps; the audits are about the
-    most frequent class, and `tradeoff` contains the gaps, means and decisions of all. The
-    trade-offs are those of ``model.frontier_``, with the performance measure that belongs to the
-    aim. The audits of ``model.at(None)`` and of the model use the given rows. They audit scores, or
-    decisions for the aim "decision".
+    most frequent class, and `tradeoff` contains the gaps, means and decisions of all classes. The
+    trade-offs are those of ``model.frontier_``, with the performance measure that corresponds to
+    the aim. The audits of ``model.at(None)`` and of the model use the given rows. They audit
+    scores, or decisions for the aim "decision".
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def trained_report(
         Fitted :class:`~frhsic.ParityClassifier` or :class:`~frhsic.ParityRegressor`.
     X, y, sensitive_features, control_features
         Rows that were not used in the fit; those with a missing attribute are left out and counted.
-        A model that compares people with the same controls needs the controls, unless they are
+        A model that compares people with the same controls requires the controls unless they are
         columns of X.
     favourable
         Label of y that is good for a person; the second class by default.
@@ -136,7 +136,7 @@ def trained_report(
     names = [str(name) for name in model.sensitive_names_in_]
     if model.strata_ is not None:
         controls = model._controls(X) if control_features is None else control_features
-        measured = model.strata_.recounted(controls)  # the fit had other rows
+        measured = model.strata_.recounted(controls)  # the fit used other rows
         context = replace(context, remarks=(*context.remarks, *measured.notes))
     every = _outputs(model, X, s, control_features)
     now = _class_outputs(every, shown)
@@ -206,8 +206,8 @@ def trained_report(
 
 
 def _as_audited(measured: _Measured, audit: Audit) -> _Measured:
-    """Return the measurements with the intervals of the audit where the gaps are the same, since
-    two computations can differ in the last digit.
+    """Return the measurements with the audit's intervals for gaps that are the same, since two
+    computations can differ in the last digit.
     """
     gaps = []
     for attribute, (number, terms) in zip(audit.attributes, measured.gaps):
@@ -223,7 +223,7 @@ def _as_audited(measured: _Measured, audit: Audit) -> _Measured:
 
 
 def _outputs(model: Any, X: Any, s: np.ndarray, controls: Any) -> np.ndarray:
-    """Return what is audited: scores, or decisions as 0 and 1 if the model limits decisions."""
+    """Return the audited outputs: scores, or decisions as 0 and 1 if the model limits decisions."""
     if model.aim != "decision":
         return np.asarray(model_scores(model, X, s, controls), dtype=np.float64)
     more = {"sensitive_features": s} if model.uses_sensitive else {}
@@ -233,7 +233,7 @@ def _outputs(model: Any, X: Any, s: np.ndarray, controls: Any) -> np.ndarray:
 
 
 def _class_outputs(outputs: np.ndarray, shown: int) -> np.ndarray:
-    """Return the outputs of one class, if there are several."""
+    """Return the outputs for one class, if there are several."""
     return outputs if outputs.ndim == 1 else outputs[:, shown]
 
 
@@ -242,7 +242,7 @@ def _score_name(model: Any, target: Any, shown: int) -> str:
     classes = [str(label) for label in getattr(model, "classes_", ())]
     score = "probability of" if classes and model.aim != "decision" else "predicted"
     named = [] if not classes else [classes[shown].casefold()]
-    # the target names its positive class
+    # the target's name includes its positive class
     if classes in ([], ["0", "1"], ["False", "True"]) or named == [str(target).casefold()]:
         return f"{score} {target}"
     return f"{score} {target}: {classes[shown]}"
@@ -256,7 +256,7 @@ class _Measured:
     gaps: list[tuple[Number, np.ndarray]]
 
     def point(self) -> TradeOffPoint:
-        """Return the same as a trade-off."""
+        """Convert to a trade-off."""
         gaps = []
         for number, _ in self.gaps:
             assert number.interval is not None
@@ -266,8 +266,8 @@ class _Measured:
 
 @dataclass(frozen=True, eq=False)
 class _HeldOut:
-    """Rows not used to fit a model. With several classes, the report is about `shown`, and `codes`
-    are the classes of the rows.
+    """Rows that were not used to fit a model. With several classes, the report is about the class
+    `shown`, and `codes` has the class of each row.
     """
 
     model: Any
@@ -278,7 +278,7 @@ class _HeldOut:
     codes: np.ndarray | None = None
 
     def outputs(self, model: Any) -> np.ndarray:
-        """Return the outputs of a model that are audited."""
+        """Return the audited outputs of a model."""
         return _outputs(model, self.X, self.rows.s, self.controls)
 
     @property
@@ -294,7 +294,7 @@ class _HeldOut:
 
     @property
     def measure(self) -> str:
-        """Key of the performance that belongs to the aim of the model."""
+        """Key of the performance measure for the model's aim."""
         if not hasattr(self.model, "classes_"):
             return "squared_error"
         rare = self.model.threshold_ != 0.5
@@ -302,8 +302,8 @@ class _HeldOut:
         return {"score": "log_loss", "rank": "auc", "decision": decided}[self.model.aim]
 
     def measure_outputs(self, outputs: np.ndarray, settings: Settings) -> _Measured:
-        """Return performance and gaps of outputs on these rows, as the model measures them: one
-        gap for all conditions of an attribute, and for all classes.
+        """Return the performance and gaps of outputs on these rows, measured as in the fit: one gap
+        for all conditions of an attribute and all classes.
         """
         rows = self.rows
         by_class = [
@@ -323,7 +323,7 @@ class _HeldOut:
         return _Measured(self.performance(outputs), gaps)
 
     def gap_changes(self, old: _Measured, new: _Measured, level: float) -> Iterator[Change]:
-        """Yield how the limit changed the gap by each attribute."""
+        """Yield the effect of the limit on the gap by each attribute."""
         for name, (was, a), (now, b) in zip(self.names, old.gaps, new.gaps):
             shared = covariance(a, b, self.rows.groups, self.rows.weights)
             yield difference(now.key, name, was, now, level, shared)
@@ -331,8 +331,8 @@ class _HeldOut:
     def class_gaps(
         self, outputs: np.ndarray, labels: Any, settings: Settings
     ) -> dict[str, tuple[Number, ...]]:
-        """Return for each class its gap by each attribute, with a p-value adjusted for all of these
-        gaps.
+        """Return the gap of each class by each attribute, with p-values adjusted for the number of
+        these gaps.
         """
         rows = self.rows
         numbers = []
@@ -356,7 +356,9 @@ class _HeldOut:
     def class_rates(
         self, outputs: np.ndarray, labels: Any, settings: Settings
     ) -> dict[str, ClassRates]:
-        """Return for each class its mean, its share, and the gaps of the most probable class."""
+        """Return, for each class, its mean probability, its share, and the gaps in the share of
+        rows for which it is the most probable class.
+        """
         weights = self.rows.weights
         decisions = np.eye(len(labels))[outputs.argmax(axis=1)]
         gaps = self.class_gaps(decisions, labels, settings)
@@ -370,7 +372,7 @@ class _HeldOut:
     def check_classes(
         self, check: LimitCheck, old: _Measured, new: _Measured, level: float
     ) -> LimitCheck:
-        """Return the check of a limit on the gap in scores, over all classes."""
+        """Check a limit on the gap in scores for all classes."""
         if (check.key, check.among) != ("gdp", "all") or check.base == "base rate":
             return check
         at = self.names.index(check.attribute)
@@ -386,7 +388,8 @@ class _HeldOut:
 
     def qualities(self, outputs: np.ndarray, audit: Audit) -> tuple[Quality, ...]:
         """Return the performance of an audit. With several classes, a model predicts the most
-        probable one, so rates of decisions at a threshold are replaced by how often that is right.
+        probable one, so rates of decisions at a threshold are replaced with the accuracy of that
+        prediction.
         """
         if self.codes is None:
             return audit.quality
@@ -395,7 +398,7 @@ class _HeldOut:
         return right, *(quality for quality in audit.quality if quality.key not in RATES)
 
     def costs(self, was: np.ndarray, now: np.ndarray, audit: Audit) -> Iterator[Change]:
-        """Yield how performance changes from some outputs to others, by the same measures."""
+        """Yield the change in each performance measure from one set of outputs to another."""
         threshold = 0.5 if audit.subject.threshold is None else audit.subject.threshold
         level = audit.subject.level
         design = self.rows.groups, self.rows.weights
@@ -412,9 +415,9 @@ class _HeldOut:
     def stops(
         self, known: dict[int, tuple[np.ndarray, _Measured]], settings: Settings, after: Audit
     ) -> Iterator[Stop]:
-        """Yield the chosen trade-off and other well-spaced trade-offs for the attribute with the
-        largest gap; `known` has the outputs at some positions (0 is no limit) and their
-        measurements.
+        """Yield the chosen trade-off and others that are well spaced in the gap by the attribute
+        with the largest gap; `known` has outputs and their measurements by position (0 is no
+        limit).
         """
         model = self.model
         gaps = model.frontier_.gaps
@@ -465,7 +468,7 @@ class _HeldOut:
         after: Audit,
         settings: Settings,
     ) -> Iterator[Change]:
-        """Yield how the limit changed every gap of the audits."""
+        """Yield the effect of the limit on every gap in the audits."""
         level, threshold = after.subject.level, after.subject.threshold
         everyone = np.arange(len(self.y))
         for i, name in enumerate(attribute.name for attribute in after.attributes):
@@ -518,20 +521,20 @@ class _HeldOut:
         quality = {key: result.value for key, result in results.items()}
         if self.measure in quality:
             return quality[self.measure]
-        if "true_positive_rate" not in quality:  # rows of one outcome
+        if "true_positive_rate" not in quality:  # the rows have only one outcome
             return 0.5
         return (1 + quality["true_positive_rate"] - quality["false_positive_rate"]) / 2
 
 
 def _from_zero(point: TradeOffPoint, i: int) -> TradeOffPoint:
-    """Return a trade-off whose interval of one gap begins at 0."""
+    """Return a trade-off with the interval of one gap extended to 0."""
     gaps = [*point.gaps]
     gaps[i] = replace(gaps[i], low=0.0)
     return replace(point, gaps=tuple(gaps))
 
 
 def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
-    """Return the trade-offs of a fit, with the chosen one."""
+    """Return the trade-offs of a fit and the chosen one."""
     model, names = rows.model, rows.names
     frontier, choice = model.frontier_, model.choice_
     performance = frontier.performance[rows.measure]
@@ -546,7 +549,7 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         gap, pvalue = points[0].gaps[i], frontier.pvalues[name]
         interval = Interval(gap.low, gap.high, frontier.confidence, "")
         gaps.append(Gap(gap.value, *interval.agree_with(gap.value, pvalue)))
-        if pvalue > level:  # a smaller gap than one that is not significant is not either
+        if pvalue > level:  # smaller gaps aren't significant either
             points = [_from_zero(point, i) for point in points]
     points[0] = replace(points[0], gaps=tuple(gaps))
     parsed = frontier.limits(choice.limit)

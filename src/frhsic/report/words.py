@@ -1,5 +1,5 @@
-"""All sentences about an audit and a trade-off, which say in plain words what the numbers mean. The
-words are in ``assets/words.toml``; this module decides which of them apply.
+"""Sentences about an audit and a trade-off, which say in plain words what the numbers mean. The
+words are in ``assets/words.toml``; this module selects the sentences that apply.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WORDS = tomllib.loads(
     resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8")
 )
 LABELS: dict[str, str] = WORDS["labels"]
-# Numbers that are 0 if they are no larger than expected by chance.
+# Numbers that are shown as 0 if they are no larger than expected by chance.
 GAP_LABELS = (*GAPS, "rank_gap", "standardized_gdp")
 SENTENCES: dict[str, str] = WORDS["sentences"]
 MEASURES: dict[str, str] = WORDS["measures"]
@@ -57,16 +57,17 @@ FORMS: dict[str, Callable[[Any], str]] = {
 }
 
 
-# Performance above which the report asks whether all columns are known before the outcome.
+# If performance is above this, the report asks whether all columns are known before the outcome.
 TOO_GOOD = {"explained": 0.98, "auc": 0.995}
-# An aim reads as reached only if the interval excludes less than this part of it.
+# A target is described as reached only if the lower end of the interval is at least this part of
+# it.
 LEAST_OF_AIM = 0.5
-# Number of bins of an attribute, as in a spreadsheet.
+# Number of bins of an attribute, as one might use in a spreadsheet.
 BANDS = 10
 
 
 def signed_figure(value: float) -> str:
-    """Format a difference with its sign; a very small one as a power of ten."""
+    """Format a difference with its sign, or as a power of ten if it is very small."""
     if 0 < abs(value) < 1e-4:
         return f"{'+' if value > 0 else ''}{formatting.figure(value, 2)}"
     return formatting.format_difference(value)
@@ -78,7 +79,7 @@ class _Filler(string.Formatter):
 
 
 def fill(template: str, **values: object) -> str:
-    """Return words with their braces filled in; a name after a colon is one of :data:`FORMS`."""
+    """Fill in the braces of a template; a name after a colon is one of :data:`FORMS`."""
     return _Filler().vformat(template, (), values)
 
 
@@ -98,7 +99,7 @@ def score_phrase(subject: Subject) -> str:
 
 
 def _phrase(kind: str, name: str) -> str:
-    """Return a name with its kind, unless the name contains it already."""
+    """Return a name preceded by its kind, unless the name already contains it."""
     if name.lower() == kind:
         return f"the {kind}"
     says_kind = name.startswith(
@@ -117,7 +118,7 @@ def outcome_phrase(subject: Subject) -> str:
 
 
 def favoured_phrase(subject: Subject) -> str:
-    """Return the outcome of the rows on which Equal Opportunity is measured."""
+    """Return the outcome that defines the rows of equal opportunity."""
     if subject.target is None or subject.target.favourable is None:
         return outcome_phrase(subject)
     return f"“{subject.target.name}: {subject.target.favourable}”"
@@ -131,7 +132,7 @@ def measure_label(key: str, control: str = "controls") -> str:
 
 
 def plain_measure(key: str) -> str:
-    """Return the measure for all people that corresponds to one among people with the same
+    """Return the measure for all people that corresponds to a measure among people with the same
     controls.
     """
     prefix = PREFIXES["equal"]
@@ -139,8 +140,8 @@ def plain_measure(key: str) -> str:
 
 
 def gap_name(key: str, s: str, control: str = "") -> str:
-    """Return what is limited, such as “rank gap by age”; for the score, “gap by age”; with a
-    control, “gap by age, same education”.
+    """Return the name of the limited number, such as “rank gap by age”; for the score, “gap by
+    age”; with a control, “gap by age, same education”.
     """
     plain = plain_measure(key)
     name = "gap" if plain == "gdp" else LABELS[plain]
@@ -154,7 +155,7 @@ def gap_phrase(key: str, s: str) -> str:
 
 
 def group_phrase(curve: Curve, i: int, name: str) -> str:
-    """Return where a group of a curve lies, such as “ages 58 to 63”, or “ages 64 and over”."""
+    """Return the range of a curve's group, such as “ages 58 to 63” or “ages 64 and over”."""
     if curve.start[i] == curve.end[i]:
         return f"{name} {format_setting(curve.grid[i])}"
     several = f"{name}s" if name in ("age", "Age") else name
@@ -163,8 +164,8 @@ def group_phrase(curve: Curve, i: int, name: str) -> str:
 
 
 def is_significant(number: Number | None, subject: Subject) -> bool:
-    """Whether a number is significant, at the level that is one minus the confidence of the audit.
-    Uses its own p-value, which agrees with its interval.
+    """Return whether a number is significant, at a level of one minus the audit's confidence, by
+    its own p-value, which agrees with its interval.
     """
     return number is not None and number.pvalue is not None and number.pvalue <= subject.level
 
@@ -175,8 +176,8 @@ def adjusted_phrase(number: Number) -> str:
 
 
 def resolution_sentence(numbers: Sequence[Number], s: str) -> str:
-    """Say how many people each local mean covers; empty if every value of the attribute has its own
-    mean.
+    """Return a sentence that says how many people each local mean covers; empty if every value of
+    the attribute has its own mean.
     """
     shares = {float(number.settings.get("resolution", 0.0)) for number in numbers}
     texts = [say("averaged", s=s, share=share) for share in sorted(shares) if share]
@@ -216,8 +217,8 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
 
 
 def _share_phrase(number: Number) -> str:
-    """Return a share in percent. A probe may recover nothing; another share that is not positive is
-    only too small to be seen.
+    """Return a share in percent. If it isn't positive, a probe recovers nothing; any other share is
+    only too small to be estimated.
     """
     if number.value > 0 or number.key in RATIOS:
         return percent(number.value)
@@ -225,7 +226,7 @@ def _share_phrase(number: Number) -> str:
 
 
 def gap_phrase_with_interval(gap: Number) -> str:
-    """Return a gap with its interval; one of 0 only has an upper bound."""
+    """Return a gap with its interval, or with an upper bound only if it is 0."""
     assert gap.interval is not None
     if gap.value == 0:
         return say("at_most", high=gap.interval.high)
@@ -234,7 +235,7 @@ def gap_phrase_with_interval(gap: Number) -> str:
 
 
 def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
-    """Return the results of the test of dependence and the probes for an attribute."""
+    """Return lines with the results of the dependence test and the probes for an attribute."""
     numbers, s, z = attribute.all_rows, attribute.name, subject_phrase(subject)
     lines = []
     test = numbers.get("hsic")
@@ -251,7 +252,7 @@ def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
 
 
 def verdict_phrase(check: LimitCheck) -> str:
-    """Return the verdict on a limit, and which verdict is more probable if it is uncertain."""
+    """Return the verdict on a limit; if it is uncertain, with the more probable outcome."""
     if check.verdict != "unclear" or (check.base == "gap" and check.reduction is None):
         return check.verdict
     keeps = check.value >= check.limit if check.key in RATIOS else check.value <= check.limit
@@ -268,22 +269,26 @@ def limit_state(check: LimitCheck) -> str:
 
 
 def _is_wide(check: LimitCheck) -> bool:
-    """Whether a target is reached by the estimate, but the interval reaches less than half."""
+    """Return whether a reduction reaches its target, but the lower end of its interval is less than
+    half of the target.
+    """
     assert check.reduction is not None
     assert check.share is not None
     return check.reduction.low < LEAST_OF_AIM * (1 - check.share)
 
 
 def compares_noise(check: LimitCheck) -> bool:
-    """Whether a share refers to a gap that is not significant, and the gap now is not either."""
+    """Return whether a share refers to a gap that is not significant, and the present gap is not
+    significant either.
+    """
     return check.base == "gap" and check.reduction is None and check.interval.low <= 0
 
 
 def reduced_phrase(
     was: float, now: float, reduction: Interval | None, *, noise: bool = False
 ) -> str:
-    """Return by what share a gap was reduced, with its interval; `noise` says that neither gap is
-    significant.
+    """Return a phrase with the share by which a gap was reduced and its interval; `noise` is
+    whether neither gap is significant.
     """
     if noise or was == now == 0:
         return say("both_zero")
@@ -301,7 +306,9 @@ def _reduction_phrase(share: float) -> str:
 
 
 def aim_sentence(check: LimitCheck, what: str) -> str:
-    """Return by what share a gap was reduced, and whether that reaches the requested share."""
+    """Return a sentence with the share by which a gap was reduced, and whether that reaches the
+    requested share.
+    """
     assert check.reference is not None
     assert check.share is not None
     was, now, asked = check.reference.value, check.value, 1 - check.share
@@ -327,8 +334,8 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
 
 
 def drift_verdict(change: Change) -> str:
-    """Return whether a number has changed: significantly among all comparisons, significantly by
-    itself, or not significantly.
+    """Return whether a number has changed: significantly after adjustment for all comparisons,
+    significantly only without adjustment, or not significantly.
     """
     if change.changed:
         return say("law_changed" if change.key in ("attribute", "score") else "changed")
@@ -336,14 +343,14 @@ def drift_verdict(change: Change) -> str:
 
 
 def drift_name(change: Change) -> str:
-    """Return the name of the number that has changed."""
+    """Return the name of the compared number."""
     text: str = WORDS["changes"][change.key].format(s=change.attribute)
     return text
 
 
 def drift_cells(change: Change) -> tuple[str, str, str, str]:
     """Return the name of a number, its values before and after, the interval of the difference (or
-    else a p-value), and whether it has changed.
+    a p-value if there is none), and whether it has changed.
     """
     reach = say("drift_p", p=change.pvalue)
     if change.interval is not None:
@@ -353,19 +360,19 @@ def drift_cells(change: Change) -> tuple[str, str, str, str]:
 
 
 def drift_line(change: Change) -> str:
-    """Return the same in one line."""
+    """Return the contents of :func:`drift_cells` as one line."""
     name, moved, reach, verdict = drift_cells(change)
     return f"{capitalize(name)}: {moved}, {reach}; {verdict}."
 
 
 def has_groups(audit: Audit) -> bool:
-    """Whether several rows belong to one group."""
+    """Return whether rows are grouped."""
     return audit.rows.groups is not None and audit.rows.groups < audit.rows.used
 
 
 def remove_options(remark: str) -> str:
-    """Return a remark without the clauses that name an option of the command: those who read a
-    report do not run it.
+    """Return a remark without the clauses that name an option of the command, since readers of a
+    report don't run it.
 
     Examples
     --------
@@ -418,10 +425,11 @@ def warnings(audit: Audit) -> list[str]:
 def banded_sentence(
     attribute: AttributeAudit, audit: Audit, noun: str, *, one_class: bool = False
 ) -> str:
-    r"""Return the gap between bins of an attribute, computed as in a spreadsheet, and its expected
-    value by chance, :math:`\sqrt{2 / \pi} \, \sigma \sum_b \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}`
-    for scores with standard deviation :math:`\sigma`; empty for weighted or grouped rows. If the
-    target has several classes, `one_class` makes the sentence say which.
+    r"""Return a sentence with the gap between bins of an attribute, computed as one might in a
+    spreadsheet, and the gap expected by chance, :math:`\sqrt{2 / \pi} \, \sigma \sum_b
+    \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}` for scores with standard deviation :math:`\sigma`; empty
+    for weighted or grouped rows. If the target has several classes, `one_class` adds the name of
+    the class.
     """
     curve, law = attribute.all_rows.curves.get("gdp"), audit.subject.law
     gap = attribute.all_rows.get("gdp")
@@ -449,7 +457,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def condition_phrase(among: str | None, audit: Audit) -> str:
-    """Name the rows that a conditional gap refers to; empty for all rows."""
+    """Return a phrase for the rows to which a conditional gap refers; empty for all rows."""
     words: str = WORDS["among"].get(among, "")
     return words.format(
         outcome=outcome_phrase(audit.subject),
@@ -465,8 +473,8 @@ def control_phrase(audit: Audit) -> str:
 
 
 def tradeoff_rows(tradeoff: TradeOff) -> list[tuple[TradeOffPoint, str]]:
-    """Return the trade-offs with labels, for a table; the last two are measured on the rows of the
-    report.
+    """Return the trade-offs with labels, for a table; the last two are measured on the report's
+    rows.
     """
     first = tradeoff.points[0]
     gap = first.gaps[tradeoff.worst].value

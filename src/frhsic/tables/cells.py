@@ -16,11 +16,9 @@ from frhsic.tables.attributes import band
 from frhsic.tables.codes import (
     CLEAR_CODE,
     code_problem,
-    missing_option,
     number_problems,
     plain_number,
     reads_missing,
-    replace_option,
 )
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
@@ -32,7 +30,7 @@ from frhsic.tables.columns import (
     unify_spelling,
 )
 from frhsic.tables.dates import month_problems, spreadsheet_problems
-from frhsic.tables.problems import Problem, option_text
+from frhsic.tables.problems import Problem, drop_option, missing_option, replace_option
 from frhsic.tables.schema import (
     NUMBER_MARKS,
     ColumnType,
@@ -156,7 +154,7 @@ def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Proble
                 "All are read as percentages. If the others are shares, write all of them the same"
                 " way."
             )
-        option = "" if parsed else option_text("drop", name)
+        option = "" if parsed else drop_option(name)
         kind = "percentages" if parsed else "text in numbers"
         yield Problem(kind, f"{name!r} {text} {remedy}", (name,), len(others), option=option)
 
@@ -339,7 +337,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
             (name,),
             int(with_unit.sum()),
             "possible",
-            option_text("drop", name),
+            drop_option(name),
         )
         return
     answers = odd.any() and set(bare[odd].map(fold_text)) <= YES | NO
@@ -364,7 +362,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
             if absent:
                 remedy = "replace those that mean numbers and treat the others as missing"
         if not option:
-            option = option_text("drop", name)
+            option = drop_option(name)
             remedy = "correct these cells in the file; otherwise drop the column"
         yield Problem(
             "text in numbers",
@@ -383,7 +381,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
             (name,),
             int(alike.sum()),
             "possible",
-            option_text("drop", name),
+            drop_option(name),
         )
 
 
@@ -394,7 +392,7 @@ def _limits_problem(limits: pd.Series[Any]) -> Problem:
     shown = limits.drop_duplicates()
     counts = [f"{cell!r} ({format_count(rows[cell], 'row')})" for cell in shown]
     cells = [cell.replace(",", ".") for cell in shown]
-    absent = missing_option(name, cells) or option_text("drop", name)
+    absent = missing_option(name, cells) or drop_option(name)
     replaced = replace_option(name, {cell: _limit(cell) for cell in cells})
     return Problem(
         "detection limit",

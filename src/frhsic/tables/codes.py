@@ -5,14 +5,14 @@ use.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from frhsic.formatting import format_count
+from frhsic.formatting import format_count, inflect
 from frhsic.tables.columns import (
     LARGEST_FEATURE,
     examples,
@@ -21,7 +21,7 @@ from frhsic.tables.columns import (
     mask_codes,
     row_number,
 )
-from frhsic.tables.problems import Certainty, Problem, option_text
+from frhsic.tables.problems import Certainty, Problem, missing_option
 
 # Numbers that people write for a missing value, and words.
 MISSING_NUMBERS = re.compile(r"-?(9+|8+|7+)|-1|-2|0")
@@ -67,7 +67,6 @@ MOST_IMPOSSIBLE = 0.1
 OLDEST_CHILD = 14
 YOUNGEST_ADULT = 16
 MOST_YOUNG = 0.01
-MOST_LISTED = 50
 # Most distinct values of a column of numbers that is searched only for clear codes; how many of the
 # nearest other values a code is compared with; how many times farther it is from them than they are
 # from each other, and how many times farther an outlier is from the median than the next value.
@@ -171,8 +170,8 @@ def _age_problems(ages: pd.Series[Any]) -> Iterator[Problem]:
         yield Problem(
             "impossible age",
             f"{', '.join(map(plain_number, values[:3]))}{', ...' if len(values) > 3 else ''} in"
-            f" {name!r} {reason}, first in row {row_number(odd, 0):,}. Correct"
-            f" {'it, or treat it' if len(codes) == 1 else 'them, or treat them'} as missing.",
+            f" {name!r} {reason}, first in row {row_number(odd, 0):,}."
+            f" {inflect('Correct [it|them], or treat [it|them] as missing.', len(codes))}",
             (name,),
             len(odd),
             certainty,
@@ -202,36 +201,12 @@ def _short_year_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     yield Problem(
         "short years",
         f"{name!r} contains years, of which {format_count(len(short), 'year')}"
-        f" {'has' if len(short) == 1 else 'have'} two digits"
+        f" {inflect('[has|have]', len(short))} two digits"
         f" ({', '.join(map(plain_number, short.unique()[:3]))}, first in row"
         f" {row_number(short, 0):,}). Write all years with four digits, or don't use the column.",
         (name,),
         len(short),
     )
-
-
-def missing_option(name: str, words: Sequence[str]) -> str:
-    """Return the option that treats some cells of a column as missing; empty if there are too many
-    of them, or if they contain a comma or an equals sign.
-    """
-    if len(words) > MOST_LISTED or any(sign in word for word in words for sign in ",="):
-        return ""
-    return option_text("missing", f"{name}={','.join(words)}")
-
-
-def replace_option(name: str, replacements: Mapping[str, str]) -> str:
-    """Return the option that replaces some cells of a column; empty if it can't be written.
-
-    Examples
-    --------
-    >>> print(replace_option("weeks", {"<28": "28", "39,5": "39.5"}))
-    --replace 'weeks=<28:28,"39,5:39.5"'
-    """
-    if len(replacements) > MOST_LISTED or "=" in name or ":" in "".join(replacements.values()):
-        return ""
-    pairs = [f"{old}:{new}".replace('"', '""') for old, new in replacements.items()]
-    listed = ",".join(f'"{pair}"' if {*pair} & {*'",'} else pair for pair in pairs)
-    return option_text("replace", f"{name}={listed}")
 
 
 def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
@@ -248,21 +223,18 @@ def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         if not number:
             continue
         far = sign * ends[:number]
-        shown = ", ".join(map(plain_number, far))
         total = int(rows[:number].sum())
-        occurs = (
-            f"{shown} {'occurs' if number == 1 else 'occur'} {_times_phrase(total)} in {name!r}"
-        )
+        occurs = _occurs_phrase(name, [*map(plain_number, far)], total)
         next_value = plain_number(sign * ends[number])
         kind = "missing code"
         text = f"{occurs} (next value: {next_value}). {_if_missing(number)}"
         if (rows[:number] < LEAST_CODED_ROWS).any():
             kind = "outlier"
             first = row_number(present[present.isin(far)], 0)
+            remedy = "If [it is a mistake|they are mistakes], correct [it|them] or treat [it|them]"
             text = (
-                f"{occurs}, first in row {first:,}, far from the next value, {next_value}. If"
-                f" {'it is a mistake' if number == 1 else 'they are mistakes'}, correct"
-                f" {'it or treat it' if number == 1 else 'them or treat them'} as missing."
+                f"{occurs}, first in row {first:,}, far from the next value, {next_value}."
+                f" {inflect(remedy, number)} as missing."
             )
         codes = tuple(level_text(float(value)) for value in far)
         named = kind == "outlier" or all(map(MISSING_NUMBERS.fullmatch, codes))
@@ -314,11 +286,10 @@ def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Itera
 
 def code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
     """Return a problem for codes without a neighboring value to name."""
-    shown = ", ".join(code.replace("-", "−") for code in codes)
+    shown = [code.replace("-", "−") for code in codes]
     return Problem(
         "missing code",
-        f"{shown} {'occurs' if len(codes) == 1 else 'occur'} {_times_phrase(rows)} in {name!r}."
-        f" {_if_missing(len(codes))}",
+        f"{_occurs_phrase(name, shown, rows)}. {_if_missing(len(codes))}",
         (name,),
         rows,
         option=missing_option(name, codes),
@@ -326,14 +297,13 @@ def code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
     )
 
 
-def _times_phrase(rows: int) -> str:
-    return "once" if rows == 1 else f"{rows:,} times"
+def _occurs_phrase(name: str, values: Sequence[str], rows: int) -> str:
+    occur = inflect("[occurs|occur]", len(values))
+    return f"{', '.join(values)} {occur} {inflect(f'[once|{rows:,} times]', rows)} in {name!r}"
 
 
 def _if_missing(codes: int) -> str:
-    if codes == 1:
-        return "If it means missing, treat it as missing."
-    return "If they mean missing, treat them as missing."
+    return inflect("If [it means|they mean] missing, treat [it|them] as missing.", codes)
 
 
 def plain_number(value: float) -> str:

@@ -10,10 +10,16 @@ from typing import Any
 
 import pandas as pd
 
-from frhsic.formatting import format_count
-from frhsic.tables.codes import missing_option, reads_missing, replace_option
+from frhsic.formatting import format_count, inflect
+from frhsic.tables.codes import reads_missing
 from frhsic.tables.columns import is_text, quote_names, row_number
-from frhsic.tables.problems import Problem, option_text
+from frhsic.tables.problems import (
+    Problem,
+    drop_option,
+    missing_option,
+    option_text,
+    replace_option,
+)
 from frhsic.tables.schema import (
     DATE,
     MONTHS,
@@ -132,7 +138,7 @@ def month_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
         if pd.to_datetime(levels, format=text, errors="coerce").notna().all()
     ]
     text = f"{name!r} is read as text, so its dates, such as {levels[0]!r}, have no order."
-    option = option_text("drop", name)
+    option = drop_option(name)
     if fitting:
         text += f" To read them as dates, pass their format, {fitting[0]}."
         option = option_text("date-format", fitting[0])
@@ -158,13 +164,13 @@ def spreadsheet_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Proble
         yield Problem(
             "spreadsheet dates",
             f"{name!r} contains numbers, but {format_count(len(dates), 'cell')}"
-            f" {'is a date' if len(dates) == 1 else 'are dates'}, such as {quote_names(shown[:3])}"
-            f" ({'row' if len(dates) == 1 else 'rows'} {', '.join(rows)}{more}): a spreadsheet"
+            f" {inflect('[is a date|are dates]', len(dates))}, such as {quote_names(shown[:3])}"
+            f" ({inflect('[row|rows]', len(dates))} {', '.join(rows)}{more}): a spreadsheet"
             " seems to have converted numbers to dates. Correct these cells in the file, or treat"
             " them as missing, to read the column as numbers.",
             (name,),
             len(dates),
-            option=missing_option(name, shown) or option_text("drop", name),
+            option=missing_option(name, shown) or drop_option(name),
         )
         return
     dates = cells[cells.str.fullmatch(SHORT_DATE, case=False)]

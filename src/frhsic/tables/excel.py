@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from frhsic._files import TABLE_TIMES, Budget
-from frhsic.formatting import did_you_mean, printable
+from frhsic.formatting import did_you_mean, inflect, printable
 from frhsic.tables.columns import level_text, quote_names
 from frhsic.tables.text import SHOWN_CHARACTERS, UNNAMED
 
@@ -72,7 +72,7 @@ class ExcelReader:
             first = printable(next(filter(None, titles[0])), SHOWN_CHARACTERS)
             notes.append(
                 f"{above_it} above the header of the sheet {sheet.title!r}, {first!r},"
-                f" {'was' if above == 1 else 'were'} left out."
+                f" {inflect('[was|were]', above)} left out."
             )
         names = tuple((name or "").strip() or f"{UNNAMED}{i}" for i, name in enumerate(header))
         return cls(names, rest, tuple(notes))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic._arrays import effective_number, has_few_effective
-from frhsic.formatting import capitalize, format_count, percent
+from frhsic.formatting import capitalize, format_count, inflect, percent
 from frhsic.tables.codes import LEAST_VALUES, number_problems
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
@@ -25,10 +25,8 @@ from frhsic.tables.columns import (
 from frhsic.tables.identifiers import (
     ALIKE,
     LEAST_COLUMNS,
-    NAMED_FIXED,
     count_repeated,
     examined_rows,
-    filled_by_class,
     identifier_problem,
     identifiers,
     repeated_problem,
@@ -46,7 +44,17 @@ from frhsic.tables.leaks import (
     pair_separates,
     rank_correlation,
 )
-from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
+from frhsic.tables.people import NAMED_FIXED, filled_by_class, repeated_people_problems
+from frhsic.tables.problems import (
+    LEAST_SUSPECTED_ROWS,
+    UNREAD,
+    Certainty,
+    Problem,
+    drop_option,
+    not_dropped,
+    option_text,
+)
+from frhsic.tables.view import View
 
 # Share of the errors of a class, or of the variance of a number, above which one column seems to
 # follow from the target, and share above which the user is asked whether it does.
@@ -177,214 +185,54 @@ def _attribute_problems(
         )
 
 
-def late_attribute_problems(X: pd.DataFrame, s: np.ndarray, attribute: str) -> Iterator[Problem]:
-    """Yield columns with two values that divide a sensitive attribute, and further pairs from which
-    it follows, dates in years, until none is left.
-
-    Examples
-    --------
-    >>> random = np.random.default_rng(0)
-    >>> age = random.integers(20, 60, 100)
-    >>> X = pd.DataFrame({"year": random.integers(1990, 2010, 100), "old": age > 40})
-    >>> X["born"] = X["year"] - age
-    >>> [problem.option for problem in late_attribute_problems(X, age, "age")]
-    ['--drop old', '--drop born']
-    """
-    rows = examined_rows(X)
-    X = X.iloc[rows]
-    s = s[rows]
-    columns = {}
-    for name in map(str, X):
-        values = feature(X[name], name)
-        # a third band, of one row, since two values are no bands
-        bands = np.append(pd.factorize(values)[0].astype(float), -2.0)
-        sizes = X[name].value_counts()
-        two = len(sizes) == 2 and sizes.min() >= LEAST_IN_CLASS
-        if two and is_banded(np.where(bands == -1, np.nan, bands), np.append(s, np.nanmin(s) - 1)):
-            yield Problem(
-                "attribute repeated",
-                f"{name!r} divides the rows at a value of the sensitive attribute {attribute!r}. If"
-                " the prediction must not depend on it, drop it.",
-                (name, attribute),
-                certainty="possible",
-                option=option_text("drop", name),
-            )
-        columns[name] = values / DAYS_OF_YEAR if column_kind(X[name]) == "date" else values
-    while pair := clearest_pair(columns, s, 0, PAIR_REPEATS):
-        name, other, phrase = pair
-        yield Problem(
-            "attribute repeated",
-            f"{name!r} and {other!r} together repeat the sensitive attribute {attribute!r}"
-            f" ({phrase}, with dates in years), which the prediction must not depend on; drop one.",
-            (name, other, attribute),
-            option=option_text("drop", name),
-        )
-        del columns[name]
+def searched_features(view: View) -> Iterator[Problem]:
+    """Yield the problems of :func:`feature_problems`, except those that are known otherwise."""
+    answers = view.known or view.answers
+    table = view.features
+    s = view.s
+    if answers is not None:
+        table = table.iloc[answers.rows]
+        s = s.iloc[answers.rows]
+    codes = None if view.known is None else view.known.codes
+    late = {*table} - {*view.facts}
+    repeated = any(problem.kind == "repeated rows" for problem in view.problems)
+    for problem in feature_problems(table, codes, view.count, s):
+        if problem.kind == "repeated rows":
+            yield from () if repeated else repeated_people_problems(view)
+        elif problem.kind == "leak" and late.issuperset(problem.columns):
+            continue
+        elif "identifier" not in problem.kind:  # identifiers were requested
+            yield problem
 
 
-def class_leaks(X: pd.DataFrame, y: np.ndarray, classes: np.ndarray) -> Iterator[Problem]:
-    """Yield what reveals one of several classes: a column that has a value for some classes only,
-    and the first pair of columns.
-    """
-    rows = examined_rows(X)
-    X = X.iloc[rows]
-    for name in map(str, X):
-        if X[name].isna().any():
-            yield from filled_by_class(X[name], y[rows], classes)
-    columns = {str(name): feature(X[name], str(name)) for name in X}
-    for place, label in enumerate(classes):
-        own = (y[rows] == place).astype(np.int64)
-        weak = {
-            name: values
-            for name, values in columns.items()
-            if explained_share(values, own, 2) < MUCH_EXPLAINED
-        }
-        pair = clearest_pair(weak, own, 2, PAIR_EXPLAINS)
-        # with many classes and columns, less would be found by chance
-        if pair is not None and pair_separates(weak[pair[0]], weak[pair[1]], own):
-            name, other, phrase = pair
-            yield Problem(
-                "leak",
-                f"{name!r} and {other!r} together reveal which rows have {level_text(label)!r}:"
-                f" {phrase}. If {name!r} is known only after the target, drop it, and {other!r} if"
-                " that is, too.",
-                (name, other),
-                option=option_text("drop", name),
-            )
-            return
-
-
-def strong_features(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Problem]:
-    """Yield each column that removes 95 % of the errors or variance of a constant prediction, and a
-    question about the three strongest columns that remove at least half.
-    """
-    rows = examined_rows(X)
-    shares = {
-        str(name): explained_share(feature(X[name].iloc[rows], str(name)), y[rows], classes)
-        for name in X
-    }
-    what = "errors of always predicting one class" if classes else "variance of the target"
-    strong = sorted(shares, key=lambda name: -shares[name])
-    strong = [name for name in strong if shares[name] >= MUCH_EXPLAINED]
-    asked = [name for name in strong if shares[name] < MOST_EXPLAINED][:MOST_ASKED]
-    for name in strong:
-        if shares[name] >= MOST_EXPLAINED:
-            yield Problem(
-                "leak",
-                f"{name!r} alone explains {percent(round(shares[name], 3))} of the {what}. If it is"
-                " known only after the target, drop it.",
-                (name,),
-                option=option_text("drop", name),
-            )
-    if asked:
-        shown = ", ".join(f"{name!r} ({percent(round(shares[name], 2))})" for name in asked)
-        one = len(asked) == 1
-        yield Problem(
-            "strong feature",
-            f"{shown} {'explains' if one else 'each explain'} at least half of the {what}. If"
-            f" {'it' if one else 'one'} is known only after the target, drop it.",
-            tuple(asked),
-            certainty="possible",
-            option=" ".join(option_text("drop", name) for name in asked),
-        )
-
-
-def one_sided_problems(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Problem]:
-    """Yield a question about each column with a value that nearly determines the class, and one
-    about all columns whose missing values predict it well.
-    """
-    missing: dict[str, str] = {}
-    for name in map(str, X):
-        for side in one_sided_rows(feature(X[name], name), y, classes):
-            share, other = (percent(round(part, 3)) for part in (side.share, side.other))
-            if side.missing:
-                missing[name] = f"{name!r} ({side.rows:,} rows, {share} compared with {other})"
-                continue
-            yield Problem(
-                "leak",
-                f"{name!r} {side.side} in {side.rows:,} rows, {share} of which have the same"
-                f" target, compared with {other} of the others. If {name!r} is known only after the"
-                " target, drop it.",
-                (name,),
-                side.rows,
-                "possible",
-                option_text("drop", name),
-            )
-            break
-    if missing:
-        shown = ", ".join([*missing.values()][:MOST_ASKED])
-        more = f" and {len(missing) - MOST_ASKED} more" if len(missing) > MOST_ASKED else ""
-        yield Problem(
-            "leak",
-            "Targets in rows with and without a value are distributed very differently:"
-            f" {shown}{more}. A model would learn this from the missing values. If they are missing"
-            " because of the target, leave these rows out or drop the columns.",
-            tuple(missing),
-            certainty="possible",
-            option=" ".join(option_text("drop", name) for name in missing),
-        )
-
-
-def later_date_problems(X: pd.DataFrame) -> Iterator[Problem]:
-    """Yield a question about dates that are later than the first date in nearly all rows, except
-    dates of birth.
-
-    Examples
-    --------
-    >>> asked = pd.Series(pd.date_range("2020-01-01", periods=60))
-    >>> dates = pd.DataFrame({"closed": asked + pd.Timedelta(days=9), "asked": asked})
-    >>> [problem.option for problem in later_date_problems(dates)]
-    ['--drop closed']
-    """
-    dates = {
-        str(name): pd.Series(feature(X[name], str(name)))
-        for name in X
-        if pd.api.types.is_datetime64_any_dtype(X[name]) and not NAMED_FIXED.match(str(name))
-    }
-    if not dates:
-        return
-    first = min(dates, key=lambda name: dates[name].median())
-    late = []
-    for name, days in dates.items():
-        waits = (days - dates[first]).dropna()
-        if len(waits) >= LEAST_SUSPECTED_ROWS and (waits > 0).mean() >= ALIKE:
-            late.append(name)
-    if late:
-        one = len(late) == 1
-        yield Problem(
-            "known late",
-            f"{quote_names(late)} {'is' if one else 'are'} later than {first!r} in nearly all rows."
-            f" If that is after the decision, drop {'it' if one else 'them'}.",
-            tuple(late),
-            certainty="possible",
-            option=" ".join(option_text("drop", name) for name in late),
-        )
-
-
-def late_problems(X: pd.DataFrame, target: str) -> Iterator[Problem]:
+def late_problems(view: View) -> Iterator[Problem]:
     """Yield durations and states that may be known only after the target, by their names: likely if
     there are both, or if a duration lasts until the target.
 
     Examples
     --------
-    >>> table = pd.DataFrame({"months_to_exit": np.arange(9.0), "died": np.arange(9) % 2})
-    >>> [problem.option for problem in late_problems(table, "ill")]
+    >>> from frhsic.tables import check
+    >>> table = pd.DataFrame({"months_to_exit": np.arange(60) % 9, "died": np.arange(60) % 2})
+    >>> problems = check(table.assign(ill=np.arange(60) % 7 > 3), "ill")
+    >>> [problem.option for problem in problems if problem.kind == "known late"]
     ['--drop months_to_exit --drop died']
     """
+    if view.known is None:
+        return
+    X = view.features
     few = [str(name) for name in X if X[name].nunique() <= MOST_STATES]
     many = [str(name) for name in X if column_kind(X[name]) in ("number", "date")]
     short = [name for name in few if SHORT_STATE.fullmatch(name.casefold())]
     states = [name for name in few if STATE_WORDS & _name_words(name) or name in short]
-    durations = [
-        name for name in many if name not in few and _is_late_duration(name, [target, *states])
-    ]
+    ends = [view.target, *states]
+    durations = [name for name in many if name not in few and _is_late_duration(name, ends)]
     if not durations:  # a column such as status may be anything
         states = [name for name in states if name not in short]
     late = [*durations, *states]
     if not late:
         return
-    own = _name_words(target)
-    ended = STATE_WORDS & own or SHORT_STATE.fullmatch(target.casefold())
+    own = _name_words(view.target)
+    ended = STATE_WORDS & own or SHORT_STATE.fullmatch(view.target.casefold())
     until = any(UNTIL_WORDS & words and own <= words for words in map(_name_words, durations))
     subject = f"The name of {quote_names(late)} suggests a duration or state that is"
     remedy = "it"
@@ -393,10 +241,10 @@ def late_problems(X: pd.DataFrame, target: str) -> Iterator[Problem]:
         remedy = "both" if len(late) == 2 else "all of them"
     yield Problem(
         "known late",
-        f"{subject} known only after the target {target!r}. If so, drop {remedy}.",
+        f"{subject} known only after the target {view.target!r}. If so, drop {remedy}.",
         tuple(late),
         certainty="likely" if durations and (states or ended or until) else "possible",
-        option=" ".join(option_text("drop", name) for name in late),
+        option=drop_option(*late),
     )
 
 
@@ -422,29 +270,234 @@ def _is_late_duration(name: str, ends: Sequence[str]) -> bool:
     return bool(TIME_WORDS & words and (known or (UNTIL_WORDS | STATE_WORDS) & words))
 
 
-def joint_problems(X: pd.DataFrame, y: np.ndarray, classes: int) -> Iterator[Problem]:
+def late_attribute_problems(view: View) -> Iterator[Problem]:
+    """Yield columns with two values that divide a sensitive attribute, and further pairs from which
+    it follows, dates in years, until none is left.
+
+    Examples
+    --------
+    >>> from frhsic.tables import check
+    >>> random = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"age": random.integers(20, 60, 100)})
+    >>> X = X.assign(year=random.integers(1990, 2010, 100), old=X["age"] > 40)
+    >>> [problem.option for problem in check(X.assign(born=X["year"] - X["age"]), sensitive="age")]
+    ['--drop born', '--drop old']
+    """
+    rows = examined_rows(view.table)
+    for attribute, column in view.s.items():
+        facts = view.facts.iloc[rows]
+        s = column.to_numpy()[rows]
+        columns = {}
+        for name in map(str, facts):
+            columns[name] = feature(facts[name], name)
+            if _divides(facts[name], s):
+                yield Problem(
+                    "attribute repeated",
+                    f"{name!r} divides the rows at a value of the sensitive attribute"
+                    f" {attribute!r}. If the prediction must not depend on it, drop it.",
+                    (name, str(attribute)),
+                    certainty="possible",
+                    option=drop_option(name),
+                )
+            if column_kind(facts[name]) == "date":
+                columns[name] = columns[name] / DAYS_OF_YEAR
+        while pair := clearest_pair(columns, s, 0, PAIR_REPEATS):
+            name, other, phrase = pair
+            yield Problem(
+                "attribute repeated",
+                f"{name!r} and {other!r} together repeat the sensitive attribute {attribute!r}"
+                f" ({phrase}, with dates in years), which the prediction must not depend on; drop"
+                " one.",
+                (name, other, str(attribute)),
+                option=drop_option(name),
+            )
+            del columns[name]
+
+
+def _divides(column: pd.Series[Any], s: np.ndarray) -> bool:
+    """Return whether a column has two frequent values that divide an attribute."""
+    sizes = column.value_counts()
+    if len(sizes) != 2 or sizes.min() < LEAST_IN_CLASS:
+        return False
+    bands = pd.factorize(column)[0].astype(float)
+    bands[bands == -1] = np.nan
+    # a third band, of one row, since two values are no bands
+    return is_banded(np.append(bands, -1), np.append(s, np.nanmin(s) - 1))
+
+
+def class_leaks(view: View) -> Iterator[Problem]:
+    """Yield what reveals one of several classes: a column that has a value for some classes only,
+    and the first pair of columns.
+    """
+    if view.examined is None or view.classes is None or view.count < 3:
+        return
+    columns = view.numbers
+    for name in columns:
+        if pd.isna(columns[name]).any():
+            yield from filled_by_class(view.features[name], view.examined)
+    for place, label in enumerate(view.classes):
+        own = (view.examined.codes == place).astype(np.int64)
+        weak = {
+            name: values
+            for name, values in columns.items()
+            if explained_share(values, own, 2) < MUCH_EXPLAINED
+        }
+        pair = clearest_pair(weak, own, 2, PAIR_EXPLAINS)
+        # with many classes and columns, less would be found by chance
+        if pair is not None and pair_separates(weak[pair[0]], weak[pair[1]], own):
+            name, other, phrase = pair
+            yield Problem(
+                "leak",
+                f"{name!r} and {other!r} together reveal which rows have {level_text(label)!r}:"
+                f" {phrase}. If {name!r} is known only after the target, drop it, and {other!r} if"
+                " that is, too.",
+                (name, other),
+                option=drop_option(name),
+            )
+            return
+
+
+def later_date_problems(view: View) -> Iterator[Problem]:
+    """Yield a question about dates that are later than the first date in nearly all rows, except
+    dates of birth.
+
+    Examples
+    --------
+    >>> from frhsic.tables import check
+    >>> asked = pd.Series(pd.date_range("2020-01-01", periods=60))
+    >>> dates = pd.DataFrame({"closed": asked + pd.Timedelta(days=9), "asked": asked})
+    >>> problems = check(dates.assign(paid=[0, 1] * 30), "paid")
+    >>> [problem.option for problem in problems if problem.kind == "known late"]
+    ['--drop closed']
+    """
+    if view.examined is None:
+        return
+    dates = {
+        str(name): pd.Series(feature(column, str(name)))
+        for name, column in view.facts.items()
+        if pd.api.types.is_datetime64_any_dtype(column) and not NAMED_FIXED.match(str(name))
+    }
+    first = min(dates, key=lambda name: dates[name].median(), default="")
+    late = []
+    for name, days in dates.items():
+        waits = (days - dates[first]).dropna()
+        if len(waits) >= LEAST_SUSPECTED_ROWS and (waits > 0).mean() >= ALIKE:
+            late.append(name)
+    if late:
+        yield Problem(
+            "known late",
+            f"{quote_names(late)} {inflect('[is|are]', len(late))} later than {first!r} in nearly"
+            f" all rows. If that is after the decision, drop {inflect('[it|them]', len(late))}.",
+            tuple(late),
+            certainty="possible",
+            option=drop_option(*late),
+        )
+
+
+def one_sided_problems(view: View) -> Iterator[Problem]:
+    """Yield a question about each column with a value that nearly determines the class, and one
+    about all columns whose missing values predict it well.
+    """
+    if view.examined is None or view.known is None or not view.count:
+        return
+    rows, codes, _ = view.known
+    missing: dict[str, str] = {}
+    for name in _unnamed_features(view):
+        values = feature(view.features[name].iloc[rows], name)
+        for side in one_sided_rows(values, codes, view.count):
+            share, other = (percent(round(part, 3)) for part in (side.share, side.other))
+            if side.missing:
+                missing[name] = f"{name!r} ({side.rows:,} rows, {share} compared with {other})"
+                continue
+            yield Problem(
+                "leak",
+                f"{name!r} {side.side} in {side.rows:,} rows, {share} of which have the same"
+                f" target, compared with {other} of the others. If {name!r} is known only after the"
+                " target, drop it.",
+                (name,),
+                side.rows,
+                "possible",
+                drop_option(name),
+            )
+            break
+    if missing:
+        shown = ", ".join([*missing.values()][:MOST_ASKED])
+        more = f" and {len(missing) - MOST_ASKED} more" if len(missing) > MOST_ASKED else ""
+        yield Problem(
+            "leak",
+            "Targets in rows with and without a value are distributed very differently:"
+            f" {shown}{more}. A model would learn this from the missing values. If they are missing"
+            " because of the target, leave these rows out or drop the columns.",
+            tuple(missing),
+            certainty="possible",
+            option=drop_option(*missing),
+        )
+
+
+def _unnamed_features(view: View) -> list[str]:
+    """Return the features in question that no problem names as a leak, not even as possible."""
+    leaks = {name for p in view.problems if p.kind == "leak" for name in p.columns}
+    return [name for name in map(str, view.facts) if name not in leaks]
+
+
+def strong_features(view: View) -> Iterator[Problem]:
+    """Yield each column that removes 95 % of the errors or variance of a constant prediction, and a
+    question about the three strongest columns that remove at least half.
+    """
+    if view.examined is None:
+        return
+    numbers = view.numbers
+    codes = view.examined.codes
+    shares = {
+        name: explained_share(numbers[name], codes, view.count) for name in _unnamed_features(view)
+    }
+    what = "errors of always predicting one class" if view.count else "variance of the target"
+    asked: dict[str, str] = {}
+    for name in sorted(shares, key=lambda name: -shares[name]):
+        if shares[name] >= MOST_EXPLAINED:
+            yield Problem(
+                "leak",
+                f"{name!r} alone explains {percent(round(shares[name], 3))} of the {what}. If it is"
+                " known only after the target, drop it.",
+                (name,),
+                option=drop_option(name),
+            )
+        elif shares[name] >= MUCH_EXPLAINED and len(asked) < MOST_ASKED:
+            asked[name] = f"{name!r} ({percent(round(shares[name], 2))})"
+    if asked:
+        verb, which = ("explains", "it") if len(asked) == 1 else ("each explain", "one")
+        yield Problem(
+            "strong feature",
+            f"{', '.join(asked.values())} {verb} at least half of the {what}. If {which} is known"
+            " only after the target, drop it.",
+            tuple(asked),
+            certainty="possible",
+            option=drop_option(*asked),
+        )
+
+
+def joint_problems(view: View) -> Iterator[Problem]:
     """Yield the fewest columns that predict the target almost perfectly together."""
-    rows = examined_rows(X)
-    columns = {str(name): feature(X[name].iloc[rows], str(name)) for name in X}
-    leak = joint_leak(columns, y[rows], classes)
+    if view.examined is None:
+        return
+    leak = joint_leak(view.numbers, view.examined.codes, view.count)
     if leak is None:
         return
-    names = leak.columns
-    late = "it is" if len(names) == 1 else "one of them is"
+    late = inflect("[it is|one of them is]", len(leak.columns))
     yield Problem(
         "leak",
-        f"A linear model of {quote_names(names)} predicts the target of held-out rows almost"
+        f"A linear model of {quote_names(leak.columns)} predicts the target of held-out rows almost"
         f" perfectly ({leak.name} {leak.score:.4g}). If {late} known only after the target, drop"
         " it.",
-        names,
+        leak.columns,
         certainty="likely" if leak.score >= CERTAIN_TOGETHER else "possible",
-        option=option_text("drop", names[0]),
+        option=drop_option(leak.columns[0]),
     )
 
 
-def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
+def weight_problems(view: View) -> Iterator[Problem]:
     """Yield columns of numbers with names like those of row weights."""
-    for name, column in features.select_dtypes("number").items():
+    for name, column in view.table[view.kept].select_dtypes("number").items():
         text = str(name)
         named = NAMED_WEIGHT.fullmatch(text)
         if named and column.min() >= 0 and column.nunique() > LEAST_VALUES:
@@ -453,28 +506,31 @@ def weight_problems(features: pd.DataFrame) -> Iterator[Problem]:
             body = BODY_WEIGHT.match(text) and column.min() > 0
             body = body and column.max() <= MOST_BODIES * column.median()
             things = named[1] and not SAMPLED.search(text) and BODY_WEIGHT.search(text)
-            body = body or bool(things)
             yield Problem(
                 "weights",
                 f"{text!r} may contain row weights. If so, pass it with {option}; otherwise it is"
                 f" used as a feature. {_few_effective_sentence(column.dropna())}".strip(),
                 (text,),
-                certainty="possible" if body else "likely",
+                certainty="possible" if body or things else "likely",
                 option=option,
             )
 
 
-def row_weight_problems(column: pd.Series[Any]) -> Iterator[Problem]:
+def row_weight_problems(view: View) -> Iterator[Problem]:
     """Yield problems of row weights: codes and outliers, negative numbers, and a few rows that
     outweigh all others.
     """
-    name = str(column.name)
-    weights = pd.to_numeric(column, errors="coerce").dropna()
+    name = view.roles.weights
+    if name is None or name not in view.table:
+        return
+    column = view.table[name]
+    numbers = pd.to_numeric(column, errors="coerce")
+    weights = numbers.dropna()
     yield from number_problems(weights)
     if len(weights) < column.count() or (weights < 0).any():
-        text = f"weights {name!r} must be nonnegative numbers"
-        wrong = column[column.notna() & ~(pd.to_numeric(column, errors="coerce") >= 0)]
-        yield Problem("row weights", f"{text}: {examples(wrong)}.", (name,), len(wrong), "error")
+        wrong = column[column.notna() & ~(numbers >= 0)]
+        text = f"weights {name!r} must be nonnegative numbers: {examples(wrong)}."
+        yield Problem("row weights", text, (name,), len(wrong), "error")
     elif text := _few_effective_sentence(weights):
         yield Problem("row weights", text, (name,), len(weights))
 
@@ -493,35 +549,35 @@ def _few_effective_sentence(weights: pd.Series[Any]) -> str:
     )
 
 
-def many_levels_problems(features: pd.DataFrame) -> Iterator[Problem]:
+def many_levels_problems(view: View) -> Iterator[Problem]:
     """Yield a question about the columns of text with more levels than are kept apart; they are
     likely names if at least half of the values are different.
     """
-    many = {
-        str(name): features[name].nunique()
-        for name in features
-        if column_kind(features[name]) == "category"
-        and features[name].nunique() > MOST_ENCODED_LEVELS
-    }
-    names = [name for name in many if many[name] >= LEAST_NAMES * features[name].count()]
-    for chosen in (names, [name for name in many if name not in names]):
-        if not chosen:
+    known = {p.columns[0] for p in view.problems if p.kind in (*UNREAD, "repeated identifier")}
+    names: dict[str, int] = {}
+    others: dict[str, int] = {}
+    for name in not_dropped(view.kept, view.problems):
+        column = view.table[name]
+        if name in view.named or name in known or column_kind(column) != "category":
             continue
-        shown = ", ".join(f"{name!r} ({many[name]:,})" for name in chosen)
-        verb = "has" if len(chosen) == 1 else "have"
-        text = (
-            f"{shown} {verb} more than {MOST_ENCODED_LEVELS} different texts; rare ones are merged."
-            " Drop columns with names of people."
-        )
-        if chosen is names:
-            text = (
-                f"{shown} {verb} a different text in most rows, like names or comments, from which"
-                " a model can't learn. Drop such columns."
-            )
-        yield Problem(
-            "many levels",
-            text,
-            tuple(chosen),
-            certainty="likely" if chosen is names else "possible",
-            option=" ".join(option_text("drop", name) for name in chosen),
-        )
+        levels = column.nunique()
+        if levels > MOST_ENCODED_LEVELS:
+            (names if levels >= LEAST_NAMES * column.count() else others)[name] = levels
+    merged = (
+        f"more than {MOST_ENCODED_LEVELS} different texts; rare ones are merged. Drop columns with"
+        " names of people."
+    )
+    different = (
+        "a different text in most rows, like names or comments, from which a model can't learn."
+        " Drop such columns."
+    )
+    yield from _levels_problems(names, different, "likely")
+    yield from _levels_problems(others, merged, "possible")
+
+
+def _levels_problems(levels: dict[str, int], what: str, certainty: Certainty) -> Iterator[Problem]:
+    if levels:
+        shown = ", ".join(f"{name!r} ({number:,})" for name, number in levels.items())
+        text = f"{shown} {inflect('[has|have]', len(levels))} {what}"
+        option = drop_option(*levels)
+        yield Problem("many levels", text, (*levels,), certainty=certainty, option=option)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic import _progress
-from frhsic.formatting import did_you_mean, printable
+from frhsic.formatting import did_you_mean, inflect, printable
 from frhsic.tables.columns import (
     MOST_TABLE_COLUMNS,
     NAMED_ID,
@@ -276,19 +276,17 @@ class LeftOut:
     def problems(self) -> list[Problem]:
         """A note about the lines of each kind."""
         kinds = {
-            "totals": (self.totals, "contain", "totals of the others"),
-            "repeated header": (self.headers, "repeat", "the names of the columns"),
+            "totals": (self.totals, "contain[s|] totals of the others"),
+            "repeated header": (self.headers, "repeat[s|] the names of the columns"),
         }
         problems = []
-        for kind, (places, verb, what) in kinds.items():
-            if not places:
-                continue
-            shown = ", ".join(f"{place + 1:,}" for place in places[:5])
-            text = f"Row {shown} {verb}s {what} and is left out."
-            if len(places) > 1:
+        for kind, (places, what) in kinds.items():
+            if places:
+                shown = ", ".join(f"{place + 1:,}" for place in places[:5])
                 more = ", ..." if len(places) > 5 else ""
-                text = f"Rows {shown}{more} {verb} {what} and are left out."
-            problems.append(Problem(kind, text, (), len(places), "certain"))
+                text = f"[Row|Rows] {shown}{more} {what} and [is|are] left out."
+                text = inflect(text, len(places))
+                problems.append(Problem(kind, text, (), len(places), "certain"))
         return problems
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from frhsic.formatting import capitalize
+from frhsic.tables.columns import quote_names
 
 # Fewest rows for these checks, and the number of evenly spaced rows that they inspect.
 LEAST_SUSPECTED_ROWS = 50
@@ -20,6 +21,8 @@ FIRST_DECIDED = (TARGET_LABELS, *LEAKS, *WRONG_VALUES)
 # Kinds of problems of columns that are read as text, or not at all, though they have other values.
 UNREAD_NUMBERS = ("text in numbers", "spreadsheet dates", "detection limit")
 UNREAD = ("unreadable", "dates", *UNREAD_NUMBERS)
+# Most cells that an option lists.
+MOST_LISTED = 50
 Certainty = Literal["error", "likely", "possible", "certain"]
 
 
@@ -78,3 +81,86 @@ def require_none(problems: Sequence[Problem], table: str) -> None:
     if errors:
         listed = " ".join(f"({i}) {capitalize(text)}" for i, text in enumerate(errors, 1))
         raise ValueError(f"{table} has {len(errors)} problems: {listed}")
+
+
+def drop_option(*names: str) -> str:
+    """Return the options that drop some columns."""
+    return " ".join(option_text("drop", name) for name in names)
+
+
+def missing_option(name: str, words: Sequence[str]) -> str:
+    """Return the option that treats some cells of a column as missing; empty if there are too many
+    of them, or if they contain a comma or an equals sign.
+    """
+    if len(words) > MOST_LISTED or any(sign in word for word in words for sign in ",="):
+        return ""
+    return option_text("missing", f"{name}={','.join(words)}")
+
+
+def replace_option(name: str, replacements: Mapping[str, str]) -> str:
+    """Return the option that replaces some cells of a column; empty if it can't be written.
+
+    Examples
+    --------
+    >>> print(replace_option("weeks", {"<28": "28", "39,5": "39.5"}))
+    --replace 'weeks=<28:28,"39,5:39.5"'
+    """
+    if len(replacements) > MOST_LISTED or "=" in name or ":" in "".join(replacements.values()):
+        return ""
+    pairs = [f"{old}:{new}".replace('"', '""') for old, new in replacements.items()]
+    listed = ",".join(f'"{pair}"' if {*pair} & {*'",'} else pair for pair in pairs)
+    return option_text("replace", f"{name}={listed}")
+
+
+def sort_problems(problems: Sequence[Problem]) -> list[Problem]:
+    """Return the problems, errors first and those that were handled last; those that are only
+    possible in the order in which they are decided.
+    """
+    order = ("error", "likely", "possible", "certain")
+    kinds = [problem.kind for problem in problems if problem.kind not in FIRST_DECIDED]
+    ranks = [*FIRST_DECIDED, *kinds]
+
+    def rank(problem: Problem) -> tuple[int, int]:
+        decided = ranks.index(problem.kind) if problem.certainty == "possible" else 0
+        return order.index(problem.certainty), decided
+
+    return sorted(problems, key=rank)
+
+
+def not_dropped(names: Iterable[str], problems: Iterable[Problem]) -> list[str]:
+    """Return the columns that no likely problem suggests to drop."""
+    dropped = {
+        name
+        for problem in problems
+        for name in problem.columns
+        if problem.certainty == "likely" and drop_option(name) in problem.option
+    }
+    return [name for name in names if name not in dropped]
+
+
+def settle_dropped(problems: Sequence[Problem], names: Sequence[str]) -> list[Problem]:
+    """Return the problems, without options for those of the columns `names` that are likely to be
+    dropped, and with the option to drop columns that can't be read.
+    """
+    dropped = {*names} - {*not_dropped(names, problems)}
+    return [_settle_problem(problem, dropped, names) for problem in problems]
+
+
+def _settle_problem(problem: Problem, dropped: set[str], names: Sequence[str]) -> Problem:
+    if "--drop" in problem.option or "--groups" in problem.option:
+        return problem  # people have several rows, whatever the features
+    own = [name for name in problem.columns if name in dropped]
+    if problem.kind == "unreadable":
+        name = problem.columns[0]
+        unread = own or (name in names and not problem.option)
+        return replace(problem, option=drop_option(name)) if unread else problem
+    if not own or problem.certainty != "likely" or not problem.option:
+        return problem
+    rest = [name for name in problem.columns if name not in own]
+    options = [missing_option(name, problem.values) for name in rest]
+    return replace(
+        problem,
+        text=f"{problem.text} This is not needed if {quote_names(own)} is dropped.",
+        certainty="likely" if rest else "possible",
+        option=" ".join(options) if rest else problem.option,
+    )

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from frhsic.formatting import did_you_mean, format_count
-from frhsic.tables.codes import (
-    CLEAR_CODE,
-    code_problem,
-    is_code,
-    missing_option,
-    reads_missing,
-    replace_option,
-)
+from frhsic.tables.codes import CLEAR_CODE
 from frhsic.tables.columns import (
-    MOST_ENCODED_LEVELS,
     column_kind,
     distinct_values,
     fold_text,
@@ -30,22 +21,12 @@ from frhsic.tables.columns import (
     quote_names,
     unify_spelling,
 )
-from frhsic.tables.identifiers import identifiers
-from frhsic.tables.problems import Certainty, Problem
 
 # Affirmative and negative answers.
 YES = {"yes", "y", "true", "t", "1", "1.0", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "sim"}
 NO = {"no", "n", "false", "f", "0", "0.0", "nein", "falsch", "non", "faux", "não"}
 # Largest number of classes of a target of text or whole numbers.
 MOST_CLASSES = 20
-# Rows of the rarer class below which its scarcity is a problem of its own.
-FEW_IN_CLASS = 50
-# Fewest letters of a label that may mean the same as another.
-LEAST_LETTERS = 3
-# Roman numerals with or without a letter, and sizes, in lower case.
-GRADE = re.compile("[ivx]+[a-e]?|x*[sml]?")
-# A target with at most this many distinct whole numbers may have been meant as classes.
-FEW_NUMBERS = 10
 # Codes for a missing answer beside 0 and 1, or 1 and 2.
 CODES_OF_ANSWERS = ("-1", "7", "8", "9")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
@@ -96,7 +77,7 @@ def read_target(
             f"target {name!r} is {values[0]!r} in every row, so there is nothing to predict."
         )
     if positive is None and amounts is None:
-        answers = {_sense(value): value for value in values}
+        answers = {answer_sense(value): value for value in values}
         if answers.keys() == {"yes", "no"}:
             positive = answers["yes"]
     if positive is not None:
@@ -160,7 +141,7 @@ def _merge_answers(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     counts = column.dropna().value_counts()
     senses: dict[str | None, list[Any]] = {"yes": [], "no": []}
     for label in counts.index:
-        senses.setdefault(_sense(label), []).append(label)
+        senses.setdefault(answer_sense(label), []).append(label)
     answers = [senses["yes"], senses["no"]]
     several = [labels for labels in answers if len(labels) > 1]
     if not several or not all(answers):
@@ -173,7 +154,7 @@ def _merge_answers(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     return merged, [f"{note} ({format_count(rows, 'row')})."]
 
 
-def _sense(label: object) -> str | None:
+def answer_sense(label: object) -> str | None:
     """Return whether a label is an affirmative or a negative answer; None if it is neither."""
     if fold_text(label) in YES:
         return "yes"
@@ -182,10 +163,10 @@ def _sense(label: object) -> str | None:
 
 def _merged_answer(positive: object, values: Sequence[Any]) -> object:
     """Return the value that an answer was merged into."""
-    sense = _sense(positive)
+    sense = answer_sense(positive)
     if sense is None or fold_text(positive) in map(fold_text, values):
         return positive
-    return next((value for value in values if _sense(value) == sense), positive)
+    return next((value for value in values if answer_sense(value) == sense), positive)
 
 
 def _class_sentence(column: pd.Series[Any], codes: np.ndarray) -> str:
@@ -299,184 +280,7 @@ def word_codes(labels: Sequence[str]) -> list[str]:
     answers = any(fold_text(label) in (YES | NO) - {"0", "1", "0.0", "1.0"} for label in labels)
     short = CODES_OF_ANSWERS if answers else ()
     codes = [label for label in labels if CLEAR_CODE.fullmatch(label) or label in short]
-    others = [label for label in labels if label not in codes and _sense(label) is None]
+    others = [label for label in labels if label not in codes and answer_sense(label) is None]
     if any(label[-1:].isdigit() for label in others):  # only negative numbers are no labels then
         return [code for code in codes if code.startswith("-")]
     return codes
-
-
-def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterator[Problem]:
-    """Yield classes with few rows, and whether their labels may be codes for missing values."""
-    labels = [level_text(label) for label in classes]
-    digits = {label for label in labels if label.isdigit()}
-    for label, rows in zip(labels, np.bincount(codes.astype(int), minlength=len(classes))):
-        if rows >= FEW_IN_CLASS:
-            continue
-        text = (
-            f"Only {format_count(rows, 'row')} of {name!r} {'has' if rows == 1 else 'have'}"
-            f" {label!r}, so intervals will be wide."
-        )
-        option = ""
-        # a word may be an answer
-        certainty: Certainty = "possible" if reads_missing(label) else "likely"
-        if len(labels) > 2 and (is_code(label) or digits == {label} <= {*CODES_OF_ANSWERS}):
-            text += " If it means missing, treat it as missing."
-            option = missing_option(name, [label])
-        yield Problem("few rows", text, (name,), int(rows), certainty, option)
-
-
-def label_problems(
-    column: pd.Series[Any], codes: np.ndarray | None = None, *, only_short: bool = False
-) -> Iterator[Problem]:
-    """Yield labels that may be abbreviations of others: three letters or more, or, if there is no
-    other such label, fewer; `only_short` skips the others unless they end in a point. With `codes`,
-    labels that count as the same one of two classes are skipped. It is likely only of answers, and
-    of labels that differ only in blanks and punctuation.
-
-    Examples
-    --------
-    >>> labels = pd.Series(["Approved", "Denied", "Appr."], name="loan")
-    >>> [problem.text for problem in label_problems(labels)]
-    ["'Appr.' may mean the same as 'Approved' in 'loan', but counts as a separate label. ..."]
-    >>> labels = pd.Series(["Female", "Male", "F"], name="sex")
-    >>> [problem.text for problem in label_problems(labels)]
-    ["'F' may mean the same as 'Female' in 'sex', but counts as a separate label. ..."]
-    """
-    labels = column.dropna().astype(str).unique().tolist()
-    if len(labels) > MOST_ENCODED_LEVELS:
-        return
-    name = str(column.name)
-    texts = column.astype(str)
-    for label, longer in abbreviations(labels).items():
-        merged = fold_text(label) in YES | NO
-        if only_short and len(label) >= LEAST_LETTERS and not (merged or label.endswith(".")):
-            continue
-        if codes is not None and len({*codes[texts.isin([label, longer])]}) == 1:
-            continue
-        answers = _sense(label) is not None and _sense(label) == _sense(longer)
-        same = answers or "".join(_label_words(label)) == "".join(_label_words(longer))
-        yield Problem(
-            "labels",
-            f"{label!r} may mean the same as {longer!r} in {name!r}, but counts as a separate"
-            " label. If it does, replace it.",
-            (name,),
-            int((texts == label).sum()),
-            "likely" if same else "possible",
-            replace_option(name, {label: longer}),
-        )
-
-
-def abbreviations(labels: list[str]) -> dict[str, str]:
-    """Return labels that may be abbreviations, with the longer one of each: answers with the same
-    meaning, and labels with which longer ones begin. Labels of one or two letters count only if
-    each of them can be an abbreviation of only one other.
-    """
-    found: dict[str, str] = {}
-    labels = [label for label in labels if not is_code(label)]
-    found |= {
-        label: max(shortened, key=len)
-        for label in labels
-        if (shortened := [other for other in labels if _shortens(label, other)])
-    }
-    labels = [label for label in labels if label not in found]
-    answers = [[label for label in labels if _sense(label) == sense] for sense in ("yes", "no")]
-    if all(answers):
-        for same in answers:
-            longest = max(same, key=len)
-            found |= {label: longest for label in same if label != longest}
-        labels = [label for label in labels if _sense(label) is None]
-    labels = [label for label in labels if not label.strip().isdigit()]
-    starts = {label: fold_text(label).removesuffix(".") for label in labels}
-    words = [label for label in labels if " " not in label and len(starts[label]) >= LEAST_LETTERS]
-    longer = {
-        label: [word for word in words if _continues(starts[label], starts[word])]
-        for label in labels
-        if starts[label]
-    }
-    short = [label for label in longer if len(starts[label]) < LEAST_LETTERS]
-    clear = all(len(longer[label]) == 1 and starts[label].isalpha() for label in short)
-    others = {label: both[0] for label, both in longer.items() if both}
-    return found | {label: word for label, word in others.items() if clear or label not in short}
-
-
-def _continues(start: str, word: str) -> bool:
-    """Return whether a word begins with an abbreviation and isn't another grade or size.
-
-    Examples
-    --------
-    >>> _continues("f", "female"), _continues("sing", "single")
-    (True, True)
-    >>> _continues("ii", "iii"), _continues("aa", "aaa"), _continues("s1", "s10")
-    (False, False, False)
-    """
-    rest = word.removeprefix(start)
-    if rest in ("", word) or set(rest) == {start[-1]} or not rest[:1].isalpha():
-        return False
-    return not all(map(GRADE.fullmatch, (start, word)))
-
-
-def _shortens(label: str, other: str) -> bool:
-    """Return whether each of several words of a label begins a word of another, as in LibDem and
-    Liberal Democrat, or whether the two differ only in blanks.
-    """
-    short = _label_words(label)
-    long = _label_words(other)
-    if len(short) < 2 or len(short) != len(long) or not all(map(str.isalpha, short)):
-        return False
-    begins = all(len(a) >= LEAST_LETTERS and b.startswith(a) for a, b in zip(short, long))
-    return begins and (short != long or len(label) < len(other))
-
-
-def _label_words(label: str) -> list[str]:
-    """Return the words of a label such as Lib Dem, LibDem or Lib.-Dem., in lower case."""
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)
-    return re.split(r"[\s._-]+", spaced.strip(" .").casefold())
-
-
-def other_label_problems(column: pd.Series[Any], codes: np.ndarray) -> Iterator[Problem]:
-    """Yield labels that count as 0 although they are neither the positive answer nor its opposite.
-
-    Examples
-    --------
-    >>> labels = pd.Series(["yes", "no", "withdrawn"], name="paid")
-    >>> [problem.option for problem in other_label_problems(labels, np.array([1.0, 0.0, 0.0]))]
-    ['--missing paid=withdrawn']
-    """
-    name = str(column.name)
-    labels = column[codes == 0].map(level_text)
-    known = [label for label in labels.unique() if not reads_missing(label)]
-    others = [label for label in known if _sense(label) is None]
-    positive = _sense(level_text(column[codes == 1].iloc[0]))
-    if positive is None or not others or len(others) == len(known):
-        return
-    rows = int(labels.isin(others).sum())
-    yield Problem(
-        "labels",
-        f"{quote_names(others[:5])} in {name!r} ({format_count(rows, 'row')})"
-        f" {'counts' if len(others) == 1 else 'count'} as 0, like the opposite of the positive"
-        " answer. To leave these rows out, treat them as missing.",
-        (name,),
-        rows,
-        "possible",
-        missing_option(name, others),
-    )
-
-
-def number_target_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield problems of a target that is predicted as a number."""
-    name = str(column.name)
-    if identifiers(column.to_frame()):
-        text = f"The target {name!r} seems to identify rows. Is it really the column to predict?"
-        yield Problem("target", text, (name,))
-    values = np.unique(column.dropna().to_numpy(dtype=np.float64))
-    texts = [text for text in map(level_text, values.tolist()) if not CLEAR_CODE.fullmatch(text)]
-    labels = [text for text in texts if text not in CODES_OF_ANSWERS]
-    codes = [text for text in texts if text in CODES_OF_ANSWERS]
-    if codes and labels in (["0", "1"], ["1", "2"]):
-        yield code_problem(name, codes, int(column.isin([*map(float, codes)]).sum()))
-    elif 2 < len(texts) <= FEW_NUMBERS and np.array_equal(values, np.round(values)):
-        text = (
-            f"The target {name!r} has {len(values)} different values and is predicted as a number."
-            " To predict one value against all others, pass it with --positive."
-        )
-        yield Problem("target", text, (name,))

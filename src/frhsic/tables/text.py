@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from frhsic._files import TABLE_TIMES, Budget
-from frhsic.formatting import format_count, printable
+from frhsic.formatting import format_count, inflect, printable
 
 # Bytes of a text file that are parsed at once.
 PARSED_BYTES = 2**24
@@ -129,18 +129,19 @@ class TextReader:
         )
         notes = []
         if titles:
-            above = "1 line" if len(titles) == 1 else f"{len(titles)} lines"
             first = next(filter(None, titles[0]))
             notes.append(
                 f"The table in {path.name} begins in line {header_lines - _height(header) + 1};"
-                f" {above} above it, {_quote_line(first)}, {_was(titles)} left out."
+                f" {format_count(len(titles), 'line')} above it, {_quote_line(first)},"
+                f" {inflect('[was|were]', len(titles))} left out."
             )
         if footer := reader.footer:
-            last = "The last line" if len(footer) == 1 else f"The last {len(footer)} lines"
+            last = inflect(f"The last [line|{len(footer)} lines]", len(footer))
             shown = ", ".join(map(_quote_line, footer[:SHOWN_LINES]))
             more = ", ..." if len(footer) > SHOWN_LINES else ""
             notes.append(
-                f"{last} of {path.name}, {shown}{more}, {_was(footer)} left out: remarks or totals."
+                f"{last} of {path.name}, {shown}{more}, {inflect('[was|were]', len(footer))} left"
+                " out: remarks or totals."
             )
         if delimiter not in (usual, separator):
             notes.append(f"{path.name} was read with {SEPARATORS[delimiter]} between fields.")
@@ -228,10 +229,8 @@ class TextReader:
             sign = SEPARATORS.get(self.separator, repr(self.separator))
             return f"fields are separated by {sign}, so text that contains it needs quotes; {said}"
         if len(texts) <= FOOTER_LINES and texts == list(self.last_lines[-len(texts) :]):
-            one = len(texts) == 1
-            last = "line is" if one else f"{len(texts)} lines are"
-            them = "it" if one else "them"
-            return f"{said}; if the last {last} a footer, delete {them}"
+            remedy = f"if the last [line is|{len(texts)} lines are] a footer, delete [it|them]"
+            return f"{said}; {inflect(remedy, len(texts))}"
         return f"{said}; complete or delete it"
 
 
@@ -383,10 +382,6 @@ def _height(row: list[str]) -> int:
 def _quote_line(line: str) -> str:
     """Return the beginning of a line, quoted."""
     return repr(printable(line.strip(), SHOWN_CHARACTERS))
-
-
-def _was(lines: Sequence[object]) -> str:
-    return "was" if len(lines) == 1 else "were"
 
 
 def _decimal(rows: list[list[str]], separator: str) -> str:

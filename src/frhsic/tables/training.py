@@ -11,14 +11,17 @@ import numpy as np
 import pandas as pd
 
 from frhsic.splits import held_out_rows
-from frhsic.tables.checking import Examined, TableCheck, check_varies
+from frhsic.tables.checking import Examined, examine
 from frhsic.tables.columns import distinct_values, level_text
 from frhsic.tables.files import FileRows, TableFile, read_rows
-from frhsic.tables.identifiers import lost_classes, unit_keys
+from frhsic.tables.identifiers import unit_keys
+from frhsic.tables.people import lost_classes
 from frhsic.tables.problems import require_none
 from frhsic.tables.roles import ColumnRoles
 from frhsic.tables.schema import ReplacingSchema, Schema
+from frhsic.tables.sensitive import check_varies
 from frhsic.tables.targets import MOST_CLASSES, is_positive, merge_labels
+from frhsic.tables.view import TableCheck
 
 # Fewest rows for an audit.
 LEAST_HELD_OUT = 20
@@ -141,7 +144,7 @@ def check_file(
         repeats=rows.repeats,
     )
     check.problems += rows.left_out.problems
-    examined = check.examine(roles, names)
+    examined = examine(check, roles, names)
     if roles.groups is not None and roles.target is not None:
         columns = [roles.target, roles.groups]
         answered = read_rows(file, columns, required=columns[:1], seed=seed).frame

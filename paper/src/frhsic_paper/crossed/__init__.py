@@ -1,4 +1,4 @@
-"""The fair comparison: tables, four base models, ways to parity on each, and the cost of parity.
+"""The benchmark: tables, four base models, the methods that run on each, and the cost of parity.
 
-ANALYSIS.md was fixed before the fresh tables were looked at.
+The analysis in ANALYSIS.md was fixed before any result on the fresh tables was seen.
 """

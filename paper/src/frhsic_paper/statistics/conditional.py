@@ -1,8 +1,9 @@
-r"""EIPM, the mean distance of the law of Z given S from the law of Z, smoothed over s.
+r"""EIPM, the mean distance between the distributions of Z given S and of Z, smoothed over s.
 
-The conditional law at an observed value is estimated by the other rows, weighted by a Gaussian in
-s. At a fixed bandwidth of that Gaussian the statistic converges to a smoothed functional; at one
-that shrinks with n it converges to the unsmoothed one, at the rate :math:`n^{-2/5}`.
+The conditional distribution at an observed value is estimated from the other rows, weighted by a
+Gaussian in s. With a fixed bandwidth of that Gaussian, the statistic converges to a smoothed
+functional; with one that shrinks with n, it converges to the unsmoothed one, at the rate
+:math:`n^{-2/5}`.
 
 The formula is that of the penalty :class:`frhsic.penalties.EIPM`; here it is computed on whole
 samples, in O(n) memory.
@@ -28,8 +29,8 @@ def smoothing_bandwidth(s: Any) -> Tensor:
     for q columns.
 
     For one attribute it is :math:`\mathrm{sd}(s)\, n^{-1/5}`, which balances the smoothing bias
-    against the variance. The standard deviation divides by n. A constant column beside varying ones
-    gets bandwidth 1.
+    against the variance. The standard deviation divides by n. If only some columns are constant,
+    they get bandwidth 1.
 
     Examples
     --------
@@ -68,17 +69,17 @@ def eipm(
     Parameters
     ----------
     z, s
-        One row per observation. One Gaussian in all columns of s gives the weights.
+        One row per observation. The weights are a Gaussian in all columns of s jointly.
     kernel_z
-        Kernel on z; None is the Gaussian at the median distance.
+        Kernel on z; None uses a Gaussian with the median distance as bandwidth.
     bandwidth
-        The γ of the weights, in units of s. None is :func:`smoothing_bandwidth`, which shrinks with
-        n. At a fixed bandwidth the statistic converges to a smoothed, smaller functional.
+        The γ of the weights, in units of s. None uses :func:`smoothing_bandwidth`, which shrinks
+        with n. With a fixed bandwidth, the statistic converges to a smoothed, smaller functional.
     anchors
-        Number of rows to average over, drawn without replacement; None takes all. The cost
-        is O(anchors · n²).
+        Number of rows to average over, drawn without replacement; None uses all. The cost is
+        O(anchors · n²).
     random_state
-        Seed of the draw of the anchors.
+        Seed for drawing the anchors.
 
     Returns
     -------
@@ -92,8 +93,8 @@ def eipm(
 
     Examples
     --------
-    Two groups far apart in s, and the linear kernel: each conditional mean is half a unit from the
-    overall mean.
+    With two groups far apart in s and the linear kernel, each conditional mean is half a unit from
+    the overall mean.
 
     >>> from frhsic.kernels import Linear
     >>> eipm([0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 9.0, 9.0], Linear(), bandwidth=1.0)
@@ -113,6 +114,6 @@ def eipm(
         rows = torch.randperm(n, generator=generator, device=generator.device)[:anchors]
     squares = []
     for part in torch.split(rows.to(z.device), max(1, TILE_ENTRIES // n)):
-        away = leave_one_out_weights(s, width, part).mT - 1 / n  # (n, anchors of this part)
+        away = leave_one_out_weights(s, width, part).mT - 1 / n  # (n, anchors in this block)
         squares.append((gram_times(kernel.shifted, z, away) * away).sum(0))
     return safe_sqrt(torch.cat(squares).clamp_min(0)).mean()

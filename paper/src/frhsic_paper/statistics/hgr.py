@@ -41,22 +41,22 @@ def kernel_hgr(
         \eta_Z \|f\|^2) (\widehat{\mathrm{var}} g(S) + \eta_S \|g\|^2)}}.
 
     Between 0 and 1; zero in the population exactly when Z and S are independent, if both kernels
-    are characteristic. On a sample it is positive even then. The ridges limit how rough f and g may
-    be, and pull every correlation towards zero: along a direction of variance :math:`\lambda` it is
-    multiplied by :math:`\lambda / (\lambda + \eta)`. So the value stays below the maximal
-    correlation, also for z = s, where it is about .96 at the defaults. Its square is at most HSIC
-    divided by :math:`\eta_Z \eta_S`. Use it to ask how well the best pair of functions correlates;
-    :func:`frhsic.dependence.hsic` averages over all pairs.
+    are characteristic. In a sample it is positive even then. The ridges limit how rough f and g can
+    be, and shrink every correlation towards zero: along a direction with variance :math:`\lambda`,
+    it is multiplied by :math:`\lambda / (\lambda + \eta)`. So the value is below the maximal
+    correlation, even for z = s, where it is about .96 with the defaults. Its square is at most HSIC
+    divided by :math:`\eta_Z \eta_S`. Use it to measure the correlation of the best pair of
+    functions; :func:`frhsic.dependence.hsic` averages over all pairs.
 
     Parameters
     ----------
     z, s
         One row per observation.
     kernel_z, kernel_s
-        Kernels; None is the Gaussian at the median distance.
+        Kernels; None uses a Gaussian with the median distance as bandwidth.
     ridge_z, ridge_s
-        The ridges η, in units of the kernel's variance: for a kernel bounded by one, at most about
-        one.
+        The ridges η, in units of the kernel's variance; for a kernel bounded by one, use at most
+        about one.
 
     Returns
     -------
@@ -98,8 +98,8 @@ def kernel_hgr(
 
 
 def _whitened(a: Tensor, ridge: float, b: Tensor) -> Tensor:
-    r"""Return :math:`C^{-1} b` of the Cholesky factor :math:`CC^\top = A + \eta I`; raise if the
-    ridge is lost in the rounding of A.
+    r"""Return :math:`C^{-1} b` for the Cholesky factor :math:`CC^\top = A + \eta I`; raise an error
+    if the ridge is lost in the rounding of A.
     """
     try:
         factor = torch.linalg.cholesky(a.diagonal_scatter(a.diagonal() + ridge))

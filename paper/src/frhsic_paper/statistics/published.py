@@ -1,4 +1,4 @@
-"""Statistics as the paper's printed numbers used them, wrong ones included. Use them to reproduce,
+"""Statistics as used for the paper's printed numbers, including wrong ones. Use them to reproduce,
 not to measure.
 """
 
@@ -20,14 +20,15 @@ from frhsic.kernels import Kernel
 def published_gamma_test(
     z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: Kernel | None = None
 ) -> IndependenceResult:
-    r"""The gamma test of the published numbers, to reproduce them. It does not hold its level.
+    r"""The gamma test used for the published numbers, to reproduce them. It does not keep its
+    level.
 
     Its null mean of :math:`n\,\mathrm{HSIC}` is about :math:`\mu_K \mu_L`, where for unit-diagonal
     kernels it should be :math:`(1 - \mu_K)(1 - \mu_L)`, and its variance is far too small, so the
-    threshold is near :math:`\mu_K \mu_L` whatever the data (:func:`published_moments`). At nominal
-    level .05 it rejects independent data in 0 % of samples for an isotropic Z in 50 dimensions and
-    in 10 % to 13 % for one dimension. The published figure drew HSIC against a threshold for
-    n·HSIC; here both are HSIC.
+    threshold is near :math:`\mu_K \mu_L` for any data (:func:`published_moments`). At nominal level
+    .05 it rejects independent data in 0 % of samples for an isotropic Z in 50 dimensions and in 10
+    % to 13 % for one dimension. The published figure drew HSIC against a threshold for n·HSIC; here
+    both are HSIC.
 
     Parameters
     ----------
@@ -61,19 +62,19 @@ def gamma_test_two_moments(
     *,
     moments: Literal["permutation", "gretton"],
 ) -> IndependenceResult:
-    """The gamma test with a gamma that starts at 0 and has a mean and a variance of HSIC under
-    independence.
+    """The gamma test with a gamma distribution that starts at 0 and has the mean and variance of
+    HSIC under independence.
 
     At level .01 and below its p-values are too small by a third or more;
-    :func:`frhsic.independence.gamma_test` has the third moment too.
+    :func:`frhsic.independence.gamma_test` also uses the third moment.
 
     Parameters
     ----------
     z, s, kernel_z, kernel_s
         As for :func:`frhsic.independence.gamma_test`.
     moments
-        ``"permutation"``: those over all permutations of s. ``"gretton"``: those of Gretton et al.
-        (2007), for kernels with k(x, x) = 1 only.
+        ``"permutation"``: the moments over all permutations of s. ``"gretton"``: those of Gretton
+        et al. (2007), only for kernels with k(x, x) = 1.
     """
     pair = gram_pair(z, s, kernel_z, kernel_s)
     null = pair.permutation_mean_variance() if moments == "permutation" else _gretton(pair)
@@ -81,7 +82,9 @@ def gamma_test_two_moments(
 
 
 def _gamma_from_zero(pair: GramPair, null: tuple[float, float], method: str) -> IndependenceResult:
-    """Return the test against the gamma that starts at 0 with this mean and variance."""
+    """Return the test against the gamma distribution that starts at 0 and has this mean and
+    variance.
+    """
     mean, variance = null
     pvalue = 1.0
     threshold = mean
@@ -139,7 +142,7 @@ def gretton_moments(mean_k: float, mean_l: float, products: float, n: int) -> tu
 def published_moments(
     k: tuple[float, float], l: tuple[float, float], n: int
 ) -> tuple[float, float]:
-    r"""Mean and variance that the published numbers used for :math:`n \cdot \mathrm{HSIC}`. They
+    r"""The mean and variance used for :math:`n \cdot \mathrm{HSIC}` in the published numbers. They
     are wrong.
 
     .. math::
@@ -155,13 +158,14 @@ def published_moments(
 
 
 def published_mutual_information(z: Any, s: Any, *, n_neighbors: int = 5) -> float:
-    r"""Mutual information of the published numbers: inclusive counts, no scaling, clipped at zero.
+    r"""Mutual information as in the published numbers: inclusive counts, no scaling, clipped at
+    zero.
 
-    As :func:`frhsic.dependence.mutual_information`, but :math:`n_z(i)` counts the other rows at
+    Like :func:`frhsic.dependence.mutual_information`, but :math:`n_z(i)` counts the other rows at
     distance *at most* :math:`\varepsilon_i`; z is projected on the fewest principal components with
-    95 % of its variance, from two to five; z and s are not scaled, and ties are not broken. Where z
-    is on a larger scale than s the counts bias it by up to -1/k, so zero does not mean
-    independence. Use it to compare with the published values only, and
+    95 % of its variance, from two to five; z and s are not scaled, and ties are not broken. If z
+    has a larger scale than s, the counts bias it by up to -1/k, so zero does not mean independence.
+    Use it to compare with the published values only, and
     :func:`frhsic.dependence.mutual_information` to measure.
 
     Parameters
@@ -171,8 +175,8 @@ def published_mutual_information(z: Any, s: Any, *, n_neighbors: int = 5) -> flo
 
     Examples
     --------
-    Four corners of a square: every row has all three others at most 1 away, and ψ(1) + ψ(4) - 2
-    ψ(4) < 0 is clipped.
+    For the four corners of a square, each row has all three others within distance 1, and ψ(1) +
+    ψ(4) - 2 ψ(4) < 0 is clipped.
 
     >>> published_mutual_information([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0], n_neighbors=1)
     0.0

@@ -1,10 +1,11 @@
-r"""Where the gap of the kernel-smoothed mean score is taken, at a given bandwidth.
+r"""The points at which the gap of the kernel-smoothed mean score is evaluated, for a given
+bandwidth.
 
-A sample of s is reduced to nodes: up to 1,024 distinct values are kept as they are. More are
-replaced by equispaced nodes, and each row is divided between the two nodes around it (linear
-binning), which interpolates the Gaussian weight :math:`\exp(-u^2/2h^2)` linearly. With nodes
-:math:`\delta` apart the weight changes by at most :math:`(\delta/h)^2/8`: :math:`3 \cdot 10^{-5}`
-at 64 nodes to the bandwidth, and 0.8 % at four, the fewest allowed.
+A sample of s is reduced to nodes. Up to 1,024 distinct values are kept unchanged. More are replaced
+with equispaced nodes, and each row is divided between the two nodes around it (linear binning),
+which interpolates the Gaussian weight :math:`\exp(-u^2/2h^2)` linearly. With nodes :math:`\delta`
+apart the weight changes by at most :math:`(\delta/h)^2/8`: :math:`3 \cdot 10^{-5}` with 64 nodes
+per bandwidth, and 0.8 % with four, the fewest allowed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ GRID_POINTS = 50
 """Equispaced points of the uniform weighting, as in the published numbers."""
 
 EXACT_VALUES = 1024
-"""Up to this many distinct values of s are kept as they are."""
+"""Up to this many distinct values of s are kept unchanged."""
 
 NODES_PER_BANDWIDTH = np.array([64, 32, 16, 8, 4])
 """As many as give at most :data:`MAX_NODES` nodes."""
@@ -37,18 +38,19 @@ MAX_NODES = 4096
 def evaluation_points(
     s: Any, bandwidth: float, weighting: Weighting = "population"
 ) -> tuple[Tensor, Tensor]:
-    r"""Points at which the smoothed gap is taken, and their weights: two tensors of shape (g,).
+    r"""Return the points at which the smoothed gap is evaluated, and their weights: two tensors of
+    shape (g,).
 
     .. math:: \widehat\Delta = \sum_g v_g \bigl| \hat m(s_g) - \bar f \bigr|, \qquad
         \hat m(s) = \frac{\sum_j f_j \exp(-(s - s_j)^2 / 2h^2)}{\sum_j \exp(-(s - s_j)^2 / 2h^2)}
 
-    is what :func:`frhsic.penalties.rivals.gdp_value` computes. It differs from
-    :func:`frhsic.gdp` by the bias of smoothing, which is large where s is skewed or has outliers
-    and the bandwidth is a share of its range.
+    is what :func:`frhsic.penalties.rivals.gdp_value` computes. It differs from :func:`frhsic.gdp`
+    by the bias of smoothing, which is large if s is skewed or has outliers and the bandwidth is a
+    share of its range.
 
     ``"population"``: the distinct values of s and their frequencies. More than 1,024 distinct
-    values are replaced by points a 64th of the bandwidth apart. ``"uniform"``: 50 equispaced points
-    on the range of s, equally weighted.
+    values are replaced with points a 64th of the bandwidth apart. ``"uniform"``: 50 equispaced
+    points on the range of s, equally weighted.
 
     Examples
     --------
@@ -68,7 +70,9 @@ def evaluation_points(
 
 
 class Nodes(NamedTuple):
-    """Values that replace s, and the (nodes × rows) matrix that divides the rows among them."""
+    """Nodes that replace the values of s, and the (nodes × rows) matrix that divides the rows among
+    them.
+    """
 
     values: Array
     shares: sparse.csr_matrix

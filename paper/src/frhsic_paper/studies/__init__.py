@@ -1,6 +1,4 @@
-"""The studies, one module each. A module of this package with a `STUDY` is found: to add a study is
-to add a file.
-"""
+"""The studies, one module each. To add a study, add a file to this package that defines `STUDY`."""
 
 from __future__ import annotations
 
@@ -34,7 +32,9 @@ PAGE = (
     "baseline-settings",
     "theorems",
 )
-"""Order of the pages, in which "all" runs the studies; a study that is not named comes last."""
+"""Order of the pages, in which "all" also runs the studies; studies that aren't listed come
+last.
+"""
 
 
 def modules() -> Iterator[ModuleType]:
@@ -43,7 +43,7 @@ def modules() -> Iterator[ModuleType]:
 
 
 def collect_studies(modules: Iterable[ModuleType]) -> tuple[Study, ...]:
-    """Return the studies of some modules, in the order of the pages."""
+    """Return the studies of the given modules, in page order."""
     studies = [module.STUDY for module in modules if hasattr(module, "STUDY")]
     return tuple(sorted(studies, key=lambda s: PAGE.index(s.name) if s.name in PAGE else len(PAGE)))
 

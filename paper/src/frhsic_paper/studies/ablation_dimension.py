@@ -28,7 +28,7 @@ DEFAULT = 8
 
 
 def grid(z_dim: int, protocol: Protocol) -> Grid:
-    """Return the models of one dimension."""
+    """Return the grid of models for one dimension."""
     return replace(
         ablation_kernel.grid(protocol),
         study="ablation-dimension",
@@ -44,7 +44,7 @@ def _by_dimension(records: Sequence[Record]) -> dict[int, list[Record]]:
 
 
 def dimension_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Accuracy and GDP against the dimension of the representation."""
+    """Return a table of accuracy and GDP by dimension of the representation."""
     in_paper = {r["d_z"]: r for r in printed_records("dim_ablation_lambda5")}
     by_dimension = _by_dimension(records)
     models = [(CONTRACTED, 2.0, d) for d, own in by_dimension.items() if own]

@@ -44,7 +44,7 @@ def ablation_encoder(z_dim: int, d: int) -> nn.Module:
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return every pair of kernels."""
+    """Return the grid of all pairs of kernels."""
     methods = tuple(
         Method(f"{z} {s}", partial(representation_hsic, KERNELS[z](1.0), KERNELS[s](1.0)))
         for z in KERNELS
@@ -77,9 +77,7 @@ ACCURACY_AND_GDP = (
 def accuracy_and_gdp(
     records: Sequence[Record], protocol: Protocol, method: str, weight: float, theirs: Record
 ) -> list[Cell]:
-    """Return λ, printed accuracy and GDP if the weight is the printed one, and ours; weight 2
-    halves a contraction.
-    """
+    """Return λ, the printed accuracy and GDP if the weight is the printed one, and ours."""
     theirs = theirs if weight == PRINTED_WEIGHT else {}
     ours = (
         mean_over_repeats(with_contraction(records), column, method=method, weight=weight)
@@ -90,7 +88,9 @@ def accuracy_and_gdp(
 
 
 def kernel_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Accuracy and GDP of every pair of kernels, beside the unpenalized model."""
+    """Return a table of the accuracy and GDP of every pair of kernels, with the unpenalized
+    model.
+    """
     in_paper = {f"{r['k_z']} {r['k_s']}": r for r in printed_records("kernel_ablation_lambda5")}
     models = [(m, w) for w in record_weights(records) for m in record_methods(records)]
     rows = [
@@ -108,7 +108,7 @@ def kernel_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 
 def _means(records: Sequence[Record], column: str) -> dict[str, float]:
-    """Return the mean of a column of every pair of kernels at the paper's λ."""
+    """Return the mean of a column for every pair of kernels at the paper's λ."""
     return {
         m: mean
         for m in record_methods(records)

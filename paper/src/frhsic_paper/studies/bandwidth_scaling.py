@@ -1,4 +1,5 @@
-r"""The smallest positive eigenvalue of the Gram matrix of S against the kernel's bandwidth.
+r"""The smallest positive eigenvalue of the Gram matrix of S as a function of the kernel's
+bandwidth.
 
 Part "spectra" of the records, one for each dataset and bandwidth:
 
@@ -57,12 +58,12 @@ from frhsic_paper.study import Study
 from frhsic_paper.table import Column, Listed, Table, protocol_tables
 
 DATASETS = ("adult", "crime")
-"""Datasets on which the paper shows its bound; COMPAS is left out because of its rank."""
+"""Datasets for which the paper shows its bound; it omits COMPAS because of its rank."""
 
 ROWS = 1500
 
 LIMIT_SIGMAS = (1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0)
-"""Bandwidths for 200 different values on [0, 1], of which the nearest are 1e-5 or more apart."""
+"""Bandwidths for 200 distinct values in [0, 1], which are at least 1e-5 apart."""
 
 LIMIT_ROWS = 200
 
@@ -73,14 +74,15 @@ SHOWN = 12
 SPECTRA = "bandwidth-scaling/spectra"
 
 STABLE = 2.0
-"""Factor between two precisions up to which an eigenvalue is called stable."""
+"""An eigenvalue is called stable if its values in two precisions differ by at most this factor."""
 
 
 @dataclass(frozen=True)
 class Scan:
-    """Bandwidths, precision and the share of the largest eigenvalue at which the rest is cut.
+    """Bandwidths, precision, and the share of the largest eigenvalue below which eigenvalues are
+    cut off.
 
-    `limits` are bandwidths for the distinct values that show the limits.
+    `limits` are the bandwidths for the distinct values, which show the limits.
     """
 
     sigmas: tuple[float, ...]
@@ -155,7 +157,7 @@ def spectrum(s: Tensor, sigma: float, cut: float) -> Record:
 
     Examples
     --------
-    Two values, far apart: of HLH/2 = [[1, −1], [−1, 1]]/4 the eigenvalues are 1/2 and 0.
+    For two values that are far apart, HLH/2 = [[1, −1], [−1, 1]]/4 has the eigenvalues 1/2 and 0.
 
     >>> found = spectrum(torch.tensor([0.0, 9.0], dtype=torch.float64), 1.0, 1e-6)
     >>> found["kept"], round(found["smallest"], 6), found["distinct"]
@@ -204,7 +206,7 @@ def sensitive(name: str, protocol: Protocol) -> Tensor:
 
 
 def _distinct_values() -> Tensor:
-    """Return 200 values on [0, 1], one in each of 200 equal steps."""
+    """Return 200 values in [0, 1], one in each of 200 intervals of equal length."""
     draw = np.random.default_rng(FIRST_SEED)
     return torch.from_numpy(
         (np.arange(LIMIT_ROWS) + draw.uniform(0.1, 0.9, LIMIT_ROWS)) / LIMIT_ROWS
@@ -216,7 +218,9 @@ def _of(records: Sequence[Record], dataset: str) -> list[Record]:
 
 
 def eigenvalue_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """The smallest eigenvalue kept, and the cut-off that it may merely follow."""
+    """Return a table of the smallest eigenvalue that is kept, and the cut-off, which may alone
+    determine it.
+    """
     in_paper = {
         (r["dataset"], float(r["sigma"])): r["hat_lambda_S"]
         for r in published_numbers("lambda2_vs_sigma")
@@ -241,7 +245,9 @@ def eigenvalue_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 
 def rank_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Different values, directions above the cut and λ̂_S in both precisions."""
+    """Return a table of the number of distinct values, the directions above the cut-off, and λ̂_S
+    in both precisions.
+    """
     columns = ("n", "distinct", "kept", "smallest", "single")
     rows = [[dataset_name(r["dataset"]), *(r[column] for column in columns)] for r in records]
     names = ("directions above 1e-6", Column("λ̂_S, double", None), Column("λ̂_S, single", None))
@@ -249,7 +255,7 @@ def rank_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 
 def tables(results: Results) -> list[Listed]:
-    """Eigenvalues of each protocol, and the directions of each dataset."""
+    """Return the eigenvalues under each protocol, and the directions of each dataset."""
     eigenvalues = protocol_tables(SPECTRA, "Eigenvalues", eigenvalue_table, folded=True)
     return [
         *eigenvalues(results),
@@ -258,7 +264,7 @@ def tables(results: Results) -> list[Listed]:
 
 
 def figures(results: Results) -> list[Drawn]:
-    """One figure for both protocols."""
+    """Return one figure for both protocols."""
     published, corrected = (
         results.records(SPECTRA, protocol.name) for protocol in (PUBLISHED, CORRECTED)
     )
@@ -270,8 +276,8 @@ def figures(results: Results) -> list[Drawn]:
 
 @page_style()
 def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
-    """λ̂_S against the bandwidth by the published rule and in double precision, with the cut-off
-    that stops it.
+    """Draw λ̂_S against the bandwidth by the published rule and in double precision, with the
+    cut-offs.
     """
     datasets = [d for d in DATASETS if _of([*published, *corrected], d)]
     figure, axes = panels(len(datasets) + 1)

@@ -16,7 +16,7 @@ REPEATS = 3
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return FREM and Reg-GDP, one setting changed at a time."""
+    """Return the grid of FREM and Reg-GDP, with one setting changed at a time."""
     methods = (
         *(Method(f"FREM, {a} anchors", partial(ScaledEIPM, anchors=a)) for a in (8, 32, 128, 256)),
         *(Method(f"FREM, γ = {g:g}", partial(ScaledEIPM, gamma=g)) for g in (0.1, 0.25, 1.0)),

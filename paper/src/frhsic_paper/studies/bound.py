@@ -53,11 +53,13 @@ RULES: dict[str, DirectionRule] = {
     "1e-3": NumericalRank(1e-3),
     "1e-6": NumericalRank(1e-6),
 }
-"""How many directions of S, fixed beforehand or by the size of their eigenvalues."""
+"""The number of directions of S, fixed in advance or determined by the size of their
+eigenvalues.
+"""
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return the models whose bounds are computed."""
+    """Return the grid of models for which bounds are computed."""
     return Grid(
         "bound",
         ("adult", "crime"),
@@ -70,16 +72,17 @@ def grid(protocol: Protocol) -> Grid:
 
 
 def sides(model: Model, split: Split, protocol: Protocol) -> list[Record]:
-    """Return both sides on the test rows."""
+    """Return both sides of the bound on the test rows."""
     return SIDES[protocol.name](model.encode(split.test.x).to(torch.float64), split.test.s)
 
 
 def published_sides(z: Tensor, s: Tensor) -> list[Record]:
-    """Return both sides as published: variances over the whole sample, the eigenvalue from float32.
+    """Return both sides as published, with variances over the whole sample and the eigenvalue from
+    float32.
 
     Examples
     --------
-    A representation that is constant: both sides are zero.
+    For a constant representation, both sides are zero.
 
     >>> published_sides(torch.zeros(5, 2, dtype=torch.float64), torch.arange(5.0))[0]["rhs"]
     0.0
@@ -102,7 +105,7 @@ def published_sides(z: Tensor, s: Tensor) -> list[Record]:
 
 
 def corrected_sides(z: Tensor, s: Tensor) -> list[Record]:
-    r"""Return both sides as the theorem has them: :math:`\|P_m \delta\|^2/n` of the same heads, for
+    r"""Return both sides as in the theorem: :math:`\|P_m \delta\|^2/n` of the same heads, for
     several m.
     """
     kernel_s = Gaussian(median_bandwidth(s, name="s"))
@@ -148,8 +151,8 @@ MEASURE = Measurement(
 RECORDS = "bound/sides"
 
 VACUOUS = 0.25
-"""Largest variance of a function with values in [0, 1], such as k(z₀, ·): a bound above it says
-nothing.
+"""Largest variance of a function with values in [0, 1], such as k(z₀, ·); a bound above it is
+vacuous.
 """
 
 ONE, ALL = "1", "1e-6"
@@ -159,8 +162,8 @@ above 1e-6.
 
 
 def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Both sides of the bound; `trivial` is the value that holds for every head of norm 1, whatever
-    the data.
+    """Return a table of both sides of the bound; `trivial` is a bound for every head of norm 1, for
+    any data.
     """
     resolved = any(r.get("rule") for r in records)
     columns = {
@@ -180,8 +183,8 @@ def sides_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 @page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Both sides of the bound against λ for each resolution, and the trivial bound, on the first
-    split: no intervals.
+    """Draw both sides of the bound against λ for each resolution, and the trivial bound, for the
+    first split and so without intervals.
     """
     models = matching(records, method="frhsic", repeat=0)
     datasets = record_datasets(models)
@@ -212,7 +215,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 
 
 DRAWN = ("", "1", "5", "1e-6")
-"""Rules that the figure shows; the table has all."""
+"""Rules shown in the figure; the table has all of them."""
 
 
 def _resolution(rule: str) -> str:

@@ -53,7 +53,7 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Sampling:
-    """Samples of a protocol, the statistics of each, and what their truths are."""
+    """The samples of a protocol, their statistics, and how the true values are computed."""
 
     repeats: int
     statistics: tuple[str, ...]
@@ -62,7 +62,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Slope:
-    """Slope of log mean error on log n, with its 95 % bootstrap interval over repeats."""
+    """Slope of log mean error against log n, with its 95 % bootstrap interval over repeats."""
 
     value: float
     low: float
@@ -94,7 +94,7 @@ def error_record(truth: float, statistic: str, repeat: int, estimate: float) -> 
 
 
 def sample(n: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Return a sample as it was drawn for the published figure: NumPy's legacy generator, rounded
+    """Return a sample, drawn as for the published figure: by NumPy's legacy generator, and rounded
     to float32.
     """
     draw = np.random.RandomState(seed)
@@ -107,8 +107,8 @@ def sample(n: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def eipm_by_factor(z: Tensor, s: Tensor, bandwidth: float) -> float:
-    r"""EIPM of one-dimensional rows of float64 under a Gaussian of bandwidth 1 on z, in O(n² r)
-    time.
+    r"""Return the EIPM of one-dimensional float64 rows under a Gaussian kernel of bandwidth 1 on z,
+    in O(n² r) time.
 
     With :math:`K = GG^\top` up to 1e-12 of its trace, and r some thirty columns of G,
     :math:`\|(w_i - u)^\top K^{1/2}\| = \|w_i^\top G - u^\top G\|`:
@@ -116,7 +116,7 @@ def eipm_by_factor(z: Tensor, s: Tensor, bandwidth: float) -> float:
     """
     factor, _ = pivoted_cholesky(Gaussian(1.0), z)
     ones = torch.ones_like(z)
-    # the sums over all rows, less the row itself, whose weight is 1
+    # the sums over all rows, minus the row itself, whose weight is 1
     sums = gram_times(Gaussian(bandwidth), s, torch.cat([factor, ones], dim=1)) - torch.cat(
         [factor, ones], dim=1
     )
@@ -134,7 +134,7 @@ def _estimates(z: Tensor, s: Tensor, statistics: Sequence[str]) -> dict[str, flo
 
 
 def _references() -> dict[str, float]:
-    """Return the published truths: one draw of 20,000 rows."""
+    """Return the "true" values of the published figure: estimates from one draw of 20,000 rows."""
     return _estimates(*sample(REFERENCE_ROWS, REFERENCE_SEED), ("hsic", "eipm"))
 
 
@@ -152,10 +152,11 @@ MEASURE = Computation("convergence", "errors", ("n",), units, errors, SETTINGS)
 
 
 def slopes(measured: Sequence[Record]) -> dict[str, Slope]:
-    """Return the slope of each statistic, by least squares of log mean absolute error on log n.
+    """Return the slope for each statistic, from a least squares fit of log mean absolute error on
+    log n.
 
-    The interval resamples repeats, the same ones at every n: in the published draws they share a
-    seed.
+    The interval resamples repeats, with the same ones for every n, since these share a seed in the
+    published draws.
 
     Examples
     --------
@@ -190,12 +191,12 @@ STATISTICS = {
 }
 
 EIPM = {"published": "eipm", "corrected": "eipm-shrinking"}
-"""The estimator of EIPM that the claim about its rate is judged by."""
+"""The estimator of EIPM by which the claim about its rate is judged."""
 
 
 def slope_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Slopes of the mean absolute error over n, with bootstrap intervals, beside the printed
-    ones.
+    """Return a table of the slopes of the mean absolute error over n, with bootstrap intervals and
+    the printed slopes.
     """
     in_paper = {r["estimator"]: r["slope"] for r in printed_records("convergence_slopes")}
     truths = {r["statistic"]: r["truth"] for r in records}
@@ -211,8 +212,8 @@ def slope_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 @page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Mean absolute error against n, with fitted slopes and lines of slope −1/2 and −2/5 for the
-    eye.
+    """Draw the mean absolute error against n, with fitted slopes and reference lines of slope −1/2
+    and −2/5.
     """
     guide, top = np.array([1.0]), 1.0
     figure, (ax,) = panels(1, 2.8)

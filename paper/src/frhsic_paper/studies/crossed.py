@@ -1,5 +1,5 @@
-"""The fair comparison: every way to parity on every base model, to separate the cost of parity from
-the quality of the base.
+"""The benchmark: every method on every base model, to separate the cost of parity from the quality
+of the base.
 """
 
 from __future__ import annotations
@@ -78,13 +78,17 @@ BUDGET = (
     MOST_TRAINING,
     MOST_OTHERS,
 )
-"""What all ways share: the budget of the search, and the rows."""
+"""What all methods share: the search budget and the rows."""
 
 LONGEST = (GRADIENT, "plain", "hgr-networks", LINEAR_POST, WITH_S)
-"""Ways whose units take longest, the longest first: a run that is stopped loses little."""
+"""Methods whose units take longest, starting with the longest, so that an interrupted run loses
+little.
+"""
 
 Chosen = dict[Quantity, tuple[int, tuple[float, ...]]]
-"""The trial of a way that is tested, with its dials, by what it was chosen for."""
+"""The trial of a method that is tested, with its strengths, by the quantity for which it was
+chosen.
+"""
 
 
 def _chosen_tables(options: Options) -> tuple[str, ...]:
@@ -97,7 +101,7 @@ def bases(protocol: Protocol, options: Options) -> dict[Unit, int]:
 
 
 def tuned(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables, bases and the ways that have their own settings or weights."""
+    """Return tables, bases and the methods that have their own settings or weights."""
     return {
         (name, base, way): 1
         for name, base, way in final_units(protocol, options)
@@ -106,15 +110,15 @@ def tuned(protocol: Protocol, options: Options) -> dict[Unit, int]:
 
 
 def _searched_on(base: str, way: str) -> str:
-    """Return the base on which a way is searched: LinearPost, which fits a model for each band,
-    takes the number of bands that was best on splines.
+    """Return the base on which a method is tuned: LinearPost, which fits a model for each band,
+    uses the number of bands that was best on splines.
     """
     return "splines" if way == LINEAR_POST else base
 
 
 def final_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables, bases and ways, the slowest ones first. The others are ordered by table, so
-    that units of networks, on the GPU, alternate with those on the CPU.
+    """Return tables, bases and methods, starting with the slowest. The others are ordered by table,
+    so that units of networks, on the GPU, alternate with those on the CPU.
     """
     units = [
         (name, base, way)
@@ -135,7 +139,7 @@ def search(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Ite
 
 
 def tune(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
-    """Yield all trials of a way on validation rows."""
+    """Yield all trials of a method on validation rows."""
     losses = _read(options, protocol, "bases")
     work = []
     for name, base, way in missing:
@@ -147,7 +151,7 @@ def tune(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Itera
 
 
 def test(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
-    """Yield the chosen trials of a way on the test folds."""
+    """Yield the chosen trials of a method on the test folds."""
     losses = _read(options, protocol, "bases")
     searched: dict[Unit, list[Record]] = {}
     for one in _read(options, protocol, "trials"):
@@ -168,7 +172,7 @@ def test(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Itera
 
 
 def shares_of(way: str) -> tuple[float, ...]:
-    """Return the shares for a way that has a natural range."""
+    """Return the shares for a method with a natural range."""
     return SHARES_OF_GRADIENT if way == GRADIENT else tuple(SHARES)
 
 
@@ -185,7 +189,7 @@ def _run(function: Any, work: Sequence[Any], options: Options) -> Iterator[list[
     """Yield the records of units as they finish; on a GPU, many small fleets are trained in
     parallel.
     """
-    quiet = replace(options, watch=None)  # what watches stays in this process
+    quiet = replace(options, watch=None)  # the callback stays in this process
     tasks = (delayed(function)(*one, quiet) for one in work)
     yield from Parallel(
         n_jobs=min(options.workers, len(work)),
@@ -213,7 +217,7 @@ def _search(name: str, base: str, options: Options) -> list[Record]:
 
 
 def chosen_bases(losses: Sequence[Record], name: str, base: str) -> tuple[int, int]:
-    """Return the trials of a base with the least loss, for y and for functions of S."""
+    """Return the trials of a base with the smallest loss, for y and for functions of S."""
     own = [one for one in losses if (one["dataset"], one["base"]) == (name, base)]
     best = {}
     for target in ("y", "s"):
@@ -232,8 +236,8 @@ def _paths(
     chosen: Chosen | None,
     options: Options,
 ) -> list[Record]:
-    """Return the records of a way on one table and base, with those of the base itself and of the
-    constant: on the test folds if trials were chosen, else on validation rows.
+    """Return the records of a method on one table and base, with those of the base itself and of
+    the constant: on the test folds if trials were chosen, else on validation rows.
     """
     table = load(name)
     own = BASES[base]
@@ -268,8 +272,8 @@ def _paths(
 
 
 def chosen_trial(trials: Sequence[Record], way: str) -> tuple[int, tuple[float, ...]]:
-    """Return the trial with the least cost on validation rows by one quantity, and its weights or
-    shares.
+    """Return the trial with the smallest cost on validation rows for one quantity, and its weights
+    or shares.
     """
     shared = [one for one in trials if one["trial"] == -1]
     own = {one["trial"]: one for one in trials if one["trial"] >= 0}
@@ -283,12 +287,12 @@ def chosen_trial(trials: Sequence[Record], way: str) -> tuple[int, tuple[float, 
 
 
 def refined(weights: Sequence[float], gaps: Sequence[float], base: float) -> tuple[float, ...]:
-    """Return 0 and weights from one that has hardly any effect to one that reaches the smallest gap
+    """Return 0, and weights from one with hardly any effect to one that reaches the smallest gap
     needed.
 
-    From the last weight whose GDP is above 90 % of the base's to the first below 15 %, equal steps
-    in the logarithm. If a path has no such weight, a third of its smallest or three times its
-    largest weight is used.
+    The weights are equally spaced in the logarithm, from the last one whose GDP is above 90 % of
+    the base's to the first one below 15 %. If a path has no such weight, a third of its smallest or
+    three times its largest weight is used.
 
     Examples
     --------

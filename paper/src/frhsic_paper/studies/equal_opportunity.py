@@ -1,4 +1,4 @@
-"""Equal Opportunity: the penalty on all rows, or on those with Y = 1."""
+"""Equal opportunity: the penalty on all rows, or on rows with Y = 1."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from frhsic_paper.table import Cell, Column, Table, protocol_tables
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return the variants: HSIC on all rows, on those with Y = 1, and the default on those with Y =
-    1.
+    """Return the grid of variants: HSIC on all rows, on rows with Y = 1, and the default penalty on
+    rows with Y = 1.
     """
     positive = {
         "published": partial(HSIC.published, condition="positive"),
@@ -51,8 +51,8 @@ VARIANTS = ("DP", "EO", "head EO")
 
 
 def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Accuracy, GDP among the positive and GDP of all, of the two variants of FRHSIC and of the
-    head's.
+    """Return a table of accuracy, GDP among positive rows and GDP of all rows, for the variants of
+    FRHSIC and the one with the head in the kernel.
     """
     columns = ("performance", f"eo_{protocol.gdp}", protocol.gdp)
     in_paper = {
@@ -90,8 +90,8 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
 def _compared(
     dataset: str, true: Callable[[float, float], bool], weight: float | None = None
 ) -> Rule:
-    """Return a rule that compares EO-GDP of DP and of EO on a dataset, at every weight or at
-    one.
+    """Return a rule that compares the EO-GDP of DP and EO on a dataset, at every weight or at one
+    weight.
     """
 
     @case_rule("equal-opportunity", "EO-GDP of DP and of EO")

@@ -1,4 +1,4 @@
-r"""Several sensitive columns: seconds of an epoch, and errors of estimates whose answers are known.
+r"""Several sensitive columns: seconds per epoch, and errors of estimates of known quantities.
 
 Records of two parts:
 
@@ -62,12 +62,12 @@ DIMENSIONS = (1, 2, 3, 4, 5)
 ROWS, WEIGHT = 2000, 10.0
 
 PUBLISHED_POSITIONS = (0, 3, 4, 5)
-"""Columns of X taken for sensitive ones: meant were age, capital gain and loss, and hours, but age
-is not in X.
+"""Columns of X that were used as sensitive. The intended ones were age, capital gain and loss, and
+hours, but age is not in X.
 """
 
 NAMED_COLUMNS = ("age", "capital-gain", "capital-loss", "hours-per-week")
-"""The columns that the text names; a fifth is noise."""
+"""The columns listed in the text; a fifth is noise."""
 
 TIMES = {
     "published": Timing(("frhsic", "frem-loop"), plain_clock, epochs=30, averaged=30),
@@ -75,14 +75,14 @@ TIMES = {
 }
 
 INSENSITIVE = math.log(1.25)
-"""Logarithm of the factor up to which time counts as the same."""
+"""Logarithm of the largest factor between times that are treated as equal."""
 
 ROUNDS = 5
-"""How often all methods and numbers of columns are timed, one after another."""
+"""Number of rounds, in each of which all methods and numbers of columns are timed."""
 
 
 def time_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return device and round."""
+    """Return devices and rounds."""
     count = len(DIMENSIONS) * len(TIMES[protocol.name].methods)
     rounds = options.limit_repeats(ROUNDS) if options.chosen_datasets(("adult",)) else 0
     return {
@@ -91,8 +91,8 @@ def time_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
 
 
 def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
-    """Yield the seconds of an epoch of each method and number of sensitive columns, a round at a
-    time; every second round in the opposite order, so that a drift of the machine cancels.
+    """Yield the seconds per epoch of each method and number of sensitive columns, round by round.
+    Every second round is in the opposite order, so that a drift in the machine's speed cancels.
     """
     data = load_variant("adult", protocol).sample(ROWS, FIRST_SEED)
     x, y, _ = _whole(data)
@@ -128,7 +128,7 @@ def _penalty(method: str) -> Penalty:
 
 
 def _whole(data: Dataset) -> tuple[Tensor, Tensor, Tensor]:
-    """Return all rows, scaled by all of them, as this experiment was."""
+    """Return all rows, scaled using all of them, as in the published experiment."""
     split = split_dataset(data, FIRST_SEED, scaling="all")
     x, y, s = (torch.cat([a, b]) for a, b in zip(split.train, split.test))
     return x, y, s
@@ -163,7 +163,7 @@ CORRELATION = 0.5
 
 @dataclass(frozen=True)
 class Samples:
-    """Numbers of columns and rows of the Gaussian model, and how often each is drawn."""
+    """Numbers of columns and rows of the Gaussian model, and the number of draws of each."""
 
     dimensions: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -177,10 +177,10 @@ NAMES = {"hsic": "HSIC", "hsic-unbiased": "unbiased HSIC", "eipm": "EIPM"}
 
 
 def true_hsic(dim_s: int) -> float:
-    r"""HSIC of the Gaussian model, bandwidth 1 on Z and :math:`\sqrt q` on the q columns of S.
+    r"""HSIC in the Gaussian model with bandwidth 1 on Z and :math:`\sqrt q` on the q columns of S.
 
     The first column has correlation 1/2 with Z, the others are noise: the isotropic kernel is a
-    product, and each column of noise brings the factor :math:`E\,k(S, S') = (\sigma^2/(\sigma^2 +
+    product, and each noise column multiplies HSIC by :math:`E\,k(S, S') = (\sigma^2/(\sigma^2 +
     2))^{1/2}`,
 
     .. math:: \mathrm{HSIC}_q = \mathrm{HSIC}_1(\sigma = \sqrt q)\; \bigl(q / (q + 2)\bigr)^{(q -
@@ -205,9 +205,9 @@ def error_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
 def errors(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
     r"""Yield errors of HSIC and EIPM on the Gaussian model for each number of columns and rows.
 
-    Given S only its first column tells about Z, so the true EIPM is the same for every number of
-    columns. Bandwidths: 1 on Z; on S :math:`\sqrt q` for HSIC, and for EIPM Scott's rule
-    :math:`n^{-1/(4 + q)}`.
+    Only the first column of S contains information about Z, so the true EIPM doesn't depend on the
+    number of columns. The bandwidth is 1 on Z; on S, it is :math:`\sqrt q` for HSIC, and Scott's
+    rule for EIPM, :math:`n^{-1/(4 + q)}`.
     """
     repeats = options.limit_repeats(ERRORS[protocol.name].repeats)
     for d, n in missing:
@@ -266,7 +266,7 @@ def _complete_sizes(errors: Sequence[Record]) -> list[int]:
 
 
 def time_table(times: Sequence[Record], protocol: Protocol) -> Table:
-    """Seconds of an epoch against the number of sensitive columns."""
+    """Return a table of the seconds per epoch by number of sensitive columns."""
     pairs = [
         (device, method) for device in timed_devices(times) for method in _values(times, "method")
     ]
@@ -280,7 +280,9 @@ def time_table(times: Sequence[Record], protocol: Protocol) -> Table:
 
 
 def error_table(errors: Sequence[Record]) -> Table:
-    """Relative error of the estimates against the number of sensitive columns, at each n."""
+    """Return a table of the estimates' relative errors by number of sensitive columns, for each
+    n.
+    """
     statistics = _values(errors, "statistic")
     rows = [
         [
@@ -299,7 +301,7 @@ def error_table(errors: Sequence[Record]) -> Table:
 
 
 def tables(results: Results) -> list[Listed]:
-    """Seconds under each protocol, and the errors."""
+    """Return the seconds under each protocol, and the errors."""
     times = protocol_tables("high-dimensional/time", "Seconds of an epoch", time_table)(results)
     if errors := results.records("high-dimensional/error", CORRECTED.name):
         table = error_table(errors)
@@ -309,7 +311,7 @@ def tables(results: Results) -> list[Listed]:
 
 @page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Seconds of an epoch on a processor."""
+    """Draw the seconds per epoch on a CPU."""
     times = matching(records, device="cpu")
     figure, (ax,) = panels(1, 2.6)
     draw_seconds(ax, times, "number of sensitive columns", "seconds per epoch", "dim_s")

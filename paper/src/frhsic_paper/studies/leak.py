@@ -1,8 +1,9 @@
-r"""What is left of S in the representation: fresh heads, probes, and the worst head of norm 1.
+r"""How much of S the representation still contains: fresh heads, probes, and the worst head of norm
+1.
 
 Part "leaks" of the records of the study "leak" (protocol "corrected"), one for each stored model of
-"tradeoff": for every dataset, method and stored repeat the model that validation rows choose at 1 %
-of performance.
+"tradeoff": for every dataset, method and stored repeat, the model chosen on validation rows within
+1 % of performance.
 
 ``dataset``, ``method``, ``weight``, ``repeat``   as in the sweep
 ``performance``       of the deployed head, on test rows
@@ -67,13 +68,11 @@ from frhsic_paper.table import Cell, Listed, Table
 TRAIN_ROWS, TEST_ROWS = 3000, 2000
 
 RULE = VarianceShare(0.95)
-"""Directions of S along which the worst head is sought: those with 95 % of its variance in feature
-space.
-"""
+"""Directions of S used to find the worst head: those with 95 % of its variance in feature space."""
 
 
 def leaks(model: Model, split: Split, protocol: Protocol) -> list[Record]:
-    """Measure what is left of S in the representation of a model."""
+    """Measure how much of S the representation of a model still contains."""
     fresh = fresh_heads(model.encode, split, TRAIN_ROWS)
     worst = max(fresh.heads, key=lambda head: head.gdp)
     standardized = max(fresh.heads, key=lambda head: head.standardized_gdp)
@@ -111,7 +110,7 @@ def _worst_head(model: Model, split: Split) -> Record:
         certificate = gdp_certificate(z, s, directions=RULE)
     except (
         ValueError
-    ):  # half of the rows of Z coincide: an encoder that has collapsed leaves no head a gap
+    ):  # half of the rows of Z coincide: if an encoder has collapsed, no head has a gap
         return {"worst_head_gap": 0.0, "deployed_gap": 0.0}
     return {
         "worst_head_gap": certificate.value**0.5,
@@ -130,7 +129,7 @@ MEASURE = Measurement(
 
 
 def means_by_dataset(records: Sequence[Record], method: str, column: str) -> dict[str, float]:
-    """Return the mean of a column over the models of one method, by dataset."""
+    """Return the mean of a column over one method's models, by dataset."""
     own = matching(records, method=method)
     return {
         d: float(np.mean(column_values(matching(own, dataset=d), column)))
@@ -139,7 +138,7 @@ def means_by_dataset(records: Sequence[Record], method: str, column: str) -> dic
 
 
 def means_table(records: Sequence[Record], columns: Mapping[str, str]) -> Table:
-    """Return means of columns, by their headings, over the models of each method."""
+    """Return a table of means of columns, given by heading, over each method's models."""
     rows: list[list[Cell]] = []
     for dataset in record_datasets(records):
         here = matching(records, dataset=dataset)
@@ -162,7 +161,9 @@ PROBES = {"R², linear probe": "probe_r2_linear", "R², probe on cosines": "prob
 
 
 def tables(results: Results) -> list[Listed]:
-    """Heads and probes of the kept models, and probes over all splits of the sweep."""
+    """Return tables of heads and probes of the stored models, and of probes over all splits of the
+    sweep.
+    """
     listed = []
     records, sweep = (results.records(name, CORRECTED.name) for name in ("leak", "tradeoff"))
     if records:
@@ -192,8 +193,8 @@ def figures(results: Results) -> list[Drawn]:
 
 @page_style()
 def draw(records: Sequence[Record]) -> Figure:
-    """GDP of the deployed and of the worst fresh head, and what a probe reads of S, one row for
-    each method.
+    """Draw the GDP of the deployed head and the worst fresh head, and the R² of a probe for S, in
+    one row per method.
     """
     datasets = record_datasets(records)
     figure, axes = panels(2 * len(datasets))
@@ -243,8 +244,8 @@ def _any_head(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
 
 
 def largest_allowed(mutual_information: float) -> float:
-    r"""Return the largest GDP of a head in [0, 1] that a mutual information allows, by Pinsker's
-    inequality.
+    r"""Return the largest GDP of a head with values in [0, 1] that is possible for a given mutual
+    information, by Pinsker's inequality.
 
     :math:`E_S |E[f \mid S] - E f| \le E_S\,\mathrm{TV}(P_{Z|S}, P_Z) \le \sqrt{I(Z; S) / 2}`.
 

@@ -1,4 +1,6 @@
-"""Scales of X and S that see the test rows, otherwise the splits of the sweep."""
+"""Scales of X and S that are fitted on all rows, including test rows; otherwise, the splits of the
+sweep.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,15 @@ from frhsic_paper.study import Study
 
 
 def grid(protocol: Protocol) -> Grid:
-    """The sweep with scales that see the test rows: nothing else differs."""
+    """Return the sweep, with scales fitted on all rows; nothing else differs."""
     splits = Splits(validation=protocol.validation, scaling="all")
     methods = methods_by_name(*METHODS, protocol=protocol)
     return Grid("leaky-scaling", ("crime", "compas"), methods, PAPER_WEIGHTS, 5, splits)
 
 
 def _cells(results: Results, protocol: Protocol) -> list[tuple[str, bool]]:
-    """Return the cells of both sweeps: what each is of, and whether the means are within one
-    combined deviation.
+    """Return the cells of both sweeps: the method and dataset of each, and whether its means are
+    within one combined standard deviation.
     """
     leaky = results.records("leaky-scaling", protocol.name)
     repeats = {r["repeat"] for r in leaky}

@@ -1,5 +1,5 @@
-"""P_Z ⊗ Unif(S) as the reference, so that rare values of S count as much as others; and the mutual
-information of S with the best coordinate of Z.
+"""P_Z ⊗ Unif(S) as the reference, so that rare values of S have the same weight as others; and the
+mutual information of S with the best coordinate of Z.
 
 Part "coordinates" of the records, one for each model of part "models":
 
@@ -20,7 +20,6 @@ from frhsic.dependence.grams import centered_gram
 from frhsic.kernels import Gaussian
 from frhsic.penalties import HSIC
 from frhsic.penalties.base import Batch
-from frhsic.report.words import join_names
 from frhsic.training import Fleet
 from frhsic_paper.claim import Case, case_rule, claim
 from frhsic_paper.frontiers import (
@@ -46,13 +45,13 @@ EVEN = "FRHSIC, values of S alike"
 REPEATS = 5
 
 KNOWN_ROWS = 1000
-"""Training rows that the density of S is estimated from."""
+"""Number of training rows from which the density of S is estimated."""
 
 WIDTH = 0.1
-"""Bandwidth of that density, the one of the paper's evaluator; S is scaled to [0, 1]."""
+"""Bandwidth of that density, as in the paper's evaluator; S is scaled to [0, 1]."""
 
 GAPS = {"gdp_probability": "the law of S", "gdp_probability_uniform": "a uniform law of S"}
-"""Columns of GDP, and what it is averaged over."""
+"""Columns of GDP, and the distribution over which it is averaged."""
 
 
 def even_weights(s: Tensor, known: Tensor, width: float = WIDTH) -> Tensor:
@@ -61,7 +60,7 @@ def even_weights(s: Tensor, known: Tensor, width: float = WIDTH) -> Tensor:
 
     Examples
     --------
-    Three of four known values are at 0, the other one at 1:
+    Three of four known values are 0, the other is 1:
 
     >>> even_weights(torch.tensor([0.0, 1.0]), torch.tensor([0.0, 0.0, 0.0, 1.0]))
     tensor([0.2500, 0.7500])
@@ -109,15 +108,15 @@ def coordinates(fleet: Fleet, split: Split, task: str) -> Iterator[list[Record]]
     x, _, s = split.test
     for z in fleet.transform(x.to(fleet.device)):
         rows = z.double().cpu().numpy()
-        found = np.nan  # of a model that diverged
+        found = np.nan  # from a model that diverged
         if np.isfinite(rows).all():
             found = mutual_info_regression(rows, s.numpy().ravel(), n_neighbors=5, random_state=0)
         yield [{"mi_sk": float(np.max(found))}]
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return the paper's method and, under the corrected protocol, the one with the other
-    reference.
+    """Return the grid of the paper's method and, under the corrected protocol, the method with the
+    other reference.
     """
     methods = methods_by_name("frhsic", protocol=protocol)
     if not protocol.printed:
@@ -133,8 +132,9 @@ def grid(protocol: Protocol) -> Grid:
 
 
 def coordinate_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Weights by datasets: the mutual information of S and the best coordinate of Z under the
-    paper's method, in the authors' files, which have the published attributes, and in ours.
+    """Return a table by weight and dataset: the mutual information of S and the best coordinate of
+    Z under the paper's method, in the authors' files, which have the published attributes, and in
+    ours.
     """
     theirs = information(printed_sweeps())
     own = information(records)
@@ -178,12 +178,14 @@ def sentences(results: Results) -> list[str]:
     return [
         "`mi_sk` in the authors' files is within two combined standard errors of ours in"
         f" {len(ours) - len(apart)} of {len(ours)} cases (the files give no spread, so ours counts"
-        f" twice). The others are {join_names(apart)}."
+        f" twice). Others: {', '.join(apart) or 'none'}."
     ]
 
 
 def tables(results: Results) -> list[Listed]:
-    """Return the areas of both references by either GDP, and the information of coordinates."""
+    """Return tables of the areas of both references by either GDP, and of the coordinates' mutual
+    information.
+    """
     records = results.records("minority/models", "corrected")
     areas = [
         Listed(f"nAUP by GDP over {law}", variants_table(records, column))

@@ -31,12 +31,16 @@ from frhsic_paper.table import Cell, Column, Table, protocol_tables
 
 
 def two_attributes(name: str, protocol: Protocol) -> Dataset:
-    """Return a dataset that protects age and hours worked, both taken out of the features."""
+    """Return a dataset whose sensitive attributes are age and hours worked, which are removed from
+    the features.
+    """
     return protect(load_variant(name, protocol), "age", "hours-per-week")
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return the variants: one kernel on both attributes, a sum over them, and the default."""
+    """Return the grid of variants: one kernel on both attributes, a sum over them, and the
+    default.
+    """
     joint: dict[str, Callable[[], HSIC]] = {
         "published": HSIC.published,
         "corrected": partial(representation_hsic, Gaussian(1.0)),
@@ -58,12 +62,12 @@ def grid(protocol: Protocol) -> Grid:
 
 
 def _columns(protocol: Protocol) -> tuple[str, str, str]:
-    """Return the columns of accuracy, of GDP for age and of GDP for hours."""
+    """Return the names of the columns with accuracy, GDP by age and GDP by hours."""
     return "performance", protocol.gdp, f"{protocol.gdp}_2"
 
 
 def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Accuracy and GDP for each of two attributes."""
+    """Return a table of accuracy and GDP for each of two attributes."""
     in_paper = {(r["method"], float(r["weight"])): r for r in printed_records("multi_sensitive")}
     rows: list[list[Cell]] = []
     models = [(m, w) for m in ("Joint", "Sum", "head Joint") for w in record_weights(records)]
@@ -83,7 +87,7 @@ def gdp_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Frontiers for each of two attributes."""
+    """Draw frontiers for each of two attributes."""
     records = with_contraction(records)
     _, age, hours = _columns(protocol)
     frontiers = {
@@ -94,8 +98,8 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 
 
 def _means(records: Sequence[Record], protocol: Protocol, method: str) -> list[float]:
-    """Return accuracy and both GDP of the unpenalized model or of a variant at λ = 50; empty where
-    it was not run.
+    """Return the accuracy and the two values of GDP of the unpenalized model, or of a variant at λ
+    = 50; empty if it was not run.
     """
     weight = 0.0 if method == BASELINE else 50.0
     means = column_means(matching(records, method=method, weight=weight), _columns(protocol))

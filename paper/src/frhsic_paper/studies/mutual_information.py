@@ -17,15 +17,15 @@ from frhsic_paper.sweep import SWEEP
 from frhsic_paper.table import Table, protocol_tables
 
 COLUMNS = {"published": "mi_published", "corrected": "mi"}
-"""The column that holds the estimate of each protocol."""
+"""The column that contains each protocol's estimate."""
 
 NOT_CLAIMED = ("compas",)
-"""Datasets on which the paper compares no mutual information."""
+"""Datasets for which the paper doesn't compare mutual information."""
 
 
 def least_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Least mutual information of each method within 1 % of the unpenalized performance, by
-    dataset.
+    """Return a table of each method's smallest mutual information within 1 % of the unpenalized
+    performance, by dataset.
     """
     column, datasets = COLUMNS[protocol.name], swept_datasets(records)
     points = {d: frontier(records, d, column).matched_points() for d in datasets}
@@ -37,7 +37,9 @@ def least_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Mutual information of Z and S against performance, over the weights of each method."""
+    """Draw the mutual information of Z and S against performance, over the weights of each
+    method.
+    """
     frontiers = {
         dataset_name(d): frontier(records, d, COLUMNS[protocol.name])
         for d in swept_datasets(records)

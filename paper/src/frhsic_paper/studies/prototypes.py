@@ -1,4 +1,4 @@
-r"""The library's own representation, `ParityEncoder`, beside FRHSIC's on the paper's tables.
+r"""The library's own representation, `ParityEncoder`, compared with FRHSIC's on the paper's tables.
 
 Part "limits" of the records, one for each dataset, repeat and limit:
 
@@ -11,8 +11,8 @@ Part "limits" of the records, one for each dataset, repeat and limit:
 ``head_deviation``   published: standard deviation of their GDP
 ``worst_gdp``, ``best_probe_r2``   corrected: as in the study "leak"
 
-The encoder is fitted on four fifths of the training rows, heads and probes on the rest: rows that
-solved for Z cannot judge it.
+The encoder is fitted on four fifths of the training rows, and heads and probes on the rest, since Z
+can't be evaluated on the rows to which it was fitted.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ RIVAL = "frhsic"
 LIMITS = {1.0: None, 0.8: "80%", 0.6: "60%", 0.4: "40%", 0.2: "20%", 0.0: 0}
 
 HEAD_ROWS = 0.2
-"""Share of the training rows that the encoder does not see."""
+"""Share of the training rows to which the encoder is not fitted."""
 
 HEAD_EPOCHS, HEAD_RATE = 200, 0.1
-"""Training of the affine head. The rate is above the paper's and falls to zero: a head on few rows
-that is not trained to its end has small scores, and so a small GDP.
+"""Training of the affine head. The learning rate is above the paper's and falls to zero: with few
+rows, a head that hasn't converged has small scores, and so a small GDP.
 """
 
 MEASURES = {
@@ -91,7 +91,7 @@ MEASURES = {
         "worst of five fresh heads": "worst_gdp",
     },
 }
-"""Columns that are compared, less is better, by their headings."""
+"""Columns that are compared, by heading; smaller is better."""
 
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
@@ -110,7 +110,7 @@ def limits(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Ite
 
 
 def on_split(name: str, repeat: int, protocol: Protocol, options: Options) -> list[Record]:
-    """Fit an encoder and the paper's heads on its Z, and measure both at every limit."""
+    """Fit an encoder, and the paper's heads on its Z, and measure both at every limit."""
     data = load_variant(name, protocol)
     splits = encode_split(held_out(protocol).make(data, repeat + 1)[repeat])
     rows = TrainingData.stacked([TrainingData.of(*split.train) for split in splits])
@@ -134,8 +134,8 @@ def on_split(name: str, repeat: int, protocol: Protocol, options: Options) -> li
 
 
 def encode_split(split: Split) -> list[Split]:
-    """Return the split at every limit, with Z in the place of X. Its training rows are those of the
-    heads, by which Z is scaled.
+    """Return the split at every limit, with Z in place of X. Its training rows are those of the
+    heads, which also determine the scale of Z.
     """
     rows = split.train.rows
     seen = round((1 - HEAD_ROWS) * len(rows))
@@ -188,7 +188,7 @@ MEASURE = Computation(
 
 
 def join_networks(results: Results, protocol: Protocol) -> list[Record]:
-    """Return the records with those of FRHSIC and of the unpenalized model on the same splits."""
+    """Return the records, with those of FRHSIC and the unpenalized model on the same splits."""
     own, sweep = (results.records(name, protocol.name) for name in (OWN, "tradeoff"))
     known: dict[Key, Record] = {}
     for study in ("mutual-information", "leak"):
@@ -204,8 +204,8 @@ def join_networks(results: Results, protocol: Protocol) -> list[Record]:
 def matched_records(
     records: Sequence[Record], dataset: str, protocol: Protocol
 ) -> dict[str, list[Record]]:
-    """Return the records of each method at its least GDP within 1 % of the unpenalized performance,
-    chosen as the protocol does; none where it is never inside.
+    """Return the records of each method at its smallest GDP within 1 % of the unpenalized
+    performance, chosen as in the protocol; none if it is never inside.
     """
     points = matched_by_split(records, dataset, protocol)
     return {method: [r for r, inside in some if inside] for method, some in points.items()}
@@ -217,14 +217,14 @@ def headings(columns: Mapping[str, str]) -> list[Column]:
 
 
 def estimated(protocol: Protocol) -> dict[str, str]:
-    """Return the measures without the published estimate of mutual information, which is 0 for
-    every Z of few values.
+    """Return the measures except the published estimate of mutual information, which is 0 for any Z
+    with few values.
     """
     return {name: c for name, c in MEASURES[protocol.name].items() if c != "mi_published"}
 
 
 def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Measures within 1 % of the unpenalized performance."""
+    """Return a table of measures within 1 % of the unpenalized performance."""
     rows: list[list[Cell]] = []
     for dataset in record_datasets(records):
         points = matched_records(records, dataset, protocol)
@@ -237,7 +237,7 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 
 def limits_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Measures at every limit."""
+    """Return a table of measures at every limit."""
     measures = estimated(protocol)
     rows: list[list[Cell]] = []
     for dataset in record_datasets(records):
@@ -250,8 +250,8 @@ def limits_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 
 def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """On how many tables each is the better of two, by more than two standard errors over paired
-    splits.
+    """Return a table of the number of datasets on which each of two is better, by more than two
+    standard errors over paired splits.
     """
     datasets = record_datasets(records)
     points = {d: matched_records(records, d, protocol) for d in datasets}
@@ -281,7 +281,7 @@ def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
 def _better_and_worse(
     column: str, pairs: Mapping[str, tuple[Sequence[Record], ...]]
 ) -> list[tuple[bool, bool]]:
-    """Return whether the first of two is better, and whether it is worse, on each table that has
+    """Return whether the first of two is better, and whether it is worse, on each dataset with
     enough splits of both.
     """
     cases = []
@@ -298,7 +298,7 @@ def _better_and_worse(
 
 
 def tables(results: Results) -> list[Listed]:
-    """The verdict, matched points and all limits, under each protocol."""
+    """Return the verdict, matched points and all limits, under each protocol."""
     listed = []
     for protocol in PROTOCOLS.values():
         if not (records := join_networks(results, protocol)):

@@ -1,4 +1,4 @@
-r"""Seconds of an epoch of FRHSIC, FREM and Reg-GDP.
+r"""Seconds per epoch of FRHSIC, FREM and Reg-GDP.
 
 Part "times" of the records, one for each device, method, n and repeat:
 
@@ -53,7 +53,9 @@ SEED = 42
 Z_DIM = 8
 
 BANDWIDTH_ROWS = 500
-"""Rows of the untrained representation that the published bandwidths were measured on."""
+"""Number of rows of the untrained representation on which the published bandwidths were
+computed.
+"""
 
 SETTINGS = {
     "published": Timing(("frhsic", "frem-loop", "frem-loop-32", "reg-gdp"), plain_clock, models=3),
@@ -67,7 +69,7 @@ SETTINGS = {
 
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return device, methods and numbers of rows."""
+    """Return devices, methods and numbers of rows."""
     timing = SETTINGS[protocol.name]
     return {
         (device, method, n): timing.count
@@ -78,7 +80,7 @@ def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
 
 
 def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
-    """Yield the seconds of an epoch of each method and number of rows."""
+    """Yield the seconds per epoch of each method and number of rows."""
     for name, method, n in missing:
         device = torch.device(name)
         seconds = SETTINGS[protocol.name].records(partial(_loop, method, n, device), device)
@@ -101,7 +103,7 @@ def _loop(method: str, n: int, device: torch.device) -> Loop:
 
 
 def timed_penalty(method: str, sigma_z: float, sigma_s: float) -> Penalty:
-    """Return a penalty at some bandwidths, which FREM shares."""
+    """Return a penalty with given bandwidths, which are also used for FREM."""
     makers: dict[str, Callable[[], Penalty]] = {
         "frhsic": lambda: HSIC(Gaussian(1.0), scale_z=sigma_z, scale_s=sigma_s, head_weight=0.0),
         "frem-loop": lambda: LoopedEIPM(scale_z=sigma_z, gamma=sigma_s),
@@ -130,26 +132,26 @@ RUNTIME_LOOKS = LOOKS | {
 }
 
 APPLE_TICK = 24e6
-"""Ticks a second of the clock of Apple's processors."""
+"""Ticks per second of the clock in Apple's processors."""
 
 FREM = {"published": "frem-loop", "corrected": "frem-32"}
-"""The implementation of FREM that claims about its cost are judged by."""
+"""The implementation of FREM by which claims about its cost are judged."""
 
 
 def fastest(records: Sequence[Record], **where: object) -> float | None:
-    """Return the least seconds over repeats with the given values: what else the machine did only
-    adds to them.
+    """Return the smallest time over repeats with the given values, since other work of the machine
+    can only add to it.
     """
     return min((r["seconds"] for r in matching(records, **where)), default=None)
 
 
 def timed_devices(records: Sequence[Record]) -> list[str]:
-    """Return the devices of some records."""
+    """Return the devices in records."""
     return sorted({r["device"] for r in records})
 
 
 def seconds_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Seconds of an epoch at the largest n, each device."""
+    """Return a table of the seconds per epoch at the largest n, for each device."""
     in_paper = {
         r["method"]: r["seconds"]
         for r in printed_records("runtime_n20000_batch256_seconds_per_epoch")
@@ -197,7 +199,7 @@ def _hardware(records: Sequence[Record]) -> str:
 
 @page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Seconds of an epoch against n, a panel for each device."""
+    """Draw the seconds per epoch against n, with a panel for each device."""
     names = timed_devices(records)
     figure, axes = panels(len(names), 2.6)
     for ax, device in zip(axes, names):
@@ -207,7 +209,9 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 
 
 def _ratios(records: Sequence[Record], method: str, to: str = "frhsic") -> dict[str, float]:
-    """Return the seconds of one method over those of another at the largest n, by device."""
+    """Return the ratio of the seconds of one method to those of another at the largest n, by
+    device.
+    """
     n = max((r["n"] for r in records), default=0)
     ratios = {}
     for device in timed_devices(records):

@@ -1,4 +1,4 @@
-r"""Seconds of one full batch against its rows: O(n²) for HSIC, O(n³) for FREM.
+r"""Seconds of a full batch as a function of its number of rows: O(n²) for HSIC, O(n³) for FREM.
 
 Part "times" of the records (protocol "corrected"), one for each device, method, n and repeat:
 ``seconds`` of a value and its gradient. Methods: "frhsic", "frem-all" (every row an anchor, as
@@ -43,7 +43,7 @@ ORDERS = {"frhsic": 2.0, "frem-all": 3.0}
 """Exponents of the claim."""
 
 NEAR = 0.3
-"""Distance up to which a fitted exponent counts as the stated one."""
+"""A fitted exponent agrees with the claimed one up to this difference."""
 
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
@@ -58,7 +58,7 @@ def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
 
 
 def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
-    """Yield the seconds of a value and its gradient, after one that does not count."""
+    """Yield the seconds of a value and its gradient, after an untimed one."""
     for name, method, n in missing:
         device = torch.device(name)
         clock, seconds = synchronized_clock(device), []
@@ -82,8 +82,8 @@ def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iter
 
 
 def order(records: Sequence[Record], method: str, device: str) -> float | None:
-    """Return the slope of log seconds on log n over the three largest n; None where launching is
-    what takes time.
+    """Return the slope of log seconds on log n over the three largest n; None if kernel launches
+    dominate.
     """
     sizes = sorted({r["n"] for r in matching(records, method=method, device=device)})[-3:]
     seconds = [fastest(records, device=device, method=method, n=n) or 0.0 for n in sizes]
@@ -93,7 +93,7 @@ def order(records: Sequence[Record], method: str, device: str) -> float | None:
 
 
 def order_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Seconds by method and rows, and the fitted exponent."""
+    """Return a table of the seconds by method and number of rows, and the fitted exponent."""
     sizes = sorted({r["n"] for r in records})
     rows: list[list[Cell]] = []
     for device in timed_devices(records):
@@ -110,8 +110,8 @@ def order_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 @page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Seconds of a full batch against its rows on a processor; on a GPU, at these sizes, launching
-    takes the time.
+    """Draw the seconds of a full batch against its number of rows, on a CPU; on a GPU, kernel
+    launches dominate for these sizes.
     """
     figure, axes = panels(1, 2.6)
     own = matching(records, device="cpu")

@@ -39,15 +39,15 @@ from frhsic_paper.synthetic import synthetic_task
 from frhsic_paper.table import Column, Table, protocol_tables
 
 CONSTANT = 0.05
-"""Standard deviation of the raw scores below which a classifier is called constant: it never
-changes its decision.
+"""If the standard deviation of the raw scores is below this, a classifier is called constant, since
+its decision never changes.
 """
 
 PRINTED_ACCURACY, ABOUT = 0.62, 0.02
-"""The printed accuracy, and how far from it is still about it."""
+"""The printed accuracy, and the largest difference that still counts as about the same."""
 
 ByRepeat = dict[int, float]
-"""A quantity in each repeat."""
+"""The values of a quantity by repeat."""
 
 
 def synthetic(name: str, protocol: Protocol) -> Dataset:
@@ -60,7 +60,7 @@ def _synthetic_encoder(d: int) -> nn.Module:
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return the paths over λ of the published and of this library's penalty."""
+    """Return the grids over λ of the published penalty and this library's."""
     return Grid(
         "synthetic",
         ("synthetic",),
@@ -78,13 +78,13 @@ def grid(protocol: Protocol) -> Grid:
 def values_by_repeat(
     records: Sequence[Record], column: str, method: str, weight: float
 ) -> ByRepeat:
-    """Return a column in each repeat of one method and weight."""
+    """Return the values of a column by repeat, for one method and weight."""
     own = finite_records(matching(records, method=method, weight=weight), column)
     return {int(r["repeat"]): float(r[column]) for r in own}
 
 
 def is_clearly_below(first: ByRepeat, second: ByRepeat) -> bool:
-    """Return whether the first has the lower mean, by more than two standard errors over paired
+    """Return whether the first mean is lower, by more than two standard errors over paired
     repeats.
     """
     differences = np.array([first[r] - second[r] for r in sorted(first.keys() & second.keys())])
@@ -92,8 +92,8 @@ def is_clearly_below(first: ByRepeat, second: ByRepeat) -> bool:
 
 
 def one_seed_or(true: Callable[[Sequence[ByRepeat]], bool], values: Sequence[ByRepeat]) -> Outcome:
-    """Return the means, and whether `true` holds of the values if repeats allow to tell a step from
-    noise.
+    """Return the means, and whether `true` holds for the values if there are enough repeats to
+    distinguish a step from noise.
     """
     if not all(values):
         return NOT_RUN
@@ -103,7 +103,7 @@ def one_seed_or(true: Callable[[Sequence[ByRepeat]], bool], values: Sequence[ByR
 
 
 def path_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Accuracy, GDP and what is left in Z against λ."""
+    """Return a table of accuracy, GDP and how much of S is left in Z, by λ."""
     columns = ("performance", protocol.gdp, "probe_r2_cosines")
     rows = [
         [
@@ -126,7 +126,7 @@ def path_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 @page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """GDP and accuracy against λ, and GDP against HSIC."""
+    """Draw GDP and accuracy against λ, and GDP against HSIC."""
     figure, axes = panels(3)
     axes[2].set(xscale="log", yscale="log")
     for method in ("frhsic", "hsic"):
@@ -135,7 +135,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
         aside = 0.94 if method == "frhsic" else 1.06  # so that the methods do not cover each other
         places = [
             aside * w for w in (weights[0] / 5, *weights)
-        ]  # the first stands for the unpenalized model
+        ]  # the first point is the unpenalized model
         models = [(BASELINE, 0.0), *((method, w) for w in weights)]
         groups = {
             column: [
@@ -158,7 +158,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     axes[1].set_ylabel("accuracy (higher is better)")
     axes[1].set_ylim(
         0.5, 0.7
-    )  # the best classifier there is reaches .63: a finer scale shows noise
+    )  # the best possible classifier reaches .63, so a finer scale would show noise
     axes[2].set(xlabel="HSIC, bandwidths 1 (lower is better)", ylabel="GDP (lower is better)")
     finish(figure, axes)
     return figure

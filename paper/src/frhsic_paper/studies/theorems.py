@@ -1,4 +1,4 @@
-r"""The paper's theorems, each on 50 draws whose two sides are known.
+r"""The paper's theorems, each checked on 50 draws for which both sides are known.
 
 Part "draws" of the records, one for each statement and draw: ``left`` and ``right``, the two sides
 of the statement, which are equal for an identity, and ordered for a bound.
@@ -69,8 +69,8 @@ def _rows(rng: Rng) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Theorem(NamedTuple):
-    """A statement: its name, kind and title in the paper, what it says, its two sides, and whether
-    they are equal.
+    """A statement: its name, type and title in the paper, what it states, its two sides, and
+    whether they are equal.
     """
 
     name: str
@@ -81,14 +81,14 @@ class Theorem(NamedTuple):
 
 
 THEOREMS: list[Theorem] = []
-"""All statements, in the order of this file."""
+"""All statements, in the order in which this file defines them."""
 
 
 def theorem(
     name: str, title: str, *, equal: bool = False
 ) -> Callable[[Callable[[Rng], Sides]], Callable[[Rng], Sides]]:
-    """Add a function that draws the two sides of a statement to the theorems; its docstring says
-    what they state.
+    """Add a function that draws the two sides of a statement to the theorems; its docstring is the
+    statement.
     """
 
     def add(sides: Callable[[Rng], Sides]) -> Callable[[Rng], Sides]:
@@ -202,7 +202,7 @@ def _khgr(rng: Rng) -> Sides:
 
 
 def _uniform(rng: Rng) -> tuple[list[float], list[float]]:
-    """Return HSIC of linear encoders of two coordinates on rows and in the law."""
+    """Return the HSIC of linear encoders of two coordinates, on rows and in the population."""
     table = _table(rng)
     drawn = rng.multinomial(TRAINING_ROWS, table.ravel()).reshape(4, 3) / TRAINING_ROWS
     x = torch.from_numpy(rng.normal(size=(4, 2)))
@@ -222,7 +222,9 @@ def _bound(n: int) -> Certificate:
 
 
 def _chosen(rng: Rng) -> Sides:
-    """Return HSIC of the encoder with the least on rows, in the law and on rows."""
+    """Return the HSIC of the encoder with the smallest HSIC on rows, in the population and on
+    rows.
+    """
     rows, law = _uniform(rng)
     chosen = int(np.argmin(rows))
     return law[chosen], rows[chosen]
@@ -276,7 +278,7 @@ def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
 
 
 def draws(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
-    """Yield both sides of a statement on random laws or samples."""
+    """Yield both sides of a statement for random distributions or samples."""
     by_name = {one.name: one for one in THEOREMS}
     for (name,) in missing:
         sides = [

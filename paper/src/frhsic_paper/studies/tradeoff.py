@@ -1,5 +1,5 @@
-"""Trade-offs between performance and GDP on the five datasets: the sweep that most of the paper
-rests on.
+"""Trade-offs between performance and GDP on the five datasets: the sweep on which most of the paper
+is based.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from frhsic_paper.table import Cell, Column, Listed, Spread, Table, protocol_tab
 
 
 def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Matched points and areas beside those of the paper's main table (dCor: of its summary), all
-    datasets one below the other; the best method of a column in bold.
+    """Return a table of matched points and areas for all datasets, with those of the paper's main
+    table (for dCor, of its summary); the best method in each column is in bold.
     """
     records = with_contraction(records)
     theirs = {
@@ -78,8 +78,8 @@ def matched_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 
 def metrics_table(records: Sequence[Record], dataset: str) -> Table:
-    """Areas under every convention of GDP, side by side; the best of each column in bold. The
-    prediction of a number is its raw output.
+    """Return a table of areas under every GDP convention, with the best of each column in bold. For
+    regression, predictions are raw outputs.
     """
     here = matching(records, dataset=dataset)
     areas = {
@@ -99,7 +99,7 @@ def metrics_table(records: Sequence[Record], dataset: str) -> Table:
 
 
 def tables(results: Results) -> list[Listed]:
-    """Matched points, areas under every convention of GDP, and agreement with the published
+    """Return matched points, areas under every GDP convention, and agreement with the published
     sweep.
     """
     listed = protocol_tables("tradeoff", "Matched performance", matched_table)(results)
@@ -111,7 +111,7 @@ def tables(results: Results) -> list[Listed]:
 
 
 def figures(results: Results) -> list[Drawn]:
-    """Frontiers of all datasets, and under a GDP without scale."""
+    """Return the frontiers of all datasets, also under a scale-free GDP."""
     drawn = protocol_figures("tradeoff", "Frontiers", draw, AT_THE_STAR, "pareto")(results)
     corrected = results.records("tradeoff", CORRECTED.name)
     if corrected:
@@ -125,7 +125,7 @@ def figures(results: Results) -> list[Drawn]:
 
 
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """Frontiers of all methods and of the contraction."""
+    """Draw the frontiers of all methods and of contraction."""
     records = with_contraction(records)
     frontiers = {
         DATASET_NAMES[d]: frontier(records, d, protocol.gdp) for d in swept_datasets(records)

@@ -1,4 +1,6 @@
-"""Claims about the trade-offs and how the sweep was set up, and the rules that judge them."""
+"""Claims about the trade-offs and the setup of the sweep, and the rules by which they are
+judged.
+"""
 
 from __future__ import annotations
 
@@ -62,10 +64,10 @@ CONTINUOUS = ("frem", "reg-gdp", "adv")
 """The paper's baselines for a continuous attribute."""
 
 TEXT_WEIGHTS = (0.1, 1.0, 10.0, 100.0, 500.0)
-"""The weights that the paper's text names."""
+"""The weights listed in the paper's text."""
 
 VARIABLES = {"adult": 13, "acs_income": 9, "meps": 19, "compas": 9}
-"""Variables of the datasets with categories; one-hot columns are more."""
+"""Number of variables of the datasets with categories, before one-hot encoding."""
 
 CRIME_ATTRIBUTE = {"published": "household size", "corrected": "share of black residents"}
 
@@ -73,8 +75,8 @@ CRIME_ATTRIBUTE = {"published": "household size", "corrected": "share of black r
 def method_areas(
     records: Sequence[Record], protocol: Protocol, *datasets: str
 ) -> dict[str, dict[str, float]]:
-    """Return the areas of the paper's six methods on some datasets or all, as its main table has
-    them.
+    """Return the areas of the paper's six methods on the given datasets, or on all, as in its main
+    table.
     """
     points = {
         d: matched_points(records, d, protocol)
@@ -88,8 +90,8 @@ def method_areas(
 
 
 def _ranked(method: str, true: Callable[[int, float], bool], *datasets: str) -> Rule:
-    """Return a rule that judges a method's rank among the paper's six by their areas, 1 for the
-    best, and its distance to the best.
+    """Return a rule that judges a method by the rank of its area among the paper's six, with 1 for
+    the best, and its distance from the best.
     """
 
     @case_rule("tradeoff")
@@ -131,7 +133,9 @@ def _comparable(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]
 def _by_split(
     records: Sequence[Record], dataset: str, protocol: Protocol
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Return nAUP, and minus GDP at the matched point over Unfair's mean, by method and split."""
+    """Return nAUP, and minus GDP at the matched point divided by Unfair's mean, by method and
+    split.
+    """
     usable = shared_repeats(matching(records, dataset=dataset))
     full = frontier(usable, dataset, protocol.gdp)
     unfair = full.method_points(BASELINE)[0].dependence
@@ -361,12 +365,12 @@ _mmd_competitive = claim(
 )(_ranked("mmd", lambda rank, behind: behind <= 0.05, "adult", "acs_income"))
 
 
-# How the sweep was set up: its grid, tables and data
+# The setup of the sweep: its grid, tables and data
 
 
 @cache
 def printed_area(dataset: str, weights: tuple[float, ...] | None) -> str:
-    """Return FRHSIC's area and rank from the published files, on all weights or some."""
+    """Return FRHSIC's area and rank in the published files, for all or only some weights."""
     runs = tuple(
         Run(r["method"], r["weight"], 0, r["performance"], r["gdp"])
         for r in matching(printed_sweeps(), dataset=dataset)
@@ -562,7 +566,7 @@ def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
     theirs = float(matching(printed_sweeps(), dataset="crime", method=BASELINE)[0]["gdp"])
     judged = (
         len(means) == len(PROTOCOLS) and not protocol.printed
-    )  # by corrected records, compared with published ones
+    )  # judged by corrected records, in comparison with published ones
     text = f"Unfair GDP {own:.3f} with {CRIME_ATTRIBUTE[protocol.variant]}"
     return Outcome(abs(own - theirs) < 0.3 * theirs if judged else None, text)
 

@@ -74,12 +74,14 @@ from frhsic_paper.table import Cell, Column, Table, mean_and_deviation, protocol
 HEAD_EPOCHS, SVM_ROWS, HEAD_SEED = 100, 3000, 42
 
 ROWS = 5000
-"""Training rows of the fresh heads, corrected; the published ones had all."""
+"""Number of training rows of the fresh heads under the corrected protocol; the published ones used
+all rows.
+"""
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return the models to transfer: λ = 10 on every dataset, as the published runs were, and 100,
-    as the text says.
+    """Return the grid of models to transfer: λ = 10 on every dataset, as in the published runs, and
+    100, as in the text.
     """
     methods = methods_by_name("frhsic", "reg-gdp", "frem", "adv", OWN, protocol=protocol)
     datasets = ("adult", "crime", "compas")
@@ -88,7 +90,7 @@ def grid(protocol: Protocol) -> Grid:
 
 
 def fresh_heads(encode: Callable[[Tensor], Tensor], split: Split, rows: int) -> HeadProbes:
-    """Fit every kind of head on the frozen representation of the first training rows, and measure
+    """Fit every type of head on the frozen representation of the first training rows, and measure
     on test rows.
     """
     train_rows, test = split.train, split.test
@@ -105,7 +107,7 @@ def fresh_heads(encode: Callable[[Tensor], Tensor], split: Split, rows: int) -> 
 
 
 def corrected_heads(model: Model, split: Split, protocol: Protocol) -> list[Record]:
-    """Fit the library's own kinds of heads."""
+    """Fit the library's own types of heads."""
     return [
         {
             "head": head.head,
@@ -120,7 +122,7 @@ def corrected_heads(model: Model, split: Split, protocol: Protocol) -> list[Reco
 def published_heads(
     models: Sequence[Model], split: Split, protocol: Protocol, options: Options
 ) -> list[list[Record]]:
-    """Fit the four published heads on the frozen representations of some models."""
+    """Fit the four published heads on the frozen representations of models."""
     z = [(model.encode(split.train.x), model.encode(split.test.x)) for model in models]
     return fit_published_heads(z, split, models[0].record["task"], options)
 
@@ -128,8 +130,8 @@ def published_heads(
 def fit_published_heads(
     z: Sequence[tuple[Tensor, Tensor]], split: Split, task: Task, options: Options
 ) -> list[list[Record]]:
-    """Fit the four published heads on training and test rows of some representations: logits of the
-    torch heads, hard labels of the others.
+    """Fit the four published heads on training rows of representations, and return their outputs on
+    test rows: logits of the torch heads, hard labels of the others.
     """
     epochs = HEAD_EPOCHS if options.epochs is None else min(options.epochs, HEAD_EPOCHS)
     outputs: dict[str, Sequence[Tensor]] = {
@@ -206,18 +208,18 @@ MEASURE = Measurement(
 HEADS, MODELS = "transfer/heads", "transfer/models"
 
 ABOUT = 0.1
-"""Share by which a deviation may be larger than another and still be comparable."""
+"""A deviation is comparable to another if it is larger by at most this share."""
 
 CAPTIONED = ("reg-gdp", "frem")
-"""Methods that the figure's caption calls more dependent on the head."""
+"""Methods that, according to the figure's caption, depend more on the head."""
 
 CONSISTENT = ("frem", "reg-gdp", "adv", "frhsic")
 """Methods that the claim about consistency compares."""
 
 
 def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """GDP of every fresh head on frozen representations, the spread over the heads, and their
-    accuracy.
+    """Return a table of the GDP of every fresh head on frozen representations, the spread over
+    heads, and their accuracy.
     """
     heads = list(dict.fromkeys(r["head"] for r in records))
     rows: list[list[Cell]] = []
@@ -242,7 +244,7 @@ def heads_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 @page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """GDP of every fresh head on frozen representations, one row for each method."""
+    """Draw the GDP of every fresh head on frozen representations, in one row per method."""
     cases = [(d, w) for d in record_datasets(records) for w in record_weights(records, dataset=d)]
     heads = list(dict.fromkeys(r["head"] for r in records))
     figure, axes = panels(len(cases))

@@ -52,14 +52,14 @@ from frhsic_paper.table import Cell, Column, Table, protocol_tables
 ROWS, BANDWIDTH_ROWS = 1000, 500
 
 EPSILON = 1e-3
-"""The paper's example of a threshold on HSIC."""
+"""The paper's example of a threshold for HSIC."""
 
 COLLAPSED = 1e-5
-"""Bandwidth where half of the rows coincide, so that their median distance is 0."""
+"""Bandwidth that is used if half of the rows coincide, so that their median distance is 0."""
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return the models among which a weight is chosen."""
+    """Return the grid of models among which a weight is chosen."""
     splits = Splits(train=0.7, validation=0.15, scaling=protocol.scaling)
     return Grid(
         "weight-selection",
@@ -100,7 +100,7 @@ def _tests(z: Tensor, s: Tensor) -> Record:
 def _kernel(rows: Tensor) -> Gaussian:
     try:
         return Gaussian(median_bandwidth(rows[:BANDWIDTH_ROWS]))
-    except ValueError:  # half of the rows coincide: an encoder that has collapsed
+    except ValueError:  # half of the rows coincide, since the encoder has collapsed
         return Gaussian(COLLAPSED)
 
 
@@ -118,8 +118,8 @@ MEASURE = Measurement(
 TESTS = "weight-selection/tests"
 
 REJECTED = {"published": "published_rejected", "corrected": "rejected"}
-"""The column that says whether the test of a protocol rejects: the published one, or that with
-exact moments.
+"""The column with the decision of each protocol's test: the published test, or the one with exact
+moments.
 """
 
 HUES = {"published": SPARE[0], "corrected": SPARE[2]}
@@ -131,14 +131,14 @@ SplitKey = tuple[str, int]
 """Dataset and repeat."""
 
 CLAIMED = ("crime", "compas")
-"""Datasets on which the paper says that a weight is selected."""
+"""Datasets for which the paper says that a weight is selected."""
 
 
 def selection(records: Sequence[Record], column: str) -> dict[SplitKey, Record | None]:
     """Return, for each dataset and repeat, the model of the smallest λ whose independence is not
     rejected.
 
-    `column` says whether a test rejects. None where every λ is rejected.
+    `column` contains the test's decision. None if every λ is rejected.
 
     Examples
     --------
@@ -160,9 +160,9 @@ def selection(records: Sequence[Record], column: str) -> dict[SplitKey, Record |
 def text_selection(
     records: Sequence[Record], column: str, threshold: float
 ) -> dict[SplitKey, Record]:
-    """Return, for each dataset and repeat, the model that the algorithm of the text returns: of the
-    smallest λ whose HSIC is below a threshold *or* whose independence is not rejected, and of the
-    largest λ if there is none.
+    """Return, for each dataset and repeat, the model that the text's algorithm selects: the one
+    with the smallest λ for which HSIC is below a threshold *or* independence is not rejected, or
+    with the largest λ if there is none.
 
     Examples
     --------
@@ -185,13 +185,15 @@ def text_selection(
 
 
 def _least(records: Sequence[Record], methods: Sequence[str]) -> dict[SplitKey, Record]:
-    """Return the model of the smallest λ of each dataset and repeat."""
+    """Return the model with the smallest λ for each dataset and repeat."""
     ordered = sorted(records, key=lambda r: -float(r["weight"]))
     return {(r["dataset"], r["repeat"]): r for r in ordered if r["method"] in methods}
 
 
 def selection_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """The selected λ of each split under each test, with performance and GDP there."""
+    """Return a table of the λ selected in each split by each test, with performance and GDP at this
+    λ.
+    """
     in_paper = {
         (r["dataset"], r["repeat"]): r["selected_lambda"]
         for r in published_numbers("lambda_selection")
@@ -218,8 +220,8 @@ def _weight(value: float | None) -> str | None:
 
 @page_style()
 def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
-    """n·HSIC against λ with the published threshold and that of the exact null moments; below, the
-    selected weights.
+    """Draw n·HSIC against λ, with the published threshold and the one from exact null moments;
+    below, the selected weights.
     """
     ours = matching(records, method="frhsic")
     datasets = record_datasets(ours)
@@ -259,7 +261,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 def _selected(
     records: Sequence[Record], protocol: Protocol
 ) -> Iterator[tuple[str, Record | None, Record]]:
-    """Yield dataset, selected model and model of the least λ of each split."""
+    """Yield the dataset, the selected model and the model with the smallest λ for each split."""
     least = _least(records, ("frhsic",))
     for key, record in sorted(
         selection(records, REJECTED[protocol.name]).items(), key=lambda item: item[0]

@@ -1,6 +1,4 @@
-"""The theory of the paper as certificates: its identities and bounds, each computed with both
-sides.
-"""
+"""The paper's theory as certificates: its identities and bounds, with both sides of each."""
 
 from frhsic_paper.theory.contrasts import KernelExpansion, localized_contrast, smoothed_contrast
 from frhsic_paper.theory.correlation import khgr_bound

@@ -1,9 +1,10 @@
-r"""Contrasts of the conditional laws of Z, smoothed over S, for an attribute without ties.
+r"""Contrasts between the conditional distributions of Z, smoothed over S, for an attribute without
+ties.
 
 With :math:`\Delta(s) = \mu_{Z \mid S = s} - \mu_Z`, every average :math:`E_S[g(S) \Delta(S)]`
-equals :math:`E[g(S) (k(Z, \cdot) - \mu_Z)]`. No conditional law is needed, and on a sample each
-bound holds with the biased HSIC of the same sample. All contrasts are zero if Z is independent of
-S. :func:`localized_contrast` is the case of most use.
+equals :math:`E[g(S) (k(Z, \cdot) - \mu_Z)]`. No conditional distribution is needed, and in a
+sample, each bound holds with the biased HSIC of the same sample. All contrasts are zero if Z is
+independent of S. :func:`localized_contrast` is the most useful case.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class KernelExpansion:
     coefficients
         :math:`a`, of shape (c,).
     centers
-        Rows :math:`c_i`, of shape (c, d). If not given, the rows of the sample.
+        Rows :math:`c_i`, of shape (c, d); by default, the rows of the sample.
 
     Examples
     --------
@@ -63,7 +64,7 @@ class KernelExpansion:
         return a, centers
 
     def norm(self, kernel: Kernel, rows: Tensor) -> float:
-        """Return the norm in the RKHS of `kernel`; `rows` are the centers if none were given."""
+        """Return the norm in the RKHS of `kernel`; `rows` are the default centers."""
         a, centers = self._parts(rows)
         return math.sqrt(max(float(a @ gram_times(kernel, centers, a)), 0.0))
 
@@ -82,18 +83,18 @@ def localized_contrast(
     kernel_z: Kernel | None = None,
     kernel_s: Kernel | None = None,
 ) -> Certificate:
-    r"""Bound the squared MMD between the law of Z near a sensitive value and its overall law, or
-    near two values.
+    r"""Bound the squared MMD between the distribution of Z near a sensitive value and its overall
+    distribution, or its distribution near another value.
 
     .. math:: \mathrm{MMD}^2(P_{s_0}, P_{s_1}) = \| E_S[g(S) \Delta(S)] \|^2 \le \|g\|^2 \;
         \mathrm{HSIC}(Z, S),
         \qquad g = \frac{k_S(\cdot, s_0)}{E\, k_S(S, s_0)} - \frac{k_S(\cdot, s_1)}{E\, k_S(S,
         s_1)}.
 
-    :math:`P_{s_0}` is the law of Z with rows weighted by :math:`k_S(S, s_0)`, so that those near
-    :math:`s_0` count most. If `versus` is None, the term of :math:`s_1` is left out and
-    :math:`P_{s_1}` is the overall law of Z. The bound is large where few rows are near: it is
-    divided by :math:`E\, k_S(S, s_0)`.
+    :math:`P_{s_0}` is the distribution of Z with rows weighted by :math:`k_S(S, s_0)`, so that rows
+    near :math:`s_0` have the largest weights. If `versus` is None, the term of :math:`s_1` is left
+    out and :math:`P_{s_1}` is the overall distribution of Z. The bound is divided by :math:`E\,
+    k_S(S, s_0)`, so it is large if few rows are near :math:`s_0`.
 
     Parameters
     ----------
@@ -102,7 +103,8 @@ def localized_contrast(
     at, versus
         Sensitive values :math:`s_0` and :math:`s_1`: a number, or q numbers.
     kernel_z, kernel_s
-        Kernels; a Gaussian at the median distance where None. The one on s must not be negative.
+        Kernels; None uses a Gaussian with the median distance as bandwidth. The kernel on s must be
+        nonnegative.
 
     Raises
     ------
@@ -113,12 +115,12 @@ def localized_contrast(
     References
     ----------
     The paper, Corollary "Localized conditional-MMD control by HSIC". It has :math:`k_S(\cdot, s_0)
-    - k_S(\cdot, s_1)` in place of g, which is not a difference of laws.
+    - k_S(\cdot, s_1)` in place of g, which is not a difference between distributions.
 
     Examples
     --------
-    Two values that z copies, with linear kernels: near 1 is the row at 1 alone, half a unit from
-    the mean; E k_S(S, 1) is 1/2, so the bound is 4 times an HSIC of 1/16.
+    Two values, z = s and linear kernels: only the row at 1 has a positive weight near 1, and it is
+    half a unit from the mean; E k_S(S, 1) is 1/2, so the bound is 4 times an HSIC of 1/16.
 
     >>> from frhsic.kernels import Linear
     >>> c = localized_contrast([0.0, 1.0], [0.0, 1.0], 1.0, kernel_z=Linear(), kernel_s=Linear())
@@ -156,8 +158,8 @@ def smoothed_contrast(
     kernel_z: Kernel | None = None,
     kernel_s: Kernel | None = None,
 ) -> Certificate:
-    r"""Bound a smoothed deviation of the conditional laws,
-    :math:`\|E_S[g(S) \Delta(S)]\|^2 \le \|g\|^2\, \mathrm{HSIC}(Z, S)`.
+    r"""Bound a smoothed deviation of the conditional distributions, :math:`\|E_S[g(S)
+    \Delta(S)]\|^2 \le \|g\|^2\, \mathrm{HSIC}(Z, S)`.
 
     Parameters
     ----------
@@ -185,15 +187,13 @@ def smoothed_contrast(
 def _contrast(
     z: Tensor, s: Tensor, kernel_z: Kernel, kernel_s: Kernel, bounds: str, weight: KernelExpansion
 ) -> Certificate:
-    """Bound the contrast of a function of s; what holds without the theorem is the bound of Cauchy
-    and Schwarz.
-    """
+    """Bound the contrast of a function of s; the trivial bound is that of Cauchy and Schwarz."""
     n = z.shape[0]
     dependence = float(hsic(z, s, kernel_z, kernel_s))
     norm = weight.norm(kernel_s, s)
     g = weight.values(kernel_s, s)
     g = g - g.mean()
-    # functions of norm 1 vary by at most √(2 sup k) if k is not negative, and a variance is at most
+    # functions of norm 1 vary by at most √(2 sup k) if k is nonnegative, and a variance is at most
     # a quarter of the squared range
     variance_z = min(feature_spread(kernel_z, z), kernel_z.bound / 2)
     return Certificate(

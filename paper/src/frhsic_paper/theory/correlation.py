@@ -24,14 +24,14 @@ def khgr_bound(
 
     Zero HSIC means that no smooth function of Z correlates with a smooth function of S on these
     rows. The bound is close if the ridges are large compared with the variances in feature space,
-    and vacuous at small ridges.
+    and vacuous for small ridges.
 
     Parameters
     ----------
     z, s
         Representation, of shape (n, d), and attribute, of shape (n,) or (n, q).
     kernel_z, kernel_s
-        Kernels; a Gaussian at the median distance where None.
+        Kernels; None uses a Gaussian with the median distance as bandwidth.
     ridge_z, ridge_s
         :math:`\eta_Z, \eta_S`, as in :func:`frhsic_paper.statistics.kernel_hgr`.
 
@@ -41,7 +41,8 @@ def khgr_bound(
 
     Examples
     --------
-    Linear kernels, variance and covariance 1.25: (1.25 / 5)², and the correlation (1.25 / 6.25)².
+    With linear kernels, variances and covariance are 1.25, so the bound is (1.25 / 5)² and the
+    squared correlation (1.25 / 6.25)².
 
     >>> from frhsic.kernels import Linear
     >>> x = [0.0, 1.0, 2.0, 3.0]

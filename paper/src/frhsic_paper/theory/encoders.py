@@ -1,12 +1,12 @@
-r"""HSIC on rows and in the population, for all encoders of a class at once.
+r"""HSIC on rows and in the population, for all encoders in a class at once.
 
-The class enters by its Gaussian complexity,
+The bounds depend on the class through its Gaussian complexity,
 
 .. math:: \mathcal G_n(\mathcal H) = E \sup_{h \in \mathcal H} \frac1n \sum_i \langle \xi_i, h(X_i)
     \rangle,
     \qquad \xi_i \sim N(0, I_{d_Z}).
 
-Each bound on it is :math:`c / \sqrt n`; the property `complexity` is the constant c.
+It is bounded by :math:`c / \sqrt n`; the property `complexity` is the constant c.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class LinearEncoders:
 
 @dataclass(frozen=True)
 class MLPEncoders:
-    r"""Fixed multilayer perceptrons :math:`x_l = \sigma(W_l x_{l-1} + b_l)`, without activation
-    after the last layer.
+    r"""Multilayer perceptrons :math:`x_l = \sigma(W_l x_{l-1} + b_l)` of fixed widths, without
+    activation after the last layer.
 
-    The class holds all networks with :math:`\|W_l\|_F \le R_l` and :math:`\|b_l\| \le \beta_l`;
+    The class contains all networks with :math:`\|W_l\|_F \le R_l` and :math:`\|b_l\| \le \beta_l`;
     inputs have :math:`\|x_0\| \le M`; :math:`\sigma` is L-Lipschitz with :math:`\sigma(0) = 0`.
     Then
 
@@ -99,7 +99,7 @@ class MLPEncoders:
     input_bound
         :math:`M`.
     bias_bounds
-        :math:`\beta_l`, one for each layer; all zero if not given.
+        :math:`\beta_l`, one for each layer; zero by default.
     activation
         "selu" (L = 1.7581), "relu", "tanh" or "identity" (L = 1).
 
@@ -145,7 +145,7 @@ class MLPEncoders:
 
     @property
     def complexity(self) -> float:
-        r"""Gaussian complexity times :math:`\sqrt n`, by the bound above."""
+        r"""Gaussian complexity times :math:`\sqrt n`, from the bound above."""
         slope = ACTIVATIONS[self.activation]
         biases = self.bias_bounds or (0.0,) * len(self.weight_bounds)
         blocks = len(self.weight_bounds) + sum(b > 0 for b in biases)
@@ -166,8 +166,8 @@ def feature_lipschitz(kernel: Kernel) -> float:
 
     :math:`1/\sigma` for the Gaussian and the inverse multiquadric kernel, since :math:`2 - 2
     e^{-t/2}` and :math:`2 - 2 (1 + t)^{-1/2}` are at most :math:`t = \|z - z'\|^2 / \sigma^2`. For
-    products of kernels with unit diagonal :math:`1 - ab \le (1 - a) + (1 - b)`: the squares add up
-    on one variable, and the largest counts over columns.
+    products of kernels with unit diagonal :math:`1 - ab \le (1 - a) + (1 - b)`: for several kernels
+    on one variable, the squares add up; for kernels on separate columns, the largest counts.
 
     Raises
     ------
@@ -200,21 +200,22 @@ def uniform_bound(
     *,
     confidence: float = 0.95,
 ) -> Certificate:
-    r"""Bound how far HSIC on n rows lies from the population, for all encoders of a class at once.
+    r"""Bound the difference between HSIC on n rows and in the population, for all encoders in a
+    class at once.
 
     .. math:: B_n(\mathcal H, \delta) = 8 \sqrt2 \sqrt{\frac{\log(2/\delta)}{n}} + \frac4n
         + 48 \sqrt\pi \max\{\ell_S, \ell_Z\}\, \mathcal G_n(\mathcal H)
 
     for kernels with unit diagonal. With probability at least :math:`1 - \delta`, the `confidence`,
-    no encoder of the class, chosen on these rows or not, has :math:`|\widehat{\mathrm{HSIC}} -
-    \mathrm{HSIC}|` above it. At realistic n the bound is vacuous; `n_needed` in the details is the
-    number of rows from which it is not. For an encoder that was fixed before the rows were drawn
-    use :func:`frhsic_paper.certificates.held_out_bound`, which is far smaller.
+    :math:`|\widehat{\mathrm{HSIC}} - \mathrm{HSIC}|` is at most this bound for every encoder in the
+    class, even one chosen on these rows. For realistic n, the bound is vacuous; `n_needed` in the
+    details is the smallest number of rows for which it isn't. For an encoder that was fixed before
+    the rows were drawn, use :func:`frhsic_paper.certificates.held_out_bound`, which is far smaller.
 
     Parameters
     ----------
     n
-        Number of rows, drawn independently from one law.
+        Number of rows, drawn independently from one distribution.
     encoders
         :class:`LinearEncoders` or :class:`MLPEncoders`.
     kernel_z, kernel_s
@@ -258,8 +259,8 @@ def uniform_bound(
 
 
 def train_to_population(hsic_train: float, uniform: Certificate) -> Certificate:
-    r"""Bound HSIC of a trained encoder in the population,
-    :math:`\mathrm{HSIC}(\hat h) \le \widehat{\mathrm{HSIC}}(\hat h) + B_n(\mathcal H, \delta)`.
+    r"""Bound the population HSIC of a trained encoder, :math:`\mathrm{HSIC}(\hat h) \le
+    \widehat{\mathrm{HSIC}}(\hat h) + B_n(\mathcal H, \delta)`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""HSIC, bounded by the expected MMD, and by what interventions change in Z."""
+"""Bounds on HSIC by the expected MMD, and by the change in Z under interventions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def eipm_bound(law: FiniteLaw) -> Certificate:
     r"""Bound HSIC by the expected MMD,
     :math:`\mathrm{HSIC} \le \kappa_S \,(E_S\, \mathrm{MMD}(P_{Z \mid S}, P_Z))^2`.
 
-    Equality holds if the deviations and the features of S change sign together, as for two values
-    :math:`\pm 1` of equal probability and the linear kernel on S.
+    The two are equal if the deviations and the features of S change sign together, as for two
+    equally probable values :math:`\pm 1` and the linear kernel on S.
 
     References
     ----------
@@ -71,15 +71,16 @@ def causal_necessity(
     s
         The interventions :math:`s_k`, of shape (K,) or (K, q).
     probabilities
-        :math:`P(S = s_k)`; equal if not given.
+        :math:`P(S = s_k)`; equal by default.
     kernel_z, kernel_s
-        Kernels; a Gaussian at the median distance where None.
+        Kernels; None uses a Gaussian with the median distance as bandwidth.
 
     Returns
     -------
     Certificate
-        The value is the right side; `bounded` is HSIC of the law in which S takes the values `s`
-        independently of the units. Details: the mean change `effect`, and `largest_change`.
+        The value is the right-hand side; `bounded` is HSIC under the distribution in which S takes
+        the values `s` independently of the units. Details: the mean change `effect`, and
+        `largest_change`.
 
     References
     ----------
@@ -90,7 +91,7 @@ def causal_necessity(
 
     Examples
     --------
-    Z = S xor U with fair coins: independent of S, but changed by every intervention.
+    Z = S xor U for two fair coins is independent of S, but every intervention changes it.
 
     >>> from frhsic.kernels import Gaussian
     >>> c = causal_necessity(
@@ -160,8 +161,8 @@ def _expected_mmd_certificate(
     assumes: tuple[str, ...],
     details: Mapping[str, Detail],
 ) -> Certificate:
-    r"""Return the bound :math:`\mathrm{HSIC} \le \kappa_S c^2` for c at least the expected MMD of
-    the law.
+    r"""Return the bound :math:`\mathrm{HSIC} \le \kappa_S c^2` for any c that is at least the
+    expected MMD of the distribution.
     """
     return Certificate(
         value=law.kappa * expected**2,

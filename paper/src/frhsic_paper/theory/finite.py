@@ -1,9 +1,10 @@
-r"""Laws with finitely many sensitive values, whose population identities can be computed exactly.
+r"""Distributions with finitely many sensitive values, for which population identities can be
+computed exactly.
 
 HSIC, the conditional MMDs and the spectrum of S depend on three quantities: the probabilities
 :math:`\pi_k`, the Gram matrix of the values :math:`s_k`, and the Gram matrix :math:`\langle
 \Delta_k, \Delta_l \rangle` of the deviations :math:`\Delta_k = \mu_{Z \mid s_k} - \mu_Z`. The
-empirical law of a sample with ties in S is such a law.
+empirical distribution of a sample with ties in S is one of these.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class Spectrum:
 
 @dataclass(frozen=True, eq=False)
 class FiniteLaw:
-    r"""Joint law of a representation and an attribute with finitely many values, by its kernel
-    embeddings.
+    r"""Joint distribution of a representation and an attribute with finitely many values, given by
+    its kernel embeddings.
 
     Attributes
     ----------
@@ -67,7 +68,7 @@ class FiniteLaw:
 
     Examples
     --------
-    A binary attribute that z copies, with linear kernels: HSIC is the squared covariance, 1/16.
+    With z = s binary and linear kernels, HSIC is the squared covariance, 1/16.
 
     >>> half = [[0.5, 0.0], [0.0, 0.5]]
     >>> product = [[0.0, 0.0], [0.0, 1.0]]
@@ -83,8 +84,8 @@ class FiniteLaw:
 
     @classmethod
     def from_table(cls, table: Any, gram_z: Any, gram_s: Any) -> FiniteLaw:
-        r"""Build the law from the table of :math:`P(Z = z_i, S = s_k)` and the Gram matrices of the
-        values.
+        r"""Return the distribution for a table of :math:`P(Z = z_i, S = s_k)` and the Gram matrices
+        of the values.
 
         Parameters
         ----------
@@ -116,13 +117,15 @@ class FiniteLaw:
     def from_sample(
         cls, z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: Kernel | None = None
     ) -> FiniteLaw:
-        r"""Build the empirical law of a sample with ties in S; O(n K) memory for K distinct values.
+        r"""Return the empirical distribution of a sample with ties in S; uses O(n K) memory for K
+        distinct values.
 
         Raises
         ------
         ValueError
-            If the value of `s` is unique for more than half of the rows: the conditional laws of
-            the sample are then single rows and say nothing about the population.
+            If more than half of the rows have a unique value of `s`, since most conditional
+            distributions of the sample are then single rows, which say nothing about the
+            population.
         """
         z, s, kernel_z, kernel_s = rows_and_kernels(z, s, kernel_z, kernel_s)
         values, group, counts = torch.unique(s, dim=0, return_inverse=True, return_counts=True)
@@ -144,8 +147,8 @@ class FiniteLaw:
     def from_rows(
         cls, rows: Tensor, group: Tensor, probabilities: Tensor, gram_s: Tensor, kernel_z: Kernel
     ) -> FiniteLaw:
-        """Build the law from float64 rows of Z, of shape (n, d), and the number of the value of S
-        of each, (n,).
+        """Return the distribution of float64 rows of Z, of shape (n, d), and the index of each
+        row's value of S, (n,).
         """
         member = torch.nn.functional.one_hot(group, len(probabilities)).to(rows)
         member = member / member.sum(0)
@@ -174,8 +177,8 @@ class FiniteLaw:
 
     @property
     def conditional_mmd_squared(self) -> Tensor:
-        r"""The squared MMD of each conditional law from the marginal, :math:`\|\Delta_k\|^2`, of
-        shape (K,).
+        r"""The squared MMD between each conditional distribution and the marginal one,
+        :math:`\|\Delta_k\|^2`, of shape (K,).
         """
         return self.deviations.diagonal().clamp_min(0)
 
@@ -192,7 +195,7 @@ class FiniteLaw:
         return float(self.probabilities @ self.conditional_mmd_squared.sqrt())
 
     def spectrum(self, rule: DirectionRule) -> Spectrum:
-        """Return the leading eigenpairs of the kernel operator of S, as many as `rule` says."""
+        """Return the leading eigenpairs of the kernel operator of S; `rule` determines how many."""
         root = self.probabilities.sqrt()
         eigenvalues, vectors = descending_eigenpairs(root[:, None] * self.gram_s * root[None, :])
         m = count_directions(eigenvalues, float(eigenvalues.sum()), rule, error=0.0, what="s")

@@ -1,4 +1,4 @@
-"""Joint distances as sums over sensitive values, each computed on both sides."""
+"""Joint distances as sums over sensitive values, with both sides of each identity."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SELECTORS = 1_000_000
 def discrete_identity(
     z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: Kernel | None = None
 ) -> Certificate:
-    r"""HSIC of a sample with ties in S, as a sum over pairs of sensitive values.
+    r"""HSIC of a sample with ties in S as a sum over pairs of sensitive values.
 
     .. math:: \mathrm{HSIC}(Z, S) = \sum_{k, l} \pi_k \pi_l\, k_S(s_k, s_l)\, \langle \Delta_k,
         \Delta_l \rangle
 
-    The value is the right side, from conditional mean embeddings; `bounded` is the left side, from
-    pairs of rows. They are equal up to rounding, and zero exactly when the conditional MMD integral
-    is, if both kernels are characteristic.
+    The value is the right-hand side, from conditional mean embeddings; `bounded` is the left-hand
+    side, from pairs of rows. They are equal up to rounding and, if both kernels are characteristic,
+    zero exactly when the conditional MMD integral is.
 
     References
     ----------
@@ -101,17 +101,17 @@ def decomposable_identity(table: Any, heads: Any) -> Certificate:
         V}(P_{Z \mid S}, P_Z)
 
     The class :math:`\mathcal V` is `heads` and their negatives; :math:`\mathcal F` contains
-    :math:`(z, s) \mapsto g_s(z)` for every choice :math:`s \mapsto g_s \in \mathcal V`. The left
-    side is the maximum over all choices. For a class that is not decomposable, such as the unit
-    ball of a product RKHS, it is smaller.
+    :math:`(z, s) \mapsto g_s(z)` for every choice :math:`s \mapsto g_s \in \mathcal V`. The
+    left-hand side is the maximum over all choices. It is smaller for a class that is not
+    decomposable, such as the unit ball of a product RKHS.
 
     Parameters
     ----------
     table
         :math:`P(Z = z_i, S = s_k)`, of shape (a, K).
     heads
-        The values of each function, (functions, a). The functions raised to the number of values
-        of s must give 1,000,000 at most.
+        The values of each function, (functions, a). The number of functions, raised to the number
+        of values of s, must be at most 1,000,000.
 
     References
     ----------
@@ -135,7 +135,8 @@ def decomposable_identity(table: Any, heads: Any) -> Certificate:
         )
     excess, contrast, weights = _against_product(p)
     integral = float((g @ contrast).abs().amax(0) @ weights)
-    # the left side needs the joint law only: each witness is a table, summed against p − p ⊗ π
+    # the left-hand side needs only the joint distribution: each witness is a table, multiplied by p
+    # − p ⊗ π and summed
     per_value = (g @ excess).T.tolist()  # one row of contributions per value of s
     joint = max(abs(sum(choice)) for choice in itertools.product(*per_value))
     return Certificate(

@@ -1,4 +1,4 @@
-"""HSIC, the conditional MMD integral and the gaps of heads, by the eigenfunctions of S."""
+"""HSIC, the conditional MMD integral and the gaps of heads, in terms of the eigenfunctions of S."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from frhsic_paper.theory.finite import ON_THIS_LAW, FiniteLaw, Spectrum
 
 
 def spectral_equivalence(law: FiniteLaw, *, directions: DirectionRule | None = None) -> Certificate:
-    r"""Bound the conditional MMD integral by HSIC, from both sides.
+    r"""Bound the conditional MMD integral from below and above by HSIC.
 
     .. math:: \frac{\mathrm{HSIC}}{\kappa_S} \;\le\; E_S\, \mathrm{MMD}^2(P_{Z \mid S}, P_Z)
         \;\le\; \frac{\mathrm{HSIC}}{\lambda_m} + \rho_m^2,
 
     where :math:`\rho_m^2` is the part of the integral outside the m leading eigenfunctions of S.
-    The value is the right side; the left side is `lower` in the details. If HSIC and the tail are
-    zero, every conditional law of Z equals the marginal one.
+    The value is the right-hand side; the left-hand side is `lower` in the details. If HSIC and the
+    tail are zero, every conditional distribution of Z equals the marginal one.
 
     References
     ----------
@@ -28,7 +28,8 @@ def spectral_equivalence(law: FiniteLaw, *, directions: DirectionRule | None = N
 
     Examples
     --------
-    For a fair binary attribute Δ lies along the second eigenfunction, and the right side is exact.
+    For a balanced binary attribute, Δ is a multiple of the second eigenfunction, and the right-hand
+    side is exact.
 
     >>> law = FiniteLaw.from_table(
     ...     [[0.3, 0.2], [0.2, 0.3]], [[1.0, 0.5], [0.5, 1.0]], [[1.0, 0.5], [0.5, 1.0]]
@@ -68,19 +69,19 @@ def population_gdp(
     form: Form = "tight",
     directions: DirectionRule | None = None,
 ) -> Certificate:
-    r"""Bound the squared GDP of a head in the population, :math:`(E_S |m_f(S)|)^2`.
+    r"""Bound the squared population GDP of a head, :math:`(E_S |m_f(S)|)^2`.
 
     .. math:: (E_S |m_f(S)|)^2 \le \|f\|^2 \{\lambda_{\max}(Q_m),\ \operatorname{tr} Q_m,\
         \mathrm{HSIC}/\lambda_m\} + r_m^2,
 
     with :math:`(Q_m)_{\ell \ell'} = \langle \Delta_\ell, \Delta_{\ell'} \rangle` and :math:`r_m^2`
     the part of :math:`E_S\, m_f^2` outside the m leading eigenfunctions of S. The paper has the
-    last of the three; the first is the value of the worst head plus the tail.
+    last of the three forms; the first is the squared gap of the worst head, plus the tail.
 
     Parameters
     ----------
     law
-        The joint law.
+        The joint distribution.
     gaps
         :math:`m_f(s_k) = E[f(Z) \mid s_k] - E f(Z)`, of shape (K,).
     norm
