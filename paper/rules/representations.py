@@ -145,8 +145,8 @@ def docstring() -> Iterator[str]:
     fits = benchmark("encoder/bound.jsonl").query("law == 'waves' and rows == 1000")
     own = fits[fits["periods"] == 20][["upper end", "finer head"]].median()
     yield (
-        f"oscillates 20 times along S, the bound was {own['upper end']:.2f} with 1,000 rows, and a"
-        f" head that followed the column had a gap of {own['finer head']:.2f}."
+        f"oscillates 20 times along S, the bound was {own['upper end']:.2f}, but a head that"
+        f" followed the column had a gap of {own['finer head']:.2f}."
     )
 
 
