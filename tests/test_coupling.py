@@ -266,7 +266,7 @@ def test_the_same_row_gets_the_same_z():
     X_new, s_new = table(800, seed=1)
     order = np.random.default_rng(1).permutation(800)
     whole = model.transform(X_new, sensitive_features=s_new)
-    with pytest.raises(ValueError, match="3 rows, some of which were not in fit"):
+    with pytest.raises(ValueError, match="3 rows, some of which were not passed to fit"):
         model.transform(X_new[:3], sensitive_features=s_new[:3])
     with pytest.raises(ValueError, match="sensitive_features"):
         model.transform(X)

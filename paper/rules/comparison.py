@@ -31,6 +31,7 @@ FRESH = (
     "neuroticism",
     "food_spending",
 )
+TWO_CLASSES = FRESH[:7]
 QUANTITIES = {
     "scores": "loss at equal GDP of scores",
     "ranks": "AUC at equal rank gap",
@@ -228,6 +229,20 @@ def own_standings(cells: Cells) -> dict[tuple[str, str], tuple[Standing, Standin
 def is_met(one: Standing, two: Standing) -> bool:
     """Return whether the closed form reaches the goal, by its standings."""
     return one.ahead + one.level >= GOAL * sum(one) and not two.behind
+
+
+def tables_with_cells(cells: Cells) -> list[int]:
+    """Return on how many tables there are cells of each quantity."""
+    return [len({table for own, _, table in cells if own == quantity}) for quantity in QUANTITIES]
+
+
+def tables_phrase(cells: Cells) -> str:
+    """Return the same in words."""
+    scores, ranks, decisions = tables_with_cells(cells)
+    return (
+        f"{scores} of the {len(FRESH)} tables for scores and, of the {len(TWO_CLASSES)} with two"
+        f" classes, {ranks} for ranks and {decisions} for decisions"
+    )
 
 
 def most_rivals(cells: Cells) -> int:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rules.comparison import BASES, on_fresh_tables, standings
 
 GIVEN = (
-    "The positive rates of two age groups differ by 0.2 percentage points, so a method for two"
-    " groups has nothing to correct. But on average, the rate at a person's age is 34 points away"
-    " from the overall rate",
+    "Split at 45, both groups have nearly the same positive rate (0.2 percentage points apart), so"
+    " a method for two groups corrects nothing. But on average, the rate at a person's age is 34"
+    " points away from the overall rate",
     "largest regression table (5,999 households)",
 )
 

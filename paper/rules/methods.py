@@ -24,6 +24,7 @@ from rules.comparison import (
     sign_of,
     standing_of,
     standings,
+    tables_phrase,
 )
 from rules.records import ROOT, study
 
@@ -36,6 +37,8 @@ GIVEN = (
     "tuned in eight trials for the measure they are judged by, and give eight trade-offs each",
     "up to eight functions of S, on all rows and on four fifths of them for each fold: up to 54"
     " models",
+    "no rival was given 54",
+    "ExponentiatedGradient has 50 iterations",
     "a method that changes nothing costs 50 %",
 )
 
@@ -54,8 +57,8 @@ def phrases() -> Iterator[str]:
         own = [cell for (of, *_), cell in cells.items() if of == quantity and way in cell]
         median = f"{100 * np.median([cell[way].value for cell in own]):.1f}".replace("-", "−")
         yield (
-            f"| {quantity}, {who} | {' / '.join(map(str, one))} | {one.ahead + one.level} of"
-            f" {sum(one)} | {' / '.join(map(str, two))} | {median} |"
+            f"| {quantity}, {who} | {'/'.join(map(str, one))} | {one.ahead + one.level} of"
+            f" {sum(one)} | {'/'.join(map(str, two))} | {median} |"
         )
     yield f"It was met in {sum(is_met(*both) for both in found.values())} of {len(found)} rows"
     yield from without_the_column_of_s()
@@ -76,7 +79,8 @@ def left_out(cells: Cells) -> Iterator[str]:
         f" {possible[quantity]} for {quantity}"
         for quantity in QUANTITIES
     }
-    yield f"{out['scores']}, {out['ranks']} and {out['decisions']}"
+    yield f"{out['scores']}, {out['ranks']} and {out['decisions']}), which leaves"
+    yield tables_phrase(cells)
 
 
 def uncertain(cells: Cells) -> Iterator[str]:
@@ -113,11 +117,11 @@ def by_base(cells: Cells) -> Iterator[str]:
     one, two = (standings(cells, "scores", False, errors) for errors in (1.0, 2.0))
 
     def counts(found: dict[tuple[str, str], Standing], *bases: str) -> str:
-        return " / ".join(str(sum(own)) for own in zip(*(found[OWN[0], base] for base in bases)))
+        return "/".join(str(sum(own)) for own in zip(*(found[OWN[0], base] for base in bases)))
 
     yield (
-        f"On networks, with up to {most_rivals(cells)} rivals, the closed form's scores are ahead /"
-        f" level / behind in {counts(one, *BASES[:2])} cells, by two standard errors in"
+        f"On networks, with up to {most_rivals(cells)} rivals, the closed form's scores are"
+        f" ahead/level/behind in {counts(one, *BASES[:2])} cells, by two standard errors in"
         f" {counts(two, *BASES[:2])}. On splines, the counts are {counts(one, 'splines')}"
     )
     yield f"On trees, they are {counts(one, 'trees')}"

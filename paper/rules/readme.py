@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rules.comparison import BASES, on_fresh_tables, standing_of, standings
+from rules.comparison import BASES, on_fresh_tables, standing_of, standings, tables_with_cells
 from rules.records import benchmark
 from rules.representations import beside_rivals
-from rules.writing import seconds
+from rules.writing import WORDS, seconds
 
 GIVEN = (
     "the positive rates of two age groups differ by 0.2 percentage points, but on average,"
@@ -18,8 +18,9 @@ GIVEN = (
 
 def phrases() -> Iterator[str]:
     """Yield what the page says."""
-    yield "On twelve tables not used in development, with the same base models,"
     cells = on_fresh_tables()
+    scores, ranks, decisions = (WORDS[count] for count in tables_with_cells(cells))
+    yield f"On {scores} of twelve tables not used in development"
     own = standing_of("closed form", cells, "scores", False)
     yield (
         f"in {own.ahead} of {sum(own)} cells (a cell is one table with one base model), level with"
@@ -33,14 +34,14 @@ def phrases() -> Iterator[str]:
             f" cells on networks, and in {trees.ahead} of {sum(trees)} on trees, where no rival"
             " limits the gap in scores"
         )
-    for quantity, start in (
-        ("decisions", "to rank methods: the closed form is"),
-        ("ranks", "For ranks, it is"),
+    for quantity, tables, start in (
+        ("decisions", decisions, "to rank methods: the closed form is"),
+        ("ranks", ranks, "For ranks, it is"),
     ):
         own = standing_of("closed form", cells, quantity, False)
         yield (
-            f"{start} ahead in {own.ahead} of {sum(own)} cells, level in {own.level} and behind in"
-            f" {own.behind}"
+            f"{start} ahead in {own.ahead} of {sum(own)} cells on {tables} tables, level"
+            f" in {own.level} and behind in {own.behind}"
         )
     less, more, total, _ = beside_rivals()
     yield f"In {less} of {total} comparisons with eight kinds of equally accurate networks"

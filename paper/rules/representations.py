@@ -41,9 +41,9 @@ def coupling() -> Iterator[str]:
     )
     more = plain["leak"] > plain["shuffled"] + 2 * plain["error"]
     yield (
-        f"R² of at most {short(largest['leak'], 4)} ± {short(largest['error'], 4)};"
-        f" {more.sum()} of {len(plain)} probes beat their result on shuffled rows by two standard"
-        " errors"
+        f"R² of at most {short(largest['leak'], 4)} (standard error {short(largest['error'], 4)})."
+        " But a trace of S remains: by two standard errors,"
+        f" {more.sum()} of {len(plain)} probes do better than on shuffled rows"
     )
     yield f"rows of {WORDS[records['table'].nunique()]} tables"
     means = records["recovery"].map(lambda columns: np.mean([*columns.values()]))
@@ -145,8 +145,8 @@ def docstring() -> Iterator[str]:
     fits = benchmark("encoder/bound.jsonl").query("law == 'waves' and rows == 1000")
     own = fits[fits["periods"] == 20][["upper end", "finer head"]].median()
     yield (
-        f"oscillates 20 times along S, the bound was {own['upper end']:.2f} with 1,000 rows, and a"
-        f" head that followed the column had a gap of {own['finer head']:.2f}."
+        f"oscillates 20 times along S, the bound was {own['upper end']:.2f}, but a head that"
+        f" followed the column had a gap of {own['finer head']:.2f}."
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rules.claims import KINDS, VERDICTS, claims, counted, in_words
-from rules.comparison import Cells, is_met, on_fresh_tables, own_standings
+from rules.comparison import Cells, is_met, on_fresh_tables, own_standings, tables_phrase
 from rules.published import agreement, beside_small_tables, leading
 from rules.records import ROOT, study
 from rules.writing import listed
@@ -41,6 +41,7 @@ def phrases() -> Iterator[str]:
     yield "On twelve new tables" if cells else "The comparison hasn't been run yet"
     if cells:
         yield goal(cells)
+        yield f"The cells are from {tables_phrase(cells)}."
 
 
 def index_of_claims() -> Iterator[str]:

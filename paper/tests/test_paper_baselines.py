@@ -18,7 +18,10 @@ from frhsic_paper.baselines import (
     UnbiasedCorrelation,
     pairwise_mmd_from_bins,
 )
-from frhsic_paper.studies.minority import EvenHSIC, even_weights
+from frhsic_paper.frontiers import corrected_error
+from frhsic_paper.protocol import CORRECTED, PUBLISHED
+from frhsic_paper.results import Results
+from frhsic_paper.studies.minority import EVEN, STUDY, EvenHSIC, even_weights
 
 
 def batch(q=1, m=8):
@@ -129,3 +132,23 @@ def test_weights_make_a_skewed_attribute_uniform():
     assert float(s.mean()) == approx(1 / 3, abs=0.01)
     assert mean == approx(1 / 2, abs=0.02)
     assert float(w @ (s - mean) ** 2) == approx(1 / 12, abs=0.01)
+
+
+def test_a_difference_inside_its_error_does_not_protect_rare_values():
+    """COMPAS: the uniform reference gains in every split; Crime: in two splits of five."""
+    records = [
+        {"dataset": dataset, "method": method, "weight": weight, "repeat": repeat}
+        | {"performance": performance, "gdp_probability_uniform": 0.1 if weight else 1.0}
+        | {"task": "classification", "part": "models"}
+        for dataset, gains in {"crime": (0.1, 0.1, -0.05, -0.05, 0.0), "compas": [0.1] * 5}.items()
+        for repeat, gain in enumerate(gains)
+        for method, weight, performance in (
+            ("none", 0.0, 0.9),
+            ("frhsic", 1.0, 0.6 + 0.01 * repeat),
+            (EVEN, 1.0, 0.6 + 0.012 * repeat + gain),
+        )
+    ]
+    (claim,) = STUDY.claims
+    outcome = claim.rule(Results({("minority", "corrected"): records}), CORRECTED)
+    assert outcome.label == "1 of 2"
+    assert corrected_error(np.array([1.0, 2.0, 3.0]), PUBLISHED) == approx((1 / 3 + 1 / 4) ** 0.5)

@@ -211,7 +211,8 @@ def test_costs_counts_and_sentences_are_those_of_the_package(seed):
             for way in set(every.way):
                 own = comparison.standing_of(way, ours, quantity, with_s, errors)
                 assert "/".join(map(str, own)) == showing.counted(every.standing[every.way == way])
-    assert [reproduction.goal(ours)] == showing.sentences(results)
+    tables = f"The cells are from {comparison.tables_phrase(ours)}."
+    assert [reproduction.goal(ours), tables] == showing.sentences(results)
 
 
 def test_numbers_of_the_small_tables_near_ours_are_those_of_the_package():

@@ -39,7 +39,7 @@ def test_a_toy_study_in_one_file_is_run_tabled_drawn_and_judged(every_study, tmp
     lines, docs = [], tmp_path / "docs"
     options = Options(tmp_path / "out", watch=lines.append)
     run(coin, PUBLISHED, options)
-    assert lines == ["coin is not in the paper: it has no published protocol"]
+    assert lines == ["coin is not in the paper, so it has no published protocol"]
     run(coin, CORRECTED, options)
     records = read(tmp_path / "out" / "coin-corrected.parquet")
     assert (len(records), {r["n"] for r in records}) == (3 * 50, {10, 100, 1000})

@@ -144,11 +144,11 @@ def reproduce(
                 done = (
                     f"{time.perf_counter() - at:.1f} s"
                     if lines
-                    else "nothing to do, its records are complete"
+                    else "nothing to do; its records are complete"
                 )
                 console.print(f"{one.name} {study.name}: {done}")
     console.print(
-        f"in all {time.perf_counter() - started:.1f} s; records in {options.out}", markup=False
+        f"in total {time.perf_counter() - started:.1f} s; records in {options.out}", markup=False
     )
 
 

@@ -109,7 +109,7 @@ class Frontier:
                 raise ValueError(f"{run} is not finite; leave out models that diverged.")
         if self.baseline not in self.methods:
             raise ValueError(
-                f"no run is of the baseline {self.baseline!r}; the methods are"
+                f"there is no run of the baseline {self.baseline!r}; the methods are"
                 f" {list(self.methods)}."
             )
 
@@ -130,7 +130,7 @@ class Frontier:
         """Return the points of one method, by increasing weight."""
         if method not in self.methods:
             raise ValueError(
-                f"no run is of the method {method!r}; the methods are {list(self.methods)}."
+                f"there is no run of the method {method!r}; the methods are {list(self.methods)}."
             )
         return tuple(sorted((p for p in self.points if p.method == method), key=lambda p: p.weight))
 

@@ -118,6 +118,15 @@ def naup_by_repeat(full: Frontier) -> dict[str, np.ndarray]:
     }
 
 
+def corrected_error(differences: np.ndarray, protocol: Protocol) -> float:
+    """Return the standard error of the mean of paired differences, corrected for the rows that
+    splits share (Nadeau and Bengio 2003).
+    """
+    test_share = 0.2
+    ratio = test_share / (1 - test_share - protocol.validation)
+    return float(np.sqrt((1 / len(differences) + ratio) * differences.var(ddof=1)))
+
+
 def _area(full: Frontier, points: Sequence[Point], scale: Scale) -> float:
     budgets = np.linspace(0, 1, BUDGETS)
     utility = scale.utility(np.array([full.signed(p.performance) for p in points]))
@@ -453,7 +462,7 @@ def variants_table(records: Sequence[Record], gdp: str) -> Table:
     splits.
     """
     records = with_contraction(records)
-    areas = {d: _areas_by_repeat(records, d, gdp) for d in swept_datasets(records)}
+    areas = {d: areas_by_repeat(records, d, gdp) for d in swept_datasets(records)}
     rows: list[list[Cell]] = []
     for method in record_methods(records):
         cells: list[Cell] = [method_name(method)]
@@ -476,7 +485,7 @@ def tables_of_variants(name: str) -> Callable[[Results], list[Listed]]:
     )
 
 
-def _areas_by_repeat(records: Sequence[Record], dataset: str, gdp: str) -> dict[str, np.ndarray]:
+def areas_by_repeat(records: Sequence[Record], dataset: str, gdp: str) -> dict[str, np.ndarray]:
     """Return each method's areas for the repeats that all methods have."""
     usable = shared_repeats(finite_records(records, "performance", gdp))
     return naup_by_repeat(frontier(usable, dataset, gdp))

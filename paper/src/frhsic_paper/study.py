@@ -96,7 +96,7 @@ def select_studies(studies: Iterable[Study], names: Iterable[str]) -> list[Study
 def run(study: Study, protocol: Protocol, options: Options, phase: Phase = "all") -> None:
     """Run the missing steps of a study under a protocol."""
     if protocol.printed and not study.published:
-        options.say(f"{study.name} is not in the paper: it has no published protocol")
+        options.say(f"{study.name} is not in the paper, so it has no published protocol")
         return
     steps = (study.train if phase != "measure" else ()) + (
         study.measure if phase != "train" else ()

@@ -88,8 +88,8 @@ def _check_limit(
             "equal": " It needs control_features.",
         }
         raise ValueError(
-            f"the limit on {limit.name} cannot be checked, because the audit has no interval of it"
-            f" for {attribute}.{needs.get(limit.among, '')}"
+            f"the limit on {limit.name} cannot be checked, because the audit has no interval for it"
+            f" by {attribute}.{needs.get(limit.among, '')}"
         )
     most = largest_value(limit.measure, audit.subject)
     if not base and limit.value >= most:

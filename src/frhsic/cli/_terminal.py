@@ -480,7 +480,8 @@ class Reading:
         ),
     ] = None
     decimal: Annotated[
-        str | None, Option(help="Decimal sign of a text file, . or a comma. Default: detected.")
+        str | None,
+        Option(help="Decimal separator of a text file, . or a comma. Default: detected."),
     ] = None
     encoding: Annotated[
         str | None,
@@ -513,7 +514,7 @@ class Reading:
         list[str] | None,
         Option(
             help=(
-                "Values that mean missing, such as -9,unknown, or age=-9 for one column. May be"
+                "Codes for missing values, such as -9,unknown, or age=-9 for one column. May be"
                 " repeated; a saved model remembers them."
             )
         ),

@@ -42,7 +42,8 @@ class _Options:
         ),
     ]
     score: Annotated[
-        str | None, Option(help="Column of scores: probabilities, logits, predictions, decisions.")
+        str | None,
+        Option(help="Column of scores: probabilities, logits, predictions or decisions."),
     ] = None
     embedding: Annotated[
         list[str] | None,

@@ -312,7 +312,7 @@ class Served:
                 if counted:
                     _progress.tell(rows, total, "rows")
             if rows == 0:
-                raise ValueError(f"{file.path.name} has a header and no rows.")
+                raise ValueError(f"{file.path.name} has a header but no rows.")
             with file.name_in_errors():
                 unseen = self.unseen_notes(rows)
         return [*file.notes, *map(str, left_out.problems), *unseen, *self.rare_notes(rows)]

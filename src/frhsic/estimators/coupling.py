@@ -524,9 +524,10 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Z = frame.iloc[self._coupled(codes, s, m, identity)[0]]
         else:
             raise ValueError(
-                f"X has {len(frame)} rows, some of which were not in fit. ParityCoupling exchanges"
-                f" new rows with each other and needs at least {EXCHANGE.fewest} at once. Pass more"
-                " rows or, if you know what Z will predict, use ParityEncoder, which needs y."
+                f"X has {len(frame)} rows, some of which were not passed to fit. ParityCoupling"
+                f" exchanges new rows with each other and needs at least {EXCHANGE.fewest} at once."
+                " Pass more rows or, if you know what Z will predict, use ParityEncoder, which"
+                " needs y."
             )
         return Z.set_axis(frame.index) if is_frame(table) else Z.to_numpy()
 

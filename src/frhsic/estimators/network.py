@@ -421,7 +421,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return None
         warn_of_unlabelled(
             known,
-            "they are used for the task loss but not for the penalty, which sees fewer rows of each"
+            "they are used for the task loss but not for the penalty, which uses fewer rows of each"
             " batch. Choose penalty_weight on held-out rows, or raise batch_size",
         )
         return scaled

@@ -372,9 +372,11 @@ def select_weight(
     limit : number, str, dict, list or None
         A bound on GDP such as 0.02; a share such as "50%" of the unpenalized model's GDP; 0 for the
         smallest GDP; "gdp <= 0.02"; "hsic <= 0.001"; "gain >= 90%", the smallest GDP among models
-        that keep this share of the gain; "p >= 0.05", the paper's rule: the smallest weight at
-        which a test of this level does not reject independence. A dictionary is keyed by attribute,
-        all limits in a list must be met, and None means no limit.
+        that keep this share of the gain; "p >= 0.05", the smallest weight at which a test of this
+        level does not reject independence. This is the second half of the paper's rule, the
+        smallest weight at which HSIC < ε or independence is not rejected, else the largest weight
+        (here, else the weight with the smallest HSIC). A dictionary is keyed by attribute, all
+        limits in a list must be met, and None means no limit.
     confidence : float, optional
         A numeric limit on GDP or HSIC is met if the upper end of the interval is within it. The
         search starts at the largest weight and stops at the first that exceeds the limit

@@ -25,6 +25,7 @@ from frhsic_paper.claim import (
 from frhsic_paper.frontier import Frontier, Run, is_within_band
 from frhsic_paper.frontiers import (
     column_values,
+    corrected_error,
     frontier,
     is_error,
     matched_by_split,
@@ -118,15 +119,13 @@ def _comparable(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]
     against the best of FREM, Reg-GDP and ADV, all on nine weights. Comparable means behind by at
     most two standard errors of the paired difference, corrected for the rows that splits share.
     """
-    test_share = 0.2
-    ratio = test_share / (1 - test_share - protocol.validation)
     for dataset in swept_datasets(records):
         for name, values in _by_split(records, dataset, protocol).items():
             rivals = [m for m in CONTINUOUS if m in values]
             if "frhsic" in values and rivals:
                 rival = max(rivals, key=lambda m: values[m].mean())
                 ahead = values["frhsic"] - values[rival]
-                error = float(np.sqrt((1 / len(ahead) + ratio) * ahead.var(ddof=1)))
+                error = corrected_error(ahead, protocol)
                 text = f"{ahead.mean():+.3f} ± {error:.3f} to {METHOD_NAMES[rival]}"
                 yield ahead.mean() >= -2 * error, f"{DATASET_NAMES[dataset]}, {name}: {text}"
 
