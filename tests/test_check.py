@@ -75,6 +75,7 @@ def uneven() -> pd.DataFrame:
     return table.assign(woman=rows * 7 + 3).sample(frac=1, random_state=0)
 
 
+LARGE = [9e6, 8e6, 7e6, 6e6, 5e6]
 FOUND = {
     "a code below all others": (replaced("age", -9), "missing code", "--missing age=-9"),
     "a code above all others": (replaced("income", 9999999), "missing code", "--missing inc"),
@@ -84,6 +85,21 @@ FOUND = {
         replaced("income", "no answer"),
         "text in numbers",
         "--missing 'income=no answer'",
+    ),
+    "several outliers": (
+        pd.concat([people().assign(income=[*LARGE, *people()["income"][5:]])] + [people()] * 2),
+        "outlier",
+        "--missing income=9000000,8000000,7000000,6000000,5000000",
+    ),
+    "a code behind an outlier": (
+        replaced("age", 97).pipe(lambda table: table.assign(age=[1e6, *table["age"][1:]])),
+        "missing code",
+        "--missing age=97",
+    ),
+    "a word for a missing value": (
+        replaced("town", "not tested"),
+        "missing code",
+        "--missing 'town=not tested'",
     ),
     "an outlier": (replaced("income", 1e9, rows=1), "outlier", "--missing income=1000000000"),
     "money": (people().assign(income=people()["income"].map("${:,.2f}".format)), "amounts", ""),
