@@ -101,6 +101,13 @@ FOUND = {
         "missing code",
         "--missing 'town=not tested'",
     ),
+    "labels with a joint": (replaced("town", "Bas-el"), "labels", "--replace town=Bas-el:Basel"),
+    "labels with an initial": (
+        replaced("town", "B. Town").replace({"town": {"Bern": "Bern town"}}),
+        "labels",
+        "--replace 'town=B. Town:Bern town'",
+    ),
+    "capitals for a label": (replaced("town", "BAS"), "labels", "--replace town=BAS:Basel"),
     "an outlier": (replaced("income", 1e9, rows=1), "outlier", "--missing income=1000000000"),
     "money": (people().assign(income=people()["income"].map("${:,.2f}".format)), "amounts", ""),
     "a total": (with_total(people()), "totals", ""),
@@ -1245,7 +1252,9 @@ def test_a_level_or_a_missing_value_that_nearly_gives_the_target_away_is_asked_a
     ("labels", "abbreviated"),
     [
         (["live", "L", "dead", "D", "9"], {"L", "D"}),
-        (["Labour", "Liberal Democrat", "LibDem", "Lib Dem", "Lab"], {"LibDem", "Lib Dem", "Lab"}),
+        # the first spelling of two that differ only in a blank
+        (["Labour", "Liberal Democrat", "LibDem", "Lib Dem", "Lab"], {"Lib Dem", "Lab"}),
+        (["Labour", "Liberal Democrat", "LibDem", "LibDem", "Lab"], {"LibDem", "Lab"}),
         (["Type 1", "Type 10", "Type 2"], set()),
         (["New York", "New Jersey", "Old York"], set()),
         (["live", "L", "late"], set()),  # either
@@ -1921,3 +1930,20 @@ def test_errors_hide_no_leak(of, tmp_path):
     problems, command = problems_of(table, tmp_path, *options)
     assert of in [one["kind"] for one in problems if one["certainty"] == "error"]
     assert "--drop end" in command
+
+
+def test_labels_of_a_target_that_differ_only_in_joints_are_one_class(tmp_path):
+    random = np.random.default_rng(0)
+    status = random.choice(["employed", "out of workforce", "unemployed"], ROWS).astype(object)
+    status[np.flatnonzero(status == "out of workforce")[:40]] = "Out of work-force"
+    table = people().assign(paid=status)
+    problems, _ = problems_of(table, tmp_path)
+    (text,) = (one["text"] for one in problems if "classes" in one["text"])
+    assert "has 3 classes" in text
+    (note,) = (one["text"] for one in problems if "hyphens" in one["text"])
+    assert "'Out of work-force' as 'out of workforce'" in note
+    status[status == "employed"] = "none"
+    status[status == "unemployed"] = "no reply"
+    status[:99] = "replied"
+    problems, _ = problems_of(table.assign(paid=status), tmp_path)
+    assert "--replace 'paid=none:no reply'" in [one["option"] for one in problems]

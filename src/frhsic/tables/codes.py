@@ -25,16 +25,23 @@ from frhsic.tables.problems import Certainty, Problem, missing_option
 
 # Numbers that people write for a missing value, and words.
 MISSING_NUMBERS = re.compile(r"-?(9+[678]?|8+|7+)|-1|-2|0")
-MISSING_WORDS = re.compile(
-    "unknown|missing|refused|invalid|undetermined|no (answer|response|data|info(rmation)?)"
-    "|not (yet |been )?(known|stated|available|applicable|answered|recorded|reported|provided|given"
-    "|tested|asked|measured|examined|traced|assessed|determined|collected|observed|specified"
-    "|disclosed|contacted|interviewed)|un(specified|disclosed)|don't know"
-    "|(prefers? not|declined) to (say|answer)|nk|unk|n/k|n\\.k\\.|k\\. ?a\\.|keine angaben?"
-    "|unbekannt|ungültig|weiß nicht|nicht (bekannt|getestet|erhoben|gemessen|befragt|erfasst)"
-    "|inconnue?|ne sait pas|non (renseign|précis|test)ée?|desconocid[oa]|no (sabe|contesta)"
-    "|no especificado|desconhecid[oa]|não sabe|ignorado"
+_WORDS = (
+    "unknown|missing|refused|invalid|undetermined|unspecified|undisclosed|don't know|no answer"
+    "|no response|no data|prefer not to say|declined to say|nk|n.k.|n/k|unk|unbekannt|ungültig|k.a."
+    "|k. a.|keine angabe|keine angaben|weiß nicht|inconnu|inconnue|ne sait pas|non renseigné"
+    "|non précisé|non testé|desconocido|no sabe|no contesta|no especificado|desconhecido|não sabe"
 )
+_ASKED = (
+    "known stated available applicable answered recorded reported provided given tested asked"
+    " measured examined traced assessed determined collected observed specified disclosed contacted"
+    " interviewed"
+)
+_GERMAN = "bekannt getestet erhoben gemessen befragt erfasst"
+MISSING_WORDS = {
+    *_WORDS.split("|"),
+    *(f"not {word}" for word in _ASKED.split()),
+    *(f"nicht {word}" for word in _GERMAN.split()),
+}
 # Names of columns with the ages of people, the oldest age, and the share of rows beyond it above
 # which the column has other ages, such as those of houses, or ages in months.
 NAMED_AGE = re.compile(
@@ -98,8 +105,9 @@ def reads_missing(level: object) -> bool:
     (True, True, False)
     """
     text = fold_text(level).strip("()[]<>*?")
-    parts = [text] if MISSING_WORDS.fullmatch(text) else re.split("/| or ", text)
-    return all(MISSING_WORDS.fullmatch(part.strip()) for part in parts)
+    if text in MISSING_WORDS:
+        return True
+    return all(part.strip() in MISSING_WORDS for part in re.split("/| or ", text))
 
 
 def is_code(level: str) -> bool:

@@ -45,7 +45,7 @@ TRUTH = {"true": 1.0, "false": 0.0}
 NUMBER = r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
 # Units before or after a number: money and percent.
 _UNIT = (
-    r"(?:(?:US|CA|AU|NZ|HK|[ACRS])?\$|[¢£¥%\u20a0-\u20cf]|z\u0142|K\u010d|Ft|Rs\.?|Fr\.?"
+    r"(?:(?:US|CA|AU|NZ|HK|[ACRS])?\$|[£¥%\u20a0-\u20cf]|z\u0142|K\u010d|Ft|Rs\.?|Fr\.?"
     r"|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|TRY)\b|kr\.?)"
 )
 UNITS = rf"^([-+]?)\s*{_UNIT}\s*|\s*{_UNIT}$"
