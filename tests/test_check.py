@@ -101,6 +101,28 @@ FOUND = {
         "missing code",
         "--missing 'town=not tested'",
     ),
+    "limits in words": (
+        people().assign(
+            size=[f"{i % 7} or more" if i % 7 == 6 else str(i % 7) for i in range(ROWS)]
+        ),
+        "detection limit",
+        "--replace 'size=6 or more:6'",
+    ),
+    "limits in German": (
+        people().assign(size=["bis 5" if i % 9 == 0 else str(i % 70 + 5.5) for i in range(ROWS)]),
+        "detection limit",
+        "--replace 'size=bis 5:5'",
+    ),
+    "limits of percentages": (
+        people().assign(rate=["<1%" if i % 9 == 0 else f"{i % 70 + 1.5}%" for i in range(ROWS)]),
+        "text in numbers",
+        "--replace 'rate=<1%:1%'",
+    ),
+    "limits of an attribute in percent": (
+        people().assign(age=["under 2%" if i % 9 == 0 else f"{i % 70 + 3}%" for i in range(ROWS)]),
+        "attribute",
+        "--replace 'age=under 2%:2%'",
+    ),
     "labels with a joint": (replaced("town", "Bas-el"), "labels", "--replace town=Bas-el:Basel"),
     "labels with an initial": (
         replaced("town", "B. Town").replace({"town": {"Bern": "Bern town"}}),
