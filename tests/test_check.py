@@ -17,7 +17,7 @@ from frhsic.cli.check import settling_options
 from frhsic.tables import check
 from frhsic.tables.checking import ColumnRoles
 from frhsic.tables.columns import replace_values
-from frhsic.tables.files import TableFile
+from frhsic.tables.files import LeftOut, TableFile
 from frhsic.tables.identifiers import unit_keys
 from frhsic.tables.problems import Problem
 from frhsic.tables.schema import remove_units
@@ -1969,3 +1969,31 @@ def test_labels_of_a_target_that_differ_only_in_joints_are_one_class(tmp_path):
     status[:99] = "replied"
     problems, _ = problems_of(table.assign(paid=status), tmp_path)
     assert "--replace 'paid=none:no reply'" in [one["option"] for one in problems]
+
+
+def with_label(label: object, **cells: object) -> pd.DataFrame:
+    """Return a table with a last line that has a label and some more cells."""
+    table = people().astype(object).assign(hours=np.arange(ROWS) % 60 + 1)
+    table.insert(0, "branch", np.resize(["Ulm", "Bonn"], ROWS))
+    return pd.concat([table, pd.DataFrame([{"branch": label, **cells}])], ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    ("table", "totals"),
+    [
+        (with_label("Subtotal Q4 1990", paid="400 people"), [ROWS]),
+        (with_label("Total loss", age=31, income=9.5, town="Bern", paid="yes"), []),
+        # all cells are filled: sums and means, or a person
+        (with_label("Total", age=50.9, income=15_893_000, town="all", paid="yes", hours=9), [ROWS]),
+        (with_label("Total", age=31, income=9.5, town="Bern", paid="yes", hours=3), []),
+        # a label of many rows, of which one lacks a value
+        (people().assign(town=["average", "average", *["Bern", "Ulm"] * 199]), []),
+    ],
+)
+def test_lines_of_totals_are_told_by_their_cells(table, totals):
+    table = table.map(lambda cell: None if pd.isna(cell) else str(cell))
+    if not totals and "branch" not in table:
+        table.loc[0, "income"] = None
+    left_out = LeftOut()
+    left_out.drop(table)
+    assert left_out.totals == totals

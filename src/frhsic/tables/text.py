@@ -349,12 +349,14 @@ def _table_rows(rows: list[list[str]]) -> slice:
     return slice(start if below_title else 0, end)
 
 
-def is_total(label: str) -> bool:
+def is_total(label: str, *, begins: bool = False) -> bool:
     """Return whether a text is the label of a row of totals, possibly followed by a colon or the
-    number of rows, such as "Total (200 rows)".
+    number of rows, such as "Total (200 rows)", or whether it only begins with one.
     """
     if not label.lstrip()[:1].isalpha():  # most cells are numbers
         return False
+    if begins:
+        return re.match(rf"(?:{TOTALS.pattern})\b", label.strip().casefold()) is not None
     return TOTALS.fullmatch(re.split(r"[:(0-9]", label)[0].strip().casefold()) is not None
 
 
