@@ -85,9 +85,7 @@ def find_target(
         if rest.nunique() < 2:
             continue
         if problem.values and positive is None and rest.nunique() == 2 and is_unclear(rest):
-            text = f"{problem.text} Specify which of the two remaining labels counts as 1."
-            option = option_text("positive", rest.value_counts().index[-1])
-            problem = replace(problem, text=text, option=f"{problem.option} {option}")
+            problem = replace(problem, text=f"{problem.text} {_which_sentence(rest)}")
         check.problems.append(problem)
     errors = [p.kind for p in check.problems if p.columns == (name,) and p.certainty == "error"]
     if "target" in errors:  # the numbers are examined as if the other cells were missing
@@ -95,9 +93,7 @@ def find_target(
         column = numbers.reindex(column.index)
         check.table[name] = column
     present = column.dropna()
-    rarest = rarest_label(present) if positive is None and is_text(column) else None
-    option = "" if rarest is None else option_text("positive", rarest)
-    with check.errors("target", name, option):
+    with check.errors("target", name):
         codes, classes, notes = read_target(present, positive)
         require_moderate(present, codes, f"target {name!r}")
         check.problems += [Problem("target", note, (name,), None, "certain") for note in notes]
@@ -121,11 +117,15 @@ def _merged_label_problems(
         alike = [*label_problems(merged, codes if classes == 2 else None)]
         rest = merged.replace(abbreviations(merged.unique().tolist()) if alike else {})
         if alike and positive is None and rest.nunique() == 2 and is_unclear(rest):
-            option = option_text("positive", str(rarest_label(rest)))
-            alike[-1] = replace(alike[-1], option=f"{alike[-1].option} {option}")
+            alike[-1] = replace(alike[-1], text=f"{alike[-1].text} {_which_sentence(rest)}")
         yield from alike
     if classes == 2 and len(positive_labels(positive, merged)) == 1:
         yield from other_label_problems(merged, codes)
+
+
+def _which_sentence(labels: pd.Series[Any]) -> str:
+    shown = " or ".join(option_text("positive", str(label)) for label in labels.unique())
+    return f"Specify which of the two remaining labels counts as 1 ({shown})."
 
 
 def _cell_problems(

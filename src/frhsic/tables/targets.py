@@ -100,10 +100,9 @@ def read_target(
         if not 2 < len(values) <= MOST_CLASSES:
             shown = ", ".join(repr(str(value)[:30]) for value in values[:5])
             more = ", ..." if len(values) > 5 else ""
-            option = " (--positive VALUE)" if len(values) > MOST_CLASSES else ""
             raise ValueError(
                 f"target {name!r} is text with {len(values)} different values: {shown}{more}."
-                f" Specify which one counts as 1{option}; all others count as 0."
+                f" Specify which one counts as 1 (--positive VALUE); all others count as 0."
             )
         classes = np.array([level_text(value) for value in values], dtype=object)
         codes = column.map(dict(zip(values, range(len(values))))).to_numpy(dtype=np.float64)
