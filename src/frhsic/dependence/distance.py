@@ -46,7 +46,7 @@ def distance_covariance(
     z, s
         One row per observation; any number of columns each.
     where
-        Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
+        Rows to keep: a boolean mask, or a 0/1 target for equal opportunity.
     device
         Device to compute on; by default that of the inputs.
 

@@ -54,7 +54,7 @@ def hsic(
     kernel_z, kernel_s
         Kernels; None uses a Gaussian at the median distance of that variable.
     where
-        Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
+        Rows to keep: a boolean mask, or a 0/1 target for equal opportunity.
     device
         Where to compute: "auto" is the GPU if there is one, None the device of the inputs.
 

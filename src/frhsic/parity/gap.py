@@ -164,7 +164,7 @@ def gdp(
         binned into fifths; strata with fewer than 50 rows, and rows with missing values, are merged
         into "other". `controls` of the result describes the strata.
     where
-        Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
+        Rows to keep: a boolean mask, or a 0/1 target for equal opportunity.
     sample_weight
         Weights of the rows, such as those of a survey.
     groups
