@@ -1,4 +1,4 @@
-r"""Exact HSIC of two samples in O(n) memory, on CPU and GPU, differentiable by hand.
+r"""Exact HSIC of two samples in O(n) memory, on CPU and GPU, with a gradient in closed form.
 
 The V-statistic consists of three sums over pairs of rows,
 

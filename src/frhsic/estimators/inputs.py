@@ -355,7 +355,7 @@ def warn_without_attributes(estimator: Any, remedy: str) -> None:
 
 
 def warn_of_unlabelled(known: np.ndarray, consequence: str) -> None:
-    """Warn if some rows lack the attributes, with the consequence."""
+    """Warn if some rows lack the attributes, and state the consequence."""
     if not known.all():
         rows = f"{int((~known).sum()):,} of {len(known):,} rows"
         warn(f"{rows} lack sensitive_features: {consequence}.", UnlabelledRowsWarning)

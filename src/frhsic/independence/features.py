@@ -1,4 +1,4 @@
-r"""The test of independence from sums of random features over rows, for data that come in parts.
+r"""The test of independence from sums of random features over rows, for data in parts.
 
 Random features are a kernel of finite rank, and HSIC under it is a squared covariance. Under
 independence :math:`n\,\mathrm{HSIC}` has the limit :math:`\sum_{ab} \lambda_a \mu_b \chi^2_{ab}`,

@@ -1,5 +1,5 @@
 """The gap of one column of scores: the soft signs of its local means, the resulting estimate, its
-standard error, and draws of it under independence.
+standard error, and random draws of it under independence.
 """
 
 from __future__ import annotations

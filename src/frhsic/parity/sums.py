@@ -503,8 +503,8 @@ class CenteredSums:
         return self.effective / max(self.effective - 1, 1)
 
     def cluster_residuals(self, at: Array) -> sparse.csr_matrix:
-        """Return the sums of w (f - at) over the rows of each cluster in each range, one column
-        below the other.
+        """Return the sums of w (f - at) over the rows of each cluster in each range, with columns
+        stacked vertically.
         """
         assert self.clusters is not None
         return self.clusters[1] - sparse.diags(at.ravel()) @ self.clusters[0]
