@@ -7,8 +7,9 @@ and :math:`b_{ij} = \|s_i - s_j\|`,
     \mathrm{dCor}^2 = \frac{\mathrm{dCov}^2(z, s)}{\sqrt{\mathrm{dCov}^2(z, z)\, \mathrm{dCov}^2(s,
     s)}}.
 
-It is four times HSIC under the half-distance kernels :math:`(\|x\| + \|y\| - \|x - y\|)/2`, so it
-needs no bandwidth. The first line of each function says whether it returns the square.
+The square of dCov is four times HSIC under the half-distance kernels :math:`(\|x\| + \|y\| - \|x -
+y\|)/2`, so it needs no bandwidth. The first line of each function says whether it returns the
+square.
 
 References
 ----------

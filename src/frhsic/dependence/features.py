@@ -333,7 +333,7 @@ def draw_feature_maps(
     Parameters
     ----------
     kernel_z, kernel_s
-        Kernels of fixed bandwidth.
+        Kernels with fixed bandwidths.
     columns_z, columns_s
         Number of columns of z and of s.
     features, blocks, random_state

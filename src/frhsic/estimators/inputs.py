@@ -197,7 +197,7 @@ def known_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
 
 def typed_table(estimator: Any, X: Any) -> Any:
     """Return a table whose columns have the types of the schema: text that contains dates is
-    converted to dates, even if a later table lacks some of them.
+    converted to dates, even if some of its dates are missing in a later table.
     """
     return estimator.schema_(to_pandas(X, "X")) if is_frame(X) else X
 

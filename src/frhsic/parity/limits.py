@@ -61,7 +61,7 @@ class Limit:
     attribute
         The attribute that the limit applies to; None for all of them.
     base
-        What `value` is a share of: the unconstrained ``"gap"`` (in an audit, that of an earlier
+        What `value` is a share of: the unconstrained ``"gap"`` (in an audit, the gap of an earlier
         audit) or the ``"base rate"``; empty if it is a plain number.
     """
 

@@ -70,7 +70,7 @@ class Batch:
         """Return the biased HSIC of two Gram matrices, or of two matrices of distances, over the
         rows of the batch.
 
-        The first is centered, which is cheaper if it has no gradient: pass that of s there.
+        The first is centered, which is cheaper if it has no gradient: pass the matrix of s there.
         """
         return (
             hsic_biased_from_gram(l, k)

@@ -115,7 +115,7 @@ class KernelPlan:
 def plan(x: Tensor, kernel: Kernel, *, products: bool = True) -> KernelPlan | None:
     """Return the plan of a kernel on rows x; None if it is not Gaussian.
 
-    Rows in float64 are working copies, which are centered already. Without `products` distances
+    Rows in float64 are working copies, which are already centered. Without `products`, distances
     never come from matrix products.
     """
     d = x.shape[1]
@@ -518,8 +518,8 @@ class KernelPair:
         r"""Return the gradient with respect to x, given the row sums of L and the derivatives with
         respect to the joint, cross and total sum.
 
-        It is that of :math:`\sum_{ij} G_{ij} K_{ij}` with :math:`G_{ij} = L_{ij} + g_i + g_j` and
-        the shifts g.
+        This is the gradient of :math:`\sum_{ij} G_{ij} K_{ij}` with :math:`G_{ij} = L_{ij} + g_i +
+        g_j` and the shifts g.
         """
         shift = (cross * l_rows + total) / (2 * joint)
         k = self.k
