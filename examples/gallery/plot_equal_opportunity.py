@@ -1,5 +1,5 @@
 """
-Equal Opportunity
+Equal opportunity
 =================
 
 Demographic parity requires that the mean score doesn't depend on age among all people. Equal

@@ -29,7 +29,7 @@ train, later = slice(0, n // 2), slice(n // 2, n)
 
 # %%
 # A fitted model shows its choice, all trade-offs from the one without a limit (right) to the
-# strictest, and its components; click one to expand it.
+# strictest, and its components; click a component to expand it.
 
 model = frhsic.ParityClassifier(LogisticRegression(), limit="50%", random_state=0, n_jobs=1)
 model.fit(X[train], hired[train], sensitive_features=age[train])

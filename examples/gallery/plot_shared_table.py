@@ -33,9 +33,9 @@ X, age = applicants(6000, seed=0)
 X_new, age_new = applicants(3000, seed=1)
 
 # %%
-# Creating the table requires age. A row that reveals its age, because it is more common there than
-# among all people, is often swapped with another row. All other rows stay in place, so the table
-# has the same rows in a partly different order.
+# Creating the table requires age. A row that reveals its age, because it is more common at that age
+# than among all people, is often swapped with another row. All other rows stay in place, so the
+# table has the same rows in a partly different order.
 
 coupling = ParityCoupling(random_state=0, n_jobs=1)
 Z = coupling.fit_transform(X, sensitive_features=age)

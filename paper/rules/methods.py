@@ -108,7 +108,7 @@ def uncertain(cells: Cells) -> Iterator[str]:
     )
     yield (
         f"the closed form is ahead or level in {own.ahead + own.level} of {sum(own)} decision"
-        f" cells, as is shrinking the scores in {shrunk.ahead + shrunk.level}"
+        f" cells, and merely shrinking the scores is in {shrunk.ahead + shrunk.level}"
     )
 
 

@@ -198,7 +198,7 @@ def on_gpu() -> Iterator[str]:
     yield f"The first epoch takes up to {two(first)} s"
     exact = {r["n"]: r["seconds"] for r in gpu["hsic"]}
     faster = min(n for n, r in features.items() if r["seconds"] < exact[n])
-    yield f"on a GPU with {faster:,} rows or more, `hsic_features`"
+    yield f"on a GPU, for {faster:,} rows or more, `hsic_features`"
 
 
 def serving() -> Iterator[str]:

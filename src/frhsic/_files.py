@@ -29,7 +29,8 @@ PARSED_TIMES = 8
 
 
 class Budget:
-    """Memory, in bytes, that reading one file may take; every reader charges before it allocates.
+    """Memory, in bytes, that reading one file may take; readers deduct from it before they
+    allocate.
 
     Examples
     --------
@@ -46,7 +47,7 @@ class Budget:
 
     @classmethod
     def of_file(cls, path: Path, times: int, max_bytes: int | None = None) -> Budget:
-        """Return the budget of a file: `max_bytes` if given, else a multiple of its size."""
+        """Return the budget for a file: `max_bytes` if given, else a multiple of its size."""
         if max_bytes is None:
             max_bytes = max(times * path.stat().st_size, ALWAYS_BYTES)
         return cls(max_bytes)
@@ -61,8 +62,8 @@ class Budget:
             )
 
     def charge_text(self, text: bytes, signs: Mapping[bytes, int]) -> None:
-        """Charge the most memory that a parsed text may take: a multiple of its size, plus that of
-        the values it encodes.
+        """Charge the most memory that a parsed text may take: a multiple of its size, plus the
+        memory of the values it encodes.
         """
         self.charge(
             PARSED_TIMES * len(text) + sum(n * text.count(sign) for sign, n in signs.items())

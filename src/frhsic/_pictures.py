@@ -205,7 +205,7 @@ def _mark(
     box: tuple[float, float, float],
 ) -> str:
     """Return a ring at a point, with its name placed where it covers the fewest nearby points;
-    `box` has the left, right and lower end of the picture.
+    `box` contains the left, right and lower edges of the picture.
     """
     wide = LETTER * len(text)
 

@@ -1,6 +1,6 @@
 """Conversion of inputs to validated torch tensors, for computations with torch.
 
-The checks are those of :mod:`frhsic._arrays`. A torch tensor stays on its device and in the
+The checks are the same as in :mod:`frhsic._arrays`. A torch tensor stays on its device and in the
 autograd graph.
 """
 
@@ -21,8 +21,8 @@ def matrix(
 ) -> Tensor:
     """Return `x` as a finite floating-point tensor of shape (n, d); a vector becomes (n, 1).
 
-    It has the dtype and the checks of :func:`frhsic._arrays.matrix`, and stays on its device unless
-    `device` is given.
+    Its dtype and its checks are the same as in :func:`frhsic._arrays.matrix`, and it stays on its
+    device unless `device` is given.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Limits on threads: at most `n_jobs` in every pool during a call, restored afterwards.
 
-OpenMP has a thread count for each Python thread, while BLAS often has one for the whole process. Of
-concurrent calls, only the first changes the latter, so that it can be restored.
+OpenMP has a thread count for each Python thread, while BLAS often has one for the whole process. If
+calls are concurrent, only the first changes the latter, so that it can be restored.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from typing import Any
 MOST_BY_ROWS = 128
 # Total number of bins of a table: the more columns it has, the fewer bins each column has, between
 # the two limits below. On wide tables, nearly all time is spent on bins. With 768 columns, 63 bins
-# took a third of the time of 255, with equally good predictions; with fewer columns per tree, or
-# with principal components, predictions were worse (`benchmarks/embeddings.py`).
+# took a third of the time that 255 bins take, with equally good predictions; with fewer columns per
+# tree, or with principal components, predictions were worse (`benchmarks/embeddings.py`).
 BINS_OF_A_TABLE = 65_536
 FEWEST_BINS = 63
 MOST_BINS = 255

@@ -1,4 +1,4 @@
-"""The class of all confidence intervals."""
+"""The class for all confidence intervals."""
 
 from __future__ import annotations
 

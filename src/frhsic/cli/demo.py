@@ -54,7 +54,7 @@ def demo(
 
     [cyan]frhsic demo --rows 50000 --limit 25% --out adult.html[/cyan]
 
-    All rows, and a quarter of the gap without a limit.
+    All rows, with a quarter of the unconstrained gap.
 
     For your own table: [bold]frhsic train[/bold].
     """

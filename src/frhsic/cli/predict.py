@@ -85,7 +85,7 @@ def predict(
 
     [cyan]frhsic predict frhsic-model.frhsic new.csv[/cyan]
 
-    One row of frhsic-scores.csv for each row of the table, in the same order.
+    Writes one row to frhsic-scores.csv for each row of the table, in the same order.
 
     [cyan]frhsic predict frhsic-model.frhsic new.parquet --keep id -o scores.csv[/cyan]
 
@@ -98,9 +98,9 @@ def predict(
     [bold]What is written[/bold]
 
     Two classes: score, the probability of --positive or of the second class, and predicted, the
-    label at the model's threshold: one half, or the --threshold of its training. More classes:
-    predicted, and a score_CLASS for each class. Numbers: predicted. A model without a target: the
-    columns of its representation.
+    label at the model's threshold: one half, or the --threshold that it was trained with. More
+    classes: predicted, and a score_CLASS for each class. Numbers: predicted. A model without a
+    target: the columns of its representation.
 
     [bold]Exit codes[/bold]
 

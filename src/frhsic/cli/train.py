@@ -46,7 +46,7 @@ class TrainOptions:
         list[str] | None,
         Option(
             help=(
-                "Largest gap, as a number; or a target: a share of the gap without a limit, such as"
+                "Largest gap, as a number; or a target: a share of the unconstrained gap, such as"
                 " 50%, or 0 for the smallest gap; or none. age=50% for one of several attributes;"
                 " gdp=0.05 to name the measure. May be repeated. Default: 50%."
             )
@@ -56,7 +56,7 @@ class TrainOptions:
         Literal["score", "rank", "decision"],
         Option(
             help=(
-                "What should not vary with the attribute: score (its mean), rank (its order) or"
+                "What should not vary with the attribute: score (the mean), rank (the order) or"
                 " decision."
             )
         ),
@@ -135,8 +135,8 @@ def train(
         Option(
             help=(
                 "Also distill the model into plain trees for fast serving: lightgbm for `frhsic"
-                " predict` and frhsic.load, onnx for other programs. This takes another fit and"
-                " prints the loss in quality."
+                " predict` and frhsic.load, onnx for other programs. This takes another"
+                " fit, and prints how much quality is lost."
             )
         ),
     ] = None,
@@ -156,7 +156,7 @@ def train(
         Option(
             help=(
                 "Limit that must be met on the held-out rows, such as gdp=0.05; see --limit of"
-                " `frhsic audit`. A share refers to the gap without a limit on these rows. May be"
+                " `frhsic audit`. A share refers to the unconstrained gap on these rows. May be"
                 " repeated."
             )
         ),
@@ -176,24 +176,24 @@ def train(
     trade-off.
 
     The model is fitted once for all limits and audited on held-out rows, with and without the
-    limit. Run [cyan]frhsic check[/cyan] first: it lists the problems of a table and the options
+    limit. Run [cyan]frhsic check[/cyan] first: it lists the problems in a table and the options
     that resolve them.
 
     [bold]Examples[/bold]
 
     [cyan]frhsic train people.csv --target approved --sensitive age --limit 50%[/cyan]
 
-    Half the gap by age. The model is in frhsic-model.frhsic, the report with all trade-offs in
-    frhsic-report.html.
+    Halves the gap by age. Writes the model to frhsic-model.frhsic, and the report with all
+    trade-offs to frhsic-report.html.
 
     [cyan]frhsic train people.parquet -t income --positive ">50K" -s age -s hours --limit age=25%
     --limit hours=0.02 [/cyan]
 
-    A limit for each of two attributes; income ">50K" is compared with the rest.
+    A separate limit for each of two attributes; the model predicts whether income is ">50K".
 
     [cyan]frhsic train people.csv -t approved -s age --control education[/cyan]
 
-    Half the gap by age among people with the same education.
+    Halves the gap by age among people with the same education.
 
     [cyan]frhsic train people.csv -t approved -s age --limit 0.02 --confidence 0.99 --aim decision
     --json[/cyan]
@@ -215,8 +215,8 @@ def train(
 
     0 done, and the --limit is met or probably met on the held-out rows; 1 the fit cannot meet it,
     it is exceeded or probably exceeded on the held-out rows, or a --require is not certainly met
-    there (a share or 0 is a target, which counts as missed only if that is certain); 2 any error;
-    130 interrupted.
+    there (a share or 0 is a target, which fails only if it is clearly missed); 2 any error; 130
+    interrupted.
     """
     with _terminal.one_thread(), contextlib.ExitStack() as stack:
         from frhsic.auditing.results import LIMITABLE

@@ -91,7 +91,7 @@ def high_income(adult: pd.DataFrame) -> pd.Series[bool]:
 def read_compas(facts: Facts, data: bytes) -> Content:
     """Return COMPAS after ProPublica's filter.
 
-    Names and dates of birth of real people are in the file; they are not parsed.
+    The file contains names and dates of birth of real people, which are not parsed.
     """
     used = {
         *facts["numeric"].split(),

@@ -7,8 +7,9 @@ and :math:`b_{ij} = \|s_i - s_j\|`,
     \mathrm{dCor}^2 = \frac{\mathrm{dCov}^2(z, s)}{\sqrt{\mathrm{dCov}^2(z, z)\, \mathrm{dCov}^2(s,
     s)}}.
 
-It is four times HSIC under the half-distance kernels :math:`(\|x\| + \|y\| - \|x - y\|)/2`, so it
-needs no bandwidth. The first line of each function says whether it returns the square.
+The square of dCov is four times HSIC under the half-distance kernels :math:`(\|x\| + \|y\| - \|x -
+y\|)/2`, so it needs no bandwidth. The first line of each function says whether it returns the
+square.
 
 References
 ----------
@@ -46,7 +47,7 @@ def distance_covariance(
     z, s
         One row per observation; any number of columns each.
     where
-        Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
+        Rows to keep: a boolean mask, or a 0/1 target for equal opportunity.
     device
         Device to compute on; by default that of the inputs.
 

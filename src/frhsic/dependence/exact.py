@@ -1,4 +1,4 @@
-r"""Exact HSIC of two samples in O(n) memory, on CPU and GPU, differentiable by hand.
+r"""Exact HSIC of two samples in O(n) memory, on CPU and GPU, with a gradient in closed form.
 
 The V-statistic consists of three sums over pairs of rows,
 
@@ -54,7 +54,7 @@ def hsic(
     kernel_z, kernel_s
         Kernels; None uses a Gaussian at the median distance of that variable.
     where
-        Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
+        Rows to keep: a boolean mask, or a 0/1 target for equal opportunity.
     device
         Where to compute: "auto" is the GPU if there is one, None the device of the inputs.
 
@@ -62,9 +62,9 @@ def hsic(
     -------
     float or Tensor
         A float or, for tensors, a 0-d tensor in the wider dtype of the inputs. Sums are in float64;
-        those of float32 inputs and Gaussian kernels on a GPU with Triton are computed by the
-        library's own kernels, with relative errors below 1e-5. Differentiable once, with respect to
-        z and s but not to the kernels' bandwidths.
+        for float32 inputs and Gaussian kernels on a GPU with Triton, they are computed by the
+        library's own GPU kernels, with relative errors below 1e-5. Differentiable once, with
+        respect to z and s but not to the kernels' bandwidths.
 
     References
     ----------
@@ -98,8 +98,8 @@ def hsic_unbiased(
     .. math:: \frac{1}{n(n-1)(n-2)(n-3)} \sum_{(i, j, q, r)} K_{ij} (L_{ij} + L_{qr} - 2 L_{iq}).
 
     Its expectation is the population value, so under independence it is zero on average and often
-    negative. Use it to compare samples of different sizes. Parameters and differentiability are
-    those of :func:`hsic`; at least four rows are needed. Computed by
+    negative. Use it to compare samples of different sizes. Parameters and differentiability are the
+    same as for :func:`hsic`; at least four rows are needed. Computed by
     :func:`frhsic.dependence.grams.unbiased_from_sums`.
 
     Examples

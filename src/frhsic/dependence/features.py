@@ -40,7 +40,7 @@ from frhsic.kernels import (
 
 CHUNK_ROWS = 4096  # rows whose features are in memory at once
 
-# Draws standard normal numbers of shape (blocks, rows, frequencies) for a number of rows.
+# Draws standard normal numbers of shape (blocks, rows, frequencies) for a given number of rows.
 Normal = Callable[[int], Tensor]
 
 
@@ -263,7 +263,7 @@ def hsic_features(
     random_state: _arrays.RandomState = 0,
     device: torch.device | str | None = None,
 ) -> FeatureEstimate:
-    r"""HSIC by random features, :math:`\| n^{-1} \sum_i \tilde\varphi(z_i) \tilde\psi(s_i)^\top
+    r"""HSIC from random features, :math:`\| n^{-1} \sum_i \tilde\varphi(z_i) \tilde\psi(s_i)^\top
     \|_F^2`, in O(n) time.
 
     Here :math:`\tilde\varphi, \tilde\psi` are features minus their means. The expectation over the
@@ -333,7 +333,7 @@ def draw_feature_maps(
     Parameters
     ----------
     kernel_z, kernel_s
-        Kernels of fixed bandwidth.
+        Kernels with fixed bandwidths.
     columns_z, columns_s
         Number of columns of z and of s.
     features, blocks, random_state

@@ -69,7 +69,7 @@ def mutual_information(
     random_state
         Seed of the jitter, of relative size 1e-10, that breaks ties.
     where
-        Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
+        Rows to keep: a boolean mask, or a 0/1 target for equal opportunity.
 
     Returns
     -------

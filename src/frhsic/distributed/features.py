@@ -1,4 +1,4 @@
-"""HSIC of data in parts, by random features, whose sums are added over the parts."""
+"""HSIC of data in parts, from random features whose sums are added over the parts."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def hsic_of_parts(
     features: int = 512,
     random_state: _arrays.RandomState = 0,
 ) -> FeatureEstimate:
-    r"""HSIC of data in parts by random features, from sums of features over the parts.
+    r"""HSIC of data in parts, from sums of random features over the parts.
 
     Up to rounding, it equals :func:`frhsic.dependence.hsic_features` on all rows together, for the
     same kernels and random state. Use it for data that do not fit into memory. Pass kernels with

@@ -86,8 +86,8 @@ def fit(
         and without `groups`, the row's number in the frame is hashed, so the folds depend on the
         order of the rows.
     client : distributed.Client, optional
-        Client of the cluster; by default that of :func:`frhsic.distributed.cluster`, or the last
-        client.
+        Client of the cluster; by default the client of :func:`frhsic.distributed.cluster`, or the
+        last client.
     sample_rows : int
         Maximum number of rows in the sample.
 
@@ -171,7 +171,7 @@ def _require_supported(estimator: Any, names: Sequence[str]) -> None:
     if any(getattr(estimator, name) is not None for name in own):
         raise ValueError(
             "custom models cannot be fitted on a cluster; leave estimator and"
-            " attribute_estimator at None, or fit on a sample in memory."
+            " attribute_estimator as None, or fit on a sample in memory."
         )
     if not isinstance(estimator.cv, Integral):
         raise ValueError(
@@ -184,7 +184,7 @@ def _require_supported(estimator: Any, names: Sequence[str]) -> None:
 
 
 def _client(client: Any) -> Any:
-    """Return the given client, or that of the current cluster."""
+    """Return the given client, or the client of the current cluster."""
     dask_module()
     import distributed
 
@@ -264,7 +264,7 @@ def _learn(model: Any, sketch: FitSketch, columns: FitColumns) -> tuple[BlockPla
         if known is None or rare:
             shown = "many" if known is None else repr(min(map(str, rare)))
             raise ValueError(
-                f"classes of {columns.target!r} are missing in the sample of {len(table):,}"
+                f"classes of {columns.target!r} are missing from the sample of {len(table):,}"
                 f" rows: {shown}."
                 " Merge rare classes, or raise sample_rows."
             )

@@ -137,7 +137,7 @@ def weighted_quantiles(values: np.ndarray, weights: np.ndarray, ranks: np.ndarra
 
 @dataclass(frozen=True, eq=False)
 class FrontierPass:
-    """Measures all trade-offs of a solved estimator on the rows of a block: with the models fitted
+    """Measures all trade-offs of a solved estimator on the rows of a block, using the models fitted
     without each fold, and statistics of scores and attributes from the sample.
     """
 

@@ -187,7 +187,7 @@ class SampledCells:
         strata: np.ndarray | None = None,
         n_strata: int = 1,
     ) -> SampledCells:
-        """Return the cells from a sample, given the number of all rows."""
+        """Return the cells from a sample, given the total number of rows."""
         if strata is None:
             return cls(_cells(s, rows, weights, 1))
         present, own = np.unique(strata, return_inverse=True)

@@ -16,8 +16,8 @@ from frhsic.tables.columns import column_kind, level_text, numbers, plain_level
 from frhsic.tables.schema import Schema
 from frhsic.tables.targets import positive_labels
 
-# Most distinct texts of a column for which all levels are collected; beyond that, levels come from
-# the sample.
+# Most distinct text values of a column for which all levels are collected; beyond that, levels come
+# from the sample.
 MOST_COUNTED_LEVELS = 10_000
 # Kinds of columns that may differ between partitions.
 MIXED_KINDS = {"number", "boolean"}

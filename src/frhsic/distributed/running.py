@@ -301,8 +301,8 @@ class PopulationSketch(NamedTuple):
 
 
 class AuditSketch(NamedTuple):
-    """Results of the first pass: all complete rows, those with the favorable outcome, and summaries
-    of attributes, scores and target.
+    """Results of the first pass: all complete rows, the rows with the favorable outcome, and
+    summaries of attributes, scores and target.
     """
 
     everyone: PopulationSketch
@@ -391,7 +391,7 @@ def _gap_column(key: str, rows: Rows) -> np.ndarray:
 
 
 class AuditSums(NamedTuple):
-    """Sums of the second pass over rows: gaps among all rows and among those with the favorable
+    """Sums of the second pass over rows: gaps among all rows and among the rows with the favorable
     outcome, dependence by attribute, and histograms.
     """
 

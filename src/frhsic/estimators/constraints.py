@@ -126,7 +126,7 @@ class Constraint:
         return cls(attribute, among, basis, float(np.average(kept, weights=sample.weights)))
 
     def rows(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return a mask of the rows that meet the condition and have the attribute."""
+        """Return a mask of the rows that meet the condition and whose attribute is known."""
         return np.asarray(condition_mask(self.among, y) & ~np.isnan(s[:, self.attribute]))
 
     def functions(self, s: np.ndarray) -> np.ndarray:

@@ -94,8 +94,8 @@ class Decisions(Family):
         return constant
 
     def path(self, task: SolverTask, shares: np.ndarray) -> np.ndarray:
-        """Return the parameters for each trade-off, (G, P); their gaps are given shares of the gap
-        in unconstrained decisions.
+        """Return the parameters for each trade-off, (G, P); their gaps are the given shares of the
+        gap in unconstrained decisions.
         """
         assert task.curves is not None
         curves, limited = task.curves.limited()

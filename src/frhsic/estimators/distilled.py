@@ -53,8 +53,8 @@ class ImitationCost:
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """A plain model that imitates a predictor with a parity limit, and the cost of that, measured
-    on rows that neither was fitted on. It is returned by :func:`~frhsic.distill`.
+    """A plain model that imitates a predictor with a parity limit, and the cost of the imitation,
+    measured on rows that neither was fitted on. It is returned by :func:`~frhsic.distill`.
 
     It contains no per-fold models. Save it with :func:`~frhsic.save`; :func:`~frhsic.load`, `frhsic
     predict` and `frhsic audit --model` read the file.

@@ -525,8 +525,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
 
 
 def _strata(targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Return the class codes used to stratify folds: those of the target if there is only one and
-    each of its classes has at least two rows.
+    """Return the class codes used to stratify folds: the codes of the target if there is only one
+    target and each of its classes has at least two rows.
     """
     if len(targets) != 1 or targets[0].classes is None:
         return None

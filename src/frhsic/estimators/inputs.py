@@ -197,7 +197,7 @@ def known_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
 
 def typed_table(estimator: Any, X: Any) -> Any:
     """Return a table whose columns have the types of the schema: text that contains dates is
-    converted to dates, even if a later table lacks some of them.
+    converted to dates, even if some of its dates are missing in a later table.
     """
     return estimator.schema_(to_pandas(X, "X")) if is_frame(X) else X
 
@@ -355,7 +355,7 @@ def warn_without_attributes(estimator: Any, remedy: str) -> None:
 
 
 def warn_of_unlabelled(known: np.ndarray, consequence: str) -> None:
-    """Warn if some rows lack the attributes, with the consequence."""
+    """Warn if some rows lack the attributes, and state the consequence."""
     if not known.all():
         rows = f"{int((~known).sum()):,} of {len(known):,} rows"
         warn(f"{rows} lack sensitive_features: {consequence}.", UnlabelledRowsWarning)

@@ -303,7 +303,7 @@ class ParityEstimator(ParityModel, ABC):
         """Measure every trade-off on rows with out-of-fold η and m."""
         solution = self.solution_
         assert solution is not None
-        # if one fold's predictor is served, it is measured on the rows on which it wasn't fitted
+        # if one fold's predictor is served, it is measured on the rows that it wasn't fitted on
         served = np.full(len(rows.fold), True)
         if not solution.family.averages and self.folds_ is None:
             served = rows.fold == 0

@@ -22,7 +22,7 @@ LEAST_MIXED = 0.1
 # Smaller gaps are replaced with this one when gains are divided by gaps.
 LEAST_GAP = 1e-12
 
-# Number of rows that the common coefficients count for in each stratum: the coefficients of a
+# Weight of the common coefficients in each stratum, as a number of rows: the coefficients of a
 # stratum with this many rows are halfway between common and separate ones; those of a large stratum
 # are almost separate. On rows of Adult and ACS income, 3 to 30 rows are best for decisions and 30
 # to 300 for scores; between these, the loss at equal gaps changes by .001.

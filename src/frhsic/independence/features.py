@@ -1,4 +1,4 @@
-r"""The test of independence from sums of random features over rows, for data that come in parts.
+r"""The test of independence from sums of random features over rows, for data in parts.
 
 Random features are a kernel of finite rank, and HSIC under it is a squared covariance. Under
 independence :math:`n\,\mathrm{HSIC}` has the limit :math:`\sum_{ab} \lambda_a \mu_b \chi^2_{ab}`,
@@ -67,8 +67,8 @@ def feature_test(maps: FeatureMaps, moments: FeatureMoments) -> FeatureTest:
     r"""Test of :math:`H_0`: Z and S independent, by HSIC of random features against a shifted
     gamma.
 
-    Mean and variance are those over permutations, without the part of the variance that is smaller
-    by a factor n. The third cumulant is that of the limit, :math:`8 \operatorname{tr} C_z^3
+    Mean and variance are taken over permutations, without the part of the variance that is smaller
+    by a factor n. The third cumulant comes from the limit, :math:`8 \operatorname{tr} C_z^3
     \operatorname{tr} C_s^3 / n^3`. Use it with thousands of rows or more.
 
     Examples

@@ -46,7 +46,7 @@ def gamma_test(
     level
         Level of the test, for the threshold and for :attr:`IndependenceResult.rejected`.
     where
-        Boolean mask or 0/1 target: only those rows are tested (Equal Opportunity tests Z and S
+        Boolean mask or 0/1 target: only those rows are tested (equal opportunity tests Z and S
         given Y = 1).
     device
         Device to compute on; by default that of the data.

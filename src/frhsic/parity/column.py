@@ -1,5 +1,5 @@
 """The gap of one column of scores: the soft signs of its local means, the resulting estimate, its
-standard error, and draws of it under independence.
+standard error, and random draws of it under independence.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Signs:
     Attributes
     ----------
     shrinkage
-        Share by which the means whose signs are used are shrunk from the local means towards means
-        over more people, (…); 0 for the signs of the local means themselves.
+        How far the means whose signs are used are shrunk from the local means towards means over
+        more people, as a share, (…); 0 if the signs of the local means themselves are used.
     mean
         These means, (…, nodes).
     error
@@ -88,8 +88,8 @@ class ColumnGap:
 
     Means over more people have more certain signs, unless the mean score changes faster than they
     can follow. `signs` come from means smoothed as much as the scores allow, and determine the
-    value and the lower end; `fine_signs` are those of the local means themselves. The upper end is
-    the higher of the two.
+    value and the lower end; `fine_signs` are the signs of the local means themselves. The upper end
+    is the higher of the two.
 
     Attributes
     ----------

@@ -123,9 +123,9 @@ def gdp_curve(
 
     Notes
     -----
-    The ends are those of Student's t with a correction for the skewness of the scores in all bins
-    together (Johnson, 1978; Hall, 1992), or those of Clopper and Pearson (1934) for 0/1 decisions,
-    at the confidence :math:`(1 - \alpha)^{1/G}` for G bins (Šidák). If scores have heavy tails, the
+    The ends come from Student's t with a correction for the skewness of the scores in all bins
+    together (Johnson, 1978; Hall, 1992), or from Clopper and Pearson (1934) for 0/1 decisions, at
+    the confidence :math:`(1 - \alpha)^{1/G}` for G bins (Šidák). If scores have heavy tails, the
     variance of a bin is combined with that of all bins, relative to the spread nearby. Means of
     bins have no smoothing bias.
 
@@ -152,8 +152,8 @@ def curve_from_sums(
 ) -> ParityCurve:
     """:func:`gdp_curve` computed from sums over rows.
 
-    With `chances`, the sums are those of 0/1 outcomes minus these chances. The band also covers
-    `beside` other means that are reported with it.
+    With `chances`, the sums contain 0/1 outcomes minus these chances. The band also covers `beside`
+    other means that are reported with it.
     """
     _arrays.require_fraction(confidence, "confidence")
     bins = sums.group_sums(cells.bins)
@@ -212,7 +212,7 @@ def rate_ends(
 def error_ends(
     sums: CenteredSums, scores: Array, overall: float, confidence: float
 ) -> tuple[Array, Array, Array]:
-    """Return the mean of outcome minus score in each bin, and the ends of its interval: those of
+    """Return the mean of outcome minus score in each bin, and the ends of its interval: the ends of
     Clopper and Pearson for the share of outcomes, minus the mean score.
 
     They exclude 0 if and only if the exact test rejects, with the variance expected under the
@@ -267,8 +267,8 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
     Variances and skewness are relative to the spread near each bin, since the spread may depend on
     s. If scores have heavy tails, the relative variance of a bin is at least the geometric mean of
     its own, to which rows with the average spread are added, and the pooled one, weighted by
-    degrees of freedom; the pooled variance has fewer of these, the more the relative variances
-    differ between bins.
+    degrees of freedom; the pooled variance has fewer degrees of freedom the more the relative
+    variances differ between bins.
     """
     weight = sums.counts
     squares, cubes, fourths = sums.residuals(mean)

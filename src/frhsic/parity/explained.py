@@ -87,14 +87,14 @@ def correlation_ratio(
 
     Notes
     -----
-    The variance within a value of s is that of its rows. For a value with one row, it is estimated
-    by differences from the rows next to it, :math:`(f_{(i)} - f_{(i+1)})^2 / 2` (von Neumann). The
-    interval assumes a normal distribution; the standard error takes into account that neighboring
-    differences are correlated. A mean that changes between neighbors lowers the estimate; the upper
-    end is raised by half of the difference between the estimates from rows two apart and from
-    neighbors. An oscillation with a period of fewer than about ten rows is not covered. If most
-    values of s are repeated, the variance of the estimate falls with the share, and the interval
-    takes this into account.
+    The variance within a value of s is the variance of its rows. For a value with one row, it is
+    estimated by differences from the rows next to it, :math:`(f_{(i)} - f_{(i+1)})^2 / 2` (von
+    Neumann). The interval assumes a normal distribution; the standard error takes into account that
+    neighboring differences are correlated. A mean that changes between neighbors lowers the
+    estimate; the upper end is raised by half of the difference between the estimates from rows two
+    apart and from neighbors. An oscillation with a period of fewer than about ten rows is not
+    covered. If most values of s are repeated, the variance of the estimate falls with the share,
+    and the interval takes this into account.
 
     References
     ----------

@@ -64,8 +64,8 @@ class ParityResult:
     expected_under_independence
         Expected value if the mean score did not depend on s.
     pvalue
-        p-value of the hypothesis that the mean score does not depend on s; their spread may depend
-        on it.
+        p-value of the hypothesis that the mean score does not depend on s; the spread of the scores
+        may depend on s.
     per_column
         The gap of each column of scores.
     n
@@ -164,7 +164,7 @@ def gdp(
         binned into fifths; strata with fewer than 50 rows, and rows with missing values, are merged
         into "other". `controls` of the result describes the strata.
     where
-        Rows to keep: a boolean mask, or a 0/1 target for Equal Opportunity.
+        Rows to keep: a boolean mask, or a 0/1 target for equal opportunity.
     sample_weight
         Weights of the rows, such as those of a survey.
     groups
@@ -172,8 +172,8 @@ def gdp(
         and the test count the rows of such a cluster as one.
     resolution
         Share of the people whose scores are averaged to estimate the mean score at a value of s,
-        between 0 and 1. None is 5 % at 1,000 (effective) rows or clusters, 3.4 % at 10,000, and 23
-        % at 100. It does not depend on the scores.
+        between 0 and 1. None means 5 % at 1,000 (effective) rows or clusters, 3.4 % at 10,000, and
+        23 % at 100. It does not depend on the scores.
     confidence
         Confidence of the interval.
     resamples
@@ -184,8 +184,8 @@ def gdp(
     Notes
     -----
     The mean score at s is averaged over the people whose rank along s is within half of the
-    resolution, and the gap is that of these means, so faster oscillations are averaged out. A value
-    of s shared by more people is compared on its own. If `resolution` is None, all values are
+    resolution, and the gap is computed from these means, so faster oscillations are averaged out. A
+    value of s shared by more people is compared on its own. If `resolution` is None, all values are
     compared on their own if there are at most 20 with five rows or more on average, or one for each
     such share (29 at 10,000 rows, never more than 64). More than 256 distinct values are replaced
     by 256 ranges of equal weight.
@@ -198,8 +198,8 @@ def gdp(
     s, and never more than the gap. The upper end is the higher of two: one with these signs, one
     with the signs of the local means.
 
-    The interval is that of Student's t, with few degrees of freedom if a few rows dominate, with
-    corrections (`frhsic.parity.interval.CORRECTIONS`): skewness (Hall, 1992); the loss due to
+    The interval is Student's t interval, with few degrees of freedom if a few rows dominate, and
+    with corrections (`frhsic.parity.interval.CORRECTIONS`): skewness (Hall, 1992); the loss due to
     uncertain signs; and, if one of two decisions is rare, the largest gap :math:`2\mu(1 - \mu)`
     that its rate allows (Clopper and Pearson, 1934). With several columns the error probability is
     divided among them (Bonferroni).

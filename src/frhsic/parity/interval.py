@@ -1,5 +1,5 @@
-"""How the interval of a gap is computed from an estimate: the ends of Student's t, moved by
-corrections.
+"""How the interval of a gap is computed from an estimate: the ends of Student's t interval, moved
+by corrections.
 
 ``GapEstimate → student_ends → CORRECTIONS, one after another → Ends``. A correction is a function
 that moves the ends; its docstring says why and by how much. ``benchmarks/corrections.py`` measures

@@ -34,7 +34,7 @@ AT_LEAST = ("decision_ratio", "gain", "p")
 # Gaps that can be limited to a share of the unconstrained gap or of an earlier audit's gap.
 SHARED = ("gdp", "rank_gap", "decision_gdp", "equalized_odds")
 
-# Prefixes of measures among rows with the favourable outcome (Equal Opportunity), or among people
+# Prefixes of measures among rows with the favourable outcome (equal opportunity), or among people
 # with the same controls: ``eo`` is GDP, ``eo.hsic`` HSIC.
 PREFIXES = {"favourable": "eo", "equal": "within"}
 
@@ -61,7 +61,7 @@ class Limit:
     attribute
         The attribute that the limit applies to; None for all of them.
     base
-        What `value` is a share of: the unconstrained ``"gap"`` (in an audit, that of an earlier
+        What `value` is a share of: the unconstrained ``"gap"`` (in an audit, the gap of an earlier
         audit) or the ``"base rate"``; empty if it is a plain number.
     """
 

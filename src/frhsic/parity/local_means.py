@@ -42,13 +42,13 @@ no spread, so the noise of their means would appear to be small.
 """
 
 WIDE = 4.0
-"""The spread of the scores, and the sign of a gap that doesn't change significantly faster, are
-estimated from this many times the people whose scores are averaged.
+"""Number of people used to estimate the spread of the scores, and the sign of a gap that doesn't
+change significantly among them, as a multiple of the number of people whose scores are averaged.
 """
 
 CHANCE = 2.0
 """Number of standard deviations by which the differences between means over few and over many
-people must exceed their noise before the signs are those of the means over few.
+people must exceed their noise before the signs of the means over few people are used.
 """
 
 BORROWED_ROWS = 10.0
@@ -180,7 +180,7 @@ def spread_trend(counts: Array, squares: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class RowNoise:
-    """Noise of the sums over nodes of independent rows: variance and skewness of each sum, (…,
+    """Noise of the sums of independent rows over nodes: variance and skewness of each sum, (…,
     nodes).
     """
 

@@ -236,7 +236,7 @@ class RankGap:
 
         If the score is independent of s, decisions have the same covariance at every node. A row
         above the higher of two thresholds is also above the lower one, so the product of the two
-        decisions is that at the higher one.
+        decisions equals the decision at the higher one.
         """
         sums = self.columns.sums
         spread = np.sqrt(sums.squared_weights)

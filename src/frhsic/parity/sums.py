@@ -1,11 +1,11 @@
 r"""Sums of scores over cells along s, which can be added over parts of the data.
 
 The cells are fine enough for the nodes of GDP (a value of s, or several neighboring ones if there
-are many) and for the bins of its curve. The sums are those of :math:`w^p (f - c)^j` over the rows
-of each cell; with clusters, also the sums over each cluster's rows in a cell. With strata, the
-cells of the first stratum come first, then those of the next: the ranges of s are the same, so
-adding the strata gives the sums of all rows. The results are the same as without parts, except that
-if s has many values, the edges of their cells come from a sample.
+are many) and for the bins of its curve. They are sums of :math:`w^p (f - c)^j` over the rows of
+each cell; with clusters, also the sums over each cluster's rows in a cell. With strata, the cells
+of the first stratum come first, then those of the next: the ranges of s are the same, so adding the
+strata gives the sums of all rows. The results are the same as without parts, except that if s has
+many values, the edges of their cells come from a sample.
 
 Several columns of scores of the same rows are a batch: arrays that depend on the scores have
 leading axes (…) for the columns, those that depend only on s, weights and clusters have none. One
@@ -141,8 +141,8 @@ class Cells:
         """Return the cells for distinct values of s in increasing order, with their counts and
         weights.
 
-        `values` are those of all rows, of which there are `rows`, or of a sample of them; `strata`
-        is the number of strata.
+        `values` are the values of all rows, whose number is `rows`, or of a sample of them;
+        `strata` is the number of strata.
         """
         if weights is None:
             weights = counts.astype(np.float64)
@@ -302,8 +302,8 @@ class ScoreSums:
     effective
         Effective number of rows, or of clusters.
     clusters
-        Sums of w (f - center)^j, j from 0 to 2, of shape (cells, clusters), one column below the
-        other; None if rows are independent.
+        Sums of w (f - center)^j, j from 0 to 2, of shape (cells, clusters), with columns stacked
+        vertically; None if rows are independent.
     strata
         Number of strata, each with the same number of cells.
     """
@@ -444,8 +444,8 @@ class CenteredSums:
     effective
         Effective number of rows, or of clusters.
     clusters
-        Sums of w f^j, j from 0 to 2, of shape (ranges, clusters), one column below the other; None
-        if rows are independent.
+        Sums of w f^j, j from 0 to 2, of shape (ranges, clusters), with columns stacked vertically;
+        None if rows are independent.
     ends
         Smallest and largest possible centered score, (…); one of them is 0 if all scores are equal.
     decisions
@@ -503,8 +503,8 @@ class CenteredSums:
         return self.effective / max(self.effective - 1, 1)
 
     def cluster_residuals(self, at: Array) -> sparse.csr_matrix:
-        """Return the sums of w (f - at) over the rows of each cluster in each range, one column
-        below the other.
+        """Return the sums of w (f - at) over the rows of each cluster in each range, with columns
+        stacked vertically.
         """
         assert self.clusters is not None
         return self.clusters[1] - sparse.diags(at.ravel()) @ self.clusters[0]

@@ -111,7 +111,7 @@ class Adversary(_Adversarial):
     Parameters
     ----------
     z_dim
-        Number of columns of z. The number of attributes is that of `s_train`.
+        Number of columns of z. The number of attributes comes from `s_train`.
     hidden
         Units of the hidden layer.
     learning_rate
@@ -153,7 +153,7 @@ class BinnedAdversary(_Adversarial):
     Parameters
     ----------
     z_dim
-        Number of columns of z. The number of attributes is that of `s_train`.
+        Number of columns of z. The number of attributes comes from `s_train`.
     bins
         Number of quantile bins of each attribute.
     hidden, learning_rate

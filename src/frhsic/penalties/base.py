@@ -35,8 +35,8 @@ from torch import Tensor, nn
 
 from frhsic.dependence.grams import hsic_biased_from_gram, hsic_weighted_from_gram
 
-# Rows that must be independent of S: all (Demographic Parity), or those with y = 1 (Equal
-# Opportunity).
+# Rows that must be independent of S: all (demographic parity), or those with y = 1 (equal
+# opportunity).
 PenaltyCondition = Literal["positive"] | None
 
 # Fewest rows with y = 1 for which the penalty of a batch is computed.
@@ -70,7 +70,7 @@ class Batch:
         """Return the biased HSIC of two Gram matrices, or of two matrices of distances, over the
         rows of the batch.
 
-        The first is centered, which is cheaper if it has no gradient: pass that of s there.
+        The first is centered, which is cheaper if it has no gradient: pass the matrix of s there.
         """
         return (
             hsic_biased_from_gram(l, k)
@@ -89,7 +89,7 @@ class Penalty(nn.Module, ABC):
     To write your own penalty, implement ``_value(batch)``, which returns a scalar. `batch` has the
     matrices ``batch.z`` (m, d), ``batch.s`` (m, q) and, with ``needs_scores = True``,
     ``batch.scores`` (m, c). Average over rows with ``batch.shares`` (m,), which sums to one: rows
-    that aren't counted (Equal Opportunity) have share 0. If needed, implement ``_prepare(s,
+    that aren't counted (equal opportunity) have share 0. If needed, implement ``_prepare(s,
     generator)`` (fit to the training rows of S) and ``adapts(epoch)`` with ``_adapt(z, s)`` (refit
     to a batch). Declare state in ``__init__`` with ``self.register_buffer(name, None)`` and assign
     it in ``_prepare``, so that fleets can stack it and saved models can store it. ``_adapt``
@@ -99,7 +99,7 @@ class Penalty(nn.Module, ABC):
     Parameters
     ----------
     condition
-        None for Demographic Parity, the penalty on all rows. ``"positive"`` for Equal Opportunity,
+        None for demographic parity, the penalty on all rows. ``"positive"`` for equal opportunity,
         the penalty on the rows with y = 1. A batch with 10 such rows or fewer gives 0, as in the
         published runs.
 

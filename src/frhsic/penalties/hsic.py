@@ -111,7 +111,7 @@ class HSIC(Penalty):
         weaker and easier to reach. ``"isotropic"`` applies :math:`\kappa_S` to whole rows in one
         unit; use it for coordinates of one quantity, such as a position on a map.
     condition
-        ``condition="positive"`` for Equal Opportunity: HSIC of the rows with y = 1, which also
+        ``condition="positive"`` for equal opportunity: HSIC of the rows with y = 1, which also
         whiten Z; the published unit is the median of all rows. See
         :class:`~frhsic.penalties.base.Penalty`.
 
@@ -197,7 +197,7 @@ class HSIC(Penalty):
         on Z and S, no head.
 
         For several attributes: a single Gaussian kernel on the rows, or a sum of one per attribute.
-        Equal Opportunity was trained with both bandwidths at 1, on batches with more than 10
+        Equal opportunity was trained with both bandwidths at 1, on batches with more than 10
         positive rows.
 
         Examples

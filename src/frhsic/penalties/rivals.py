@@ -231,7 +231,7 @@ class DistanceCovariance(Penalty):
     A and B are the doubly centered Euclidean distances of z and of s. Zero in the population
     exactly when Z and S are independent. Multiplying z by c multiplies the value by c, so shrinking
     z lowers it. Several attributes are measured jointly, by the distance between rows of s. The
-    published numbers of "dCor" are those of this penalty.
+    published numbers of "dCor" come from this penalty.
 
     References
     ----------

@@ -122,9 +122,9 @@ def load(
     """Load a fitted model from a file.
 
     It makes the same predictions as the saved model: the scores of the synthetic rows in the file
-    are the same to within 1e-6 of the largest. Otherwise, or if the file is damaged or contains
-    anything that `save` never writes, a ValueError gives the reason and the versions that wrote the
-    file.
+    are the same to within 1e-6 of the largest score. Otherwise, or if the file is damaged or
+    contains anything that `save` never writes, a ValueError gives the reason and the versions that
+    wrote the file.
 
     Parameters
     ----------

@@ -397,7 +397,8 @@ def select_weight(
         better. None uses a proper score: minus log loss, or minus the mean squared error of a
         regressor.
     random_state
-        Seed of the split and of the rows that the test uses; training uses the estimator's own.
+        Seed of the split and of the rows that the test uses; training uses the estimator's own
+        random state.
 
     References
     ----------

@@ -132,7 +132,7 @@ class TrainingData:
     ) -> TrainingData:
         """Convert the arrays of one split: NumPy, pandas, polars, torch or lists.
 
-        NaN in `s` marks unknown values; rows with it are moved to the end.
+        NaN in `s` marks unknown values; rows with unknown values are moved to the end.
 
         Examples
         --------

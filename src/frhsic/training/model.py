@@ -292,7 +292,7 @@ def losses(
 
 
 def _viewed(stacked: Stacked, *lead: int) -> Stacked:
-    """Return state (M, ...) with other leading sizes; with none, that of the only model."""
+    """Return state (M, ...) with other leading sizes; without any, the state of the only model."""
     return {name: values.view((*lead, *values.shape[1:])) for name, values in stacked.items()}
 
 

@@ -106,7 +106,7 @@ class Training:
     Parameters
     ----------
     epochs : int or "auto"
-        Number of passes over the training rows. "auto" makes about 2,500 steps, in 20 to 100
+        Number of passes over the training rows. "auto" takes about 2,500 steps, in 20 to 100
         epochs.
     batch_size : int
         Rows of a mini-batch. The last batch of an epoch gets the remaining rows.

@@ -17,8 +17,7 @@ if TYPE_CHECKING:  # Triton is optional
     from frhsic.dependence._gpu.pairs import KernelPair, One
 
 
-# Fewest rows for which the GPU kernels of statistics are faster, and most columns that they
-# support.
+# Fewest rows for which GPU kernels compute statistics faster, and most columns that they support.
 FEWEST_ROWS = 1024
 WIDEST = 512
 

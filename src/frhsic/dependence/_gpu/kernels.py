@@ -44,8 +44,8 @@ def _entries(
     MATRIX: tl.constexpr,
     FAST: tl.constexpr,
 ):
-    """Entries minus their constant. If MATRIX, `product` holds minus the squared distances; else x
-    has coordinates.
+    """Entries minus their constant. If MATRIX, `product` holds minus the squared distances;
+    otherwise, x contains coordinates.
 
     Every instruction here is executed for each pair of rows: there is no multiplication by a scale
     of one, and the constant and the scale are loaded before the loop over tiles, because its atomic

@@ -31,13 +31,14 @@ FEWEST_FOR_PRODUCTS = 5
 
 # Largest mean squared norm, in units in which a Gaussian is 2 to the minus squared distance, for
 # matrix products. They lose about 1e-6 times the squared norms of a distance. Rows farther out are
-# subtracted directly.
+# subtracted from each other directly.
 MOST_ENERGY = 16.0
 
 # Mean squared norm below which coordinates are enlarged: small float16 numbers have fewer digits.
 LEAST_ENERGY = 2.0**-6
 
-# Rows from whose kernel matrix the constant is computed that is subtracted from all entries.
+# Number of rows used to compute the constant that is subtracted from all entries of a kernel
+# matrix.
 SOME_ROWS = 1024
 
 # Most distinct rows for which sums come from a table.
@@ -114,7 +115,7 @@ class KernelPlan:
 def plan(x: Tensor, kernel: Kernel, *, products: bool = True) -> KernelPlan | None:
     """Return the plan of a kernel on rows x; None if it is not Gaussian.
 
-    Rows in float64 are working copies, which are centered already. Without `products` distances
+    Rows in float64 are working copies, which are already centered. Without `products`, distances
     never come from matrix products.
     """
     d = x.shape[1]
@@ -169,7 +170,9 @@ class Halves(NamedTuple):
 
     @classmethod
     def from_rows(cls, x: Tensor, rows: int, factor: float, center: Tensor | None = None) -> Halves:
-        """Return the halves of (x - center) · factor, padded with zeros to a number of rows."""
+        """Return the halves of (x - center) · factor, padded with zeros to a given number of
+        rows.
+        """
         d = x.shape[1]
         width = ceil(d / STEP) * STEP
         if d <= STEP:
@@ -515,8 +518,8 @@ class KernelPair:
         r"""Return the gradient with respect to x, given the row sums of L and the derivatives with
         respect to the joint, cross and total sum.
 
-        It is that of :math:`\sum_{ij} G_{ij} K_{ij}` with :math:`G_{ij} = L_{ij} + g_i + g_j` and
-        the shifts g.
+        This is the gradient of :math:`\sum_{ij} G_{ij} K_{ij}` with :math:`G_{ij} = L_{ij} + g_i +
+        g_j` and the shifts g.
         """
         shift = (cross * l_rows + total) / (2 * joint)
         k = self.k
@@ -557,7 +560,7 @@ class One:
         return self.k.unit > 0
 
     def times(self, b: Tensor) -> Tensor:
-        """Return K b, up to the same number in each column, if the columns of b sum to zero."""
+        """Return K b, up to a constant in each column, if the columns of b sum to zero."""
         padded = _padded(len(self.x))
         halves = Halves.from_rows(self.x, padded, (2 * self.k.unit) ** 0.5, self.k.center)
         scale = _power(1 / float(b.abs().max()))
