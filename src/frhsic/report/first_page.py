@@ -351,12 +351,12 @@ def _gap_verdict(report: Report) -> Headline:
         if among == "classes" and report.tradeoff is not None:
             label, _ = report.tradeoff.largest_class(first.attribute)
             among = "all"
-        gap = Number(measure_name(first.key, among), first.value, first.rows, first.interval)
+        number = Number(measure_name(first.key, among), first.value, first.rows, first.interval)
         return Headline(
             first.verdict,
             f"{summary} {limit_sentence(first, audit)}".strip(),
             first.attribute,
-            None if first.unmeasured else gap,
+            None if first.unmeasured else number,
             tuple(limit_sentence(check, audit) for check in others),
             tuple(remarks),
             None if first.base == "gap" else first.limit,
