@@ -444,3 +444,14 @@ def test_numbers_beside_a_limit_need_not_occur_in_training(tmp_path):
     scores = predicted(model, tmp_path / "new.csv", tmp_path / "scores.csv")["score"]
     assert scores.notna().all()
     assert scores[2] == scores[3]
+
+
+def test_a_line_of_sums_and_means_gets_no_score(place, tmp_path):
+    table = pd.read_csv(place / "new.csv")
+    numbers = table.select_dtypes("number").columns
+    filled = table.iloc[0].to_dict() | table[numbers].sum().to_dict() | {"note": "Total"}
+    pd.concat([table, pd.DataFrame([filled])]).to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "scores.csv"
+    said = done(["predict", str(place / "model"), str(tmp_path / "t.csv"), "-o", str(out)]).stderr
+    assert len(pd.read_csv(out)) == len(table)
+    assert f"Row {len(table) + 1} contains totals of the others and is left out." in said

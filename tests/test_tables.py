@@ -139,6 +139,8 @@ def test_what_is_said_goes_before_what_is_found_out(tmp_path):
         ("210.000,00;1.234", ","),
         ("210.000,00;1.5", "."),
         ("1,5;1.234", "."),
+        ("1,55;12.345", ","),
+        ("1,555;12.345", "."),
         ("210,000.00;1", "."),
     ],
 )
@@ -291,6 +293,8 @@ def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(
         "Loans of 2018\n" + rows.replace(",", ";") + "7;8;9\n" * 99 + "Source: us all\n"
     )
     assert read_frame(path)["b"].tolist() == [2, 5, *[8] * 99]
+    path.write_text("Loans; all branches\na;b;c;d\n1;2;3;4\n4;5;6;7\n")  # a separator in a title
+    assert read_frame(path).to_dict("list") == {"a": [1, 4], "b": [2, 5], "c": [3, 6], "d": [4, 7]}
     path.write_text("Loans of 2018\n,a,b\n1,2,3\n2,5,6\n")
     assert read_frame(path).to_dict("list") == {"Unnamed: 0": [1, 2], "a": [2, 5], "b": [3, 6]}
 
@@ -302,6 +306,8 @@ def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(
         ["Source: registry; 2018", "Total;12"],
         ["* preliminary; to be revised", "Total", "n = 12"],
         ["Gesamt (12 Zeilen);12", "", "Quelle: Register"],
+        ["\u00a9 office of statistics;", '"Total; 12 people"'],
+        ["-- end of file --"],
     ],
 )
 def test_totals_and_remarks_in_any_order_below_a_table_are_named_and_left_out(

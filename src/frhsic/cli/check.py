@@ -193,7 +193,7 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, featu
     else:
         terminal.print("No problems found.")
     if any(problem.certainty == "error" and not problem.option for problem in problems):
-        terminal.print("Correct the errors that have no option, then check again.")
+        terminal.print("Settle the errors that have no option, then check again.")
         return
     terminal.print(Text("Run next:", style="bold"))
     terminal.print(Text(command), soft_wrap=True)

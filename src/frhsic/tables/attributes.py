@@ -20,12 +20,25 @@ _CLOSED = re.compile(
     rf"|[\[(]\s*{_NUMBER}\s*[,;]\s*{_NUMBER}\s*[\])]",
     re.IGNORECASE,
 )
-_BELOW = re.compile(rf"(?:<=?|\u2264|under|below|less than|up to)\s*{_NUMBER}", re.IGNORECASE)
-_ABOVE = re.compile(
-    rf"(?:>=?|\u2265|over|above|more than|from)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|and over|and above|or"
-    r" more|or older)",
-    re.IGNORECASE,
+# What is written before and after an amount that is a limit.
+UNDER = (
+    "<=?|\u2264|under|below|(?:less|fewer) than|up to|at most|unter|bis(?: zu)?|weniger als"
+    "|höchstens|moins de|jusqu'à|menos de|hasta|até"
 )
+OVER = (
+    ">=?|\u2265|over|above|more than|at least|from|über|ab|mehr als|mindestens|plus de|au moins"
+    "|más de|mais de|desde"
+)
+OR_LESS = (
+    "(?:and|or) (?:under|below|less|fewer|younger)|(?:und|oder) (?:weniger|jünger)|(?:et|ou) moins"
+    "|(?:o|y|e|ou) menos"
+)
+OR_MORE = (
+    r"\+|(?:and|or) (?:over|above|more|older|up)|(?:und|oder) (?:mehr|älter|darüber)|(?:et|ou) plus"
+    "|(?:o|y) más|(?:e|ou) mais"
+)
+_BELOW = re.compile(rf"(?:{UNDER})\s*{_NUMBER}|{_NUMBER}\s*(?:{OR_LESS})", re.IGNORECASE)
+_ABOVE = re.compile(rf"(?:{OVER})\s*{_NUMBER}|{_NUMBER}\s*(?:{OR_MORE})", re.IGNORECASE)
 _SINGLE = re.compile(_NUMBER)
 
 
@@ -188,7 +201,7 @@ def band(level: Any) -> tuple[float, float] | None:
         low, high = (float(end) for end in closed.groups() if end is not None)
         return (low, high) if low <= high else None
     if below := _BELOW.fullmatch(text):
-        return -np.inf, float(below[1])
+        return -np.inf, float(below[1] or below[2])
     if above := _ABOVE.fullmatch(text):
         return float(above[1] or above[2]), np.inf
     single = _SINGLE.fullmatch(text)

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from frhsic.formatting import format_count
-from frhsic.tables.attributes import band
+from frhsic.tables.attributes import OR_LESS, OR_MORE, OVER, UNDER, band
 from frhsic.tables.codes import (
     CLEAR_CODE,
     code_problem,
@@ -61,9 +61,10 @@ _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight
 NUMBER_WORDS = {word: str(digit) for digit, word in enumerate(_DIGITS)}
 NONE = ("none", "None")
 # Numbers below or above what can be measured.
-LIMIT_SIGN = "[<>\u2264\u2265]=?\\s*"
+LIMIT_SIGN = rf"(?:{UNDER}|{OVER})\s*"
 _AMOUNT = "[0-9]+(?:[.,][0-9]+)?"
-DETECTION_LIMIT = rf"{LIMIT_SIGN}{_AMOUNT}|{_AMOUNT}\s*\+"
+DETECTION_LIMIT = rf"(?i:{LIMIT_SIGN}{_AMOUNT}|{_AMOUNT}\s*(?:{OR_LESS}|{OR_MORE}))"
+PERCENT_LIMIT = rf"(?i:{LIMIT_SIGN}{_AMOUNT}\s*%|{_AMOUNT}\s*%\s*(?:{OR_LESS}|{OR_MORE}))"
 # Spellings of units; numbers with a unit, shares such as 27/52, and Roman numerals.
 UNITS_OF_MEASURE = (
     *("y(?:ea)?rs?|y|y\\.?o|jahre?", "months?|monate?", "weeks?|wochen?", "days?|tage?"),
@@ -204,8 +205,8 @@ def _none_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
 
 def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]:
     """Return the cells that people write for a number, with this number, as options write them:
-    words, numbers with a unit if it is the same everywhere, and numbers out of the same whole;
-    `roman` also includes Roman numerals.
+    words, numbers with a unit if it is the same everywhere, numbers out of the same whole, and
+    limits of percentages; `roman` also includes Roman numerals.
 
     Examples
     --------
@@ -230,6 +231,8 @@ def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]
             number = amount
         elif same and isinstance(share, str):
             number = share
+        elif re.fullmatch(PERCENT_LIMIT, level):
+            number = _limit(level)
         if number is not None:
             plain[level.replace(",", ".")] = number.replace(",", ".")
     return plain
@@ -272,8 +275,8 @@ def _range_problems(column: ColumnType) -> Iterator[Problem]:
 
 
 def _limit(cell: str) -> str:
-    """Return the number in a limit such as <5 or 10+."""
-    return re.sub(f"^{LIMIT_SIGN}|\\s*\\+$", "", cell).replace(",", ".")
+    """Return the number in a limit such as <5, 10+, or under 2 %."""
+    return "".join(re.findall(rf"{_AMOUNT}(?:\s*%)?", cell)[:1]).replace(",", ".")
 
 
 def _stored_as_text(cells: pd.Series[Any]) -> Iterator[Problem]:
@@ -372,7 +375,8 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
             int(wrong.sum()),
             option=option,
         )
-        yield from number_problems(numbers.fillna(texts.map(plain).astype(float)))
+        amounts = {old: float(new.rstrip(" %")) for old, new in plain.items()}
+        yield from number_problems(numbers.fillna(texts.map(amounts)))
     elif alike.mean() > MOST_ALIKE:
         yield Problem(
             "text in numbers",

@@ -24,37 +24,23 @@ from frhsic.tables.columns import (
 from frhsic.tables.problems import Certainty, Problem, missing_option
 
 # Numbers that people write for a missing value, and words.
-MISSING_NUMBERS = re.compile(r"-?(9+|8+|7+)|-1|-2|0")
+MISSING_NUMBERS = re.compile(r"-?(9+[678]?|8+|7+)|-1|-2|0")
+_WORDS = (
+    "unknown|missing|refused|invalid|undetermined|unspecified|undisclosed|don't know|no answer"
+    "|no response|no data|prefer not to say|declined to say|nk|n.k.|n/k|unk|unbekannt|ungültig|k.a."
+    "|k. a.|keine angabe|keine angaben|weiß nicht|inconnu|inconnue|ne sait pas|non renseigné"
+    "|non précisé|non testé|desconocido|no sabe|no contesta|no especificado|desconhecido|não sabe"
+)
+_ASKED = (
+    "known stated available applicable answered recorded reported provided given tested asked"
+    " measured examined traced assessed determined collected observed specified disclosed contacted"
+    " interviewed"
+)
+_GERMAN = "bekannt getestet erhoben gemessen befragt erfasst"
 MISSING_WORDS = {
-    "unknown",
-    "missing",
-    "not known",
-    "not stated",
-    "not available",
-    "no answer",
-    "refused",
-    "invalid",
-    "undetermined",
-    "not applicable",
-    "not answered",
-    "no response",
-    "prefer not to say",
-    "don't know",
-    "unbekannt",
-    "ungültig",
-    "not recorded",
-    "not reported",
-    "not provided",
-    "nk",
-    "n.k.",
-    "n/k",
-    "unk",
-    "k.a.",
-    "k. a.",
-    "keine angabe",
-    "keine angaben",
-    "nicht bekannt",
-    "weiß nicht",
+    *_WORDS.split("|"),
+    *(f"not {word}" for word in _ASKED.split()),
+    *(f"nicht {word}" for word in _GERMAN.split()),
 }
 # Names of columns with the ages of people, the oldest age, and the share of rows beyond it above
 # which the column has other ages, such as those of houses, or ages in months.
@@ -69,11 +55,14 @@ YOUNGEST_ADULT = 16
 MOST_YOUNG = 0.01
 # Most distinct values of a column of numbers that is searched only for clear codes; how many of the
 # nearest other values a code is compared with; how many times farther it is from them than they are
-# from each other, and how many times farther an outlier is from the median than the next value.
+# from each other, and how many times farther outliers are from the median than the next value; the
+# largest share of rows with outliers, unless they are few values, and how many are shown.
 LEAST_VALUES = 10
 NEIGHBOURS = 11
 FAR_CODE = 3
 FAR_OUTLIER = 10
+MOST_OUTLYING = 0.005
+SHOWN_VALUES = 5
 LEAST_CODED_ROWS = 3
 # Years of people and events, and the largest share of years with two digits among them.
 YEARS = (1900, 2100)
@@ -133,19 +122,19 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     A code occurs much more often than the nearest values (9999), or it is the smallest or largest
     value, occurs in at least three rows, and is three times as far from the next value as the
     nearby values are from each other; it then also looks like a code (-9, 99, -1, 0), or is farther
-    away than the whole range of the others. An outlier is ten times as far from the median as the
-    next value.
+    away than the whole range of the others. Outliers are ten times as far from the median as the
+    next value; more than three different ones are at most one row in 200.
     """
     short = [*_short_year_problems(column)]
     if short:
         yield from short
         return
-    far = [*_far_problems(column)]
-    yield from far
-    yield from _heaped_problems(column, {value for problem in far for value in problem.values})
+    while far := [*_far_problems(column)]:  # an outlier hides codes that are nearer
+        yield from far
+        column = mask_codes(column, [value for problem in far for value in problem.values])
+    yield from _heaped_problems(column)
     if NAMED_AGE.fullmatch(str(column.name)):
-        known = [value for problem in far for value in problem.values]
-        yield from _age_problems(mask_codes(column, known))
+        yield from _age_problems(column)
 
 
 def _age_problems(ages: pd.Series[Any]) -> Iterator[Problem]:
@@ -224,7 +213,8 @@ def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
             continue
         far = sign * ends[:number]
         total = int(rows[:number].sum())
-        occurs = _occurs_phrase(name, [*map(plain_number, far)], total)
+        shown = [*map(plain_number, far[:SHOWN_VALUES]), *["..."] * (number > SHOWN_VALUES)]
+        occurs = _occurs_phrase(name, shown, total)
         next_value = plain_number(sign * ends[number])
         kind = "missing code"
         text = f"{occurs} (next value: {next_value}). {_if_missing(number)}"
@@ -237,13 +227,14 @@ def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
                 f" {inflect(remedy, number)} as missing."
             )
         codes = tuple(level_text(float(value)) for value in far)
-        named = kind == "outlier" or all(map(MISSING_NUMBERS.fullmatch, codes))
+        outlying = _are_outlying(ends[number - 1], ends[number], sign * middle)
+        named = outlying or all(map(MISSING_NUMBERS.fullmatch, codes))
         certainty: Certainty = "likely" if named else "possible"
         option = missing_option(name, codes)
         yield Problem(kind, text, (name,), total, certainty, option, codes)
 
 
-def _heaped_problems(column: pd.Series[Any], known: set[str]) -> Iterator[Problem]:
+def _heaped_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     """Yield codes such as 9999 that occur much more often than the values around them; of one
     digit, only -9 and the like below all others, and farther from them than the nearest are spread.
     """
@@ -254,7 +245,7 @@ def _heaped_problems(column: pd.Series[Any], known: set[str]) -> Iterator[Proble
         code = level_text(float(values[place]))
         below = place == 0 and values[1] - values[0] >= np.ptp(values[1 : NEIGHBOURS + 1])
         digit = below and code.startswith("-") and CLEAR_CODE.fullmatch(code)
-        if code in known or not (digit or HEAPED_CODE.fullmatch(code)):
+        if not (digit or HEAPED_CODE.fullmatch(code)):
             continue
         nearest = np.argsort(np.abs(values - values[place]), kind="stable")[1 : NEIGHBOURS + 1]
         if counts[place] < LEAST_HEAPED * counts[nearest].max():
@@ -314,23 +305,29 @@ def _far_values(values: np.ndarray, rows: np.ndarray, middle: float, sign: int) 
     """Return how many of the smallest values are codes or outliers; `sign` is -1 if the values were
     negated.
     """
-    for number in range(1, MOST_CODES + 1):
+    shares = np.cumsum(rows) / rows.sum()
+    several = min(int(np.searchsorted(shares, MOST_OUTLYING)), len(values) - LEAST_VALUES)
+    for number in range(1, max(several, MOST_CODES) + 1):
         head = values[:number]
         rest = values[number:]
-        share = rows[:number].sum() / rows.sum()
+        share = shares[number - 1]
         gap = rest[0] - head[-1]
         named = all(MISSING_NUMBERS.fullmatch(level_text(sign * value)) for value in head.tolist())
         nearby = np.diff(rest[:NEIGHBOURS]).max()
         apart = gap >= FAR_CODE * nearby and (named or gap >= np.ptp(rest))
         negative = named and sign == 1 and head[-1] < 0 <= rest[0]
-        if (rows[:number] >= LEAST_CODED_ROWS).all():
+        if (rows[:number] >= LEAST_CODED_ROWS).all() and number <= MOST_CODES:
             # many columns are zero in most rows, and amounts start near zero
             usual = 0 in head and (share > MOST_ZEROS or abs(rest[0]) < LEAST_START * abs(middle))
             if (apart or negative) and not usual:
                 return number
-        elif middle > rest[0] and middle - head[-1] >= FAR_OUTLIER * (middle - rest[0]):
+        elif _are_outlying(head[-1], rest[0], middle):
             return number
     return 0
+
+
+def _are_outlying(value: float, following: float, middle: float) -> bool:
+    return following < middle and middle - value >= FAR_OUTLIER * (middle - following)
 
 
 def unit_problems(table: pd.DataFrame) -> Iterator[Problem]:

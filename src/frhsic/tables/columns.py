@@ -7,7 +7,7 @@ import fnmatch
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -31,6 +31,8 @@ MARKS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>", "#N/
 NAMED_ID = re.compile(
     r"((.*[^a-zA-Z])?(?i:id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number))\W*"
 )
+# What separates words of a label, and points at its end.
+BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_])[\s._-]+(?=[^\W\d_])|(?<=[^\W\d_])\.+$")
 NUMBERS = ("integer", "floating", "mixed-integer-float")
 DURATIONS = ("time", "timedelta", "timedelta64")
 DATES = ("datetime", "datetime64", "date", "period", *DURATIONS)
@@ -445,8 +447,26 @@ def level_text(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def unify_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
-    """Merge text labels that differ only in case or blanks into the most frequent spelling; also
+def fold_text(text: object) -> str:
+    return " ".join(str(text).split()).casefold()
+
+
+def fold_spelling(text: object) -> str:
+    """Return text in lower case, without blanks, hyphens and points between letters, and without
+    points at the end.
+
+    Examples
+    --------
+    >>> fold_spelling("Out of work-force"), fold_spelling("N.E."), fold_spelling("A- 1-2")
+    ('outofworkforce', 'ne', 'a- 1-2')
+    """
+    return BETWEEN_LETTERS.sub("", fold_text(text))
+
+
+def unify_spelling(
+    column: pd.Series[Any], fold: Callable[[object], str] = fold_text
+) -> tuple[pd.Series[Any], list[str]]:
+    """Merge text labels that are folded to the same text into the most frequent spelling; also
     return a message if any were merged.
     """
     if column_kind(column) != "category":
@@ -454,24 +474,19 @@ def unify_spelling(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     counts = column.dropna().astype(str).value_counts()
     spellings: dict[str, list[str]] = {}
     for text in sorted(counts.index, key=lambda text: (-counts[text], text)):
-        spellings.setdefault(fold_text(text), []).append(text)
+        spellings.setdefault(fold(text), []).append(text)
     several = [texts for texts in spellings.values() if len(texts) > 1]
     if not several:
         return column, []
     shown = "; ".join(f"{quote_names(texts[1:6])} as {texts[0].strip()!r}" for texts in several[:3])
     more = "; ..." if len(several) > 3 else ""
-    note = (
-        f"Labels of {str(column.name)!r} that differ only in case or blanks are merged:"
-        f" {shown}{more}."
-    )
+    joined = any(len({*map(fold_text, texts)}) > 1 for texts in several)
+    signs = "case, blanks, hyphens or points" if joined else "case or blanks"
+    note = f"Labels of {str(column.name)!r} that differ only in {signs} are merged: {shown}{more}."
     merged = column.astype(object).map(
-        lambda value: spellings[fold_text(value)][0].strip(), na_action="ignore"
+        lambda value: spellings[fold(value)][0].strip(), na_action="ignore"
     )
     return merged, [note]
-
-
-def fold_text(text: object) -> str:
-    return " ".join(str(text).split()).casefold()
 
 
 def quote_names(names: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ from frhsic.tables.columns import (
 from frhsic.tables.excel import ExcelReader
 from frhsic.tables.parquet import PIECE_BYTES, ParquetReader
 from frhsic.tables.problems import Problem
-from frhsic.tables.text import COMPRESSED, UNNAMED, TextReader, is_total
+from frhsic.tables.text import COMPRESSED, UNNAMED, TextReader, is_total, with_points
 
 # Most cells and rows of a piece. However short its text is, a model computes hundreds of numbers
 # per row: one for each fold and function of the attributes.
@@ -46,6 +46,8 @@ KEPT_BYTES = 256 * 2**20
 KEY: Any = object()
 # Column with hashes of the cells that are not kept.
 OTHERS: Any = object()
+# Largest relative difference between a sum or mean and that of a line of totals.
+NEARLY_SUM = 0.01
 # Fewest rows for which distinct whole numbers count as row numbers.
 LEAST_NUMBERED = 50
 # Most characters of a reader's error in a message.
@@ -245,25 +247,22 @@ class LeftOut:
 
     def drop(self, piece: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of a piece, and append the positions of lines that are none: in a header,
-        each cell is the name of its column; in a line of totals, one cell has a label such as
-        "Total", and another is empty.
+        each cell is the name of its column; a line of totals has a label such as "Total".
         """
-        labels = pd.Series(False, index=piece.index)
+        labels = {}
         header = pd.Series(piece.shape[1] > 1, index=piece.index)
         for name in piece:
             if not is_text(piece[name]):
                 header[:] = False
                 continue
             values = piece[name].dropna().unique()
-            labels |= piece[name].isin([value for value in values if is_total(value)])
+            if own := [value for value in values if is_total(value, begins=True)]:
+                labels[name] = own
             if header.any():
                 names = [value for value in values if value.strip() == name]
                 unnamed = str(name).startswith(UNNAMED)
                 header &= is_missing(piece[name]) if unnamed else piece[name].isin(names)
-        labelled = piece[labels & ~header]
-        totals = []
-        if len(labelled):
-            totals = labelled.index[labelled.apply(is_missing).any(axis=1)].tolist()
+        totals = sorted(_total_rows(piece[~header], labels)) if labels else []
         headers = piece.index[header].tolist()
         self.totals += totals
         self.headers += headers
@@ -288,6 +287,37 @@ class LeftOut:
                 text = inflect(text, len(places))
                 problems.append(Problem(kind, text, (), len(places), "certain"))
         return problems
+
+
+def _total_rows(piece: pd.DataFrame, labels: dict[Any, list[str]]) -> set[Any]:
+    """Return the rows with some labels of totals in columns that are lines of totals: each row with
+    the label has an empty cell, or at least half if the label only begins with such a word; or the
+    only one has the sums or means of the others.
+    """
+    missing = piece.apply(is_missing)
+    empty = missing.loc[:, missing.mean() < 0.5].mean(axis=1)
+    found: set[Any] = set()
+    for name, own in labels.items():
+        for label in own:
+            rows = piece.index[piece[name] == label]
+            least = empty[rows].min()
+            if least >= 0.5 or (is_total(label) and (least > 0 or _adds_up(piece, rows))):
+                found.update(rows)
+    return found
+
+
+def _adds_up(piece: pd.DataFrame, rows: pd.Index[Any]) -> bool:
+    """Return whether a single row has the sums or means of most columns of numbers of the
+    others.
+    """
+    cells = piece.map(with_points).apply(pd.to_numeric, errors="coerce")
+    numbers = cells.loc[:, cells.notna().mean() > 0.5]
+    own = numbers.loc[rows[0]]
+    rest = numbers.drop(index=rows)
+    near = np.zeros(numbers.shape[1], dtype=bool)
+    for sums in (rest.sum(), rest.mean()):
+        near |= np.isclose(own, sums, rtol=NEARLY_SUM)
+    return len(rows) == 1 and bool(near.any()) and near.mean() > 0.5
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ from frhsic.tables.codes import (
 )
 from frhsic.tables.columns import (
     MOST_ENCODED_LEVELS,
+    fold_spelling,
     fold_text,
     is_text,
     level_text,
@@ -60,6 +61,12 @@ FEW_IN_CLASS = 50
 LEAST_LETTERS = 3
 # Roman numerals with or without a letter, and sizes, in lower case.
 GRADE = re.compile("[ivx]+[a-e]?|x*[sml]?")
+# Words of a label such as Lib Dem, LibDem or Lib.-Dem.
+WORD = re.compile(r"[^\W\d_](?:[^\W\d_A-Z]+|[A-Z]+)?\.?")
+OTHER_SIGN = re.compile(r"[^\w\s.-]|[0-9]")
+# Labels for nothing, and beginnings of others that may mean the same.
+NOTHING = ("none", "nothing", "nichts", "keine", "keiner", "aucun", "aucune", "ninguno", "nada")
+NEGATIONS = ("no ", "not ", "kein ", "keine ", "nicht ", "pas de ", "sin ", "sem ")
 # A target with at most this many distinct whole numbers may have been meant as classes.
 FEW_NUMBERS = 10
 
@@ -78,9 +85,7 @@ def find_target(
         if rest.nunique() < 2:
             continue
         if problem.values and positive is None and rest.nunique() == 2 and is_unclear(rest):
-            text = f"{problem.text} Specify which of the two remaining labels counts as 1."
-            option = option_text("positive", rest.value_counts().index[-1])
-            problem = replace(problem, text=text, option=f"{problem.option} {option}")
+            problem = replace(problem, text=f"{problem.text} {_which_sentence(rest)}")
         check.problems.append(problem)
     errors = [p.kind for p in check.problems if p.columns == (name,) and p.certainty == "error"]
     if "target" in errors:  # the numbers are examined as if the other cells were missing
@@ -88,9 +93,7 @@ def find_target(
         column = numbers.reindex(column.index)
         check.table[name] = column
     present = column.dropna()
-    rarest = rarest_label(present) if positive is None and is_text(column) else None
-    option = "" if rarest is None else option_text("positive", rarest)
-    with check.errors("target", name, option):
+    with check.errors("target", name):
         codes, classes, notes = read_target(present, positive)
         require_moderate(present, codes, f"target {name!r}")
         check.problems += [Problem("target", note, (name,), None, "certain") for note in notes]
@@ -114,11 +117,15 @@ def _merged_label_problems(
         alike = [*label_problems(merged, codes if classes == 2 else None)]
         rest = merged.replace(abbreviations(merged.unique().tolist()) if alike else {})
         if alike and positive is None and rest.nunique() == 2 and is_unclear(rest):
-            option = option_text("positive", str(rarest_label(rest)))
-            alike[-1] = replace(alike[-1], option=f"{alike[-1].option} {option}")
+            alike[-1] = replace(alike[-1], text=f"{alike[-1].text} {_which_sentence(rest)}")
         yield from alike
     if classes == 2 and len(positive_labels(positive, merged)) == 1:
         yield from other_label_problems(merged, codes)
+
+
+def _which_sentence(labels: pd.Series[Any]) -> str:
+    shown = " or ".join(option_text("positive", str(label)) for label in labels.unique())
+    return f"Specify which of the two remaining labels counts as 1 ({shown})."
 
 
 def _cell_problems(
@@ -180,9 +187,10 @@ def label_problems(
     column: pd.Series[Any], codes: np.ndarray | None = None, *, only_short: bool = False
 ) -> Iterator[Problem]:
     """Yield labels that may be abbreviations of others: three letters or more, or, if there is no
-    other such label, fewer; `only_short` skips the others unless they end in a point. With `codes`,
-    labels that count as the same one of two classes are skipped. It is likely only of answers, and
-    of labels that differ only in blanks and punctuation.
+    other such label, fewer; `only_short` skips the others unless they contain a point or, as only
+    they do, no small letter. With `codes`, labels that count as the same one of two classes are
+    skipped. It is likely only of answers, and of labels that differ only in blanks, hyphens or
+    points.
 
     Examples
     --------
@@ -193,42 +201,49 @@ def label_problems(
     >>> [problem.text for problem in label_problems(labels)]
     ["'F' may mean the same as 'Female' in 'sex', but counts as a separate label. ..."]
     """
-    labels = column.dropna().astype(str).unique().tolist()
+    labels = column.dropna().astype(str).value_counts().index.tolist()
     if len(labels) > MOST_ENCODED_LEVELS:
         return
     name = str(column.name)
     texts = column.astype(str)
     for label, longer in abbreviations(labels).items():
-        merged = fold_text(label) in YES | NO
-        if only_short and len(label) >= LEAST_LETTERS and not (merged or label.endswith(".")):
+        marked = "." in label or label.isupper() > longer.isupper()
+        answer = fold_text(label) in YES | NO
+        same = fold_spelling(label) == fold_spelling(longer)
+        if only_short and len(label) >= LEAST_LETTERS and not (answer or marked or same):
             continue
         if codes is not None and len({*codes[texts.isin([label, longer])]}) == 1:
             continue
         answers = answer_sense(label) is not None and answer_sense(label) == answer_sense(longer)
-        same = answers or "".join(_label_words(label)) == "".join(_label_words(longer))
         yield Problem(
             "labels",
             f"{label!r} may mean the same as {longer!r} in {name!r}, but counts as a separate"
             " label. If it does, replace it.",
             (name,),
             int((texts == label).sum()),
-            "likely" if same else "possible",
+            "likely" if answers or same else "possible",
             replace_option(name, {label: longer}),
         )
 
 
 def abbreviations(labels: list[str]) -> dict[str, str]:
-    """Return labels that may be abbreviations, with the longer one of each: answers with the same
-    meaning, and labels with which longer ones begin. Labels of one or two letters count only if
-    each of them can be an abbreviation of only one other.
+    """Return labels that may be abbreviations, with the longer one of each: spellings of earlier
+    labels, answers with the same meaning, "none" beside the only label such as "no reply", and
+    labels with which longer ones begin. Labels of one or two letters count only if each of them can
+    be an abbreviation of only one other.
     """
-    found: dict[str, str] = {}
     labels = [label for label in labels if not is_code(label)]
-    found |= {
+    first: dict[str, str] = {}
+    spellings = {label: first.setdefault(fold_spelling(label), label) for label in labels}
+    labels = [*first.values()]
+    found = {
         label: max(shortened, key=len)
         for label in labels
         if (shortened := [other for other in labels if _shortens(label, other)])
     }
+    negated = [label for label in labels if fold_text(label).startswith(NEGATIONS)]
+    if len(negated) == 1:
+        found |= {label: negated[0] for label in labels if fold_text(label) in NOTHING}
     labels = [label for label in labels if label not in found]
     answers = [
         [label for label in labels if answer_sense(label) == sense] for sense in ("yes", "no")
@@ -249,7 +264,9 @@ def abbreviations(labels: list[str]) -> dict[str, str]:
     short = [label for label in longer if len(starts[label]) < LEAST_LETTERS]
     clear = all(len(longer[label]) == 1 and starts[label].isalpha() for label in short)
     others = {label: both[0] for label, both in longer.items() if both}
-    return found | {label: word for label, word in others.items() if clear or label not in short}
+    found |= {label: word for label, word in others.items() if clear or label not in short}
+    found = {label: found.get(other, other) for label, other in (spellings | found).items()}
+    return {label: other for label, other in found.items() if label != other}
 
 
 def _continues(start: str, word: str) -> bool:
@@ -269,21 +286,18 @@ def _continues(start: str, word: str) -> bool:
 
 
 def _shortens(label: str, other: str) -> bool:
-    """Return whether each of several words of a label begins a word of another, as in LibDem and
-    Liberal Democrat, or whether the two differ only in blanks.
+    """Return whether each of several words of a label begins a word of another, as in LibDem, N.
+    Central and v. good; of fewer than three letters only if it ends in a point.
     """
-    short = _label_words(label)
-    long = _label_words(other)
-    if len(short) < 2 or len(short) != len(long) or not all(map(str.isalpha, short)):
+    short = WORD.findall(label)
+    long = WORD.findall(other)
+    if not 1 < len(short) == len(long) or OTHER_SIGN.search(label):
         return False
-    begins = all(len(a) >= LEAST_LETTERS and b.startswith(a) for a, b in zip(short, long))
-    return begins and (short != long or len(label) < len(other))
-
-
-def _label_words(label: str) -> list[str]:
-    """Return the words of a label such as Lib Dem, LibDem or Lib.-Dem., in lower case."""
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)
-    return re.split(r"[\s._-]+", spaced.strip(" .").casefold())
+    return len(label) < len(other) and all(
+        fold_text(b).startswith(fold_text(a).removesuffix("."))
+        and (a.endswith(".") or len(a) >= LEAST_LETTERS)
+        for a, b in zip(short, long)
+    )
 
 
 def other_label_problems(column: pd.Series[Any], codes: np.ndarray) -> Iterator[Problem]:

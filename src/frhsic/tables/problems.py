@@ -139,11 +139,11 @@ def not_dropped(names: Iterable[str], problems: Iterable[Problem]) -> list[str]:
 
 
 def settle_dropped(problems: Sequence[Problem], names: Sequence[str]) -> list[Problem]:
-    """Return the problems, without options for those of the columns `names` that are likely to be
-    dropped, and with the option to drop columns that can't be read.
+    """Return the different problems, without options for those of the columns `names` that are
+    likely to be dropped, and with the option to drop columns that can't be read.
     """
     dropped = {*names} - {*not_dropped(names, problems)}
-    return [_settle_problem(problem, dropped, names) for problem in problems]
+    return [_settle_problem(problem, dropped, names) for problem in dict.fromkeys(problems)]
 
 
 def _settle_problem(problem: Problem, dropped: set[str], names: Sequence[str]) -> Problem:

@@ -15,6 +15,7 @@ from frhsic.tables.codes import CLEAR_CODE
 from frhsic.tables.columns import (
     column_kind,
     distinct_values,
+    fold_spelling,
     fold_text,
     level_text,
     numbers,
@@ -38,8 +39,8 @@ def read_target(
     """Read a target without missing values: text and two different numbers are classes, other
     numbers are a regression target.
 
-    Labels that differ only in case or surrounding blanks are merged, and so are answers with the
-    same meaning, such as yes and y.
+    Labels that differ only in case, blanks, hyphens or points are merged, and so are answers with
+    the same meaning, such as yes and y.
 
     Parameters
     ----------
@@ -99,10 +100,9 @@ def read_target(
         if not 2 < len(values) <= MOST_CLASSES:
             shown = ", ".join(repr(str(value)[:30]) for value in values[:5])
             more = ", ..." if len(values) > 5 else ""
-            option = " (--positive VALUE)" if len(values) > MOST_CLASSES else ""
             raise ValueError(
                 f"target {name!r} is text with {len(values)} different values: {shown}{more}."
-                f" Specify which one counts as 1{option}; all others count as 0."
+                f" Specify which one counts as 1 (--positive VALUE); all others count as 0."
             )
         classes = np.array([level_text(value) for value in values], dtype=object)
         codes = column.map(dict(zip(values, range(len(values))))).to_numpy(dtype=np.float64)
@@ -124,10 +124,10 @@ def rarest_label(column: pd.Series[Any]) -> str | None:
 
 
 def merge_labels(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
-    """Return labels after merging those that differ only in case or blanks and answers with the
+    """Return labels after merging those that differ only in spelling and answers with the
     same meaning, with sentences about what was merged.
     """
-    column, notes = unify_spelling(column)
+    column, notes = unify_spelling(column, fold_spelling)
     column, more = _merge_answers(column)
     return column, [*notes, *more]
 
@@ -164,7 +164,7 @@ def answer_sense(label: object) -> str | None:
 def _merged_answer(positive: object, values: Sequence[Any]) -> object:
     """Return the value that an answer was merged into."""
     sense = answer_sense(positive)
-    if sense is None or fold_text(positive) in map(fold_text, values):
+    if sense is None or fold_spelling(positive) in map(fold_spelling, values):
         return positive
     return next((value for value in values if answer_sense(value) == sense), positive)
 
@@ -196,7 +196,7 @@ def _class_pair(*pair: Any) -> np.ndarray:
 
 def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarray:
     """Return 1 if a column has the value `positive`, NaN if it is missing, and 0 otherwise. Text is
-    compared ignoring case and surrounding blanks.
+    compared ignoring case, blanks, hyphens and points.
 
     Examples
     --------
@@ -221,8 +221,9 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
             ) from None
         values = equal.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
-        text = column.astype(str).str.strip().str.casefold()
-        values = (text == fold_text(positive)).to_numpy(dtype=np.float64)
+        text = column.astype(str)
+        same = [label for label in text.unique() if fold_spelling(label) == fold_spelling(positive)]
+        values = text.isin(same).to_numpy(dtype=np.float64)
     return np.where(column.isna().to_numpy(), np.nan, values)
 
 
@@ -241,7 +242,7 @@ def positive_labels(positive: object, values: Iterable[Any]) -> tuple[object, ..
     values = [*values]
     if isinstance(positive, (list, tuple, set, frozenset, np.ndarray, pd.Series, pd.Index)):
         labels = tuple(positive)
-    elif isinstance(positive, str) and fold_text(positive) not in map(fold_text, values):
+    elif isinstance(positive, str) and fold_spelling(positive) not in map(fold_spelling, values):
         parts = next(csv.reader([positive], skipinitialspace=True))
         labels = tuple(part.strip() for part in parts if part.strip()) or labels
     return tuple(_merged_answer(label, values) for label in labels)

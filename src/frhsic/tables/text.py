@@ -40,8 +40,9 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _POINT = re.compile(r"[-+]?[0-9]*\.[0-9]+")
 _COMMA = re.compile(r"[-+]?([0-9]+|[1-9][0-9]{0,2}(\.[0-9]{3})+),[0-9]+")
 _NUMBER = re.compile(r"[-+]?[0-9.,]+")
-# May be a decimal number, or digits grouped in threes if another cell is 1.234,5.
+# May be decimal numbers, or digits grouped in threes, as they are if another cell is 1.234,5.
 _GROUPS = re.compile(r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}")
+_THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}")
 # The beginning of a remark below a table, such as "Source: " and "* preliminary".
 _REMARK = re.compile(r"[*\u2020\u2021]\s*[^\W\d_]|[^\W\d_][\w ]*: ")
 # Usual labels of a row with totals or means of the others.
@@ -156,16 +157,16 @@ class TextReader:
 
     @property
     def footer(self) -> list[str]:
-        """The last lines that aren't rows: words without a separator or quotes, remarks, and totals
-        with fewer fields than the header.
-        """
+        """The last lines that aren't rows: remarks and totals with fewer fields than the header."""
         if len(self.names) == 1:
             return []
         words = itertools.takewhile(self._is_footer, reversed(self.last_lines))
         return list(words)[::-1]
 
     def _is_footer(self, line: str) -> bool:
-        return '"' not in line and _is_remark(line.split(self.separator), len(self.names))
+        if line.count('"') % 2:  # the end of a cell of several lines
+            return False
+        return _is_remark(next(csv.reader([line], delimiter=self.separator)), len(self.names))
 
     def row_count(self) -> int | None:
         """Return the number of lines after the header; None for a compressed file."""
@@ -321,16 +322,18 @@ def _is_even(rows: list[list[str]]) -> bool:
 
 
 def _table_rows(rows: list[list[str]]) -> slice:
-    """Return which rows are the table: all but lines of one text above an even table with a header,
-    and lines of words below a table.
+    """Return which rows are the table: all but lines above an even table with a header that have
+    one text, or at most half of its fields, and lines of words below a table.
     """
     widest = max(map(len, rows))
     remarks = [_is_remark(row, widest) for row in rows]
     wide = [i for i, row in enumerate(rows) if len(row) > 1 and not remarks[i]]
     if not wide:
         return slice(0, len(rows))
-    # a spreadsheet writes separators after a title, too
-    start = next((i for i in wide if sum(map(bool, rows[i])) > 1), wide[0])
+    # a spreadsheet writes separators after a title, too, and a title may contain separators
+    filled = [sum(map(bool, row)) for row in rows]
+    titled = (i for i in wide if filled[i] > 1 and 2 * filled[i] > len(rows[wide[-1]]))
+    start = next(titled, wide[0])
     end = wide[-1] + 1
     if not all(remarks[end:]):
         end = len(rows)
@@ -346,21 +349,25 @@ def _table_rows(rows: list[list[str]]) -> slice:
     return slice(start if below_title else 0, end)
 
 
-def is_total(label: str) -> bool:
+def is_total(label: str, *, begins: bool = False) -> bool:
     """Return whether a text is the label of a row of totals, possibly followed by a colon or the
-    number of rows, such as "Total (200 rows)".
+    number of rows, such as "Total (200 rows)", or whether it only begins with one.
     """
     if not label.lstrip()[:1].isalpha():  # most cells are numbers
         return False
+    if begins:
+        return re.match(rf"(?:{TOTALS.pattern})\b", label.strip().casefold()) is not None
     return TOTALS.fullmatch(re.split(r"[:(0-9]", label)[0].strip().casefold()) is not None
 
 
 def _is_remark(fields: list[str], width: int) -> bool:
     """Return whether a line is a remark or totals below a table of this width, unlike a truncated
-    row: several words, or fewer fields than in the header after a label such as "Total".
+    row: several words and nothing else, or fewer fields than in the header after a label such as
+    "Total".
     """
     first = fields[0]
-    if len(fields) == 1 and any(map(str.isalpha, first)) and len(first.split()) > 1:
+    short = len(fields) < width or len(fields) == 1
+    if short and not any(fields[1:]) and any(map(str.isalpha, first)) and len(first.split()) > 1:
         return True
     return len(fields) < width and bool(_REMARK.match(first) or is_total(first))
 
@@ -390,8 +397,12 @@ def _decimal(rows: list[list[str]], separator: str) -> str:
     fields = [cell.strip() for row in rows for cell in row]
     commas = [cell for cell in fields if _COMMA.fullmatch(cell)]
     points = [cell for cell in fields if _POINT.fullmatch(cell)]
-    if any("." in cell for cell in commas):
-        points = [cell for cell in points if not _GROUPS.fullmatch(cell)]
+    decimals = [cell for cell in points if not _GROUPS.fullmatch(cell)]
+    # 1.234 may be a decimal number, and 12.345 is one if 6,789 is a thousand
+    large = not decimals and any(len(cell) > len("1.234") for cell in points)
+    fractions = not all(_THOUSANDS.fullmatch(cell) for cell in commas)
+    if any("." in cell for cell in commas) or (large and fractions):
+        points = decimals
     return "," if commas and not points else "."
 
 
