@@ -162,12 +162,12 @@ class Commands(TyperGroup):
 
     def _named(self, ctx: Any, text: str) -> str:
         """Return a message in which names of arguments, except lists, are replaced with names of
-        options; after an option, a name is that of a column.
+        options; after --missing and --replace, a name is that of a column.
         """
         command = self.get_command(ctx, ctx.invoked_subcommand or "")
         for option in [] if command is None else command.get_params(ctx):
-            argument = rf"(--\S+ )?\b{option.name}=(?=[^\s\[])"
-            text = re.sub(argument, lambda m, to=option.opts[0]: m[0] if m[1] else f"{to} ", text)
+            argument = rf"(?<!--missing )(?<!--replace )\b{option.name}=(?=[^\s\[])"
+            text = re.sub(argument, f"{option.opts[0]} ", text)
         return text.replace("sensitive_features", "--sensitive")
 
 

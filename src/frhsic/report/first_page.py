@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from frhsic.auditing.gaps import NO_SHARE
 from frhsic.auditing.results import (
     RATIOS,
+    ROUNDING,
     Audit,
     Change,
     LimitCheck,
@@ -69,7 +70,6 @@ from frhsic.report.words import (
     is_unmeasured,
     join_names,
     measure_label,
-    only_estimated,
     outcome_phrase,
     reduced_phrase,
     say,
@@ -351,12 +351,12 @@ def _gap_verdict(report: Report) -> Headline:
         if among == "classes" and report.tradeoff is not None:
             label, _ = report.tradeoff.largest_class(first.attribute)
             among = "all"
-        gap = Number(measure_name(first.key, among), first.value, first.rows, first.interval)
+        number = Number(measure_name(first.key, among), first.value, first.rows, first.interval)
         return Headline(
             first.verdict,
             f"{summary} {limit_sentence(first, audit)}".strip(),
             first.attribute,
-            None if first.unmeasured else gap,
+            None if first.unmeasured else number,
             tuple(limit_sentence(check, audit) for check in others),
             tuple(remarks),
             None if first.base == "gap" else first.limit,
@@ -452,13 +452,13 @@ def split_lines(audit: Audit, s: str) -> list[str]:
 
 def _aim_remarks(check: LimitCheck) -> Iterator[str]:
     """Yield sentences about the uncertainty of a target."""
-    ends = check.reduction
-    if ends is None:
+    ends, share = check.reduction, check.share
+    if ends is None or share is None:
         yield say("ask_number")
-    elif only_estimated(check):
+    elif check.verdict == "kept" and ends.low < 1 - share - ROUNDING:
         yield say("aim_reached", ends=ends)
     elif check.verdict == "unclear" and ends.low > 0:
-        yield say("aim_unsure", share=check.share)
+        yield say("aim_unsure", share=share)
     elif ends.low <= 0 <= ends.high:
         yield say("aim_chance")
 
@@ -531,10 +531,12 @@ def _class_noun(audit: Audit, label: str) -> str:
 
 
 def limits_sentence(judged: Sequence[LimitCheck]) -> str:
-    """Return a sentence with how many limits are met and missed, if there are several."""
+    """Return a sentence with how many limits are met and missed, if there are several numbers; of
+    targets, which are reached by estimates, each has only its own sentence.
+    """
     counts = Counter(WORDS["states"][verdict_phrase(check)] for check in judged)
     count = len(judged)
-    if count == 1:
+    if count == 1 or any(check.base == "gap" for check in judged):
         return ""
     if len(counts) == 1:
         return say("all_limits", all="Both" if count == 2 else f"All {count}", state=min(counts))

@@ -21,7 +21,6 @@ from frhsic.auditing.results import (
     COARSE,
     GAPS,
     RATIOS,
-    ROUNDING,
     SPARSE,
     AttributeAudit,
     Audit,
@@ -266,19 +265,10 @@ def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
 
 def verdict_phrase(check: LimitCheck) -> str:
     """Return the verdict on a limit; if it is uncertain, with the more probable outcome."""
-    if only_estimated(check):
-        return "probably kept"
     if check.verdict != "unclear" or (check.base == "gap" and check.reduction is None):
         return check.verdict
     keeps = check.value >= check.limit if check.key in RATIOS else check.value <= check.limit
     return "probably kept" if keeps else "probably not kept"
-
-
-def only_estimated(check: LimitCheck) -> bool:
-    """Return whether a target is reached by the estimate, but not by the whole interval."""
-    if check.verdict != "kept" or check.reduction is None or check.share is None:
-        return False
-    return check.reduction.low < 1 - check.share - ROUNDING
 
 
 def compares_noise(check: LimitCheck) -> bool:
