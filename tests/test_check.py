@@ -1999,3 +1999,46 @@ def test_lines_of_totals_are_told_by_their_cells(table, totals):
     left_out = LeftOut()
     left_out.drop(table)
     assert left_out.totals == totals
+
+
+@pytest.mark.parametrize("answers", ["Oui O Non N", "Sí S No N", "Sim S Não N", "tak T nie N"])
+def test_answers_in_other_languages_are_merged_with_their_initials(answers, tmp_path):
+    yes, y, no, n = answers.split()
+    paid = np.resize([yes, yes, y, no, n], ROWS)
+    table = people().assign(paid=paid, sure=np.random.default_rng(0).permutation(paid))
+    problems, command = problems_of(table, tmp_path)
+    (text,) = (one["text"] for one in problems if "1 is" in one["text"])
+    assert text.startswith(f"Target 'paid': 1 is {yes!r} (240 rows); 0 is")
+    assert f"sure={y}:{yes}" in shlex.split(command)
+    named, _ = problems_of(table, tmp_path, "--positive", y)
+    assert text in [one["text"] for one in named]
+
+
+def test_rare_labels_that_count_as_0_are_asked_about(tmp_path):
+    loans = np.resize(["approved", "denied"], ROWS).astype(object)
+    loans[:12] = "withdrawn"
+    problems, _ = problems_of(people().assign(paid=loans), tmp_path, "--positive", "approved")
+    assert "--missing paid=withdrawn" in [one["option"] for one in problems]
+    grades = people().assign(paid=np.resize(["a", "b", "c"], ROWS))
+    problems, _ = problems_of(grades, tmp_path, "--positive", "a")
+    assert "labels" not in [one["kind"] for one in problems]
+
+
+def test_a_value_that_reveals_one_of_several_classes_is_a_leak(tmp_path):
+    state = np.random.default_rng(0).choice(["works", "seeks work", "retired"], ROWS)
+    table = people().assign(paid=state, active=(state != "retired").astype(int))
+    table["hours"] = np.where(state == "works", np.arange(ROWS) % 50 + 1, 0)
+    command = problems_of(table, tmp_path)[1]
+    assert "--drop active" in command
+    assert "--drop hours" in command
+    table["active"] = np.random.default_rng(1).permutation(table["active"])
+    assert "--drop active" not in problems_of(table, tmp_path)[1]
+
+
+def test_a_class_that_means_missing_hides_no_leak_and_makes_none(tmp_path):
+    tested = np.arange(ROWS) % 5 > 1
+    result = np.where(tested, people()["paid"], "not tested")
+    table = people().assign(paid=result, voucher=np.where(tested, "a", None))
+    problems, command = problems_of(table, tmp_path)
+    assert "--missing 'paid=not tested'" in [one["option"] for one in problems]
+    assert "--drop voucher" not in command
