@@ -123,6 +123,13 @@ FOUND = {
         "attribute",
         "--replace 'age=under 2%:2%'",
     ),
+    "units of an attribute": (
+        people().assign(
+            age=[f"{i % 60}0 m" if i % 3 else f"{i % 59 / 7:.2f} km" for i in range(ROWS)]
+        ),
+        "text in numbers",
+        "--replace 'age=* m:*,* km:1000*'",
+    ),
     "labels with a joint": (replaced("town", "Bas-el"), "labels", "--replace town=Bas-el:Basel"),
     "labels with an initial": (
         replaced("town", "B. Town").replace({"town": {"Bern": "Bern town"}}),
@@ -800,6 +807,9 @@ def test_words_among_the_numbers_of_a_target_are_the_error(tmp_path):
     assert "--drop copy" in command  # compared with the numbers
 
 
+MILES = "--replace 'size=* km:*,* mi:1.60934*'"
+
+
 @pytest.mark.parametrize(
     ("cells", "certainty", "option"),
     [
@@ -808,7 +818,14 @@ def test_words_among_the_numbers_of_a_target_are_the_error(tmp_path):
         (["10+ years", *"1234567"], "likely", "--replace 'size=10+ years:10'"),
         (["27/52", "26/52", *"012345"], "likely", "--replace size=27/52:27,26/52:26"),
         (["9/10", "8/10", "7/10", "5/10", "99"], "likely", "--missing size=99"),
-        (["3 km", "2 mi", "2.5 km", "1", "4 mi"], "possible", "--drop size"),
+        (["3 km", "2 mi", "2.5 km", "1", "4 mi"], "likely", MILES),
+        (
+            ["30 mo", "2 yrs", "7 mos", "4 mo"],
+            "likely",
+            "--replace 'size=* mo:*,* yrs:12*,* mos:*'",
+        ),
+        ([*["38¢", "2¢", "7¢", "9¢"] * 4, "n/k"], "likely", "--missing size=n/k"),
+        ([*["38¢", "2¢", "7¢", "9¢"] * 4, "n/k"], "likely", "--replace 'size=* ¢:*'"),
         (["0", "1-2", "3-5", "6+", "-9"], "likely", "--missing size=-9"),
     ],
 )
@@ -1338,7 +1355,7 @@ def test_numbers_with_the_same_unit_are_read_as_numbers_with_a_note(tmp_path):
     table.loc[:9, "age"] = "nk"
     _, command = problems_of(table, tmp_path)
     assert "--missing age=nk" in command
-    assert "y" not in command.split("age=nk")[1]
+    assert command.split("age=nk")[1] == " --replace 'wait=* months:*,* years:12*'"
 
 
 def test_years_with_two_digits_beside_four_are_asked_about():
@@ -2042,3 +2059,23 @@ def test_a_class_that_means_missing_hides_no_leak_and_makes_none(tmp_path):
     problems, command = problems_of(table, tmp_path)
     assert "--missing 'paid=not tested'" in [one["option"] for one in problems]
     assert "--drop voucher" not in command
+
+
+def test_feet_and_inches_among_numbers_are_asked_about(tmp_path):
+    heights = [f"{150 + i % 50}cm" if i % 8 else f"{i % 2 + 5}'{i % 12}\"" for i in range(ROWS)]
+    problems, _ = problems_of(people().assign(size=heights), tmp_path)
+    (found,) = (one for one in problems if one["columns"] == ["size"])
+    assert (found["certainty"], found["option"], found["rows"]) == ("possible", "--drop size", 50)
+
+
+def test_a_column_with_the_other_decimal_sign_names_it(tmp_path):
+    table = people().assign(size=[f"0,{i % 90:02d}" for i in range(ROWS)])
+    problems, _ = problems_of(table, tmp_path)
+    assert "--decimal ," in [one["option"] for one in problems if one["columns"] == ["size"]]
+
+
+def test_weights_with_a_unit_are_no_row_weights(tmp_path):
+    sizes = np.random.default_rng(0).normal(70, 9, ROWS).round(1).astype(str).astype(object)
+    for cells, asked in ((sizes, True), (sizes + " kg", False)):
+        problems, _ = problems_of(people().assign(weight_1971=cells), tmp_path)
+        assert ("weights" in [one["kind"] for one in problems]) == asked

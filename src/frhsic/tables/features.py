@@ -526,6 +526,8 @@ def weight_problems(view: View) -> Iterator[Problem]:
         if named and column.min() >= 0 and column.nunique() > LEAST_VALUES:
             option = option_text("row-weights", text)
             # may be body or birth weight
+            if view.check.schema.select([text]).columns[0].unit:
+                continue
             body = BODY_WEIGHT.match(text) and column.min() > 0
             body = body and column.max() <= MOST_BODIES * column.median()
             things = named[1] and not SAMPLED.search(text) and BODY_WEIGHT.search(text)
