@@ -123,6 +123,13 @@ FOUND = {
         "attribute",
         "--replace 'age=under 2%:2%'",
     ),
+    "units of an attribute": (
+        people().assign(
+            age=[f"{i % 60}0 m" if i % 3 else f"{i % 59 / 7:.2f} km" for i in range(ROWS)]
+        ),
+        "text in numbers",
+        "--replace 'age=* m:*,* km:1000*'",
+    ),
     "labels with a joint": (replaced("town", "Bas-el"), "labels", "--replace town=Bas-el:Basel"),
     "labels with an initial": (
         replaced("town", "B. Town").replace({"town": {"Bern": "Bern town"}}),
@@ -800,6 +807,9 @@ def test_words_among_the_numbers_of_a_target_are_the_error(tmp_path):
     assert "--drop copy" in command  # compared with the numbers
 
 
+MILES = "--replace 'size=* km:*,* mi:1.60934*'"
+
+
 @pytest.mark.parametrize(
     ("cells", "certainty", "option"),
     [
@@ -808,7 +818,14 @@ def test_words_among_the_numbers_of_a_target_are_the_error(tmp_path):
         (["10+ years", *"1234567"], "likely", "--replace 'size=10+ years:10'"),
         (["27/52", "26/52", *"012345"], "likely", "--replace size=27/52:27,26/52:26"),
         (["9/10", "8/10", "7/10", "5/10", "99"], "likely", "--missing size=99"),
-        (["3 km", "2 mi", "2.5 km", "1", "4 mi"], "possible", "--drop size"),
+        (["3 km", "2 mi", "2.5 km", "1", "4 mi"], "likely", MILES),
+        (
+            ["30 mo", "2 yrs", "7 mos", "4 mo"],
+            "likely",
+            "--replace 'size=* mo:*,* yrs:12*,* mos:*'",
+        ),
+        ([*["38¢", "2¢", "7¢", "9¢"] * 4, "n/k"], "likely", "--missing size=n/k"),
+        ([*["38¢", "2¢", "7¢", "9¢"] * 4, "n/k"], "likely", "--replace 'size=* ¢:*'"),
         (["0", "1-2", "3-5", "6+", "-9"], "likely", "--missing size=-9"),
     ],
 )
@@ -1999,3 +2016,66 @@ def test_lines_of_totals_are_told_by_their_cells(table, totals):
     left_out = LeftOut()
     left_out.drop(table)
     assert left_out.totals == totals
+
+
+@pytest.mark.parametrize("answers", ["Oui O Non N", "Sí S No N", "Sim S Não N", "tak T nie N"])
+def test_answers_in_other_languages_are_merged_with_their_initials(answers, tmp_path):
+    yes, y, no, n = answers.split()
+    paid = np.resize([yes, yes, y, no, n], ROWS)
+    table = people().assign(paid=paid, sure=np.random.default_rng(0).permutation(paid))
+    problems, command = problems_of(table, tmp_path)
+    (text,) = (one["text"] for one in problems if "1 is" in one["text"])
+    assert text.startswith(f"Target 'paid': 1 is {yes!r} (240 rows); 0 is")
+    assert f"sure={y}:{yes}" in shlex.split(command)
+    named, _ = problems_of(table, tmp_path, "--positive", y)
+    assert text in [one["text"] for one in named]
+
+
+def test_rare_labels_that_count_as_0_are_asked_about(tmp_path):
+    loans = np.resize(["approved", "denied"], ROWS).astype(object)
+    loans[:12] = "withdrawn"
+    problems, _ = problems_of(people().assign(paid=loans), tmp_path, "--positive", "approved")
+    assert "--missing paid=withdrawn" in [one["option"] for one in problems]
+    grades = people().assign(paid=np.resize(["a", "b", "c"], ROWS))
+    problems, _ = problems_of(grades, tmp_path, "--positive", "a")
+    assert "labels" not in [one["kind"] for one in problems]
+
+
+def test_a_value_that_reveals_one_of_several_classes_is_a_leak(tmp_path):
+    state = np.random.default_rng(0).choice(["works", "seeks work", "retired"], ROWS)
+    table = people().assign(paid=state, active=(state != "retired").astype(int))
+    table["hours"] = np.where(state == "works", np.arange(ROWS) % 50 + 1, 0)
+    command = problems_of(table, tmp_path)[1]
+    assert "--drop active" in command
+    assert "--drop hours" in command
+    table["active"] = np.random.default_rng(1).permutation(table["active"])
+    assert "--drop active" not in problems_of(table, tmp_path)[1]
+
+
+def test_a_class_that_means_missing_hides_no_leak_and_makes_none(tmp_path):
+    tested = np.arange(ROWS) % 5 > 1
+    result = np.where(tested, people()["paid"], "not tested")
+    table = people().assign(paid=result, voucher=np.where(tested, "a", None))
+    problems, command = problems_of(table, tmp_path)
+    assert "--missing 'paid=not tested'" in [one["option"] for one in problems]
+    assert "--drop voucher" not in command
+
+
+def test_feet_and_inches_among_numbers_are_asked_about(tmp_path):
+    heights = [f"{150 + i % 50}cm" if i % 8 else f"{i % 2 + 5}'{i % 12}\"" for i in range(ROWS)]
+    problems, _ = problems_of(people().assign(size=heights), tmp_path)
+    (found,) = (one for one in problems if one["columns"] == ["size"])
+    assert (found["certainty"], found["option"], found["rows"]) == ("possible", "--drop size", 50)
+
+
+def test_a_column_with_the_other_decimal_sign_names_it(tmp_path):
+    table = people().assign(size=[f"0,{i % 90:02d}" for i in range(ROWS)])
+    problems, _ = problems_of(table, tmp_path)
+    assert "--decimal ," in [one["option"] for one in problems if one["columns"] == ["size"]]
+
+
+def test_weights_with_a_unit_are_no_row_weights(tmp_path):
+    sizes = np.random.default_rng(0).normal(70, 9, ROWS).round(1).astype(str).astype(object)
+    for cells, asked in ((sizes, True), (sizes + " kg", False)):
+        problems, _ = problems_of(people().assign(weight_1971=cells), tmp_path)
+        assert ("weights" in [one["kind"] for one in problems]) == asked

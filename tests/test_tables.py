@@ -1169,6 +1169,15 @@ def test_the_first_sheet_of_a_workbook_is_read_like_a_text_file(tmp_path):
         TableFile.open(tmp_path / "bare.xlsx")
 
 
+def test_sheets_with_the_same_columns_are_named(tmp_path):
+    path = tmp_path / "t.xlsx"
+    workbook(path, [["a", "b"], [1, 2]], [["Title"], ["a", "b"], [3, 4]], [["a", "c"], [5, 6]])
+    note = (
+        "'part 2' has the same columns; to use these rows, too, append them to the sheet 'part 1'."
+    )
+    assert note in TableFile.open(path, named=["b"]).notes
+
+
 def test_the_sheet_with_the_named_columns_is_read(tmp_path):
     path = tmp_path / "t.xlsx"
     notes = [["About these data"], ["age: in years"]]

@@ -15,6 +15,7 @@ from frhsic.formatting import format_count
 from frhsic.tables.attributes import OR_LESS, OR_MORE, OVER, UNDER, band
 from frhsic.tables.codes import (
     CLEAR_CODE,
+    LEAST_VALUES,
     code_problem,
     number_problems,
     plain_number,
@@ -26,11 +27,12 @@ from frhsic.tables.columns import (
     fold_text,
     is_text,
     quote_names,
+    replace_values,
     row_number,
     unify_spelling,
 )
 from frhsic.tables.dates import month_problems, spreadsheet_problems
-from frhsic.tables.problems import Problem, drop_option, missing_option, replace_option
+from frhsic.tables.problems import Certainty, Problem, drop_option, missing_option, replace_option
 from frhsic.tables.schema import (
     NUMBER_MARKS,
     ColumnType,
@@ -65,13 +67,21 @@ LIMIT_SIGN = rf"(?:{UNDER}|{OVER})\s*"
 _AMOUNT = "[0-9]+(?:[.,][0-9]+)?"
 DETECTION_LIMIT = rf"(?i:{LIMIT_SIGN}{_AMOUNT}|{_AMOUNT}\s*(?:{OR_LESS}|{OR_MORE}))"
 PERCENT_LIMIT = rf"(?i:{LIMIT_SIGN}{_AMOUNT}\s*%|{_AMOUNT}\s*%\s*(?:{OR_LESS}|{OR_MORE}))"
-# Spellings of units; numbers with a unit, shares such as 27/52, and Roman numerals.
-UNITS_OF_MEASURE = (
-    *("y(?:ea)?rs?|y|y\\.?o|jahre?", "months?|monate?", "weeks?|wochen?", "days?|tage?"),
-    *("h(?:ou)?rs?|h", "min", "kg", "mg", "g", "lbs?", "oz", "cm", "mm", "km", "ml"),
-    *("mi|miles?", "ft|feet", "in|inch(?:es)?"),
+# Units of time, mass and length with their sizes; numbers with a unit, shares such as 27/52, and
+# Roman numerals.
+_UNITS = (
+    "y 12 yr 12 yrs 12 year 12 years 12 yo 12 y.o 12 jahr 12 jahre 12 mo 1 mos 1 mth 1 mths 1"
+    " month 1 months 1 monat 1 monate 1",
+    "wk 168 wks 168 week 168 weeks 168 woche 168 wochen 168 d 24 day 24 days 24 tag 24 tage 24 h 1"
+    " hr 1 hrs 1 hour 1 hours 1 min 0.0166666667",
+    "t 1e6 kg 1000 g 1 mg 0.001 lb 453.592 lbs 453.592 oz 28.3495",
+    "km 1000 m 1 cm 0.01 mm 0.001 mi 1609.344 mile 1609.344 miles 1609.344 ft 0.3048 feet 0.3048"
+    " in 0.0254 inch 0.0254 inches 0.0254 l 1 ml 0.001",
 )
-WITH_UNIT = rf"(?i)^({LIMIT_SIGN})?([-+]?{_AMOUNT})\s*(\+)?\s*({'|'.join(UNITS_OF_MEASURE)})\.?$"
+UNIT_SIZES = [dict(zip(words[::2], map(float, words[1::2]))) for words in map(str.split, _UNITS)]
+_SPELLINGS = "|".join(re.escape(unit) for sizes in UNIT_SIZES for unit in sizes)
+WITH_UNIT = rf"(?i)^({LIMIT_SIGN})?([-+]?{_AMOUNT})\s*(\+)?\s*({_SPELLINGS})\.?$"
+MEASURED_CELL = rf"^[-+]?{_AMOUNT}\s*([^\W\d_]+|[^\w\s.,+%-])\.?$"
 OF_ALL = rf"^({_AMOUNT})\s*/\s*([0-9]+)$"
 ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 # Fewest levels that are numbers or ranges, and largest share of others, in a column of text that is
@@ -218,7 +228,7 @@ def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]
     levels = pd.Series(cells.unique(), dtype=str).str.strip()
     amounts = levels.str.extract(WITH_UNIT)
     bare = amounts[[0, 1, 2]].fillna("").agg("".join, axis=1).where(amounts[3].notna())
-    if len(_units(levels)) > 1:
+    if amounts[3].nunique() > 1:
         bare[:] = None
     shares = levels.str.extract(OF_ALL)
     same = shares[1].nunique() == 1
@@ -238,14 +248,29 @@ def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]
     return plain
 
 
-def _units(cells: pd.Series[Any]) -> list[str]:
-    """Return an example of each unit of the numbers among cells."""
-    units: dict[int, str] = {}
-    for cell, unit in zip(cells, cells.str.extract(WITH_UNIT)[3]):
-        if isinstance(unit, str):
-            fits = [re.fullmatch(measure, unit, re.IGNORECASE) for measure in UNITS_OF_MEASURE]
-            units.setdefault([*map(bool, fits)].index(True), cell)
-    return [*units.values()]
+def unit_replacements(cells: pd.Series[Any]) -> dict[str, str]:
+    """Return how nearly all cells, if they are numbers with units that can be converted or with the
+    same one, become numbers in the most frequent unit; none if they can be read without.
+
+    Examples
+    --------
+    >>> unit_replacements(pd.Series(["2 km", "3.1 km", "850 m", "4"]))
+    {'* km': '*', '* m': '0.001*'}
+    >>> unit_replacements(pd.Series(["2 km", "3 kg"]))
+    {}
+    """
+    units = cells.str.extract(MEASURED_CELL)[0].str.casefold()
+    counts = units.value_counts()
+    if counts.empty or (len(counts) == 1 and common_measure(cells)):
+        return {}
+    known = units.notna() | cells.str.fullmatch(f"{LIKE_NUMBER}|{DETECTION_LIMIT}")
+    sizes = next((own for own in UNIT_SIZES if counts.index.isin(own).all()), {})
+    few = counts.sum() <= FEW_WORDS * len(cells) or len(counts) > 1
+    if known.mean() < 1 - FEW_WORDS or (few and not sizes):
+        return {}
+    usual = sizes.get(str(counts.index[0]), 1.0)
+    factors = {unit: sizes.get(unit, 1.0) / usual for unit in map(str, counts.index)}
+    return {f"* {unit}": f"{size:.6g}*" if size != 1 else "*" for unit, size in factors.items()}
 
 
 def _range_problems(column: ColumnType) -> Iterator[Problem]:
@@ -329,19 +354,13 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
     limits = wrong & bare.str.fullmatch(DETECTION_LIMIT)
     odd = wrong & ~limits & ~bare.map(reads_missing)
-    with_unit = bare.str.fullmatch(WITH_UNIT)
-    units = _units(pd.Series(bare.unique(), dtype=str))
-    if len(units) > 1 and with_unit.mean() + bare.str.fullmatch(LIKE_NUMBER).mean() > MOST_ALIKE:
-        yield Problem(
-            "text in numbers",
-            f"{name!r} is read as text, since its numbers have different units:"
-            f" {quote_names(units)}. To read it as numbers, convert them to one unit in the file;"
-            " otherwise drop the column.",
-            (name,),
-            int(with_unit.sum()),
-            "possible",
-            drop_option(name),
-        )
+    if wrong.any() and (units := unit_replacements(bare)):
+        names = {unit.removeprefix("* ") for unit in units}
+        known = any(names <= {*sizes} for sizes in UNIT_SIZES) or not "".join(names).isalpha()
+        yield units_problem(bare, units, "likely" if known else "possible")
+        amounts = replace_values(bare, units, decimal)
+        others = [*_nearly_numbers(amounts, decimal)]
+        yield from others or number_problems(readable_numbers(amounts, decimal))
         return
     answers = odd.any() and set(bare[odd].map(fold_text)) <= YES | NO
     if answers and numbers.dropna().isin([0, 1, *map(int, CODES_OF_ANSWERS)]).all():
@@ -377,16 +396,41 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
         )
         amounts = {old: float(new.rstrip(" %")) for old, new in plain.items()}
         yield from number_problems(numbers.fillna(texts.map(amounts)))
-    elif alike.mean() > MOST_ALIKE:
+        return
+    mostly = numbers.count() > MOST_ALIKE * len(numbers) and numbers.nunique() > LEAST_VALUES
+    shown = alike if alike.mean() > MOST_ALIKE else wrong & mostly
+    if shown.any():
+        other = "." if decimal == "," else ","
+        remedy = f"write its cells as 1234{decimal}5"
+        option = drop_option(name)
+        if readable_numbers(cells, other).notna().all():
+            option = f"--decimal {other}"
+            remedy = f"pass its decimal sign ({option}) if the other columns have the same"
         yield Problem(
             "text in numbers",
             f"{name!r} is read as text, though most cells look like numbers:"
-            f" {examples(cells[alike])}. To read it as numbers, write its cells as 1234{decimal}5.",
+            f" {examples(cells[shown])}. To read it as numbers, {remedy}.",
             (name,),
-            int(alike.sum()),
+            int(shown.sum()),
             "possible",
-            drop_option(name),
+            option,
         )
+
+
+def units_problem(cells: pd.Series[Any], units: dict[str, str], certainty: Certainty) -> Problem:
+    """Return a problem of numbers with units that prevent them from being read as numbers."""
+    name = str(cells.name)
+    with_unit = cells[replace_values(cells, units) != cells]
+    taken = ", as those without one are taken to be" if len(with_unit) < len(cells) else ""
+    return Problem(
+        "text in numbers",
+        f"{name!r} is read as text, since its numbers have units: {examples(with_unit)}. To read it"
+        f" as numbers, convert them to {next(iter(units)).removeprefix('* ')!r}{taken}.",
+        (name,),
+        len(with_unit),
+        certainty,
+        replace_option(name, units),
+    )
 
 
 def _limits_problem(limits: pd.Series[Any]) -> Problem:

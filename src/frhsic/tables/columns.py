@@ -243,7 +243,8 @@ def replace_values(
     column: pd.Series[Any], replacements: Mapping[str, str], decimal: str | None = None
 ) -> pd.Series[Any]:
     """Return a column with some values replaced, which are compared as codes are in
-    :func:`mask_codes`; in text with decimal commas, numbers get these.
+    :func:`mask_codes`; in text with decimal commas, numbers get these. An asterisk in both values
+    is any number, which a factor before the second one multiplies.
 
     Examples
     --------
@@ -251,11 +252,13 @@ def replace_values(
     ['male', 'male', 'male']
     >>> replace_values(pd.Series([3, 99]), {"99": "0"}).tolist()
     [3.0, 0.0]
+    >>> replace_values(pd.Series(["2 km", "850m"]), {"* km": "*", "* m": "0.001*"}).tolist()
+    ['2', '0.85']
     """
     texts = {_code_key(old): new for old, new in replacements.items()}
     new: dict[Any, Any] = {}
     for value in column.dropna().unique():
-        text = texts.get(_code_key(level_text(value)))
+        text = texts.get(_code_key(level_text(value)), _converted(value, replacements))
         if text is None:
             continue
         key = _code_key(text)
@@ -273,9 +276,23 @@ def replace_values(
     return replaced.infer_objects()
 
 
+def _converted(value: object, replacements: Mapping[str, str]) -> str | None:
+    """Return the number in text such as "850 m", in another unit, as a replacement of "* m" by
+    "0.001*" says; None if there is none.
+    """
+    for old, new in replacements.items():
+        factor = _code_key(new.removesuffix("*") or "1")
+        if "*" in old and new.endswith("*") and isinstance(factor, float):
+            number = r"\s*([-+]?[0-9]+(?:[.,][0-9]+)?)\s*"
+            pattern = re.escape(old.replace(" ", "")).replace(r"\*", number)
+            if found := re.fullmatch(pattern, str(value).strip(), re.IGNORECASE):
+                return f"{factor * float(found[1].replace(',', '.')):.10g}"
+    return None
+
+
 def absent_values(column: pd.Series[Any], values: Iterable[str]) -> list[str]:
     """Return which of these values do not occur in a column."""
-    return [value for value in values if mask_codes(column, [value]) is column]
+    return [value for value in values if replace_values(column, {value: "*"}) is column]
 
 
 def require_present(absent: Mapping[str, Sequence[str]], table: str) -> None:

@@ -50,6 +50,11 @@ class ExcelReader:
         with path.open("rb") as file, warnings.catch_warnings(action="ignore"):  # of lost styles
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             sheet, above = _find_table(book.worksheets, named)
+            alike = [
+                other.title
+                for other in book.worksheets
+                if other is not sheet and _header(other, named) == _header(sheet, named)
+            ]
             rows = []
             for row in _filled_rows(sheet):
                 budget.charge(8 * len(row))
@@ -66,6 +71,11 @@ class ExcelReader:
             others = [other.title for other in book.worksheets if other is not sheet]
             notes.append(
                 f"The sheet {sheet.title!r} of {path.name} was read, and not {quote_names(others)}."
+            )
+        if named and alike:
+            notes.append(
+                f"{quote_names(alike)} {inflect('[has|have]', len(alike))} the same columns; to use"
+                f" these rows, too, append them to the sheet {sheet.title!r}."
             )
         if titles:
             above_it = "1 row" if above == 1 else f"{above} rows"
@@ -97,6 +107,12 @@ def _filled_rows(sheet: Any) -> Iterator[list[str | None]]:
         row = list(map(_cell_text, cells))
         if any(row):
             yield row
+
+
+def _header(sheet: Any, named: Sequence[str]) -> list[str | None]:
+    """Return the first row of a sheet that has all of these columns; empty if there is none."""
+    rows = itertools.islice(_filled_rows(sheet), HEADER_ROWS)
+    return next((row for row in rows if {*named} <= {str(cell).strip() for cell in row}), [])
 
 
 def _find_table(sheets: Sequence[Any], named: Sequence[str]) -> tuple[Any, int]:

@@ -33,6 +33,7 @@ from frhsic.tables.identifiers import (
 )
 from frhsic.tables.leaks import (
     LEAST_IN_CLASS,
+    NEARLY_ALL,
     PAIR_EXPLAINS,
     PAIR_REPEATS,
     clearest_pair,
@@ -54,7 +55,7 @@ from frhsic.tables.problems import (
     not_dropped,
     option_text,
 )
-from frhsic.tables.view import View
+from frhsic.tables.view import Answers, View
 
 # Share of the errors of a class, or of the variance of a number, above which one column seems to
 # follow from the target, and share above which the user is asked whether it does.
@@ -333,8 +334,11 @@ def class_leaks(view: View) -> Iterator[Problem]:
         return
     columns = view.numbers
     for name in columns:
+        leak: list[Problem] = []
         if pd.isna(columns[name]).any():
-            yield from filled_by_class(view.features[name], view.examined)
+            leak = [*filled_by_class(view.features[name], view.examined)]
+        yield from leak or _value_of_class(name, columns[name], view.examined)
+    columns = view.numbers
     for place, label in enumerate(view.classes):
         own = (view.examined.codes == place).astype(np.int64)
         weak = {
@@ -352,6 +356,25 @@ def class_leaks(view: View) -> Iterator[Problem]:
                 f" {phrase}. If {name!r} is known only after the target, drop it, and {other!r} if"
                 " that is, too.",
                 (name, other),
+                option=drop_option(name),
+            )
+            return
+
+
+def _value_of_class(name: str, values: np.ndarray, answers: Answers) -> Iterator[Problem]:
+    """Yield a leak if the most frequent value of a column tells which rows have one of several
+    classes.
+    """
+    usual = (pd.Series(values) == pd.Series(values).mode(dropna=False).iloc[0]).to_numpy(
+        dtype=np.float64
+    )
+    for place, label in enumerate(answers.classes if answers.classes is not None else ()):
+        if explained_share(usual, (answers.codes == place).astype(np.int64), 2) >= NEARLY_ALL:
+            yield Problem(
+                "leak",
+                f"{name!r} alone reveals which rows have {level_text(label)!r}. If it is known only"
+                " after the target, drop it.",
+                (name,),
                 option=drop_option(name),
             )
             return
@@ -503,6 +526,8 @@ def weight_problems(view: View) -> Iterator[Problem]:
         if named and column.min() >= 0 and column.nunique() > LEAST_VALUES:
             option = option_text("row-weights", text)
             # may be body or birth weight
+            if view.check.schema.select([text]).columns[0].unit:
+                continue
             body = BODY_WEIGHT.match(text) and column.min() > 0
             body = body and column.max() <= MOST_BODIES * column.median()
             things = named[1] and not SAMPLED.search(text) and BODY_WEIGHT.search(text)

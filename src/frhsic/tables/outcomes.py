@@ -45,8 +45,6 @@ from frhsic.tables.problems import (
 from frhsic.tables.schema import SHORT_DATE
 from frhsic.tables.targets import (
     CODES_OF_ANSWERS,
-    NO,
-    YES,
     answer_sense,
     merge_labels,
     positive_labels,
@@ -57,6 +55,9 @@ from frhsic.tables.view import TableCheck, is_unclear, settled_answers
 
 # Rows of the rarer class below which its scarcity is a problem of its own.
 FEW_IN_CLASS = 50
+# Labels that count as 0 may be no outcome if they have less than this share of the rows of the most
+# frequent one.
+RARE_OUTCOME = 0.2
 # Fewest letters of a label that may mean the same as another.
 LEAST_LETTERS = 3
 # Roman numerals with or without a letter, and sizes, in lower case.
@@ -208,20 +209,19 @@ def label_problems(
     texts = column.astype(str)
     for label, longer in abbreviations(labels).items():
         marked = "." in label or label.isupper() > longer.isupper()
-        answer = fold_text(label) in YES | NO
+        sense = answer_sense(label, labels)
         same = fold_spelling(label) == fold_spelling(longer)
-        if only_short and len(label) >= LEAST_LETTERS and not (answer or marked or same):
+        if only_short and len(label) >= LEAST_LETTERS and not (sense or marked or same):
             continue
         if codes is not None and len({*codes[texts.isin([label, longer])]}) == 1:
             continue
-        answers = answer_sense(label) is not None and answer_sense(label) == answer_sense(longer)
         yield Problem(
             "labels",
             f"{label!r} may mean the same as {longer!r} in {name!r}, but counts as a separate"
             " label. If it does, replace it.",
             (name,),
             int((texts == label).sum()),
-            "likely" if answers or same else "possible",
+            "likely" if same or (sense and sense == answer_sense(longer)) else "possible",
             replace_option(name, {label: longer}),
         )
 
@@ -246,13 +246,14 @@ def abbreviations(labels: list[str]) -> dict[str, str]:
         found |= {label: negated[0] for label in labels if fold_text(label) in NOTHING}
     labels = [label for label in labels if label not in found]
     answers = [
-        [label for label in labels if answer_sense(label) == sense] for sense in ("yes", "no")
+        [label for label in labels if answer_sense(label, labels) == sense]
+        for sense in ("yes", "no")
     ]
     if all(answers):
         for same in answers:
             longest = max(same, key=len)
             found |= {label: longest for label in same if label != longest}
-        labels = [label for label in labels if answer_sense(label) is None]
+        labels = [label for label in labels if label not in answers[0] + answers[1]]
     labels = [label for label in labels if not label.strip().isdigit()]
     starts = {label: fold_text(label).removesuffix(".") for label in labels}
     words = [label for label in labels if " " not in label and len(starts[label]) >= LEAST_LETTERS]
@@ -301,7 +302,8 @@ def _shortens(label: str, other: str) -> bool:
 
 
 def other_label_problems(column: pd.Series[Any], codes: np.ndarray) -> Iterator[Problem]:
-    """Yield labels that count as 0 although they are neither the positive answer nor its opposite.
+    """Yield labels that count as 0 although they are neither the positive answer nor its opposite
+    or, if it is not an answer, are rare compared with the most frequent label that counts as 0.
 
     Examples
     --------
@@ -311,17 +313,22 @@ def other_label_problems(column: pd.Series[Any], codes: np.ndarray) -> Iterator[
     """
     name = str(column.name)
     labels = column[codes == 0].map(level_text)
+    counts = labels.value_counts()
     known = [label for label in labels.unique() if not reads_missing(label)]
     others = [label for label in known if answer_sense(label) is None]
-    positive = answer_sense(level_text(column[codes == 1].iloc[0]))
-    if positive is None or not others or len(others) == len(known):
+    like = "the opposite of the positive answer"
+    if answer_sense(level_text(column[codes == 1].iloc[0])) is None:
+        others = [label for label in known if counts[label] < RARE_OUTCOME * counts.iloc[0]]
+        others = [label for label in others if label[:1].isalpha() and label not in NOTHING]
+        like = repr(counts.index[0])
+    if not others or len(others) == len(known):
         return
     rows = int(labels.isin(others).sum())
     yield Problem(
         "labels",
         f"{quote_names(others[:5])} in {name!r} ({format_count(rows, 'row')})"
-        f" {inflect('[counts|count]', len(others))} as 0, like the opposite of the positive"
-        " answer. To leave these rows out, treat them as missing.",
+        f" {inflect('[counts|count]', len(others))} as 0, like {like}. To leave these rows out,"
+        " treat them as missing.",
         (name,),
         rows,
         "possible",

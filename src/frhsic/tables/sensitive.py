@@ -19,9 +19,11 @@ from frhsic.tables.cells import (
     readable_numbers,
     require_numbers,
     text_problems,
+    unit_replacements,
+    units_problem,
 )
 from frhsic.tables.codes import number_problems, reads_missing
-from frhsic.tables.columns import examples, is_text, mask_codes, require_moderate
+from frhsic.tables.columns import examples, is_text, mask_codes, replace_values, require_moderate
 from frhsic.tables.dates import spreadsheet_problems
 from frhsic.tables.problems import (
     LEAST_SUSPECTED_ROWS,
@@ -44,6 +46,7 @@ def find_attributes(check: TableCheck, names: Sequence[str]) -> pd.DataFrame:
     for name in names:
         if name not in check.table:
             continue
+        _convert_units(check, name)
         numbers = _numbers_among_words(check, name)
         if numbers is not None:
             attributes[name] = numbers.reindex(check.table.index)
@@ -57,6 +60,16 @@ def find_attributes(check: TableCheck, names: Sequence[str]) -> pd.DataFrame:
                 )
                 check.problems.append(Problem("missing", text, (name,), missing, "certain"))
     return pd.DataFrame(attributes, check.table.index)
+
+
+def _convert_units(check: TableCheck, name: str) -> None:
+    """Convert the numbers of an attribute to one unit, and add the option that does so."""
+    cells = check.cells[name].dropna().str.strip() if is_text(check.table[name]) else None
+    if cells is None or not (units := unit_replacements(cells)):
+        return
+    check.problems.append(units_problem(cells, units, "error"))
+    check.cells[name] = replace_values(cells, units, check.decimal)
+    check.table[name] = check.cells[name]
 
 
 def _read_attribute(check: TableCheck, name: str) -> pd.Series[Any]:

@@ -24,8 +24,10 @@ from frhsic.tables.columns import (
 )
 
 # Affirmative and negative answers.
-YES = {"yes", "y", "true", "t", "1", "1.0", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "sim"}
-NO = {"no", "n", "false", "f", "0", "0.0", "nein", "falsch", "non", "faux", "não"}
+_YES = "yes y true t 1 1.0 ja j wahr oui vrai sí si sì sim tak ya evet да igen kyllä verdadero"
+_NO = "no n false f 0 0.0 nein falsch non faux não nao nie tidak hayır hayir нет nem nee nej falso"
+YES = {*_YES.split()}
+NO = {*_NO.split()}
 # Largest number of classes of a target of text or whole numbers.
 MOST_CLASSES = 20
 # Codes for a missing answer beside 0 and 1, or 1 and 2.
@@ -141,7 +143,7 @@ def _merge_answers(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     counts = column.dropna().value_counts()
     senses: dict[str | None, list[Any]] = {"yes": [], "no": []}
     for label in counts.index:
-        senses.setdefault(answer_sense(label), []).append(label)
+        senses.setdefault(answer_sense(label, counts.index), []).append(label)
     answers = [senses["yes"], senses["no"]]
     several = [labels for labels in answers if len(labels) > 1]
     if not several or not all(answers):
@@ -154,19 +156,32 @@ def _merge_answers(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     return merged, [f"{note} ({format_count(rows, 'row')})."]
 
 
-def answer_sense(label: object) -> str | None:
-    """Return whether a label is an affirmative or a negative answer; None if it is neither."""
-    if fold_text(label) in YES:
+def answer_sense(label: object, labels: Iterable[object] = ()) -> str | None:
+    """Return whether a label is an affirmative or a negative answer, which a letter is if only such
+    answers among the labels begin with it; None if it is neither.
+
+    Examples
+    --------
+    >>> answer_sense("T"), answer_sense("T", ["Ya", "Tidak"]), answer_sense("O", ["Oui", "Non"])
+    ('yes', 'no', 'yes')
+    """
+    text = fold_spelling(label)
+    if len(text) == 1 and text.isalpha():
+        words = [word for word in map(fold_text, labels) if len(word) > 1 and word[0] == text]
+        senses = {answer_sense(word) for word in words}
+        if len(senses) == 1 and None not in senses:
+            return senses.pop()
+    if text in YES:
         return "yes"
-    return "no" if fold_text(label) in NO else None
+    return "no" if text in NO else None
 
 
 def _merged_answer(positive: object, values: Sequence[Any]) -> object:
     """Return the value that an answer was merged into."""
-    sense = answer_sense(positive)
+    sense = answer_sense(positive, values)
     if sense is None or fold_spelling(positive) in map(fold_spelling, values):
         return positive
-    return next((value for value in values if answer_sense(value) == sense), positive)
+    return next((value for value in values if answer_sense(value, values) == sense), positive)
 
 
 def _class_sentence(column: pd.Series[Any], codes: np.ndarray) -> str:
