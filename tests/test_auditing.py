@@ -776,7 +776,7 @@ def test_rows_without_an_attribute_are_left_out_counted_and_compared():
         gdp(known["risk"], known["age"], resamples=0).value, rel=1e-12
     )
     assert result["age"].positives.rows == int(known["late"].sum())
-    few = "an audit needs at least 20 rows; 10 of 400 rows have a value of age"
+    few = "an audit needs at least 20 rows; 10 of 400 rows have a value for age"
     with pytest.raises(ValueError, match=few):
         audit(data["risk"], age.where(data.index % 40 == 1), settings=SMALL)
 

@@ -1162,7 +1162,7 @@ def test_of_several_possible_problems_the_leak_is_to_be_decided_first(tmp_path):
         )
     last = shown[0].splitlines()[-1]
     assert "Of these 2, decide about 'answer' first (strong feature): a model that uses" in last
-    assert shown[1].splitlines()[-1] == "Options of possible problems are not in the command."
+    assert shown[1].splitlines()[-1] == "The command omits the options for possible problems."
 
 
 def test_a_column_that_was_not_examined_asks_for_another_check(tmp_path):
@@ -1171,9 +1171,9 @@ def test_a_column_that_was_not_examined_asks_for_another_check(tmp_path):
     people().assign(seen=dates).to_csv(path, index=False)
     command = ["check", str(path), "-t", "paid", "-s", "age"]
     first = CliRunner().invoke(app, command).stdout
-    assert "It checks again: 'seen' was not examined" in first
+    assert "This checks again: 'seen' was not examined" in first
     again = CliRunner().invoke(app, [*command, "--date-format", "%m/%d/%Y"]).stdout
-    assert "It checks again" not in again
+    assert "This checks again" not in again
 
 
 def test_an_audit_leaves_out_rows_with_a_code_among_amounts_of_money(tmp_path):

@@ -106,7 +106,7 @@ def test_spellings_of_one_label_are_one_outcome_in_audits_and_trainings(tmp_path
     ones = int(data["repaid"].sum())
     for remarks in (json.loads(audited)["context"]["remarks"], trained["notes"]):
         assert any(f"({ones} rows); 0 is" in note for note in remarks), remarks
-        assert any("differ only in case or blanks are merged" in note for note in remarks)
+        assert any("differ only in case or whitespace are merged" in note for note in remarks)
     assert any(note.startswith("'leak' alone predicts") for note in trained["notes"])
 
 

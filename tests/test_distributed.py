@@ -319,7 +319,7 @@ def test_faulty_partitions_give_the_right_result_or_a_clear_error():
         ({}, {"score": None}, "nothing to audit"),
         ({}, {"score": "points"}, "no column 'points'"),
         ({"age": 3.0}, {}, "age is constant"),
-        ({"age": np.nan}, {}, "0 of 3000 rows have a value of score and of age"),
+        ({"age": np.nan}, {}, "0 of 3000 rows have a value for score and age"),
         ({}, {"target": "paid", "positive": "maybe"}, "0 of 3,000 rows have 'maybe' as paid"),
         ({}, {"sample_rows": 10}, "sample_rows=10"),
         ({}, {"sensitive": []}, "sensitive is empty; name at least one column"),

@@ -358,5 +358,5 @@ def test_a_group_above_the_limit_on_the_average_over_groups_is_named(limit, said
     scores = 0.5 + np.where(group == "0", 0.3, 0.03) * (s - 0.5) + 0.05 * rng.normal(size=3000)
     result = frhsic.audit(scores, s, control_features=group, limit=f"within <= {limit}")
     line = closing_lines(Report(result))["equal"]
-    assert (f"” is above {limit}, the limit for their average" in line) == said
+    assert (f"” is above {limit}, the limit on the average of all groups" in line) == said
     assert result.limits[0].verdict == ("not kept" if limit == 0.01 else "kept")

@@ -197,7 +197,7 @@ def known_numbers(report: Report) -> set[str]:
         values += [100 * decided.value, *(100 * end for end in decided.interval)]
         values.append(sum(curve.sparse))
         values.append(sum(rows for rows, few in zip(curve.rows, curve.sparse) if few))
-        means = [curve.mean[i] for i in curve.trusted_groups]  # the first sentence of the picture
+        means = [curve.mean[i] for i in curve.trusted_groups]  # the first sentence of the plot
         for mean in (min(means), max(means)):
             i = curve.mean.index(mean)
             values += [mean, curve.start[i], curve.end[i]]
@@ -426,7 +426,7 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         (
             -0.1,
             0.6,
-            "Not certain: the gap by age is 50 % smaller (10 % larger to 60 % smaller); the target"
+            "Uncertain: the gap by age is 50 % smaller (10 % larger to 60 % smaller); the target"
             " was 50 %.",
         ),
         (
@@ -553,16 +553,17 @@ def test_the_gap_in_bands_stands_beside_ours_with_what_chance_gives_there():
     result = audit(score, age, settings=FAST)
     line = text_of(render(result), "method")
     start = (
-        "mean scores in 10 bins of age with about equally many people, which begin at 20, 25, 30,"
-        f" 35, 40, 45, 50, 55, 60 and 65, differ from the overall mean by {figure(shown)} on"
+        "If age is split into 10 bins with about equally many people, as in a pivot table, the mean"
+        f" scores in these bins differ from the overall mean by {figure(shown)} on"
     )
     assert start in line
-    [chance] = re.findall(r"by chance alone in such bins: ([\d.]+)\.", line)
+    assert "The bins begin at 20, 25, 30, 35, 40, 45, 50, 55, 60 and 65." in line
+    [chance] = re.findall(r"by chance alone: ([\d.]+)\.", line)
     assert float(chance) == pytest.approx(mixed, rel=0.02)
     assert f"The gap of {figure(result['age'].all_rows['gdp'].value)} is computed without" in line
     uneven = pd.Series(np.round(random.gamma(6, 7, 1_500), 1), name="age")
     other = text_of(render(audit(score, uneven, settings=FAST)), "method")
-    count, listed = re.search(r"in (\d+) bins of age .* begin at (.*?), differ", other).groups()
+    count, listed = re.search(r"into (\d+) bins .* bins begin at (.*?)\. The", other).groups()
     starts = [float(number) for number in re.findall(r"[\d.]+\d", listed)]
     bins = np.digitize(uneven, starts)
     sizes = np.bincount(bins)[1:]
@@ -572,7 +573,7 @@ def test_the_gap_in_bands_stands_beside_ours_with_what_chance_gives_there():
     shown = float(sizes @ np.abs(means - score.mean())) / 1_500
     assert f"differ from the overall mean by {figure(shown)} on" in other
     for more in ({"groups": np.arange(1_500) // 2}, {"sample_weight": 1 + age.to_numpy()}):
-        assert " bins of age" not in text_of(render(audit(score, age, settings=FAST, **more)))
+        assert "pivot table" not in text_of(render(audit(score, age, settings=FAST, **more)))
 
 
 def test_the_gap_in_decisions_is_beside_that_of_the_scores():
@@ -606,7 +607,7 @@ def test_the_gap_in_decisions_is_beside_that_of_the_scores():
     ("most", "sentence"),
     [
         (0.37, "The gap in decisions, the share of people with a score above 0.5, is at most 37"),
-        (0.38, "How large the gap by age is in the share of people with a score above 0.5 cannot"),
+        (0.38, "These rows do not show how large the gap by age is in the share of people with a"),
     ],
 )
 def test_a_gap_in_decisions_that_may_be_as_large_as_possible_is_not_known(most, sentence):
@@ -990,7 +991,8 @@ def test_every_number_has_a_label_and_a_sentence_and_words_follow_the_confidence
     assert "The mean score does not vary significantly with age" in text(strict)
     assert "finds no dependence" in text(strict)
     for key in ("gdp", "hsic"):
-        assert "It is significant" in words.sentence(attribute.all_rows[key], usual.subject, "age")
+        said = words.sentence(attribute.all_rows[key], usual.subject, "age")
+        assert "The result is significant" in said
         assert "not significant" in words.sentence(attribute.all_rows[key], strict.subject, "age")
     for key in ("hsic", "hsic_effect", "squared_distance_correlation"):
         number = replace(attribute.all_rows[key], value=0.0123, under_independence=0.0045)
@@ -1029,7 +1031,7 @@ def test_an_improvement_is_no_alarm():
     assert alarms(perhaps) == []
     assert words.drift_verdict(perhaps.drift[0]).startswith("may have changed")
     line = words.drift_line(worse[2])
-    assert line == "Mean age: 45.0 → 58.0, p = 0.001; its distribution changed."
+    assert line == "Mean age: 45.0 → 58.0, p = 0.001; distribution changed."
 
 
 # what a limit changed
@@ -1353,7 +1355,7 @@ def test_of_several_classes_the_first_screen_names_every_significant_one():
     assert Report.from_json(report.to_json()) == report
     *_, gaps, shown = verdict(report).remarks
     assert shown == (
-        "The picture and all costs except the share of right classes show “vote: red”, the most"
+        "The plot and all costs except the share of correct classes are for “vote: red”, the most"
         " frequent of 3 classes."
     )
     assert re.fullmatch(r"The gap by age is significant for “green”, 0\.0\S+ \(.*\)\.", gaps)
@@ -1362,11 +1364,11 @@ def test_of_several_classes_the_first_screen_names_every_significant_one():
         assert line in text_of(render(report))
     assert "A gap is the largest over all 3 classes." in text_of(render(report), "evidence")
     right, ranking, _, error = costs(report)
-    assert (right.name, ranking.name, error.key) == ("Right class", "Ranking (AUC)", "mean_error")
+    assert (right.name, ranking.name, error.key) == ("Correct class", "Ranking (AUC)", "mean_error")
     measured = report.audit.quality[0]
     assert (right.now, right.meaning) == (
         f"{100 * measured.value:.1f} %",
-        "share of people whose most probable class is right; the most common class:"
+        "share of people whose most probable class is correct; the most common class:"
         f" {100 * measured.constant:.1f} %",
     )
     assert "Found (recall)" not in text_of(render(report))
@@ -1389,7 +1391,7 @@ def test_of_several_classes_the_first_screen_names_every_significant_one():
         assert said == told
     both = replace(report.tradeoff, classes={**classes, "red": (alone,)})
     *_, said, _ = verdict(replace(report, tradeoff=both)).remarks
-    assert said.startswith(gaps.removesuffix(".") + "; without adjusting for all classes, there is")
+    assert said.startswith(gaps.removesuffix(".") + "; without adjustment for all classes, it is")
 
 
 def test_gaps_means_and_decisions_of_all_classes_are_in_a_folded_table():
@@ -1410,7 +1412,7 @@ def test_gaps_means_and_decisions_of_all_classes_are_in_a_folded_table():
     assert gaps == pytest.approx([0.5, 0.5, 0.0], abs=0.01)
     report = three_parties(1.0)
     page = render(report).replace("\xa0", " ")
-    assert re.search(r"mean scores for “vote: red” in \d+ bins of age", page)
+    assert re.search(r"\d+ bins [\w ,]+ the mean scores for “vote: red” in these bins", page)
     table = page[page.index('<details id="classes">') : page.index('<details id="compared">')]
     for label, each in report.tradeoff.class_rates.items():
         row = table[table.index(f">{label}</th>") :].split("</tr>")[0]
@@ -1470,7 +1472,7 @@ def test_a_gap_of_the_fit_that_is_not_significant_has_an_interval_from_0_everywh
     points = report.tradeoff.points
     assert points[0].gaps[0].value > 0
     assert {point.gaps[0].low for point in points} == {0.0}
-    assert "50 % of the largest gap of a class in the fit" in verdict(report).sentence
+    assert "50 % of the largest gap of any class in the fit" in verdict(report).sentence
 
 
 def test_hsic_is_explained_only_where_it_was_computed():
@@ -1536,7 +1538,7 @@ def test_a_gap_is_not_measured_if_each_mean_covers_most_people(groups):
     assert verdict(free).sentence == verdict(limited).sentence == told
     assert "at most" not in shown
     assert "gap" not in closing_lines(limited)
-    assert "in the share of rows with a score above 0.5 cannot be determined" in shown
+    assert "These rows do not show how large the gap by distance is in the share of" in shown
 
 
 def test_a_limit_that_a_coarse_gap_certainly_exceeds_is_exceeded():
@@ -1762,12 +1764,12 @@ def test_a_rare_outcome_says_by_which_threshold_the_model_labels():
     )
     high = audit(pd.Series((1 - chance).clip(0.51), name="score"), age, survived, settings=QUICK)
     assert decision_sentence(replace(samples.full(), audit=high)).endswith(
-        " uses 0.5, and all 3,000 people have a score above it, so it decides the same for all."
+        " uses 0.5, and all 3,000 people have a score above it, so all decisions are the same."
     )
     low = audit(pd.Series(chance.clip(0, 0.5), name="score"), age, outcome, settings=QUICK)
     assert decision_sentence(replace(samples.full(), audit=low)).endswith(
-        " uses 0.5, and none of the 3,000 people has a score above it, so it decides the same for"
-        " all."
+        " uses 0.5, and none of the 3,000 people has a score above it, so all decisions are the"
+        " same."
     )
     assert text(Report(rare)).count("Less than 20 %") == 1
     assert text_of(render(rare)).count("Less than 20 %") == 1
@@ -1919,7 +1921,7 @@ def test_rows_in_groups_are_not_called_people():
     weighted = scored(groups=groups, sample_weight=np.linspace(0.5, 2, 3_000))
     lines = [line for line in warnings(weighted) if "measures of dependence" in line]
     assert len(lines) == 1
-    assert "at most one of each" in lines[0]
+    assert "at most one from each" in lines[0]
 
 
 @pytest.mark.parametrize(

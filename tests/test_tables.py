@@ -246,7 +246,7 @@ def test_compressed_files_are_read_and_damaged_ones_are_value_errors(ending, tmp
         ("\n  \n\n", "it is empty, without even a header"),
         ("a,b\n", "a header and no rows"),
         ("\na,b", "a header and no rows"),
-        ("a,b\n1,\n,2\n", "lacks a value of 'a' or 'b', so no rows remain"),
+        ("a,b\n1,\n,2\n", "lacks a value for 'a' or 'b', so no rows remain"),
         ("a,b\n1,\n2,NA\n", "column 'b' is empty in all 2 rows"),
     ],
 )
@@ -279,7 +279,7 @@ def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(
     assert read_frame(path).to_dict("list") == {"a": [1, 4], "b": [2, 5], "c": [3, 6]}
     above, below = file.notes
     assert above == (
-        "The table in t.csv begins in line 3; 1 line above it, 'Loans of 2018', was left out."
+        "The table in t.csv begins on line 3; 1 line above it, 'Loans of 2018', was left out."
     )
     assert below == (
         "The last 2 lines of t.csv, 'Total lent: 16', 'Source: the lender', were left out: remarks"
@@ -287,7 +287,7 @@ def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(
     )
     path.write_bytes(f"Löhne, 2018;;;\r\n;;\r\n{rows.replace(',', ';')}".encode("cp1252"))
     assert read_frame(path).to_dict("list") == {"a": [1, 4], "b": [2, 5], "c": [3, 6]}
-    assert "begins in line 3; 1 line above it, 'Löhne, 2018', was" in TableFile.open(path).notes[0]
+    assert "begins on line 3; 1 line above it, 'Löhne, 2018', was" in TableFile.open(path).notes[0]
     # found with any separator, and when only the first of many lines are used to detect it
     path.write_text(
         "Loans of 2018\n" + rows.replace(",", ";") + "7;8;9\n" * 99 + "Source: us all\n"
@@ -1019,7 +1019,7 @@ def test_labels_that_differ_in_case_or_blanks_are_one_and_every_class_is_counted
     _, classes, notes = read_target(labels.dropna(), "yes")
     assert classes.tolist() == ["No", "yes"]
     assert notes == [
-        "Labels of 'paid' that differ only in case or blanks are merged: 'YES ', 'Yes' as 'yes';"
+        "Labels of 'paid' that differ only in case or whitespace are merged: 'YES ', 'Yes' as 'yes';"
         " 'no' as 'No'.",
         "Answers of 'paid' with the same meaning are merged: 'y' as 'yes' (1 row).",
         "Target 'paid': 1 is 'yes' (5 rows); 0 is 'No' (2 rows).",
@@ -1152,7 +1152,7 @@ def test_the_first_sheet_of_a_workbook_is_read_like_a_text_file(tmp_path):
     file = TableFile.open(tmp_path / "t.xlsx")
     cells = pd.concat(file.pieces(file.names))
     assert file.names == ("age", "code", "paid", "seen", "dose", "on")
-    assert file.notes == ("The sheet 'part 1' of t.xlsx was read, and not 'part 2'.",)
+    assert file.notes == ("The sheet 'part 1' of t.xlsx was read, but not 'part 2'.",)
     assert cells["seen"].tolist() == ["2024-05-31", "2024-06-01"]
     table = Schema.learn(cells, decimal=file.decimal)(cells)
     assert table["age"].tolist() == [30, 40]
@@ -1190,7 +1190,7 @@ def test_the_sheet_with_the_named_columns_is_read(tmp_path):
         ["40", "no", "2"],
     ]
     assert file.notes == (
-        "The sheet 'part 2' of t.xlsx was read, and not 'part 1', 'part 3'.",
+        "The sheet 'part 2' of t.xlsx was read, but not 'part 1', 'part 3'.",
         "1 row above the header of the sheet 'part 2', 'All patients', was left out.",
     )
     message = (

@@ -343,7 +343,7 @@ def test_errors_name_control_features(people):
         gdp(people["score"], people["age"], control_features=["a", "b", "a"])
     with pytest.raises(ValueError, match="control_features has 3"):
         audit(people["score"], people["age"], control_features=["a", "b", "a"])
-    with pytest.raises(ValueError, match="It needs control_features"):
+    with pytest.raises(ValueError, match="Pass control_features"):
         audit(people["score"], people["age"], limit="within <= 0.1", settings=QUICK)
     with pytest.raises(ValueError, match="a different order"):
         gdp(people["score"], people["age"], control_features=people["job"][::-1])

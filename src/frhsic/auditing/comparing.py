@@ -27,8 +27,8 @@ from frhsic.parity.limits import Limit, LimitLike, limits_by_attribute, parse_li
 
 
 def largest_value(key: str, subject: Subject) -> float:
-    """Return the largest possible value of a number: a mean absolute deviation is at most half of
-    the range.
+    """Return the largest possible value of a number: a mean absolute deviation is at most half the
+    range.
     """
     low, high = subject.span or (-math.inf, math.inf)
     if key == "gdp":
@@ -39,7 +39,7 @@ def largest_value(key: str, subject: Subject) -> float:
 
 
 def parse_audit_limits(limit: LimitLike) -> tuple[Limit, ...]:
-    """Return the limits of an audit that is not compared with an earlier one; raise an error if a
+    """Return the limits on an audit that is not compared with an earlier one; raise an error if a
     limit is a target for a fit, such as "50%".
     """
     limits = parse_limits(limit, LIMITABLE)
@@ -84,8 +84,8 @@ def _check_limit(
     number = _limited_number(audit, limit, attribute)
     if number is None or number.interval is None:
         needs = {
-            "favourable": " It needs more rows with the favorable outcome.",
-            "equal": " It needs control_features.",
+            "favourable": " More rows with the favorable outcome are needed.",
+            "equal": " Pass control_features.",
         }
         raise ValueError(
             f"the limit on {limit.name} cannot be checked, because the audit has no interval for it"
@@ -144,7 +144,7 @@ def _limited_number(audit: Audit, limit: Limit, attribute: str) -> Number | None
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number (Holm, 1979), in the same order.
+    """Return p-values in the same order, adjusted for their number (Holm, 1979).
 
     Examples
     --------
@@ -186,18 +186,18 @@ class Reach(NamedTuple):
 def difference(
     key: str, attribute: str, old: Number, new: Number, level: float, covariance: float = 0.0
 ) -> Change:
-    r"""Return the difference of a number from an earlier one, given the intervals of both.
+    r"""Return the difference between a number and an earlier one, given the intervals of both.
 
     The lower end of the difference b − a is
 
     .. math:: \sqrt{(b - b_-)^2 + (a_+ - a)^2 - 2 z^2 c}
 
-    below it, where c is the covariance of the two numbers and z the normal quantile; its upper end
-    likewise (Zou and Donner, 2008). On the same rows, noise hides the same part of both gaps, so
-    the excess of :math:`a_+` over its standard error is reduced by the correlation times the excess
-    of :math:`b_+`. The p-value is that of the z at which the interval reaches 0. The interval of
-    the reduction 1 − b / a contains 1 − r if the interval of b − r a contains 0 (Donner and Zou,
-    2012).
+    below the difference, where c is the covariance of the two numbers and z the normal quantile;
+    the upper end is analogous (Zou and Donner, 2008). On the same rows, noise hides the same part
+    of both gaps, so the excess of :math:`a_+` over its standard error is reduced by the correlation
+    times the excess of :math:`b_+`. The p-value is that of the z at which the interval reaches 0.
+    The interval of the reduction 1 − b / a contains 1 − r if the interval of b − r a contains 0
+    (Donner and Zou, 2012).
 
     Parameters
     ----------
@@ -213,9 +213,7 @@ def difference(
         return max(b.error**2 + (share * a.error) ** 2 - 2 * share * covariance, 0.0)
 
     def squared_excess(share: float) -> tuple[float, float]:
-        """Return the squared excess of the interval ends of b − share · a over its standard
-        error.
-        """
+        """Return the squared excess of the ends of b − share · a over its standard error."""
         low = max(share * a.above - correlation * b.above, 0.0)
         high = max(b.above - correlation * share * a.above, 0.0)
         return low**2 + b.below**2, high**2 + (share * a.below) ** 2

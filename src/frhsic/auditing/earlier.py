@@ -34,19 +34,17 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     Returns
     -------
     tuple of Change
-        For each comparison, its `key` and `attribute`, the number `before` and `after`, the
+        For each comparison, its `key` and `attribute`; the number `before` and `after`; the
         `interval` of the difference and its `pvalue`; the p-value `adjusted` for the number of
-        comparisons (Holm), and whether, judged by the adjusted p-value, the number has `changed`
-        and `improved` at the `level`.
+        comparisons (Holm); and, judged by the adjusted p-value at the `level`, whether the number
+        has `changed` and `improved`.
 
-    Notes
-    -----
-    The interval of a difference combines those of the two numbers (Zou and Donner, 2008). Its lower
-    end is
+    Notes ----- The interval of a difference combines those of the two numbers (Zou and Donner,
+    2008). Its lower end is
 
     .. math:: b - a - \sqrt{(b - b_-)^2 + (a_+ - a)^2}
 
-    for numbers a and b with ends :math:`a_\pm` and :math:`b_\pm`, and its upper end likewise. A sum
+    for numbers a and b with ends :math:`a_\pm` and :math:`b_\pm`; the upper end is analogous. A sum
     of squared standard errors would not be enough for a gap: wrongly estimated signs hide more of a
     small gap than of a large one, and more with few rows than with many, which the upper end takes
     into account. The p-value is the level at which the interval reaches 0; the excess of an end

@@ -88,8 +88,8 @@ def gaps_and_curves(rows: Rows, settings: Settings) -> Population:
 
 
 def _with_units(curve: Curve, rows: Rows) -> Curve:
-    """Return a curve with the number of units, such as people, to which the rows of each of its
-    groups belong.
+    """Return a curve with the number of units, such as people, that the rows of each group belong
+    to.
     """
     if rows.groups is None:
         return curve
@@ -111,9 +111,9 @@ def gaps_from_sums(
     binary: bool | None = None,
     attributes: int = 1,
 ) -> Population:
-    """Return the gaps and their curves from sums over rows; `names` are the names of the strata,
-    `binary` is whether the target is 0/1, and `attributes` is the number of attributes whose error
-    bands share one level.
+    """Return the gaps and their curves from sums over rows; `names` contains the names of the
+    strata, `binary` is whether the target is 0/1, and `attributes` is the number of attributes
+    whose error bands share one level.
     """
     numbers: list[Number] = []
     curves: dict[str, Curve] = {}
@@ -140,7 +140,7 @@ def gaps_from_sums(
             shared = stratified_covariance(score_sums, cells, column, within)
             level = round(1 - settings.confidence, 12)
             change = difference(key, "", number, equal[-1], level, shared)
-            differences.append(replace(change, reduction=None))  # no limit has lowered these gaps
+            differences.append(replace(change, reduction=None))  # no limit has reduced these gaps
     numbers += decision_ratio(curves)
     nodes = score_nodes(sums["gdp"].pooled(), cells)
     population = Population(numbers[0].rows, tuple(numbers), curves, nodes=nodes)

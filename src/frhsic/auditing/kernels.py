@@ -1,4 +1,4 @@
-"""The measures that need torch: HSIC in audits, and distances between several columns."""
+"""The measures that need torch: HSIC, and distances between rows of several columns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def hsic_numbers(z: np.ndarray, s: np.ndarray, confidence: float) -> list[Number
     test = gamma_test_from_pair(pair, 1 - confidence)
     if test.null_standard_deviation == 0:
         raise ValueError(
-            "the scores or the sensitive attribute are constant under their kernel, so HSIC cannot"
+            "the scores or the sensitive attribute is constant under its kernel, so HSIC cannot"
             " be tested."
         )
     details: dict[str, Setting] = {

@@ -152,7 +152,7 @@ def performance(
 def _error_factor(y: np.ndarray) -> float:
     """Return the factor by which a standard error is widened if one of the outcomes is rare.
 
-    The standard error itself is then uncertain, and it is used in several comparisons.
+    The standard error is then uncertain itself, and it is used in several comparisons.
     """
     rare = int(min(y.sum(), len(y) - y.sum()))
     return float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(
@@ -225,7 +225,7 @@ def changes(
     groups: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> Iterator[Change]:
-    """Yield how performance differs for other scores on the same rows."""
+    """Yield the differences in performance between two sets of scores on the same rows."""
     old, new = (performance(scores, y, threshold, weights) for scores in (was, now))
     for key in [key for key in old if key in new]:
         yield performance_change(key, old[key], new[key], level, groups, weights)

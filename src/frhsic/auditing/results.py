@@ -28,13 +28,13 @@ from frhsic.parity.limits import measure_name, rows_to_settle
 # field is removed
 FORMAT = 14
 PACKAGES = ("frhsic", "numpy", "scikit-learn")
-# If each local mean covers a larger share of the people, no two of them compare different people: a
-# gap is averaged out, at a share of 1 completely.
+# If each local mean covers a larger share of the people, any two of them share people, so a gap is
+# averaged out (completely, at a share of 1).
 COARSE = 0.5
 SPARSE = 30  # groups of a curve, and strata, with fewer rows are unreliable
 POINTS = 200  # most values at which a variable's distribution is stored
 
-ROUNDING = 0.005  # targets, and the reductions compared with them, are rounded to whole percent
+ROUNDING = 0.005  # targets, and the reductions compared with them, are rounded to whole percentages
 RATIOS = ("decision_ratio",)  # numbers whose limit is a lower bound
 FALLING = ("gdp", "within", "people", "curve", "root_squared_error")  # smaller is better
 
@@ -107,7 +107,7 @@ class Number:
 
     @property
     def resolution(self) -> float:
-        """Share of the people in each local mean of a gap; 0 if none are averaged."""
+        """Share of the people in each local mean of a gap; 0 if each value has its own mean."""
         return float(self.settings.get("resolution", 0.0))
 
     @property
@@ -125,7 +125,8 @@ class Target:
     """The target y: its name, the value that counts as 1, and the value that is good for a person,
     as text.
 
-    `favours_high` is whether a high score indicates the favorable value; None if none was given.
+    `favours_high` is whether a high score indicates the favorable value; None if no such value was
+    given.
     """
 
     name: str
@@ -213,7 +214,7 @@ class Curve:
 
     @property
     def trusted_groups(self) -> list[int]:
-        """Positions of the groups that have enough rows; all groups if none has."""
+        """Positions of the groups that have enough rows, or of all groups if none has."""
         return [i for i, sparse in enumerate(self.sparse) if not sparse] or [*range(len(self.grid))]
 
 
@@ -299,7 +300,7 @@ class Histogram:
 
 
 class Keyed:
-    """Numbers that are accessed by key."""
+    """Numbers accessed by key."""
 
     numbers: tuple[Number, ...]
 
@@ -553,7 +554,7 @@ class LimitCheck:
 
     @property
     def unmeasured(self) -> bool:
-        """Whether there are too few people to measure the gap, unless a clear one is left."""
+        """Whether there are too few people to measure the gap, unless it is clear nevertheless."""
         return self.resolution > COARSE and self.verdict == "unclear" and self.reduction is None
 
     def _comparison(self) -> tuple[float, Interval, float, bool] | None:
@@ -660,7 +661,8 @@ class Context:
     decision
         The decision, such as "whether a loan is granted".
     people
-        The people affected, such as "applicants"; if rows belong to groups, what each group is.
+        The people affected, such as "applicants"; if rows belong to groups, what each group stands
+        for.
     period
         Period that the data cover.
     author

@@ -15,7 +15,7 @@ from frhsic.parity.strata import Strata
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Data of one population in float64: z of shape (n, d), s of shape (n, q); the other fields
+    """The data of one population in float64: z of shape (n, d), s of shape (n, q); the other fields
     have one entry per row, or are None. They are already validated. `y` is a target, used to
     measure errors; among rows with a single outcome it is None. `favoured` marks the rows with the
     favorable outcome; None if there is no such outcome. Gaps use `weights` and `groups`; other

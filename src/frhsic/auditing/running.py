@@ -40,8 +40,8 @@ from frhsic.tables.columns import level_text, row_number
 from frhsic.tables.targets import is_positive, join_labels, positive_labels
 
 LEAST_POSITIVES = 50
-# If fewer people than this share have the rarer outcome, the base rate is the default threshold of
-# decisions: few scores are then on its side of one half.
+# If a smaller share of the people has the rarer outcome, the base rate is the default threshold of
+# decisions, since few scores are then on that outcome's side of one half.
 RARE = 0.2
 BINS = 40
 LARGEST_LOGIT = 20.0
@@ -71,8 +71,8 @@ def audit(
     decisions and target minus score; the rank gap, and the share of the variance of f that S
     explains; HSIC, normalized HSIC, its test, and distance correlation; how much of the attribute a
     linear probe and a tree probe recover; and all of these on the rows with the favorable outcome.
-    In the population, all are zero if Z and S are independent, except that errors may still depend
-    on S; the expected value of each estimate on independent data is also given.
+    In the population, all of these are zero if Z and S are independent, except that errors may
+    still depend on S; the expected value of each estimate on independent data is also given.
 
     Parameters
     ----------
@@ -262,8 +262,8 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
 
 
 def _usual_threshold(rate: float) -> float:
-    """Return 0.5 or, if one outcome is rare, the base rate, with two digits of the rare one; if the
-    outcomes are swapped, it is one minus this threshold.
+    """Return 0.5 or, if one outcome is rare, the base rate, rounded to two digits of the rare
+    outcome's share; if the outcomes are swapped, the threshold is one minus this value.
     """
     rarer = round(min(rate, 1 - rate), 12)
     if not 0 < rarer < RARE:
@@ -417,13 +417,13 @@ def _class_score(values: np.ndarray, y: Any, positive: object) -> np.ndarray:
 def require_enough_rows(
     rows: int, given: int, ranges: Mapping[str, tuple[float, float]], columns: Sequence[str]
 ) -> None:
-    """Raise an error if too few rows have a value in all columns, or if an attribute is constant or
+    """Raise an error if too few rows have values in all columns, or if an attribute is constant or
     its range is too large for floating-point products.
     """
     if rows < LEAST_ROWS:
         raise ValueError(
-            f"an audit needs at least {LEAST_ROWS} rows; {rows} of {given} rows have a value of"
-            f" {' and of '.join(columns)}."
+            f"an audit needs at least {LEAST_ROWS} rows; {rows} of {given} rows have a value for"
+            f" {' and '.join(columns)}."
         )
     for name, (low, high) in ranges.items():
         if low == high:
@@ -480,9 +480,9 @@ def outcome(
 
 
 def _swap_remarks(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
-    """Return a remark, and warn, if the attribute looks like a score but the scores don't and
-    couldn't predict y. Logits, too, are outside the range from 0 to 1, but they have both signs and
-    are not far from 0; an attribute with values 0 and 1 is plausible.
+    """Return a remark, and warn, if the attribute looks like a score, but the scores neither look
+    like scores nor could predict y. Logits, too, are outside the range from 0 to 1, but they have
+    both signs and are not far from 0; an attribute with values 0 and 1 is plausible.
     """
     z, s, y = rows.z, rows.s, rows.y
     if z.shape[1] > 1 or s.shape[1] > 1 or not _shares(s) or np.array_equal(s, np.round(s)):
@@ -500,8 +500,8 @@ def _swap_remarks(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
 
 
 def _constant_strata(rows: Rows, attributes: tuple[str, ...]) -> Iterator[str]:
-    """Yield a remark about the strata in which an attribute has only one value, so that nothing can
-    depend on it.
+    """Yield a remark about the strata in which an attribute has only one value, so nothing there
+    can depend on it.
     """
     assert rows.strata is not None
     assert rows.controls is not None
@@ -593,9 +593,7 @@ def _complete_column(values: Any, argument: str) -> pd.Series[Any]:
 
 
 def _label(values: Any, argument: str) -> str:
-    """Return how messages refer to a column: its name and the argument as which it was passed, or
-    only the argument.
-    """
+    """Return how messages refer to a column: by name and argument, or by the argument only."""
     name = _arrays.array_name(values, "")
     return f"{name!r} ({argument})" if name else argument
 

@@ -26,7 +26,7 @@ class Settings:
     resamples
         Number of resamples for the gaps.
     seed
-        Seed of all random draws.
+        Seed for all random draws.
     watch
         Function that is called with the name of each step when it begins.
     fast
@@ -68,7 +68,7 @@ class Settings:
             self.watch(step)
 
     def about(self, part: str) -> Settings:
-        """Return settings that report their steps as part of a larger audit."""
+        """Return settings that report the steps as part of a larger audit."""
         return replace(self, watch=lambda step: self.tell(f"{part}: {step}"))
 
     def generator(self, *keys: int) -> np.random.Generator:

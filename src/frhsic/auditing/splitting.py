@@ -6,9 +6,10 @@ of S, the gap is :math:`\Gamma(r, p) = E_p |r - E_p r|`, and its change is
     + [\Gamma(r_1, p_1) - \Gamma(r_0, p_1)].
 
 The first part is due to the distribution of S, the second to the curve. A curve that is reversed
-has the same gap, so :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is tested,
-too. All of these are gaps in means over the same windows of values of S, estimated like any other
-gap: :math:`\Gamma(r_0, p_1)` from the earlier rows, weighted to the distribution of the new ones.
+has the same gap, so :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is also
+tested. All of these are gaps in means over the same windows of values of S, estimated like any
+other gap: :math:`\Gamma(r_0, p_1)` from the earlier rows, weighted to the distribution of the new
+ones.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from frhsic.parity.rows import Array
 from frhsic.parity.sums import ScoreSums, node_levels, summed_effective_rows, window_share
 
 FEWEST = 5.0
-"""Smallest number of earlier rows in a window; one with fewer is merged with the next."""
+"""Smallest number of earlier rows in a window; a window with fewer is merged with the next."""
 
 PART_DRAWS = 499
 

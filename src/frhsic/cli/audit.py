@@ -70,7 +70,7 @@ class _Options:
         Option(
             help=(
                 "Column that groups rows, such as people with several rows each: intervals and"
-                " tests of the gap, and --limit, then treat people as independent, not rows."
+                " tests of the gap, and --limit, then treat people, not rows, as independent."
             )
         ),
     ] = None
@@ -168,7 +168,7 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
     [cyan]frhsic audit z.parquet -s age --embedding "z_*" --target income --positive ">50K"[/cyan]
 
-    A representation: its dependence, and a linear head for the target.
+    A representation: its dependence on age, and a linear head for the target.
 
     [cyan]frhsic audit scores.csv -s age --score p --json --limit gdp=0.1[/cyan]
 
@@ -191,9 +191,9 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
     [bold]Exit codes[/bold]
 
-    0 done; 1 a --limit is not certainly met, or since --against, a gap has grown, performance has
-    fallen, or the attribute, the score, the base rate or the mean error has changed; 2 any error;
-    130 interrupted.
+    0 done; 1 a --limit is not certainly met, or since the audit in --against, a gap has grown,
+    performance has fallen, or the attribute, the score, the base rate or the mean error has
+    changed; 2 any error; 130 interrupted.
     """
     files = (
         {} if options.as_json and options.out is None else {"report": options.out or DEFAULT_REPORT}
@@ -430,8 +430,8 @@ def _words_option(check: TableCheck, name: str) -> str:
 
 
 def _is_small(file: TableFile) -> bool:
-    """Return whether a text file is small enough to read its other columns, too, in order to find
-    repeated rows.
+    """Return whether a text file is small enough to read its other columns as well, in order to
+    find repeated rows.
     """
     from frhsic.tables.files import PIECE_CELLS
 
@@ -473,7 +473,7 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
 
 
 def _table_scores(options: _Options, table: _Table) -> tuple[Any, Any]:
-    """Return the representation and the scores in the table; None for either that it lacks."""
+    """Return the representation and the scores in the table; None for one that it lacks."""
     z = table.columns[table.parts].to_numpy() if table.parts else None
     return z, None if options.score is None else table.columns[options.score].to_numpy()
 

@@ -101,8 +101,8 @@ def next_command(
 
 
 def keep_named(problem: Problem, features: Sequence[str]) -> Problem:
-    """Return a problem without its option if this drops a column named in --features that is the
-    table's only feature.
+    """Return a problem without its option if the option drops the table's only feature, named in
+    --features.
     """
     from frhsic.tables.problems import option_text
 
@@ -152,12 +152,10 @@ def settled_columns(problems: Sequence[Problem]) -> set[str]:
 
 
 def first_question(problems: Sequence[Problem]) -> str:
-    """Return a sentence about problems that are merely possible, starting with the one to decide
-    first.
-    """
+    """Return a sentence about problems that are merely possible, and which to decide first."""
     from frhsic.tables.problems import LEAKS, TARGET_LABELS
 
-    text = "Options of possible problems are not in the command."
+    text = "The command omits the options for possible problems."
     if len(problems) == 1:
         return text
     first = problems[0]
@@ -166,7 +164,7 @@ def first_question(problems: Sequence[Problem]) -> str:
     if first.kind == TARGET_LABELS:
         reason = ": it changes what is predicted."
     if first.kind in LEAKS:
-        reason = ": a model that uses what is known only after the target looks better than it is."
+        reason = ": a model that uses what is known only after the target seems better than it is."
     return f"{text} Of these {len(problems)}, decide about {names} first ({first.kind}){reason}"
 
 
@@ -193,13 +191,13 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, featu
     else:
         terminal.print("No problems found.")
     if any(problem.certainty == "error" and not problem.option for problem in problems):
-        terminal.print("Settle the errors that have no option, then check again.")
+        terminal.print("Resolve the errors that have no option, then check again.")
         return
     terminal.print(Text("Run next:", style="bold"))
     terminal.print(Text(command), soft_wrap=True)
     if unread := unread_columns(problems):
         were = "was" if len(unread) == 1 else "were"
-        text = f"It checks again: {quote_names(unread)} {were} not examined as numbers or dates."
+        text = f"This checks again: {quote_names(unread)} {were} not examined as numbers or dates."
         terminal.print(Text(text), soft_wrap=True)
     terminal.print(Text(features), soft_wrap=True)
     open_questions = [problem for problem in problems if problem.certainty == "possible"]

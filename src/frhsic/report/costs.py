@@ -33,7 +33,7 @@ LEAST_DECIDED = 0.01
 # An interval of a difference between shares is 0, up to rounding, if it is within this distance of
 # 0.
 UNCHANGED = 1e-7
-# Costs shown for each of the other limits.
+# Costs shown for each other limit.
 STOP_COSTS = (
     "class_accuracy",
     "true_positive_rate",

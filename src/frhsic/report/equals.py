@@ -53,7 +53,7 @@ def equal_sentence(audit: Audit, s: str) -> str:
 
 def first_equal_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck]) -> str:
     """Return a short statement for the first screen: the gap among people with the same controls,
-    compared with an earlier one or the gap among all people, and the worst stratum.
+    compared with the earlier gap or the gap among all people, and the worst stratum.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -72,8 +72,8 @@ def first_equal_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck]) -> 
 
 
 def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = ()) -> str:
-    """Return a sentence with the largest significant gap of a stratum, or one that says that none
-    is significant; and whether it is certainly above a limit on the average over strata.
+    """Return a sentence with the largest significant gap in any stratum, or one that says that none
+    is significant; and whether that gap is certainly above a limit on the average over strata.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -128,7 +128,7 @@ def parts_sentence(audit: Audit, s: str) -> str:
 
 
 def picture_note(audit: Audit, s: str) -> str:
-    """Return a note about which people the first screen's chart shows, if there are controls."""
+    """Return a note about which people the first screen's plot shows, if there are controls."""
     within = equal_gaps(audit, s)
     if within is None:
         return ""
@@ -188,7 +188,7 @@ def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
 
 
 def cut_line(line: Line, extent: tuple[float, float]) -> Line:
-    """Return a line and its band, clipped to a picture's range."""
+    """Return a line and its band, clipped to a plot's range."""
 
     def cut(values: Sequence[float]) -> tuple[float, ...]:
         return tuple(min(max(value, extent[0]), extent[1]) for value in values)

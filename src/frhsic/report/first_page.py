@@ -101,7 +101,7 @@ class Headline:
     """The first sentence of a report; `kind` is the verdict of a :class:`LimitCheck`, or "none"
     without a limit.
 
-    `attribute` is the attribute in the picture, and `gap` the number compared with `limit`, if the
+    `attribute` is the attribute in the plot, and `gap` the number compared with `limit`, if the
     limit is a number; with several classes, it is the gap of the class `label`. `others` contains
     the verdicts on other limits or attributes and sentences about decisions; `remarks` contains
     short sentences that apply to all verdicts.
@@ -209,7 +209,7 @@ def shrinkage(report: Report) -> str:
 
 
 def _standard_deviation(numbers: Population) -> float | None:
-    """Return the standard deviation of all scores, or None if the gap is 0."""
+    """Return the standard deviation of all scores; None if the gap is 0."""
     gap, standardized = numbers.get("gdp"), numbers.get("standardized_gdp")
     if gap is None or standardized is None or not standardized.value > 0:
         return None
@@ -253,7 +253,7 @@ def decision_gaps(report: Report) -> str:
 
 
 def _constant_decisions(report: Report) -> Iterator[str]:
-    """If the verdict is about decisions, yield a sentence if these are the same for everybody, or
+    """If the verdict is about decisions, yield a sentence if they are the same for everybody, or
     for all people in a group whose band excludes the average.
     """
     audit, tradeoff = report.audit, report.tradeoff
@@ -292,7 +292,7 @@ def _constant_decisions(report: Report) -> Iterator[str]:
 
 def _class_lines(report: Report) -> list[str]:
     """Return sentences on the classes with significant gaps, from the largest to the smallest, and
-    on the class in the picture.
+    on the class in the plot.
     """
     tradeoff, subject = report.tradeoff, report.audit.subject
     if tradeoff is None or not tradeoff.classes:
@@ -403,7 +403,7 @@ def _gap_verdict(report: Report) -> Headline:
 
 def _urgency(check: LimitCheck) -> tuple[bool, int, float]:
     """Return a key that sorts checks by verdict, worst first, and then by the ratio of the number
-    to its limit, largest first; checks that compare noise with noise come last.
+    to its limit, largest first. Checks that compare noise with noise come last.
     """
     return compares_noise(check), SEVERITY.index(verdict_phrase(check)), -_share_of_limit(check)
 
@@ -465,7 +465,7 @@ def _aim_remarks(check: LimitCheck) -> Iterator[str]:
 
 def _fit_lines(report: Report) -> Iterator[str]:
     """Yield a sentence about the effect of the limit in the fit, for each attribute whose gap is
-    significant in the fit but not on the report's rows, neither without the limit nor with it.
+    significant in the fit, but not on the report's rows, either without the limit or with it.
     """
     tradeoff = report.tradeoff
     for i, change in enumerate(() if tradeoff is None else tradeoff.changes):
@@ -545,7 +545,7 @@ def limits_sentence(judged: Sequence[LimitCheck]) -> str:
 
 
 def limit_sentence(check: LimitCheck, audit: Audit) -> str:
-    """Return a sentence that says whether a limit is met, by how much, and how certain that is."""
+    """Return a sentence with the verdict on a limit, its number, and the bounds on that number."""
     what = gap_phrase(check.key, check.attribute) + condition_phrase(check.among, audit)
     if check.unmeasured:
         return people_sentence("too_few_people", what, audit)
@@ -572,8 +572,8 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
 
 
 def attribute_lines(report: Report, head: Headline) -> list[str]:
-    """Return lines for each attribute: its gap, if verdict and meaning give only the share by which
-    it was reduced, and its largest significant error, unless the picture shows it.
+    """Return lines for each attribute: its gap, if the verdict and its meaning give only the share
+    by which it was reduced, and its largest significant error, unless the plot shows it.
     """
     audit = report.audit
     lines = []
@@ -700,8 +700,8 @@ def alarms(audit: Audit) -> list[str]:
 
 
 def closing_lines(report: Report) -> dict[str, str]:
-    """Return the final lines that a command prints: the verdict and its meaning, those for other
-    attributes, gap, costs and rows.
+    """Return the final lines that a command prints: the verdict and its meaning, the lines for
+    other attributes, the gap, the costs and the rows.
     """
     head = verdict(report)
     lines = {"verdict": head.sentence}

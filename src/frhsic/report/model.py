@@ -16,7 +16,7 @@ REPORT_FORMAT = 14  # version of the JSON form of a :class:`Report`
 
 @dataclass(frozen=True)
 class TradeOffPoint:
-    """Performance of one predictor, and its gap by each attribute.
+    """The performance of one predictor and its gap by each attribute.
 
     On the report's rows, and in the fit without a limit, the interval of a gap excludes 0 if and
     only if the gap is significant. If the gap is not significant in the fit without a limit, the
@@ -30,8 +30,9 @@ class TradeOffPoint:
 
 @dataclass(frozen=True)
 class Stop:
-    """One trade-off on the report's rows: the limit that selects it (empty for the model's own),
-    performance and gaps, its cost compared with no limit, and the mean score by each attribute.
+    """One trade-off on the report's rows: the limit that selects it (empty for the model's own
+    limit), its performance and gaps, its cost compared with no limit, and the mean score by each
+    attribute.
     """
 
     limit: str
@@ -42,8 +43,8 @@ class Stop:
 
 @dataclass(frozen=True)
 class ClassRates:
-    """Mean probability of one of several classes, its actual share, and the gap by each attribute
-    in the share of rows for which it is the most probable class.
+    """The mean probability of one of several classes, its actual share, and the gap by each
+    attribute in the share of rows for which it is the most probable class.
     """
 
     mean: float
@@ -62,8 +63,8 @@ class TradeOff:
     condition
         The rows whose gap is limited, as in :class:`~frhsic.ParityClassifier`.
     measure
-        Key of the performance measure; by this measure, a constant is never best. For the aim
-        "score" it is the loss ("all_log_loss" for more than two classes), for "rank" "auc", and for
+        Key of the performance measure, one by which a constant is never best. For the aim "score"
+        it is the loss ("all_log_loss" for more than two classes), for "rank" "auc", and for
         "decision" "accuracy", or "balanced_accuracy" if the outcome is rare.
     attributes
         Names of the attributes.
@@ -128,7 +129,7 @@ class TradeOff:
         return max(range(len(self.attributes)), key=lambda i: self.points[0].gaps[i].value)
 
     def largest_class(self, s: str) -> tuple[str, Number]:
-        """Return the class with the largest gap by an attribute, and this gap."""
+        """Return the class with the largest gap by an attribute, and that gap."""
         i = self.attributes.index(s)
         label = max(self.classes, key=lambda label: self.classes[label][i].value)
         return label, self.classes[label][i]
@@ -147,8 +148,8 @@ class TradeOff:
 
 @dataclass(frozen=True)
 class Report(Document):
-    """Content of one page. `before` is the audit without the limit; each of its numbers can be
-    compared with that of `audit`.
+    """The contents of one page. `before` is the audit without the limit; each of its numbers can be
+    compared with the same number in `audit`.
 
     `earlier` is the audit of other rows with which `audit.drift` compares. `changes` has the effect
     of the limit on gaps, with both models measured on the same rows.

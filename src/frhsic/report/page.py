@@ -95,7 +95,7 @@ def render(report: Report | Audit) -> str:
 def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
     """Write a report to `path`, completely or not at all, and return the path.
 
-    To get a PDF, print it from a browser; the first page fits on one sheet of A4.
+    To get a PDF, print the page from a browser; its first screen fits on one sheet of A4.
 
     Examples
     --------
@@ -116,8 +116,8 @@ def write(report: Report | Audit, path: str | os.PathLike[str]) -> Path:
 
 
 def keep_together(value: Any) -> Any:
-    """Return text with no-break spaces between numbers and their units or powers of ten, and within
-    short ranges in parentheses.
+    """Return text with nonbreaking spaces between numbers and their units or powers of ten, and
+    within short ranges in parentheses.
     """
     if type(value) is not str:
         return value

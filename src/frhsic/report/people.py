@@ -1,4 +1,4 @@
-"""The mean score by an attribute, as a picture and for groups of people."""
+"""The mean score by an attribute, as a plot and for groups of people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from frhsic.report.words import (
 
 MOST_GROUPS = 5
 LONGEST_MARK = 30
-"""Longest name of an attribute that fits next to the range of a group in the picture."""
+"""Longest name of an attribute that fits next to the range of a group in the plot."""
 ERROR_TESTS = 3
 """Number of tests of errors that share the level: of their mean, of their dependence on the
 attribute, and of single groups.
@@ -33,9 +33,9 @@ attribute, and of single groups.
 @dataclass(frozen=True)
 class Group:
     """People with similar values of an attribute: who they are, how many rows they have and what to
-    call these (with `units`, including the number of people), their score before and now, whether
-    its band excludes the average, their outcome, and by how much the score is too high, if that is
-    significant.
+    call these rows (with `units`, including the number of people), their score before and now,
+    whether its band excludes the average, their outcome, and how much too high the score is, if the
+    error is significant.
     """
 
     where: str
@@ -55,12 +55,12 @@ def rows_phrase(audit: Audit) -> str:
 
 
 def people_phrase(audit: Audit) -> str:
-    """Return whom the scores are about: people, or what the groups are if rows belong to some."""
+    """Return whom the scores are about: people or, if rows belong to groups, what each group is."""
     return audit.context.people or ("groups" if has_groups(audit) else "people")
 
 
 def n_people(audit: Audit) -> int:
-    """Return the number of those that :func:`people_phrase` names."""
+    """Return the number of people, or of what else :func:`people_phrase` names."""
     return audit.rows.groups or audit.rows.used
 
 
@@ -104,9 +104,8 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
 
 
 def _error(attribute: AttributeAudit, audit: Audit, i: int) -> float | None:
-    """Return by how much the mean score of a group is above its mean outcome, if the band of
-    errors, which covers all groups of all attributes, excludes 0. None for decisions, or with few
-    rows.
+    """Return how far the mean score of a group is above its mean outcome, if the band of errors,
+    which covers all groups of all attributes, excludes 0. None for decisions, or with few rows.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
     if rest is None or rest.sparse[i] or are_decisions(audit) or not _is_apart(rest, i):
@@ -115,8 +114,8 @@ def _error(attribute: AttributeAudit, audit: Audit, i: int) -> float | None:
 
 
 def n_comparisons(audit: Audit) -> int:
-    """Return the number of groups, over all attributes, whose errors share one level, including
-    wide windows.
+    """Return the number of groups, including wide windows, over all attributes; the tests of their
+    errors share one level.
     """
     return sum(
         len(attribute.all_rows.curves[key].grid)
@@ -262,7 +261,7 @@ def _is_apart(rest: Curve, i: int) -> bool:
 
 
 def overall_error(audit: Audit) -> float | None:
-    """Return by how much the mean score is above the mean outcome, or None if that is not
+    """Return how far the mean score is above the mean outcome, or None if the difference is not
     significant.
     """
     errors = (q for q in audit.quality if q.key == "mean_error" and q.standard_error)
@@ -299,7 +298,7 @@ def _overall_sentence(report: Report, s: str) -> str:
 def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool = False) -> str:
     """Return the mean score by an attribute as SVG: the earlier mean in gray, the current one with
     its band, the outcome, the distribution of people, and the report's worst group. Each trade-off
-    has its own layer; a small picture shows only one.
+    has its own layer; a small plot shows only one.
     """
     audit = report.audit
     attribute = audit[s]
@@ -350,7 +349,7 @@ def picture(report: Report, s: str, stops: Sequence[Stop] = (), *, small: bool =
 
 
 def axis_name(audit: Audit) -> str:
-    """Return the label of the y-axis, with the meaning of a high score if that is known."""
+    """Return the label of the y-axis, with the meaning of a high score if it is known."""
     subject, noun = audit.subject, score_noun(audit)
     phrase = score_phrase(subject).removeprefix("the ")
     tail = ""
@@ -364,7 +363,7 @@ def axis_name(audit: Audit) -> str:
 
 
 def attribute_picture(attribute: AttributeAudit, key: str, name: str) -> str:
-    """Return a curve over an attribute as SVG, in the range of the first picture."""
+    """Return a curve over an attribute as SVG, in the range of the first plot."""
     curve = attribute.all_rows.curves[key]
     domain, cut = drawn_domain(attribute, curve)
     line = curve_line("after", curve, domain)
@@ -386,7 +385,7 @@ def earlier_curve(report: Report, s: str) -> Curve | None:
 def curve_line(
     kind: str, curve: Curve, domain: tuple[float, float], *, banded: bool = True
 ) -> Line:
-    """Return a curve, extended to the ends of its outermost groups within the drawn range."""
+    """Return a curve, extended to the ends of its outermost groups within the plotted range."""
     inside = [i for i, x in enumerate(curve.grid) if domain[0] <= x <= domain[1]]
     if not inside:
         return Line(kind, (), ())
@@ -399,7 +398,7 @@ def curve_line(
 
 
 def drawn_domain(attribute: AttributeAudit, curve: Curve) -> tuple[tuple[float, float], str]:
-    """Return the drawn range of the attribute, and a note if it is trimmed. At each end, the
+    """Return the plotted range of the attribute, and a note if it is trimmed. At each end, the
     outermost 1 % of people are left out if they span more than a quarter of the range, and then the
     outermost 5 % if they span more than half.
     """

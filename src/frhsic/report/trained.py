@@ -70,13 +70,13 @@ def trained_report(
     model
         Fitted :class:`~frhsic.ParityClassifier` or :class:`~frhsic.ParityRegressor`.
     X, y, sensitive_features, control_features
-        Rows that were not used in the fit; those with a missing attribute are left out and counted.
+        Rows that were not used in the fit; rows with a missing attribute are left out and counted.
         A model that compares people with the same controls requires the controls unless they are
         columns of X.
     favourable
-        Label of y that is good for a person; the second class by default.
+        Label of y that is good for a person; by default, the second class.
     sample_weight, groups
-        Weights of the rows, and the groups of rows that belong together.
+        Weights of the rows, and groups of rows that belong together.
     limit, threshold, settings, context
         As in :func:`frhsic.audit`; `limit` is checked on these rows and may differ from the limit
         of the model. A share refers to the gap of ``model.at(None)`` on these rows.
@@ -204,8 +204,8 @@ def trained_report(
 
 
 def _as_audited(measured: _Measured, audit: Audit) -> _Measured:
-    """Return the measurements with the audit's intervals for gaps that are the same, since two
-    computations can differ in the last digit.
+    """Return the measurements, with the audit's intervals for the gaps that are also in the audit,
+    since two computations can differ in the last digit.
     """
     gaps = []
     for attribute, (number, terms) in zip(audit.attributes, measured.gaps):
@@ -541,7 +541,7 @@ def _tradeoff(rows: _HeldOut, **measured: Any) -> TradeOff:
         gap, pvalue = points[0].gaps[i], frontier.pvalues[name]
         interval = Interval(gap.low, gap.high, frontier.confidence, "")
         gaps.append(Gap(gap.value, *interval.agree_with(gap.value, pvalue)))
-        if pvalue > level:  # smaller gaps aren't significant either
+        if pvalue > level:  # smaller gaps aren't significant, either
             points = [_from_zero(point, i) for point in points]
     points[0] = replace(points[0], gaps=tuple(gaps))
     parsed = frontier.limits(choice.limit)

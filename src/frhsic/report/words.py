@@ -69,7 +69,7 @@ FORMS: dict[str, Callable[[Any], str]] = {
 
 # If performance is above this, the report asks whether all columns are known before the outcome.
 TOO_GOOD = {"explained": 0.98, "auc": 0.995}
-# Number of bins of an attribute, as one might use in a spreadsheet.
+# Number of bins of an attribute, as one might choose in a pivot table.
 BANDS = 10
 
 
@@ -183,7 +183,7 @@ def is_unmeasured(gap: Number, subject: Subject) -> bool:
 
 
 def adjusted_phrase(number: Number) -> str:
-    """Return the p-value adjusted for several attributes, to append to the unadjusted one."""
+    """Return the p-value adjusted for several attributes, to append to the unadjusted p-value."""
     return "" if number.adjusted is None else say("adjusted", p=number.adjusted)
 
 
@@ -229,8 +229,8 @@ def sentence(number: Number, subject: Subject, s: str) -> str:
 
 
 def _share_phrase(number: Number) -> str:
-    """Return a share in percent. If it isn't positive, a probe recovers nothing; any other share is
-    only too small to be estimated.
+    """Return a share in percent. If it isn't positive, a probe recovers nothing; shares of other
+    kinds are merely too small to be estimated.
     """
     if number.value > 0 or number.key in RATIOS:
         return percent(number.value)
@@ -264,7 +264,7 @@ def dependence_lines(attribute: AttributeAudit, subject: Subject) -> list[str]:
 
 
 def verdict_phrase(check: LimitCheck) -> str:
-    """Return the verdict on a limit; if it is uncertain, with the more probable outcome."""
+    """Return the verdict on a limit or, if it is uncertain, the more probable one."""
     if check.verdict != "unclear" or (check.base == "gap" and check.reduction is None):
         return check.verdict
     keeps = check.value >= check.limit if check.key in RATIOS else check.value <= check.limit
@@ -356,7 +356,7 @@ def has_groups(audit: Audit) -> bool:
 
 def remove_options(remark: str) -> str:
     """Return a remark without the clauses that name an option of the command, since readers of a
-    report don't run it.
+    report don't run the command.
 
     Examples
     --------
@@ -370,7 +370,7 @@ def remove_options(remark: str) -> str:
 
 
 def warnings(audit: Audit) -> list[str]:
-    """Return cautions about the data: the caller's remarks, then those of the audit."""
+    """Return cautions about the data: the caller's remarks, then the audit's."""
     rows, subject = audit.rows, audit.subject
     remarks = {
         "grouped": has_groups(audit) and rows.effective is None,
@@ -409,11 +409,10 @@ def warnings(audit: Audit) -> list[str]:
 def banded_sentence(
     attribute: AttributeAudit, audit: Audit, noun: str, *, one_class: bool = False
 ) -> str:
-    r"""Return a sentence with the gap between bins of an attribute, computed as one might in a
-    spreadsheet, and the gap expected by chance, :math:`\sqrt{2 / \pi} \, \sigma \sum_b
-    \frac{n_b}{n} \sqrt{1 / n_b - 1 / n}` for scores with standard deviation :math:`\sigma`; empty
-    for weighted or grouped rows. If the target has several classes, `one_class` adds the name of
-    the class.
+    r"""Return a sentence with the gap between bins of an attribute, computed as in a pivot table,
+    and the gap expected by chance, :math:`\sqrt{2 / \pi} \, \sigma \sum_b \frac{n_b}{n} \sqrt{1 /
+    n_b - 1 / n}` for scores with standard deviation :math:`\sigma`; empty for weighted or grouped
+    rows. If the target has several classes, `one_class` adds the name of the class.
     """
     curve, law = attribute.all_rows.curves.get("gdp"), audit.subject.law
     gap = attribute.all_rows.get("gdp")

@@ -20,7 +20,7 @@ _CLOSED = re.compile(
     rf"|[\[(]\s*{_NUMBER}\s*[,;]\s*{_NUMBER}\s*[\])]",
     re.IGNORECASE,
 )
-# What is written before and after an amount that is a limit.
+# What is written before and after a number that is a bound.
 UNDER = (
     "<=?|\u2264|under|below|(?:less|fewer) than|up to|at most|unter|bis(?: zu)?|weniger als"
     "|höchstens|moins de|jusqu'à|menos de|hasta|até"
@@ -126,8 +126,8 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
 
 
 def new_numbers(column: pd.Series[Any], levels: Sequence[Any]) -> list[Any]:
-    """Return the values of an attribute that are numbers or limits, but not among its known levels,
-    if these are numbers and limits, too, and not bands.
+    """Return the values of an attribute that are numbers or bounds but not among its known levels,
+    if these are also numbers and bounds, not bands.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def _is_number_or_limit(level: Any) -> bool:
 def _bands_phrase(
     column: pd.Series[Any], points: dict[Any, float], widths: dict[Any, float]
 ) -> str:
-    """Return what bands are replaced by; beside numbers, open bands are detection limits."""
+    """Return what bands are replaced by; among numbers, open bands are detection limits."""
     levels = sorted(points, key=lambda level: points[level])
     if {*widths.values()} != {0, np.inf}:
         shown = _short_list([f"{level} as {points[level]:g}" for level in levels])
@@ -163,9 +163,7 @@ def _bands_phrase(
         for level in levels
         if widths[level]
     ]
-    return (
-        f"numbers known only to be beyond a limit, which are replaced by it: {_short_list(limits)}"
-    )
+    return f"open-ended values, which are replaced by their bounds: {_short_list(limits)}"
 
 
 def _short_list(levels: list[str]) -> str:

@@ -58,7 +58,7 @@ MOST_ALIKE = 0.5
 # Percentages, and shares as fractions.
 PERCENT = rf"{LIKE_NUMBER}\s*%"
 FRACTION = r"0?[.,][0-9]+|[01]([.,]0+)?"
-# Words for numbers, and words among numbers that are read as missing, but may mean 0.
+# Words for numbers, and words that are read as missing among numbers but may mean 0.
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 NUMBER_WORDS = {word: str(digit) for digit, word in enumerate(_DIGITS)}
 NONE = ("none", "None")
@@ -147,8 +147,9 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
 
 
 def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Problem]:
-    """Yield a question about percentages beside numbers without a percent sign, if all are `parsed`
-    as percentages, but nearly all of the others seem to be fractions, or if they cannot be parsed.
+    """Yield a question about percentages among numbers without a percent sign, if all are `parsed`
+    as percentages although nearly all numbers without the sign seem to be fractions, or if they
+    cannot be parsed.
     """
     if not any("%" in value for value in cells.unique()):
         return
@@ -173,9 +174,7 @@ def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Proble
 
 
 def _percent_sentence(cells: pd.Series[Any]) -> str:
-    """Return the end of a sentence about percentages beside other numbers; empty if there are
-    none.
-    """
+    """Return the end of a sentence about percentages among numbers; empty if there are none."""
     percents = cells[cells.str.fullmatch(PERCENT)]
     others = _unmarked_numbers(cells)
     if percents.empty or others.empty or len(percents) + len(others) < MOST_ALIKE * len(cells):
@@ -188,7 +187,7 @@ def _percent_sentence(cells: pd.Series[Any]) -> str:
 
 
 def _unmarked_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the numbers without a percent sign, except codes and those that are the same with
+    """Return the numbers without a percent sign, except codes and numbers that are the same with
     one.
     """
     numbers = cells[cells.str.fullmatch(LIKE_NUMBER)]
@@ -216,9 +215,9 @@ def _none_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
 
 
 def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]:
-    """Return the cells that people write for a number, with this number, as options write them:
-    words, numbers and limits with a unit if it is the same everywhere, and numbers out of the
-    same whole; `roman` also includes Roman numerals.
+    """Return cells that stand for a number, with this number, as written in options: words, numbers
+    and limits with a unit if it is the same everywhere, and numbers out of the same total; `roman`
+    also includes Roman numerals.
 
     Examples
     --------
@@ -246,8 +245,9 @@ def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]
 
 
 def unit_replacements(cells: pd.Series[Any]) -> dict[str, str]:
-    """Return how nearly all cells, if they are numbers with units that can be converted or with the
-    same one, become numbers in the most frequent unit; none if they can be read without.
+    """Return the replacements that convert cells to numbers in the most frequent unit, if nearly
+    all of them are numbers with the same unit or with units that can be converted; none if the
+    cells can be read without replacements.
 
     Examples
     --------
@@ -271,14 +271,14 @@ def unit_replacements(cells: pd.Series[Any]) -> dict[str, str]:
 
 
 def _range_problems(column: ColumnType) -> Iterator[Problem]:
-    """Yield a note about text with levels that are numbers or ranges, since their order is lost."""
+    """Yield a note about text whose levels are numbers or ranges, since their order is lost."""
     ranges = [level for level in column.levels if band(level)]
     others = [level for level in column.levels if level not in ranges]
     if len(ranges) < LEAST_RANGES or len(others) > MOST_OTHER * len(column.levels):
         return
     if any(fold_text(level) in YES | NO for level in others):
         return  # they are asked about as labels
-    mixed = f", others are not ({quote_names(others[:2])})" if others else ""
+    mixed = f", and others are not ({quote_names(others[:2])})" if others else ""
     plain = plain_cells(pd.Series(column.levels), roman=True)
     limits = {level: _limit(level) for level in ranges if re.fullmatch(DETECTION_LIMIT, level)}
     numbers = all(level in limits or level.isdigit() for level in ranges)
@@ -302,7 +302,7 @@ def _limit(cell: str) -> str:
 
 
 def _stored_as_text(cells: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield a question about text of a table with typed columns, most of which is numbers."""
+    """Yield a question about text in a table with typed columns if most of it is numbers."""
     numbers = readable_numbers(cells, ".")
     if numbers.nunique() <= MOST_ENCODED_LEVELS or numbers.count() < MOST_ALIKE * len(cells):
         return
@@ -310,8 +310,8 @@ def _stored_as_text(cells: pd.Series[Any]) -> Iterator[Problem]:
     yield Problem(
         "text in numbers",
         f"{name!r} contains numbers stored as text, such as {cells[numbers.first_valid_index()]!r}."
-        " If they are amounts rather than codes, convert them to numbers in the file; otherwise"
-        " rare ones are merged.",
+        " If they are amounts rather than codes, convert them to numbers in the file, or rare ones"
+        " will be merged.",
         (name,),
         certainty="possible",
     )
@@ -407,13 +407,13 @@ def _words_problem(cells: pd.Series[Any], plain: dict[str, str]) -> Problem:
 
 
 def _notation_problem(cells: pd.Series[Any], decimal: str, *, swapped: bool) -> Problem:
-    """Return a question about cells in another notation; `swapped` if it has the other sign."""
+    """Return a question about cells in another notation; `swapped` if it has the other decimal separator."""
     name = str(cells.name)
     remedy = f"write its cells as 1234{decimal}5"
     option = drop_option(name)
     if swapped:
         option = "--decimal ." if decimal == "," else "--decimal ,"
-        remedy = f"pass its decimal sign ({option}) if the other columns have the same"
+        remedy = f"pass its decimal separator ({option}) if the other columns use it, too"
     return Problem(
         "text in numbers",
         f"{name!r} is read as text, though most cells look like numbers: {examples(cells)}. To read"
@@ -429,7 +429,7 @@ def units_problem(cells: pd.Series[Any], units: dict[str, str], certainty: Certa
     """Return a problem of numbers with units that prevent them from being read as numbers."""
     name = str(cells.name)
     with_unit = cells[replace_values(cells, units) != cells]
-    taken = ", as those without one are taken to be" if len(with_unit) < len(cells) else ""
+    taken = " (assumed for numbers without a unit)" if len(with_unit) < len(cells) else ""
     return Problem(
         "text in numbers",
         f"{name!r} is read as text, since its numbers have units: {examples(with_unit)}. To read it"
@@ -442,7 +442,7 @@ def units_problem(cells: pd.Series[Any], units: dict[str, str], certainty: Certa
 
 
 def _limits_problem(limits: pd.Series[Any]) -> Problem:
-    """Return a question about cells such as <0.7 in a column of numbers, with their limits."""
+    """Return a question about cells such as <0.7 in a column of numbers, with their bounds."""
     name = str(limits.name)
     rows = limits.value_counts()
     shown = limits.drop_duplicates()
@@ -452,10 +452,10 @@ def _limits_problem(limits: pd.Series[Any]) -> Problem:
     replaced = replace_option(name, {cell: _limit(cell) for cell in cells})
     return Problem(
         "detection limit",
-        f"{name!r} is read as text, since some cells give only a limit of the number, which is not"
+        f"{name!r} is read as text, since some cells give only a bound on the number, which is not"
         f" missing: {', '.join(counts[:3])}{', ...' if len(counts) > 3 else ''}, first in row"
         f" {row_number(limits, 0):,}. To read it as numbers, replace them with numbers, such as the"
-        f" limit itself or half of it, or do without these cells ({absent}).",
+        f" bound itself or half of it, or do without these cells ({absent}).",
         (name,),
         len(limits),
         option=replaced or absent,

@@ -65,7 +65,7 @@ def cell_problems(view: View) -> Iterator[Problem]:
 
 
 def left_out_notes(view: View) -> Iterator[Problem]:
-    """Yield notes on columns without information, and on those that number the rows."""
+    """Yield notes on columns without information, and on columns that number the rows."""
     notes = {
         "empty": "[has|have] no value in any row and [is|are] left out.",
         "constant": "[is|are] the same in every row and [is|are] left out.",
@@ -96,9 +96,9 @@ def measured_problems(view: View) -> Iterator[Problem]:
 
 Search = Callable[[View], Iterator[Problem]]
 
-# The searches, in the order in which they see each other's problems: first what cells and single
-# columns are; then, unless no feature is left, what features tell about the target, attributes and
-# rows.
+# The searches, in order, since later ones use the problems found by earlier ones: first cells and
+# single columns; then, unless no feature is left, what features reveal about the target, attributes
+# and rows.
 COLUMN_SEARCHES: tuple[Search, ...] = (
     cell_problems,
     left_out_notes,
@@ -170,8 +170,8 @@ def check(
 ) -> tuple[Problem, ...]:
     """Return every problem of a training table, errors first.
 
-    The only model that is fitted is a linear one, on at most 2,000 rows, which shows whether
-    several columns give the target away together.
+    The only model that is fitted is linear, on at most 2,000 rows; it shows whether several columns
+    give the target away together.
 
     Parameters
     ----------

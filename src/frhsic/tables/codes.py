@@ -23,7 +23,7 @@ from frhsic.tables.columns import (
 )
 from frhsic.tables.problems import Certainty, Problem, missing_option
 
-# Numbers that people write for a missing value, and words.
+# Numbers and words that people write for a missing value.
 MISSING_NUMBERS = re.compile(r"-?(9+[678]?|8+|7+)|-1|-2|0")
 _WORDS = (
     "unknown|missing|refused|invalid|undetermined|unspecified|undisclosed|don't know|no answer"
@@ -42,8 +42,8 @@ MISSING_WORDS = {
     *(f"not {word}" for word in _ASKED.split()),
     *(f"nicht {word}" for word in _GERMAN.split()),
 }
-# Names of columns with the ages of people, the oldest age, and the share of rows beyond it above
-# which the column has other ages, such as those of houses, or ages in months.
+# Names of columns with people's ages, the oldest age, and the share of rows beyond it above which
+# the column contains other ages, such as ages of houses or ages in months.
 NAMED_AGE = re.compile(
     r"(.*[^a-zA-Z])?(?i:ages?|alter|edad|âge|idade|leeftijd)([^a-zA-Z].*)?|.*[a-z]Age([^a-z].*)?"
 )
@@ -56,7 +56,8 @@ MOST_YOUNG = 0.01
 # Most distinct values of a column of numbers that is searched only for clear codes; how many of the
 # nearest other values a code is compared with; how many times farther it is from them than they are
 # from each other, and how many times farther outliers are from the median than the next value; the
-# largest share of rows with outliers, unless they are few values, and how many are shown.
+# largest share of rows with outliers, unless these have only a few values; and how many outliers
+# are shown.
 LEAST_VALUES = 10
 NEIGHBOURS = 11
 FAR_CODE = 3
@@ -64,19 +65,19 @@ FAR_OUTLIER = 10
 MOST_OUTLYING = 0.005
 SHOWN_VALUES = 5
 LEAST_CODED_ROWS = 3
-# Years of people and events, and the largest share of years with two digits among them.
+# Years in people's lives and of events, and the largest share of two-digit years among them.
 YEARS = (1900, 2100)
 YEARS_BEGIN = (1900, 2000)
 MOST_SHORT_YEARS = 0.5
 # Codes that can't be a rank or a count, searched for among few numbers and among words.
 CLEAR_CODE = re.compile(r"-(9+|8+|7+)|99+|88+|77+")
 MOST_CODES = 3
-# Codes that may lie among the other values, if they occur in ten rows, and ten times as often as
-# any of the nearest values; two digits are only asked about.
+# Codes that may be among the other values, if they occur in ten rows and ten times as often as any
+# of the nearest values; about codes of two digits, the user is only asked.
 HEAPED_CODE = re.compile("-?(99+|88+|77+)")
 LEAST_HEAPED = 10
 # Units of measurement, except single letters, which may be anything; names of columns with units;
-# most units of a column, and the least factor by which the medians of their numbers differ.
+# most units in a column, and the smallest factor by which the medians of their numbers differ.
 UNIT = re.compile(
     r"kg|mg|lbs?|oz|[ckm]m|in|inch(es)?|ft|miles?|\u00b0[cf]|celsius|fahrenheit|[mnp]?g/[dm]?l"
     r"|[mnu\u00b5\u03bc]mol/l|kpa|mmhg|kj|kcal|(hour|day|week|month|year)s?|(hour|week|month|year)ly"
@@ -88,7 +89,7 @@ LEAST_FACTOR = 1.8
 # Codes if all other values are positive; a scale such as 0, 1, 2 may begin with them.
 UNCLEAR_CODES = ("-1", "-2")
 MOST_ZEROS = 0.1
-# Least share of the median at which the other values begin if 0 may be a code.
+# Smallest share of the median at which the other values begin if 0 may be a code.
 LEAST_START = 0.2
 
 
@@ -116,7 +117,7 @@ def is_code(level: str) -> bool:
 
 
 def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield values of a column of numbers that are far from all others, as codes for missing values
+    """Yield values in a column of numbers that are far from all others, as codes for missing values
     if they repeat, else as outliers; and numbers in a column of ages that can't be ages.
 
     A code occurs much more often than the nearest values (9999), or it is the smallest or largest
@@ -129,7 +130,7 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     if short:
         yield from short
         return
-    while far := [*_far_problems(column)]:  # an outlier hides codes that are nearer
+    while far := [*_far_problems(column)]:  # an outlier hides codes that are less extreme
         yield from far
         column = mask_codes(column, [value for problem in far for value in problem.values])
     yield from _heaped_problems(column)
@@ -138,9 +139,7 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def _age_problems(ages: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield numbers that can't be ages of people, and a question about a few children among
-    adults.
-    """
+    """Yield numbers that can't be people's ages, and ask about a few children among adults."""
     name = str(ages.name)
     plausible = ages.between(0, OLDEST)
     young = ages[plausible & (ages < OLDEST_CHILD)]
@@ -148,7 +147,7 @@ def _age_problems(ages: pd.Series[Any]) -> Iterator[Problem]:
     if not others.min() >= YOUNGEST_ADULT:
         young = others.iloc[:0]
     reasons: tuple[tuple[Any, float, str, Certainty], ...] = (
-        (ages[~plausible & ages.notna()], MOST_IMPOSSIBLE, "can't be an age of a person", "likely"),
+        (ages[~plausible & ages.notna()], MOST_IMPOSSIBLE, "can't be a person's age", "likely"),
         (young, MOST_YOUNG, "may be a mistake, since all others are adults", "possible"),
     )
     for odd, most, reason, certainty in reasons:
@@ -170,9 +169,7 @@ def _age_problems(ages: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def _short_year_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield years with two digits beside others with four, if all of them are in the same
-    decades.
-    """
+    """Yield two-digit years among four-digit years, if all of them are in the same decades."""
     present = column.dropna().astype(float)
     short = present[(present >= 0) & (present < 100)]
     long = present.drop(short.index)
@@ -189,8 +186,8 @@ def _short_year_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     name = str(column.name)
     yield Problem(
         "short years",
-        f"{name!r} contains years, of which {format_count(len(short), 'year')}"
-        f" {inflect('[has|have]', len(short))} two digits"
+        f"{name!r} contains years, {len(short):,} of which {inflect('[has|have]', len(short))} two"
+        " digits"
         f" ({', '.join(map(plain_number, short.unique()[:3]))}, first in row"
         f" {row_number(short, 0):,}). Write all years with four digits, or don't use the column.",
         (name,),
@@ -235,8 +232,9 @@ def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def _heaped_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield codes such as 9999 that occur much more often than the values around them; of one
-    digit, only -9 and the like below all others, and farther from them than the nearest are spread.
+    """Yield codes such as 9999 that occur much more often than the values around them. Codes of one
+    digit, such as -9, are yielded only if they are below all other values, and farther from the
+    nearest values than these are from each other.
     """
     values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
     if len(values) <= LEAST_VALUES:
@@ -276,7 +274,7 @@ def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Itera
 
 
 def code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
-    """Return a problem for codes without a neighboring value to name."""
+    """Return a problem for codes without neighboring values to mention."""
     shown = [code.replace("-", "−") for code in codes]
     return Problem(
         "missing code",
@@ -331,7 +329,7 @@ def _are_outlying(value: float, following: float, middle: float) -> bool:
 
 
 def unit_problems(table: pd.DataFrame) -> Iterator[Problem]:
-    """Yield a question about numbers whose size depends on a column of units beside them.
+    """Yield a question about numbers whose size depends on another column, of units.
 
     Examples
     --------

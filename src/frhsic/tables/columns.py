@@ -31,7 +31,7 @@ MARKS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>", "#N/
 NAMED_ID = re.compile(
     r"((.*[^a-zA-Z])?(?i:id|uuid|guid|nr|no|number)|.*[a-z](Id|ID|Nr|No|Number))\W*"
 )
-# What separates words of a label, and points at its end.
+# What separates the words of a label, and periods at its end.
 BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_])[\s._-]+(?=[^\W\d_])|(?<=[^\W\d_])\.+$")
 NUMBERS = ("integer", "floating", "mixed-integer-float")
 DURATIONS = ("time", "timedelta", "timedelta64")
@@ -157,8 +157,8 @@ def is_missing(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def mask_codes(column: pd.Series[Any], codes: Sequence[str]) -> pd.Series[Any]:
-    """Return a column with codes for missing values replaced by missing values; numbers are
-    compared as numbers, text ignoring case.
+    """Return a column with codes for missing values replaced by missing values. Numbers are
+    compared as numbers, and text ignoring case.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def _code_key(text: str) -> str | float:
 
 
 def missing_codes(texts: Sequence[str], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the codes for missing values, for each column that has any.
+    """Return the codes for missing values of each column that has any.
 
     Each text is a list of codes for all columns, or "column=codes" for one of them.
 
@@ -227,8 +227,8 @@ def parse_replacements(texts: Sequence[str], names: Sequence[str]) -> dict[str, 
             own[old] = new
         if not sign or not own:
             raise ValueError(
-                f"--replace {text}: write COLUMN=OLD:NEW, such as sex=M:male. Values that mean"
-                " missing are named by --missing."
+                f"--replace {text}: write COLUMN=OLD:NEW, such as sex=M:male. For values that"
+                " mean missing, use --missing."
             )
         keys = {_code_key(old): _code_key(new) for old, new in own.items()}
         for old, new in own.items():  # so that replacing twice is replacing once
@@ -242,9 +242,9 @@ def parse_replacements(texts: Sequence[str], names: Sequence[str]) -> dict[str, 
 def replace_values(
     column: pd.Series[Any], replacements: Mapping[str, str], decimal: str | None = None
 ) -> pd.Series[Any]:
-    """Return a column with some values replaced, which are compared as codes are in
-    :func:`mask_codes`; in text with decimal commas, numbers get these. An asterisk in both values
-    is any number, which a factor before the second one multiplies.
+    """Return a column with some values replaced, compared in the same way as codes in
+    :func:`mask_codes`; in text with decimal commas, the new numbers have them, too. An asterisk in
+    both values stands for any number; a factor before the second asterisk multiplies it.
 
     Examples
     --------
@@ -277,8 +277,8 @@ def replace_values(
 
 
 def _converted(value: object, replacements: Mapping[str, str]) -> str | None:
-    """Return the number in text such as "850 m", in another unit, as a replacement of "* m" by
-    "0.001*" says; None if there is none.
+    """Return the number in text such as "850 m", converted to another unit by a replacement such as
+    "* m" with "0.001*"; None if no replacement applies.
     """
     for old, new in replacements.items():
         factor = _code_key(new.removesuffix("*") or "1")
@@ -296,7 +296,7 @@ def absent_values(column: pd.Series[Any], values: Iterable[str]) -> list[str]:
 
 
 def require_present(absent: Mapping[str, Sequence[str]], table: str) -> None:
-    """Raise if values that are to be replaced do not occur in their column."""
+    """Raise if values to be replaced do not occur in their column."""
     for name, values in absent.items():
         if values:
             raise ValueError(f"--replace: {table} has no value {values[0]!r} in column {name!r}.")
@@ -469,8 +469,8 @@ def fold_text(text: object) -> str:
 
 
 def fold_spelling(text: object) -> str:
-    """Return text in lower case, without blanks, hyphens and points between letters, and without
-    points at the end.
+    """Return text in lower case, without whitespace, hyphens and periods between letters, and
+    without periods at the end.
 
     Examples
     --------
@@ -483,8 +483,8 @@ def fold_spelling(text: object) -> str:
 def unify_spelling(
     column: pd.Series[Any], fold: Callable[[object], str] = fold_text
 ) -> tuple[pd.Series[Any], list[str]]:
-    """Merge text labels that are folded to the same text into the most frequent spelling; also
-    return a message if any were merged.
+    """Merge text labels that fold to the same text into the most frequent spelling; also return a
+    message if any were merged.
     """
     if column_kind(column) != "category":
         return column, []
@@ -498,7 +498,7 @@ def unify_spelling(
     shown = "; ".join(f"{quote_names(texts[1:6])} as {texts[0].strip()!r}" for texts in several[:3])
     more = "; ..." if len(several) > 3 else ""
     joined = any(len({*map(fold_text, texts)}) > 1 for texts in several)
-    signs = "case, blanks, hyphens or points" if joined else "case or blanks"
+    signs = "case, whitespace, hyphens or periods" if joined else "case or whitespace"
     note = f"Labels of {str(column.name)!r} that differ only in {signs} are merged: {shown}{more}."
     merged = column.astype(object).map(
         lambda value: spellings[fold(value)][0].strip(), na_action="ignore"

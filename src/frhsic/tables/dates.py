@@ -98,7 +98,7 @@ def _date_shapes(cells: pd.Series[Any]) -> list[str]:
 
 
 def _same_shapes(cells: pd.Series[Any]) -> list[pd.Series[Any]]:
-    """Return the dates among cells, those in each format together, the most frequent one first."""
+    """Return the dates among cells, grouped by format, the most frequent format first."""
     dates = cells[cells.str.fullmatch(f"{DATE}|{SHORT_DATE}|{MONTH_OF_YEAR}", case=False)]
     shapes = dates.str.replace("[^\\W\\d_]+", "a", regex=True)
     shapes = shapes.str.replace(
@@ -116,8 +116,8 @@ def _formats_sentence(name: str, shapes: list[str]) -> str:
 
 
 def month_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield a question about text that is months of years or days without a year, perhaps beside
-    whole dates.
+    """Yield a question about text with months and years or days without a year, perhaps among
+    complete dates.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def month_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
         option = option_text("date-format", fitting[0])
         part, other = OTHER_FORMATS.get(fitting[0], ("", ""))
         if other in fitting:
-            text += f" If the number is the {part}, it is {other}."
+            text += f" If the number is the {part}, the format is {other}."
     elif len(shapes) > 1:
         text = f"{_formats_sentence(name, shapes)} in the file; otherwise drop the column."
     else:

@@ -70,7 +70,7 @@ class ExcelReader:
         if len(book.worksheets) > 1:
             others = [other.title for other in book.worksheets if other is not sheet]
             notes.append(
-                f"The sheet {sheet.title!r} of {path.name} was read, and not {quote_names(others)}."
+                f"The sheet {sheet.title!r} of {path.name} was read, but not {quote_names(others)}."
             )
         if named and alike:
             notes.append(
@@ -116,8 +116,8 @@ def _header(sheet: Any, named: Sequence[str]) -> list[str | None]:
 
 
 def _find_table(sheets: Sequence[Any], named: Sequence[str]) -> tuple[Any, int]:
-    """Return the first sheet with all of these columns, and how many filled rows are above their
-    row; raise if there are several sheets and none has all of them.
+    """Return the first sheet with all of these columns, and the number of nonempty rows above the
+    header; raise if there are several sheets and none has all of them.
     """
     wanted = set(named)
     best: tuple[Any, int] | None = None

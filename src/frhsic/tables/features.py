@@ -57,12 +57,13 @@ from frhsic.tables.problems import (
 )
 from frhsic.tables.view import Answers, View
 
-# Share of the errors of a class, or of the variance of a number, above which one column seems to
-# follow from the target, and share above which the user is asked whether it does.
+# Share of the errors in predicting a class, or of the variance of a number, above which one column
+# seems to follow from the target, and share above which the user is asked whether it does.
 MOST_EXPLAINED = 0.95
 MUCH_EXPLAINED = 0.5
 MOST_ASKED = 3
-# Names of weights; those that may be the weights of bodies and things; and of rows in any case.
+# Names of weights, names of what may be weights of bodies or things, and names that always mean row
+# weights.
 NAMED_WEIGHT = re.compile(
     r"(.*[^a-zA-Z])?(p|per|person|hh|household|final|fnl|samp|sample|sampling|survey)?"
     r"(weights?|wt|wgt|gewicht(ung(sfaktor)?)?|hochrechnung(sfaktor)?|poids|pond[eé]ration|pesos?"
@@ -71,8 +72,9 @@ NAMED_WEIGHT = re.compile(
 )
 BODY_WEIGHT = re.compile("(weight|gewicht|poids|peso)(?![a-z])", re.IGNORECASE)
 SAMPLED = re.compile("per|hh|household|fi?na?l|samp|survey|row|design|post", re.IGNORECASE)
-# Words in names of columns that may be known late: units of time, what they last until, and states
-# at the end of an observation; short names of both, such as ptime and pstat; most levels of states.
+# Words in names of columns that may be known late: units of time, ends of a duration, and states at
+# the end of an observation; short names of durations and states, such as ptime and pstat; and the
+# most levels of a state.
 TIME_WORDS = {"time", "date", "days", "weeks", "months", "years", "zeit", "tage", "monate", "jahre"}
 UNTIL_WORDS = {"to", "until", "till", "bis"}
 FOLLOWED_WORDS = {"followup", "followed", "futime", "survival", "surv", "nachbeobachtung"}
@@ -81,9 +83,9 @@ STATE_WORDS = DEATH_WORDS | {"recur", "recurred", "recurrence", "relapse", "rela
 SHORT_TIME = re.compile("([a-z]{0,2})(time|days)")
 SHORT_STATE = re.compile("[a-z]{0,2}(stat|status|event|cens)")
 MOST_STATES = 5
-# Least share of different values of text that seems to be names.
+# Smallest share of distinct values in text that seems to be names.
 LEAST_NAMES = 0.5
-# Least score of columns that seem to give the target away together, rather than possibly.
+# Smallest score at which columns probably, not just possibly, give the target away together.
 CERTAIN_TOGETHER = 0.999
 DAYS_OF_YEAR = 365.25
 # Largest ratio of the largest body weight to the median.
@@ -187,7 +189,7 @@ def _attribute_problems(
 
 
 def searched_features(view: View) -> Iterator[Problem]:
-    """Yield the problems of :func:`feature_problems`, except those that are known otherwise."""
+    """Yield the problems of :func:`feature_problems`, except those that other searches found."""
     answers = view.known or view.answers
     table = view.features
     s = view.s
@@ -256,8 +258,8 @@ def _name_words(name: str) -> set[str]:
 
 
 def _is_late_duration(name: str, ends: Sequence[str]) -> bool:
-    """Return whether a name is that of a duration of an observation, or until one of the ends or
-    anything else.
+    """Return whether a name denotes how long an observation lasted, or the time until one of the
+    ends or another event.
     """
     words = _name_words(name)
     if FOLLOWED_WORDS & words:
@@ -272,8 +274,8 @@ def _is_late_duration(name: str, ends: Sequence[str]) -> bool:
 
 
 def late_attribute_problems(view: View) -> Iterator[Problem]:
-    """Yield columns with two values that divide a sensitive attribute, and further pairs from which
-    it follows, dates in years, until none is left.
+    """Yield columns with two values that divide a sensitive attribute, and further pairs of columns
+    (dates in years) from which the attribute follows, until none is left.
 
     Examples
     --------
@@ -327,7 +329,7 @@ def _divides(column: pd.Series[Any], s: np.ndarray) -> bool:
 
 
 def class_leaks(view: View) -> Iterator[Problem]:
-    """Yield what reveals one of several classes: a column that has a value for some classes only,
+    """Yield what reveals one of several classes: columns that have a value only for some classes,
     and the first pair of columns.
     """
     if view.examined is None or view.classes is None or view.count < 3:
@@ -362,7 +364,7 @@ def class_leaks(view: View) -> Iterator[Problem]:
 
 
 def _value_of_class(name: str, values: np.ndarray, answers: Answers) -> Iterator[Problem]:
-    """Yield a leak if the most frequent value of a column tells which rows have one of several
+    """Yield a leak if the most frequent value of a column reveals which rows have one of several
     classes.
     """
     usual = (pd.Series(values) == pd.Series(values).mode(dropna=False).iloc[0]).to_numpy(
@@ -419,7 +421,7 @@ def later_date_problems(view: View) -> Iterator[Problem]:
 
 def one_sided_problems(view: View) -> Iterator[Problem]:
     """Yield a question about each column with a value that nearly determines the class, and one
-    about all columns whose missing values predict it well.
+    question about all columns whose missing values predict the class well.
     """
     if view.examined is None or view.known is None or not view.count:
         return
@@ -458,7 +460,7 @@ def one_sided_problems(view: View) -> Iterator[Problem]:
 
 
 def _unnamed_features(view: View) -> list[str]:
-    """Return the features in question that no problem names as a leak, not even as possible."""
+    """Return the features in question that no problem names as a leak, even a possible one."""
     leaks = {name for p in view.problems if p.kind == "leak" for name in p.columns}
     return [name for name in map(str, view.facts) if name not in leaks]
 
@@ -474,13 +476,17 @@ def strong_features(view: View) -> Iterator[Problem]:
     shares = {
         name: explained_share(numbers[name], codes, view.count) for name in _unnamed_features(view)
     }
-    what = "errors of always predicting one class" if view.count else "variance of the target"
+    what = "variance of the target"
+    verb = "explains"
+    if view.count:
+        what = "errors made by always predicting one class"
+        verb = "removes"
     asked: dict[str, str] = {}
     for name in sorted(shares, key=lambda name: -shares[name]):
         if shares[name] >= MOST_EXPLAINED:
             yield Problem(
                 "leak",
-                f"{name!r} alone explains {percent(round(shares[name], 3))} of the {what}. If it is"
+                f"{name!r} alone {verb} {percent(round(shares[name], 3))} of the {what}. If it is"
                 " known only after the target, drop it.",
                 (name,),
                 option=drop_option(name),
@@ -488,7 +494,10 @@ def strong_features(view: View) -> Iterator[Problem]:
         elif shares[name] >= MUCH_EXPLAINED and len(asked) < MOST_ASKED:
             asked[name] = f"{name!r} ({percent(round(shares[name], 2))})"
     if asked:
-        verb, which = ("explains", "it") if len(asked) == 1 else ("each explain", "one")
+        which = "it"
+        if len(asked) > 1:
+            which = "one"
+            verb = f"each {verb.removesuffix('s')}"
         yield Problem(
             "strong feature",
             f"{', '.join(asked.values())} {verb} at least half of the {what}. If {which} is known"
@@ -561,7 +570,9 @@ def row_weight_problems(view: View) -> Iterator[Problem]:
 
 
 def _few_effective_sentence(weights: pd.Series[Any]) -> str:
-    """Return how many rows of equal weight would be as precise, if they are few; else nothing."""
+    """Return a sentence with the number of rows of equal weight that would be as precise, if it is
+    small.
+    """
     effective = effective_number(weights.to_numpy(dtype=np.float64))
     if not has_few_effective(len(weights), effective):
         return ""
@@ -575,8 +586,8 @@ def _few_effective_sentence(weights: pd.Series[Any]) -> str:
 
 
 def many_levels_problems(view: View) -> Iterator[Problem]:
-    """Yield a question about the columns of text with more levels than are kept apart; they are
-    likely names if at least half of the values are different.
+    """Yield a question about columns of text with more levels than are encoded separately; they
+    probably contain names if at least half of the values are distinct.
     """
     known = {p.columns[0] for p in view.problems if p.kind in (*UNREAD, "repeated identifier")}
     names: dict[str, int] = {}
@@ -589,11 +600,11 @@ def many_levels_problems(view: View) -> Iterator[Problem]:
         if levels > MOST_ENCODED_LEVELS:
             (names if levels >= LEAST_NAMES * column.count() else others)[name] = levels
     merged = (
-        f"more than {MOST_ENCODED_LEVELS} different texts; rare ones are merged. Drop columns with"
-        " names of people."
+        f"more than {MOST_ENCODED_LEVELS} distinct text values; rare ones are merged. Drop columns"
+        " with names of people."
     )
     different = (
-        "a different text in most rows, like names or comments, from which a model can't learn."
+        "a different value in most rows, like names or comments, from which a model can't learn."
         " Drop such columns."
     )
     yield from _levels_problems(names, different, "likely")

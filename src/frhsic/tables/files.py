@@ -38,8 +38,8 @@ from frhsic.tables.text import COMPRESSED, UNNAMED, TextReader, is_total, with_p
 # per row: one for each fold and function of the attributes.
 PIECE_CELLS = 2_000_000
 PIECE_ROWS = 65_536
-# Most rows that are kept, and the memory that they may take; of a longer table, a uniform sample is
-# kept.
+# Most rows that are kept, and the memory that they may take; from a longer table, a uniform sample
+# is kept.
 KEPT_ROWS = 1_000_000
 KEPT_BYTES = 256 * 2**20
 # Column of the random keys for drawing rows; no column name equals it.
@@ -73,7 +73,7 @@ class TableFile:
     replacements
         Values of columns that are replaced, before codes are looked for.
     new_rows
-        Whether these values need not occur, as in new rows for a model.
+        Whether values to replace need not occur, as in new rows for a model.
     """
 
     path: Path
@@ -124,14 +124,14 @@ class TableFile:
         replace
             Values to replace, as in :func:`frhsic.tables.columns.parse_replacements`.
         named
-            Columns that are needed, except None: of a workbook, the first sheet with all of them
-            and those with codes or replacements is read.
+            Columns that are needed, except None: in a workbook, the first sheet with all of them
+            and with the columns of codes and replacements is read.
         """
         separator = "\t" if separator == "\\t" else separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
             raise ValueError(f"the delimiter is {separator!r}; pass one character, such as ';'.")
         if decimal not in (None, ".", ","):
-            raise ValueError(f"the decimal sign is {decimal!r}; pass '.' or ','.")
+            raise ValueError(f"the decimal separator is {decimal!r}; pass '.' or ','.")
         kind = _file_kind(path)
         with _readable(path):
             if path.stat().st_size == 0:
@@ -240,14 +240,14 @@ class TableFile:
 
 @dataclass(eq=False)
 class LeftOut:
-    """Positions of lines of a file that are no rows: totals of the rows, and repeated headers."""
+    """Positions of lines of a file that are not rows: totals of the rows, and repeated headers."""
 
     totals: list[int] = field(default_factory=list)
     headers: list[int] = field(default_factory=list)
 
     def drop(self, piece: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a piece, and append the positions of lines that are none: in a header,
-        each cell is the name of its column; a line of totals has a label such as "Total".
+        """Return the rows of a piece, and append the positions of lines that are not rows: in a
+        header, each cell is the name of its column; a line of totals has a label such as "Total".
         """
         labels = {}
         header = pd.Series(piece.shape[1] > 1, index=piece.index)
@@ -290,9 +290,10 @@ class LeftOut:
 
 
 def _total_rows(piece: pd.DataFrame, labels: dict[Any, list[str]]) -> set[Any]:
-    """Return the rows with some labels of totals in columns that are lines of totals: each row with
-    the label has an empty cell, or at least half if the label only begins with such a word; or the
-    only one has the sums or means of the others.
+    """Return the rows that are lines of totals, among the rows with some labels of totals in
+    columns: each row with the label has an empty cell, or at least half of its cells are empty if
+    the label only begins with such a word; or the only row with the label has the sums or means of
+    the others.
     """
     missing = piece.apply(is_missing)
     empty = missing.loc[:, missing.mean() < 0.5].mean(axis=1)
@@ -372,7 +373,9 @@ class FileRows:
         return [f"{self.repeated:,} rows that repeat an earlier one are left out."]
 
     def note(self, what: str) -> list[str]:
-        """Return a sentence about the sample, if it is one: how many rows were `what` ("used")."""
+        """Return a sentence about the sample, if the rows were sampled: how many were `what`
+        ("used").
+        """
         if not self.is_sample:
             return []
         return [
@@ -411,7 +414,7 @@ def read_rows(
     seed: int = 0,
     whole: bool = False,
 ) -> FileRows:
-    """Read the rows of a file that have the required values; of a long file, a uniform sample is
+    """Read the rows of a file that have the required values; from a long file, a uniform sample is
     kept.
 
     Parameters
@@ -470,8 +473,8 @@ def read_rows(
             )
     if complete == 0:
         raise ValueError(
-            f"every row of {file.path.name} lacks a value of {' or '.join(map(repr, required))}, so"
-            " no rows remain."
+            f"every row of {file.path.name} lacks a value for {' or '.join(map(repr, required))},"
+            " so no rows remain."
         )
     frame = _sample_rows(parts, keep).sort_index().drop(columns=KEY)
     hashes = frame.pop(OTHERS).to_numpy() if others else None
@@ -521,9 +524,10 @@ def _file_kind(path: Path) -> str:
     for compressed in COMPRESSED:
         name = name.removesuffix(compressed)
     if not name.endswith(TEXT_ENDINGS):
+        ending = f"ends in {path.suffix}" if path.suffix else "has no extension"
         raise ValueError(
-            f"{path.name} ends in {path.suffix or 'nothing'}; supported formats are .csv, .tsv,"
-            " .parquet and .xlsx. Convert the table to one of them."
+            f"{path.name} {ending}; supported formats are .csv, .tsv, .parquet and .xlsx. Convert"
+            " the table to one of them."
         )
     return "CSV"
 

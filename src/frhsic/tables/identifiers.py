@@ -43,8 +43,8 @@ NAMED_UNIT = re.compile(
     re.IGNORECASE,
 )
 MOST_KEYS = 0.9
-# What may differ between two spellings of a key: blanks and signs between two letters, or between a
-# letter and a digit, and a final period. Digits that are put together may be another number.
+# What may differ between two spellings of a key: whitespace and punctuation between two letters, or
+# between a letter and a digit, and a final period. Digits that are joined may be another number.
 JOINTS = re.compile(r"(?<=[^\W\d_])[\s._-]+(?=[^\W_])|(?<=\d)[\s._-]+(?=[^\W\d_])|(?<=[^\W_])\.$")
 # Leading zeros, which people leave out, though not of decimals.
 LEADING_ZEROS = re.compile(r"(?<![0-9.,])0+(?=[0-9])")
@@ -92,9 +92,9 @@ def is_index(column: pd.Series[Any]) -> bool:
 
 
 def unit_keys(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the keys of people or other units, NaN where there is none: keys of text that differ
-    only in case, leading zeros, or blanks or punctuation beside letters are the same, and have the
-    zeros of the first of them, which keep the order of keys.
+    """Return the keys of people or other units, NaN where there is none: text keys that differ only
+    in case, leading zeros, or whitespace or punctuation next to letters are the same key, with the
+    zeros of its first spelling, which keep the order of keys.
 
     Examples
     --------
@@ -176,12 +176,12 @@ def _spellings_sentence(column: pd.Series[Any], keys: pd.Series[Any]) -> str:
         return ""
     return (
         f"{spellings:,} spellings are merged into {number:,} where they differ only in case,"
-        " blanks, punctuation or leading zeros."
+        " whitespace, punctuation or leading zeros."
     )
 
 
 def panel_problem(column: pd.Series[Any]) -> Problem:
-    """Return a problem for a column whose values seem to be people, whatever its name."""
+    """Return a problem for a column whose values seem to stand for people, whatever its name."""
     return _people_problem(column, ". If so, pass it")
 
 

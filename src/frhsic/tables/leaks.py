@@ -15,8 +15,8 @@ import pandas as pd
 from frhsic.formatting import percent
 from frhsic.tables.columns import LARGEST_FEATURE, MOST_ENCODED_LEVELS, level_text
 
-# Least share of the target's errors, or of its variance, that columns remove; and of the rows of a
-# class that are on one side of a split.
+# Smallest share of the errors in predicting the target, or of its variance, that columns remove;
+# and of the rows of a class on one side of a split.
 NEARLY_ALL = 0.99
 # Least difference between the shares of two classes on one side of such a split. No two-class table
 # of scikit-learn (tests/test_tables.py) has such a feature.
@@ -233,8 +233,8 @@ def _one_sided(name: str, values: np.ndarray, codes: np.ndarray) -> str:
 
 
 class OneSidedRows(NamedTuple):
-    """Rows with a value of a column, or without one (`side`), how many they are, their share of the
-    class that is the most over-represented in them, and its share in the other rows.
+    """Rows with a value of a column, or without one (`side`), how many they are, the share of the
+    most overrepresented class in them, and its share in the other rows.
     """
 
     side: str
@@ -245,9 +245,9 @@ class OneSidedRows(NamedTuple):
 
 
 def one_sided_rows(values: np.ndarray, y: np.ndarray, classes: int) -> Iterator[OneSidedRows]:
-    """Yield the rows with a value of a column with at most 64 values in which nearly all targets
-    are the same, though in the others they are not, and the rows without a value if their targets
-    are very different.
+    """Yield the rows with one value of a column (of at most 64) if nearly all of their targets are
+    the same, unlike in the other rows; and the rows without a value if their targets are very
+    different.
 
     Examples
     --------
@@ -304,9 +304,9 @@ def _shares_phrase(shares: np.ndarray) -> str:
 def clearest_pair(
     columns: dict[str, np.ndarray], y: np.ndarray, classes: int, least: float
 ) -> tuple[str, str, str] | None:
-    """Return the two columns that determine y most clearly, first the one that does more alone, and
-    how they do so. If y is a number, together they explain at least a share `least` of its
-    variance, and neither alone explains nearly as much.
+    """Return the two columns that determine y most clearly, the stronger one first, and how they
+    determine y. If y is a number, together they explain at least a share `least` of its variance,
+    and neither alone explains nearly as much.
     """
     names = [name for name, values in columns.items() if values.dtype != object]
     if not 1 < len(names) <= MOST_PAIRED:
@@ -383,8 +383,8 @@ def _pair_masks(
 
 
 def pair_separates(one: np.ndarray, other: np.ndarray, y: np.ndarray) -> bool:
-    """Return whether what :func:`clearest_pair` compares two columns by separates nearly all rows
-    of two classes that have both.
+    """Return whether the criterion of :func:`clearest_pair` separates two classes in nearly all
+    rows that have both columns.
     """
     known = ~np.isnan(one + other)
     y = y[known]
@@ -412,7 +412,7 @@ def _squared_correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 class JointLeak(NamedTuple):
     """The fewest columns that predict the target of held-out rows, the most important first, with
-    the name of a score and its value, of which 1 is perfect.
+    the name of a score and its value; 1 is perfect.
     """
 
     columns: tuple[str, ...]
@@ -456,8 +456,9 @@ def joint_leak(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> J
 def _fewest(
     inputs: dict[str, np.ndarray], order: list[str], target: np.ndarray, classes: int
 ) -> list[JointLeak]:
-    """Return the fewest columns, in this order, that suffice; more of them for a number if these
-    leave a tenth of its variance, since one part of a sum may explain nearly all of it.
+    """Return the fewest columns, in this order, that suffice; for a number, add more if they reduce
+    the unexplained variance to less than a tenth, since one part of a sum may explain nearly all of
+    it.
     """
     best: list[JointLeak] = []
     for number in range(1, len(order) + 1):
@@ -474,7 +475,9 @@ def _fewest(
 
 
 def _is_usual(values: np.ndarray) -> np.ndarray:
-    """Return which rows have no outlier, which would decide a fit alone; all, if there are many."""
+    """Return which rows have no outlier, since one could determine a fit alone; all rows if there
+    are many outliers.
+    """
     usual = np.ones(len(values), dtype=bool)
     present = values[~pd.isna(values)]
     if values.dtype == object or len(present) == 0:
@@ -524,8 +527,8 @@ def _joint_inputs(values: np.ndarray) -> np.ndarray:
 def _held_out(
     inputs: dict[str, np.ndarray], targets: np.ndarray, classes: int
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """Return predictions of each half of the rows by a linear model fitted to the other one, and
-    the standard deviation of the part of each column in them.
+    """Return predictions for each half of the rows by a linear model fitted to the other half, and
+    the standard deviation of each column's contribution.
     """
     X = np.column_stack([*inputs.values(), np.ones(len(targets))])
     even = np.arange(len(X)) % 2 == 0

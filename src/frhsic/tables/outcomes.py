@@ -55,8 +55,8 @@ from frhsic.tables.view import TableCheck, is_unclear, settled_answers
 
 # Rows of the rarer class below which its scarcity is a problem of its own.
 FEW_IN_CLASS = 50
-# Labels that count as 0 may be no outcome if they have less than this share of the rows of the most
-# frequent one.
+# Labels that count as 0 may not be outcomes if they have less than this share of the rows of the
+# most frequent one.
 RARE_OUTCOME = 0.2
 # Fewest letters of a label that may mean the same as another.
 LEAST_LETTERS = 3
@@ -132,9 +132,9 @@ def _which_sentence(labels: pd.Series[Any]) -> str:
 def _cell_problems(
     check: TableCheck, column: pd.Series[Any], positive: object
 ) -> Iterator[Problem]:
-    """Yield problems of the cells of a target. Labels can be outcomes, so whether they mean numbers
-    or missing values is only asked, and not asked of those that are the positive ones; text with
-    too many labels for classes is meant as numbers, so other cells are errors.
+    """Yield problems of the cells of a target. Labels can be outcomes, so the user is only asked
+    whether they mean numbers or missing values, except for the positive labels; text with too many
+    labels for classes is meant as numbers, so other cells are errors.
     """
     name = str(column.name)
     labels = {*map(fold_text, positive_labels(positive, column.dropna().unique()))}
@@ -190,8 +190,8 @@ def label_problems(
     """Yield labels that may be abbreviations of others: three letters or more, or, if there is no
     other such label, fewer; `only_short` skips the others unless they contain a point or, as only
     they do, no small letter. With `codes`, labels that count as the same one of two classes are
-    skipped. It is likely only of answers, and of labels that differ only in blanks, hyphens or
-    points.
+    skipped. Problems are likely only for answers, and for labels that differ only in whitespace,
+    hyphens or periods.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def label_problems(
         yield Problem(
             "labels",
             f"{label!r} may mean the same as {longer!r} in {name!r}, but counts as a separate"
-            " label. If it does, replace it.",
+            " label. If they mean the same, replace it.",
             (name,),
             int((texts == label).sum()),
             "likely" if same or (sense and sense == answer_sense(longer)) else "possible",
@@ -302,8 +302,9 @@ def _shortens(label: str, other: str) -> bool:
 
 
 def other_label_problems(column: pd.Series[Any], codes: np.ndarray) -> Iterator[Problem]:
-    """Yield labels that count as 0 although they are neither the positive answer nor its opposite
-    or, if it is not an answer, are rare compared with the most frequent label that counts as 0.
+    """Yield labels that count as 0 although they are neither the positive nor the negative answer
+    or, if the positive label is not an answer, are rare compared with the most frequent label that
+    counts as 0.
 
     Examples
     --------
@@ -316,7 +317,7 @@ def other_label_problems(column: pd.Series[Any], codes: np.ndarray) -> Iterator[
     counts = labels.value_counts()
     known = [label for label in labels.unique() if not reads_missing(label)]
     others = [label for label in known if answer_sense(label) is None]
-    like = "the opposite of the positive answer"
+    like = "the negative answer"
     if answer_sense(level_text(column[codes == 1].iloc[0])) is None:
         others = [label for label in known if counts[label] < RARE_OUTCOME * counts.iloc[0]]
         others = [label for label in others if label[:1].isalpha() and label not in NOTHING]

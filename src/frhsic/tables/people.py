@@ -41,11 +41,11 @@ LEAST_REPEATED = 0.05
 MOST_REPEATED = 50
 EQUALLY_MANY = 0.99
 MORE_ALIKE = 0.15
-# Text that is numbers with decimals, and its share in a column above which it has no keys.
+# Text of numbers with decimals, and the share of such text above which a column contains no keys.
 DECIMALS = r"\s*[-+]?[0-9]+[.,][0-9]+\s*"
 MOST_DECIMALS = 0.5
-# Least share of the errors about which rows have a value that the target removes if it is filled
-# for some classes only.
+# A column has values only for some classes if the target removes at least this share of the errors
+# in predicting which rows have a value.
 FILLED_BY_CLASS = 0.8
 # Names of columns that don't change with time, largest share of people whose rows may contradict
 # each other, and how many times longer than usual the ages of a person may span.
@@ -63,8 +63,8 @@ COMPARED_ROWS = 100_000
 
 
 def identifier_problems(view: View) -> Iterator[Problem]:
-    """Yield a problem for each identifier: a leak if it is filled for some classes only; groups if
-    people have several rows, unless there are groups already or larger ones.
+    """Yield a problem for each identifier: a leak if it has values only for some classes; groups if
+    people have several rows, unless groups are already known or another identifier has larger ones.
     """
     people = []
     for name in view.left_out_as("identifier"):
@@ -165,9 +165,9 @@ def lost_classes(column: pd.Series[Any], labels: pd.Series[Any]) -> Iterator[Pro
         rows = sum(lost.values())
         yield Problem(
             "groups",
-            f"{rows:,} rows with {str(labels.name)!r} {quote_names([*lost])}, which are nearly all"
-            f" of them, have no value of {name!r}. Rows without a group are left out, so don't use"
-            f" {name!r} as groups.",
+            f"Nearly all rows with {str(labels.name)!r} {quote_names([*lost])} ({rows:,}) have no"
+            f" value for {name!r}. Rows without a group are left out, so don't use {name!r} as"
+            " groups.",
             (name,),
             rows,
             "error",
@@ -279,8 +279,8 @@ def contradicted_targets(view: View) -> Iterator[Problem]:
 
 
 def contradicted_people(view: View) -> Iterator[Problem]:
-    """Yield columns such as sex that differ between rows of a person, and ages that are too far
-    apart, for a few people.
+    """Yield columns such as sex that differ between the rows of a few people, and their ages if
+    these are too far apart.
 
     Examples
     --------
@@ -305,9 +305,10 @@ def contradicted_people(view: View) -> Iterator[Problem]:
                 first = view.table[person][keys[keys == wrong[0]].index[0]]
                 yield Problem(
                     "contradiction",
-                    f"{name!r} differs{much} between the rows of {len(wrong):,} of the {people:,}"
-                    f" values of {person!r} with several rows, such as {level_text(first)!r}."
-                    " Correct the file, unless they are several people.",
+                    f"{name!r} differs{much} between rows with the same {person!r}, for"
+                    f" {len(wrong):,} of its {people:,} values with several rows, such as"
+                    f" {level_text(first)!r}."
+                    " Correct the file, unless these rows belong to different people.",
                     (name,),
                     int(keys.isin(wrong).sum()),
                 )
@@ -326,7 +327,7 @@ def _contradicting_keys(values: pd.Series[Any], keys: pd.Series[Any]) -> tuple[A
 
 
 def is_decimal_text(column: pd.Series[Any]) -> bool:
-    """Return whether most cells of a column of text are numbers with decimals, which are no keys.
+    """Return whether most cells of a column of text are numbers with decimals, which can't be keys.
 
     Examples
     --------

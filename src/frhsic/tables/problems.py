@@ -113,8 +113,8 @@ def replace_option(name: str, replacements: Mapping[str, str]) -> str:
 
 
 def sort_problems(problems: Sequence[Problem]) -> list[Problem]:
-    """Return the problems, errors first and those that were handled last; those that are only
-    possible in the order in which they are decided.
+    """Return the problems, errors first and those already handled last; possible problems are in
+    the order in which to decide them.
     """
     order = ("error", "likely", "possible", "certain")
     kinds = [problem.kind for problem in problems if problem.kind not in FIRST_DECIDED]
@@ -128,7 +128,7 @@ def sort_problems(problems: Sequence[Problem]) -> list[Problem]:
 
 
 def not_dropped(names: Iterable[str], problems: Iterable[Problem]) -> list[str]:
-    """Return the columns that no likely problem suggests to drop."""
+    """Return the columns that no likely problem suggests dropping."""
     dropped = {
         name
         for problem in problems

@@ -1,4 +1,6 @@
-"""Roles of the columns of a table: target, attributes, features, and what rows are split by."""
+"""Roles of the columns of a table: target, attributes, features, and columns to split or weight
+rows by.
+"""
 
 from __future__ import annotations
 

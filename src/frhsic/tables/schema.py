@@ -100,8 +100,8 @@ MONTHS = (
 )
 _ABBREVIATED = f"({'|'.join(' '.join(MONTHS).split())})"
 SHORT_DATE = rf"{_DAY}[-. ]+{_ABBREVIATED}\.?|{_ABBREVIATED}[-. ]+[0-9]{{2}}"
-# Share of the other cells that are numbers if dates among them were numbers; whole dates are not
-# searched for among numbers that may be years.
+# Share of numbers among the other cells above which dates are taken for converted numbers; complete
+# dates are not searched for among numbers that may be years.
 MOST_NUMBERS = 0.9
 LEAST_YEAR = 1000
 # Formats to try if the usual ones do not fit, day-first formats before others.
@@ -638,8 +638,8 @@ def commas_to_points(cells: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _money_sign(cells: pd.Series[Any], decimal: str) -> str:
-    """Return the decimal sign of amounts of money: the sign before one or two final digits, and not
-    the one before three.
+    """Return the decimal separator of amounts of money: the sign before one or two final digits,
+    not before three.
     """
     cents = cells.str.extract(r"([.,])[0-9]{1,2}(?:e[36])?$")[0].dropna()
     if len(cents):

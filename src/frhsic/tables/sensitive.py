@@ -108,7 +108,7 @@ def _numbers_among_words(check: TableCheck, name: str) -> pd.Series[Any] | None:
     plain = plain_cells(bare)
     texts = bare.str.replace(",", ".")
     words_for_numbers = texts.isin(plain) & ~bands
-    if not (numbers.isna() & bands).any():  # a unit can be read, but not beside bands
+    if not (numbers.isna() & bands).any():  # a unit can be read, but not among bands
         words_for_numbers &= numbers.isna()
     wrong = numbers.isna() & ~bands & ~words_for_numbers
     if wrong.all() or not (wrong | words_for_numbers).any():
@@ -155,7 +155,7 @@ def _plain_number_problems(check: TableCheck, name: str) -> Iterator[Problem]:
 
 
 def check_varies(s: pd.DataFrame, where: str) -> None:
-    """Raise if a sensitive attribute has no value, or the same value in all rows."""
+    """Raise if a sensitive attribute has no values, or the same value in all rows."""
     for name in s:
         if s[name].nunique() < 2:
             value = "missing" if s[name].isna().all() else f"{s[name].min():g}"
@@ -180,7 +180,7 @@ def lacking_problems(view: View) -> Iterator[Problem]:
                 "missing attribute",
                 f"Rows without {name!r} differ from the others in their target: their {what} is"
                 f" {without:.3g}, compared with {rest:.3g}. Only rows with {name!r} are used to"
-                " evaluate the model, so the evaluation does not cover all.",
+                " evaluate the model, so the evaluation does not cover all rows.",
                 (str(name),),
                 int(lacking.sum()),
                 "certain",

@@ -30,7 +30,7 @@ YES = {*_YES.split()}
 NO = {*_NO.split()}
 # Largest number of classes of a target of text or whole numbers.
 MOST_CLASSES = 20
-# Codes for a missing answer beside 0 and 1, or 1 and 2.
+# Codes for a missing answer among 0 and 1, or 1 and 2.
 CODES_OF_ANSWERS = ("-1", "7", "8", "9")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
@@ -41,7 +41,7 @@ def read_target(
     """Read a target without missing values: text and two different numbers are classes, other
     numbers are a regression target.
 
-    Labels that differ only in case, blanks, hyphens or points are merged, and so are answers with
+    Labels that differ only in case, whitespace, hyphens or periods are merged, as are answers with
     the same meaning, such as yes and y.
 
     Parameters
@@ -157,8 +157,8 @@ def _merge_answers(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
 
 
 def answer_sense(label: object, labels: Iterable[object] = ()) -> str | None:
-    """Return whether a label is an affirmative or a negative answer, which a letter is if only such
-    answers among the labels begin with it; None if it is neither.
+    """Return "yes" for an affirmative answer, "no" for a negative one, and None for anything else;
+    a letter means the answer that all labels beginning with it give.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def _class_pair(*pair: Any) -> np.ndarray:
 
 def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarray:
     """Return 1 if a column has the value `positive`, NaN if it is missing, and 0 otherwise. Text is
-    compared ignoring case, blanks, hyphens and points.
+    compared ignoring case, whitespace, hyphens and periods.
 
     Examples
     --------
@@ -283,8 +283,8 @@ def join_labels(
 
 
 def word_codes(labels: Sequence[str]) -> list[str]:
-    """Return the labels that seem to be codes for missing values beside words: 99, and beside
-    answers such as yes and no also 9.
+    """Return the labels that seem to be codes for missing values among words: 99 and, among answers
+    such as yes and no, also 9.
 
     Examples
     --------
@@ -297,6 +297,6 @@ def word_codes(labels: Sequence[str]) -> list[str]:
     short = CODES_OF_ANSWERS if answers else ()
     codes = [label for label in labels if CLEAR_CODE.fullmatch(label) or label in short]
     others = [label for label in labels if label not in codes and answer_sense(label) is None]
-    if any(label[-1:].isdigit() for label in others):  # only negative numbers are no labels then
+    if any(label[-1:].isdigit() for label in others):  # then only negative numbers can't be labels
         return [code for code in codes if code.startswith("-")]
     return codes

@@ -22,7 +22,7 @@ PARSED_BYTES = 2**24
 # Lines, and characters per line, used to detect the format of a text file.
 SNIFFED_LINES = 50
 SNIFFED_CHARACTERS = 2**22
-# Lines at the end of a file that may be a footer, and the characters in which they are looked for.
+# Lines at the end of a file that may be a footer, and the number of characters that are searched.
 FOOTER_LINES = 10
 FOOTER_CHARACTERS = 2**16
 # Fewest columns of a table that is found below a title.
@@ -50,7 +50,7 @@ TOTALS = re.compile(
     r"((grand|overall) )?(sub)?totals?|sums?|means?|averages?"
     r"|(zwischen|gesamt)?summe|gesamt|insgesamt|mittelwert|durchschnitt"
 )
-# Text that a spreadsheet takes for a formula, except signed numbers and a lone sign.
+# Text that a spreadsheet would interpret as a formula, except signed numbers and a lone sign.
 _FORMULA = re.compile(r"'*(\s*[=+\-@＝＋－＠]|[\t\r\n])")
 _SIGNED = re.compile(r"\s*[-+][0-9.,]*([eE][-+]?[0-9]+)?%?\s*")
 
@@ -115,8 +115,8 @@ class TextReader:
         sign = decimal or _decimal(rows, delimiter)
         if delimiter == sign:
             raise ValueError(
-                f"{sign!r} cannot be both the separator and the decimal sign; pass another"
-                " separator"
+                f"{sign!r} cannot be both the delimiter and the decimal separator; pass another"
+                " delimiter"
             )
         reader = cls(
             path=path,
@@ -132,7 +132,7 @@ class TextReader:
         if titles:
             first = next(filter(None, titles[0]))
             notes.append(
-                f"The table in {path.name} begins in line {header_lines - _height(header) + 1};"
+                f"The table in {path.name} begins on line {header_lines - _height(header) + 1};"
                 f" {format_count(len(titles), 'line')} above it, {_quote_line(first)},"
                 f" {inflect('[was|were]', len(titles))} left out."
             )

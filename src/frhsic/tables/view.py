@@ -1,5 +1,5 @@
-"""What searches for problems take: a table as it was read, and as if the options that its problems
-suggest had been passed.
+"""The input of searches for problems: a table as it was read, and as if the options that its
+problems suggest had been passed.
 """
 
 from __future__ import annotations
@@ -253,13 +253,13 @@ class View:
 
     @property
     def facts(self) -> pd.DataFrame:
-        """The features that are still in question: no likely problem suggests to drop them."""
+        """The features that are still in question: no likely problem suggests dropping them."""
         return self.features[not_dropped(self.features.columns, self.problems)]
 
     @cached_property
     def known(self) -> Answers | None:
-        """The target in the rows that have it and, if there are people, a person; None if columns
-        can't be compared with it.
+        """The target in the rows that have one and, if rows belong to people, a person; None if
+        columns can't be compared with it.
         """
         if self.answers is None or np.abs(self.answers.codes).max(initial=0.0) > LARGEST_NUMBER:
             return None
