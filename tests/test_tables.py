@@ -124,6 +124,15 @@ def test_separator_and_decimal_sign_are_found_out_and_said(
     assert all(word in note for word, note in zip(said, notes))
 
 
+def test_requested_codes_and_replacements_are_among_the_notes(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("age,sex\n-9,M\n30,female\n")
+    assert TableFile.open(path, missing=["age=-9"], replace=["sex=M:male"]).notes == (
+        "Treated as missing, as requested: age=-9.",
+        "Replaced, as requested: sex=M:male.",
+    )
+
+
 def test_what_is_said_goes_before_what_is_found_out(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a;b\n1,5;2,5\n")
@@ -1019,8 +1028,8 @@ def test_labels_that_differ_in_case_or_blanks_are_one_and_every_class_is_counted
     _, classes, notes = read_target(labels.dropna(), "yes")
     assert classes.tolist() == ["No", "yes"]
     assert notes == [
-        "Labels of 'paid' that differ only in case or whitespace are merged: 'YES ', 'Yes' as 'yes';"
-        " 'no' as 'No'.",
+        "Labels of 'paid' that differ only in case or whitespace are merged: 'YES ', 'Yes' as"
+        " 'yes'; 'no' as 'No'.",
         "Answers of 'paid' with the same meaning are merged: 'y' as 'yes' (1 row).",
         "Target 'paid': 1 is 'yes' (5 rows); 0 is 'No' (2 rows).",
     ]

@@ -459,8 +459,6 @@ def _aim_remarks(check: LimitCheck) -> Iterator[str]:
         yield say("aim_reached", ends=ends)
     elif check.verdict == "unclear" and ends.low > 0:
         yield say("aim_unsure", share=share)
-    elif ends.low <= 0 <= ends.high:
-        yield say("aim_chance")
 
 
 def _fit_lines(report: Report) -> Iterator[str]:

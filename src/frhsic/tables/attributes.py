@@ -152,7 +152,7 @@ def _is_number_or_limit(level: Any) -> bool:
 def _bands_phrase(
     column: pd.Series[Any], points: dict[Any, float], widths: dict[Any, float]
 ) -> str:
-    """Return what bands are replaced by; among numbers, open bands are detection limits."""
+    """Return what bands are replaced by; beside numbers, open bands are detection limits."""
     levels = sorted(points, key=lambda level: points[level])
     if {*widths.values()} != {0, np.inf}:
         shown = _short_list([f"{level} as {points[level]:g}" for level in levels])
@@ -163,7 +163,9 @@ def _bands_phrase(
         for level in levels
         if widths[level]
     ]
-    return f"open-ended values, which are replaced by their bounds: {_short_list(limits)}"
+    return (
+        f"numbers known only to be beyond a limit, which are replaced by it: {_short_list(limits)}"
+    )
 
 
 def _short_list(levels: list[str]) -> str:

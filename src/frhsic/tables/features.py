@@ -542,8 +542,8 @@ def weight_problems(view: View) -> Iterator[Problem]:
             things = named[1] and not SAMPLED.search(text) and BODY_WEIGHT.search(text)
             yield Problem(
                 "weights",
-                f"{text!r} may contain row weights. If so, pass it with {option}; otherwise it is"
-                f" used as a feature. {_few_effective_sentence(column.dropna())}".strip(),
+                f"{text!r} may contain row weights; until it is declared as such, it is used as a"
+                f" feature. {_few_effective_sentence(column.dropna())}".strip(),
                 (text,),
                 certainty="possible" if body or things else "likely",
                 option=option,

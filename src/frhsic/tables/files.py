@@ -82,6 +82,7 @@ class TableFile:
     missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
     replacements: dict[str, dict[str, str]] = field(default_factory=dict)
     new_rows: bool = False
+    requested: tuple[str, ...] = ()
 
     @classmethod
     def open(
@@ -153,7 +154,13 @@ class TableFile:
             )
         check_distinct(names, path.name)
         codes = missing_codes(missing or (), names)
-        return cls(path, reader, date_format or "", codes, parse_replacements(replace or (), names))
+        requested = []
+        if missing:
+            requested.append(f"Treated as missing, as requested: {'; '.join(missing)}.")
+        if replace:
+            requested.append(f"Replaced, as requested: {'; '.join(replace)}.")
+        new = parse_replacements(replace or (), names)
+        return cls(path, reader, date_format or "", codes, new, requested=tuple(requested))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -179,8 +186,8 @@ class TableFile:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about settings that were detected rather than given."""
-        return self.reader.notes
+        """Sentences about settings that were detected, and about cells changed on request."""
+        return (*self.reader.notes, *self.requested)
 
     def find(self, name: str) -> str:
         """Return a name if the file has such a column; otherwise raise and suggest the closest
