@@ -1019,8 +1019,8 @@ def test_labels_that_differ_in_case_or_blanks_are_one_and_every_class_is_counted
     _, classes, notes = read_target(labels.dropna(), "yes")
     assert classes.tolist() == ["No", "yes"]
     assert notes == [
-        "Labels of 'paid' that differ only in case or whitespace are merged: 'YES ', 'Yes' as 'yes';"
-        " 'no' as 'No'.",
+        "Labels of 'paid' that differ only in case or whitespace are merged: 'YES ', 'Yes' as"
+        " 'yes'; 'no' as 'No'.",
         "Answers of 'paid' with the same meaning are merged: 'y' as 'yes' (1 row).",
         "Target 'paid': 1 is 'yes' (5 rows); 0 is 'No' (2 rows).",
     ]

@@ -163,7 +163,9 @@ def _bands_phrase(
         for level in levels
         if widths[level]
     ]
-    return f"open-ended values, which are replaced by their bounds: {_short_list(limits)}"
+    return (
+        f"numbers known only to be beyond a limit, which are replaced by it: {_short_list(limits)}"
+    )
 
 
 def _short_list(levels: list[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from frhsic.formatting import format_count, inflect
+from frhsic.formatting import inflect
 from frhsic.tables.columns import (
     LARGEST_FEATURE,
     examples,

@@ -176,7 +176,7 @@ def _spellings_sentence(column: pd.Series[Any], keys: pd.Series[Any]) -> str:
         return ""
     return (
         f"{spellings:,} spellings are merged into {number:,} where they differ only in case,"
-        " whitespace, punctuation or leading zeros."
+        " blanks, punctuation or leading zeros."
     )
 
 
