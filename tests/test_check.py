@@ -1355,7 +1355,7 @@ def test_numbers_with_the_same_unit_are_read_as_numbers_with_a_note(tmp_path):
     table.loc[:9, "age"] = "nk"
     _, command = problems_of(table, tmp_path)
     assert "--missing age=nk" in command
-    assert "y" not in command.split("age=nk")[1]
+    assert command.split("age=nk")[1] == " --replace 'wait=* months:*,* years:12*'"
 
 
 def test_years_with_two_digits_beside_four_are_asked_about():

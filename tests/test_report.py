@@ -460,8 +460,8 @@ def test_a_share_is_an_aim_that_the_estimate_reaches_and_an_interval_misses(low,
         kind = "not kept"
     assert verdict(report).kind == kind
     remarks = {
-        0.42: "The estimate reaches the target; the true reduction may be as small as 42 %.",
-        0.01: "The estimate reaches the target; the true reduction may be as small as 1 %.",
+        0.42: "The true reduction may be as small as 42 %.",
+        0.01: "The true reduction may be as small as 1 %.",
         -0.1: "The change may be chance.",
         0.2: "The true reduction may be more or less than 50 %.",
     }

@@ -66,7 +66,6 @@ NONE = ("none", "None")
 LIMIT_SIGN = rf"(?:{UNDER}|{OVER})\s*"
 _AMOUNT = "[0-9]+(?:[.,][0-9]+)?"
 DETECTION_LIMIT = rf"(?i:{LIMIT_SIGN}{_AMOUNT}|{_AMOUNT}\s*(?:{OR_LESS}|{OR_MORE}))"
-PERCENT_LIMIT = rf"(?i:{LIMIT_SIGN}{_AMOUNT}\s*%|{_AMOUNT}\s*%\s*(?:{OR_LESS}|{OR_MORE}))"
 # Units of time, mass and length with their sizes; numbers with a unit, shares such as 27/52, and
 # Roman numerals.
 _UNITS = (
@@ -80,7 +79,10 @@ _UNITS = (
 )
 UNIT_SIZES = [dict(zip(words[::2], map(float, words[1::2]))) for words in map(str.split, _UNITS)]
 _SPELLINGS = "|".join(re.escape(unit) for sizes in UNIT_SIZES for unit in sizes)
-WITH_UNIT = rf"(?i)^({LIMIT_SIGN})?([-+]?{_AMOUNT})\s*(\+)?\s*({_SPELLINGS})\.?$"
+WITH_UNIT = (
+    rf"(?i)^(?:{LIMIT_SIGN})?[-+]?{_AMOUNT}\s*\+?\s*({_SPELLINGS}|%)\.?"
+    rf"\s*(?:{OR_LESS}|{OR_MORE})?$"
+)
 MEASURED_CELL = rf"^[-+]?{_AMOUNT}\s*([^\W\d_]+|[^\w\s.,+%-])\.?$"
 OF_ALL = rf"^({_AMOUNT})\s*/\s*([0-9]+)$"
 ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
@@ -214,8 +216,8 @@ def _none_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
 
 def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]:
     """Return cells that stand for a number, with this number, as written in options: words, numbers
-    with a unit if it is the same everywhere, numbers out of the same total, and percentages in
-    limits; `roman` also includes Roman numerals.
+    and limits with a unit if it is the same everywhere, and numbers out of the same total; `roman`
+    also includes Roman numerals.
 
     Examples
     --------
@@ -225,23 +227,18 @@ def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]
     {'II': '2'}
     """
     levels = pd.Series(cells.unique(), dtype=str).str.strip()
-    amounts = levels.str.extract(WITH_UNIT)
-    bare = amounts[[0, 1, 2]].fillna("").agg("".join, axis=1).where(amounts[3].notna())
-    if amounts[3].nunique() > 1:
-        bare[:] = None
+    units = levels.str.extract(WITH_UNIT)[0].str.casefold()
     shares = levels.str.extract(OF_ALL)
     same = shares[1].nunique() == 1
     plain = {}
-    for level, amount, share in zip(levels, bare, shares[0]):
+    for level, unit, share in zip(levels, units, shares[0]):
         number = NUMBER_WORDS.get(fold_text(level))
         if roman and level in ROMAN:
             number = str(ROMAN.index(level) + 1)
-        elif isinstance(amount, str):
-            number = amount
+        elif units.nunique() == 1 and isinstance(unit, str):
+            number = _limit(level)
         elif same and isinstance(share, str):
             number = share
-        elif re.fullmatch(PERCENT_LIMIT, level):
-            number = _limit(level)
         if number is not None:
             plain[level.replace(",", ".")] = number.replace(",", ".")
     return plain
@@ -301,7 +298,7 @@ def _range_problems(column: ColumnType) -> Iterator[Problem]:
 
 def _limit(cell: str) -> str:
     """Return the number in a limit such as <5, 10+, or under 2 %."""
-    return "".join(re.findall(rf"{_AMOUNT}(?:\s*%)?", cell)[:1]).replace(",", ".")
+    return "".join(re.findall(rf"[-+]?{_AMOUNT}(?:\s*%)?", cell)[:1]).replace(",", ".")
 
 
 def _stored_as_text(cells: pd.Series[Any]) -> Iterator[Problem]:
@@ -344,7 +341,6 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     """Yield a problem if a few cells, or their format, prevent a column from being read as
     numbers.
     """
-    name = str(cells.name)
     numbers = readable_numbers(cells, decimal)
     bare = cells[numbers.index].str.strip()
     numbers = numbers.drop(converted_numbers(bare, decimal).index)
@@ -371,50 +367,62 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
         if not wrong.any():
             yield from number_problems(numbers)
     texts = bare.str.replace(",", ".")
-    plain = {old: _limit(new) for old, new in plain_cells(bare).items() if old in {*texts[odd]}}
+    plain = {old: new for old, new in plain_cells(bare).items() if old in {*texts[odd]}}
     words = odd.any() and texts[odd].isin(plain).all()
     few = words or not odd.any() or wrong.mean() <= FEW_WORDS
     if few and wrong.any() and not wrong.all():
-        absent = bare[wrong & ~texts.isin(plain)].unique().tolist()
-        option = missing_option(name, absent) if absent else ""
-        remedy = "treat these cells as missing"
-        if plain:
-            remedy = "replace them with numbers"
-            option = f"{replace_option(name, plain)} {option}".strip()
-            if absent:
-                remedy = "replace those that mean numbers and treat the others as missing"
-        if not option:
-            option = drop_option(name)
-            remedy = "correct these cells in the file; otherwise drop the column"
-        yield Problem(
-            "text in numbers",
-            f"{name!r} is read as text, since some cells are not numbers:"
-            f" {examples(cells[wrong])}. To read it as numbers, {remedy}.",
-            (name,),
-            int(wrong.sum()),
-            option=option,
-        )
+        yield _words_problem(bare[wrong], plain)
         amounts = {old: float(new.rstrip(" %")) for old, new in plain.items()}
         yield from number_problems(numbers.fillna(texts.map(amounts)))
         return
     mostly = numbers.count() > MOST_ALIKE * len(numbers) and numbers.nunique() > LEAST_VALUES
     shown = alike if alike.mean() > MOST_ALIKE else wrong & mostly
     if shown.any():
-        other = "." if decimal == "," else ","
-        remedy = f"write its cells as 1234{decimal}5"
+        swapped = readable_numbers(cells, "." if decimal == "," else ",").notna().all()
+        yield _notation_problem(cells[shown], decimal, swapped=swapped)
+
+
+def _words_problem(cells: pd.Series[Any], plain: dict[str, str]) -> Problem:
+    """Return a problem of a few cells that are not numbers, some of which mean `plain` ones."""
+    name = str(cells.name)
+    absent = cells[~cells.str.replace(",", ".").isin(plain)].unique().tolist()
+    option = missing_option(name, absent) if absent else ""
+    remedy = "treat these cells as missing"
+    if plain:
+        remedy = "replace them with numbers"
+        option = f"{replace_option(name, plain)} {option}".strip()
+        if absent:
+            remedy = "replace those that mean numbers and treat the others as missing"
+    if not option:
         option = drop_option(name)
-        if readable_numbers(cells, other).notna().all():
-            option = f"--decimal {other}"
-            remedy = f"pass its decimal separator ({option}) if the other columns use it, too"
-        yield Problem(
-            "text in numbers",
-            f"{name!r} is read as text, though most cells look like numbers:"
-            f" {examples(cells[shown])}. To read it as numbers, {remedy}.",
-            (name,),
-            int(shown.sum()),
-            "possible",
-            option,
-        )
+        remedy = "correct these cells in the file; otherwise drop the column"
+    return Problem(
+        "text in numbers",
+        f"{name!r} is read as text, since some cells are not numbers: {examples(cells)}. To read it"
+        f" as numbers, {remedy}.",
+        (name,),
+        len(cells),
+        option=option,
+    )
+
+
+def _notation_problem(cells: pd.Series[Any], decimal: str, *, swapped: bool) -> Problem:
+    """Return a question about cells in another notation; `swapped` if it has the other decimal separator."""
+    name = str(cells.name)
+    remedy = f"write its cells as 1234{decimal}5"
+    option = drop_option(name)
+    if swapped:
+        option = "--decimal ." if decimal == "," else "--decimal ,"
+        remedy = f"pass its decimal separator ({option}) if the other columns use it, too"
+    return Problem(
+        "text in numbers",
+        f"{name!r} is read as text, though most cells look like numbers: {examples(cells)}. To read"
+        f" it as numbers, {remedy}.",
+        (name,),
+        len(cells),
+        "possible",
+        option,
+    )
 
 
 def units_problem(cells: pd.Series[Any], units: dict[str, str], certainty: Certainty) -> Problem:
