@@ -169,7 +169,7 @@ class TableFile:
 
     @property
     def decimal(self) -> str | None:
-        """Decimal sign of a text file, None for a file with typed columns."""
+        """Decimal separator of a text file, None for a file with typed columns."""
         return self.reader.decimal
 
     @property

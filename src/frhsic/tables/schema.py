@@ -54,13 +54,13 @@ MEASURED = (
     r"(?i)^([-+]?[0-9]+(?:[.,][0-9]+)?)\s*(years?|yrs?|y\.?o|y|jahre?|months?|monate?|weeks?"
     r"|wochen?|days?|tage?|hours?|hrs?|h|min|kg|mg|g|lbs?|cm|mm|km|ml)\.?$"
 )
-# Thousands separators that are never decimal signs.
+# Thousands separators that are never decimal separators.
 GROUP_SIGNS = r"(?<=[0-9])['\u2019\u00a0\u202f\u2009 ](?=[0-9]{3}(?![0-9]))"
 # Fewest distinct numbers such as 1,234, all with three digits after the comma, that show it is not
 # a decimal comma in a file with decimal points.
 CLEARLY_GROUPED = 20
-# Decimal signs of a column of decimal numbers with points, a few of which have commas, and such a
-# number, which cannot be a thousand.
+# Decimal separators of a column of decimal numbers with points, a few of which have commas, and
+# such a number, which cannot be a thousand.
 BOTH_SIGNS = ".,"
 DECIMAL_COMMA = "[-+]?([0-9]+,([0-9]{1,2}|[0-9]{4,})|0?,[0-9]+)"
 # Suffixes for thousands and millions.
@@ -130,8 +130,8 @@ class ColumnType:
     """One column: its kind, its levels if it has any, and the format of its values in text: dates
     in a strptime format, or, if that is empty, as 2024-05-31 or 31.05.2024; numbers, if `grouped`,
     also as 1,234.5 (with decimal commas, 1.234,5) and with a unit, such as $1,234.5 or, if `unit`
-    is "kg", 1,234.5 kg. `decimal` is the decimal sign of a column if it differs from that of the
-    file; :data:`BOTH_SIGNS` if the column has points and commas.
+    is "kg", 1,234.5 kg. `decimal` is the decimal separator of a column if it differs from that of
+    the file; :data:`BOTH_SIGNS` if the column has points and commas.
     """
 
     name: str
@@ -295,7 +295,7 @@ class Schema:
     ----------
     columns : tuple of ColumnType
     decimal : str
-        Decimal sign of text.
+        Decimal separator of text.
     separator : str
         Character between the fields of the file that the schema was learned from; empty unless that
         was a text file.
@@ -337,8 +337,8 @@ class Schema:
         table
             Columns of text or of any type.
         decimal
-            Decimal sign of a text file, whose columns of digits are numbers. None for a table with
-            typed columns: there, text stays text unless it looks like dates.
+            Decimal separator of a text file, whose columns of digits are numbers. None for a table
+            with typed columns: there, text stays text unless it looks like dates.
         separator
             Character between the fields of a text file.
         date_format
@@ -598,7 +598,7 @@ def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
 
 
 def plain_digits(cells: pd.Series[Any], decimal: str) -> tuple[pd.Series[Any], str]:
-    """Return numbers in text without units and thousands separators, and their decimal sign.
+    """Return numbers in text without units and thousands separators, and their decimal separator.
 
     Examples
     --------
@@ -714,7 +714,7 @@ def remove_measure(cells: pd.Series[Any], unit: str) -> pd.Series[Any]:
 
 def remove_grouping(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     """Remove the signs between groups of three digits from numbers in text: 1,234.5 becomes 1234.5.
-    A number that clearly uses the other decimal sign, such as 1.234,5, gets `decimal` instead.
+    A number that clearly uses the other decimal separator, such as 1.234,5, gets `decimal` instead.
 
     Examples
     --------

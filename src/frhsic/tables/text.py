@@ -66,7 +66,7 @@ class TextReader:
     separator
         Character between fields.
     decimal
-        Decimal sign.
+        Decimal separator.
     encoding
         Encoding of the text.
     header_lines

@@ -44,7 +44,7 @@ class TableCheck:
     cells
         Values as they were read.
     decimal
-        Decimal sign of a text file, None for a table whose columns have types.
+        Decimal separator of a text file, None for a table whose columns have types.
     repeats
         Returns which rows repeat an earlier one of the file in all columns but those given.
     """
@@ -104,7 +104,7 @@ class TableCheck:
 
     @property
     def sign(self) -> str:
-        """Decimal sign of numbers in text."""
+        """Decimal separator of numbers in text."""
         return self.decimal or "."
 
 
