@@ -407,7 +407,9 @@ def _words_problem(cells: pd.Series[Any], plain: dict[str, str]) -> Problem:
 
 
 def _notation_problem(cells: pd.Series[Any], decimal: str, *, swapped: bool) -> Problem:
-    """Return a question about cells in another notation; `swapped` if it has the other decimal separator."""
+    """Return a question about cells in another notation; `swapped` is whether they have the other
+    decimal separator.
+    """
     name = str(cells.name)
     remedy = f"write its cells as 1234{decimal}5"
     option = drop_option(name)
