@@ -1381,7 +1381,7 @@ def test_of_several_classes_the_first_screen_names_every_significant_one():
         (
             alone,
             "No class has a significant gap by age after adjusting for all classes; without"
-            f" adjusting, there is one for “green”, {gap_phrase_with_interval(alone)}.",
+            f" adjustment, there is one for “green”, {gap_phrase_with_interval(alone)}.",
         ),
         (none, "No class has a significant gap by age."),
     ):
