@@ -258,7 +258,7 @@ def replace_values(
     texts = {_code_key(old): new for old, new in replacements.items()}
     new: dict[Any, Any] = {}
     for value in column.dropna().unique():
-        text = texts.get(_code_key(level_text(value)), _converted(value, replacements))
+        text = texts.get(_code_key(level_text(value)), _convert_unit(value, replacements))
         if text is None:
             continue
         key = _code_key(text)
@@ -276,7 +276,7 @@ def replace_values(
     return replaced.infer_objects()
 
 
-def _converted(value: object, replacements: Mapping[str, str]) -> str | None:
+def _convert_unit(value: object, replacements: Mapping[str, str]) -> str | None:
     """Return the number in text such as "850 m", in another unit, as a replacement of "* m" by
     "0.001*" says; None if there is none.
     """
