@@ -372,13 +372,13 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     few = words or not odd.any() or wrong.mean() <= FEW_WORDS
     if few and wrong.any() and not wrong.all():
         yield _words_problem(bare[wrong], plain)
-        amounts = {old: float(new.rstrip(" %")) for old, new in plain.items()}
-        yield from number_problems(numbers.fillna(texts.map(amounts)))
+        meant = {old: float(new.rstrip(" %")) for old, new in plain.items()}
+        yield from number_problems(numbers.fillna(texts.map(meant)))
         return
     mostly = numbers.count() > MOST_ALIKE * len(numbers) and numbers.nunique() > LEAST_VALUES
     shown = alike if alike.mean() > MOST_ALIKE else wrong & mostly
     if shown.any():
-        swapped = readable_numbers(cells, "." if decimal == "," else ",").notna().all()
+        swapped = bool(readable_numbers(cells, "." if decimal == "," else ",").notna().all())
         yield _notation_problem(cells[shown], decimal, swapped=swapped)
 
 

@@ -258,7 +258,7 @@ def replace_values(
     texts = {_code_key(old): new for old, new in replacements.items()}
     new: dict[Any, Any] = {}
     for value in column.dropna().unique():
-        text = texts.get(_code_key(level_text(value)), _convert_number(value, replacements))
+        text = texts.get(_code_key(level_text(value)), _convert_unit(value, replacements))
         if text is None:
             continue
         key = _code_key(text)
@@ -276,7 +276,7 @@ def replace_values(
     return replaced.infer_objects()
 
 
-def _convert_number(value: object, replacements: Mapping[str, str]) -> str | None:
+def _convert_unit(value: object, replacements: Mapping[str, str]) -> str | None:
     """Return the number in text such as "850 m", converted to another unit by a replacement such as
     "* m" with "0.001*"; None if no replacement applies.
     """

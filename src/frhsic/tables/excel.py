@@ -53,7 +53,7 @@ class ExcelReader:
             alike = [
                 other.title
                 for other in book.worksheets
-                if other is not sheet and _header(other, named) == _header(sheet, named)
+                if other is not sheet and _find_header(other, named) == _find_header(sheet, named)
             ]
             rows = []
             for row in _filled_rows(sheet):
@@ -109,7 +109,7 @@ def _filled_rows(sheet: Any) -> Iterator[list[str | None]]:
             yield row
 
 
-def _header(sheet: Any, named: Sequence[str]) -> list[str | None]:
+def _find_header(sheet: Any, named: Sequence[str]) -> list[str | None]:
     """Return the first row of a sheet that has all of these columns; empty if there is none."""
     rows = itertools.islice(_filled_rows(sheet), HEADER_ROWS)
     return next((row for row in rows if {*named} <= {str(cell).strip() for cell in row}), [])
