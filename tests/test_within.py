@@ -401,6 +401,8 @@ def test_the_report_has_both_gaps_beside_each_other_and_each_stratum(audited):
     assert first.count(f"“{rows.within.worst}”") == 1
     section = rest[rest.index('id="equal-1"') : rest.index('id="method"')]
     assert "All people, whatever their job." in first
+    assert said not in section  # the first screen has the sentence
+    assert section.index("<svg") < section.index("<details>") < section.index("<table")
     assert section.count("<svg") == 4
     assert section.count('class="worst"') == 1
     for number in (gap, *(group["gdp"] for group in rows.within.strata.values())):
