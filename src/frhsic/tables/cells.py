@@ -227,7 +227,9 @@ def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]
     {'II': '2'}
     """
     levels = pd.Series(cells.unique(), dtype=str).str.strip()
-    units = levels.str.extract(WITH_UNIT)[0].str.casefold()
+    # a percentage that is no limit is read, or named beside shares
+    measured = levels.mask(levels.str.fullmatch(PERCENT)).str.extract(WITH_UNIT)
+    units = measured[0].str.casefold()
     shares = levels.str.extract(OF_ALL)
     same = shares[1].nunique() == 1
     plain = {}
