@@ -534,7 +534,8 @@ def test_a_third_label_is_asked_about_in_a_check_and_in_an_audit(positive, tmp_p
     asked += ["--missing", "paid=withdrawn"]
     document = json.loads(CliRunner().invoke(app, asked).stdout)
     assert document["rows"]["used"] == ROWS * 4 / 5
-    assert not any("withdrawn" in remark for remark in document["context"]["remarks"])
+    named = [remark for remark in document["context"]["remarks"] if "withdrawn" in remark]
+    assert named == ["Treated as missing, as requested: paid=withdrawn."]
     table["paid"] = np.resize(["good", "bad", "so so"], ROWS)
     others, _ = problems_of(table, tmp_path, "--positive", "good")
     assert "labels" not in [one["kind"] for one in others]

@@ -562,7 +562,7 @@ def test_the_gap_in_bands_stands_beside_ours_with_what_chance_gives_there():
     assert f"The gap of {figure(result['age'].all_rows['gdp'].value)} is computed without" in line
     uneven = pd.Series(np.round(random.gamma(6, 7, 1_500), 1), name="age")
     other = text_of(render(audit(score, uneven, settings=FAST)), "method")
-    count, listed = re.search(r"into (\d+) bins .* bins begin at (.*?)\. The", other).groups()
+    count, listed = re.search(r"into (\d+) bins, .* bins begin at (.*?)\. The", other).groups()
     starts = [float(number) for number in re.findall(r"[\d.]+\d", listed)]
     bins = np.digitize(uneven, starts)
     sizes = np.bincount(bins)[1:]
@@ -1411,7 +1411,7 @@ def test_gaps_means_and_decisions_of_all_classes_are_in_a_folded_table():
     assert gaps == pytest.approx([0.5, 0.5, 0.0], abs=0.01)
     report = three_parties(1.0)
     page = render(report).replace("\xa0", " ")
-    assert re.search(r"\d+ bins [\w ,]+ the mean scores for “vote: red” in these bins", page)
+    assert re.search(r"\d+ bins, [\w ,]+ the mean scores for “vote: red” in these bins", page)
     table = page[page.index('<details id="classes">') : page.index('<details id="compared">')]
     for label, each in report.tradeoff.class_rates.items():
         row = table[table.index(f">{label}</th>") :].split("</tr>")[0]
@@ -1752,14 +1752,14 @@ def test_a_rare_outcome_says_by_which_threshold_the_model_labels():
     assert 0 < np.mean(chance > 0.5) < 0.01
     own = " count as positive here. The model itself uses 0.5, and"
     assert decision_sentence(trained) == (
-        f"Less than 20 % of people have “died”, so scores above {rate:g}, the base rate,{own} less"
-        " than 1 % of people have a score above it."
+        f"Less than 20 % of people have “died”, so scores above {rate:g}, about the base rate,"
+        f"{own} less than 1 % of people have a score above it."
     )
     survived = pd.Series(1 - outcome, name="survived")
     common = audit(pd.Series(1 - chance, name="score"), age, survived, settings=QUICK)
     assert decision_sentence(replace(samples.full(), audit=common)) == (
-        f"More than 80 % of people have “survived”, so scores above {1 - rate:g}, the base rate,"
-        f"{own} more than 99 % of people have a score above it."
+        f"More than 80 % of people have “survived”, so scores above {1 - rate:g}, about the base"
+        f" rate,{own} more than 99 % of people have a score above it."
     )
     high = audit(pd.Series((1 - chance).clip(0.51), name="score"), age, survived, settings=QUICK)
     assert decision_sentence(replace(samples.full(), audit=high)).endswith(

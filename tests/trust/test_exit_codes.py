@@ -71,7 +71,7 @@ BAD = [
     (["train", *TRAIN, "--test-share", "1.5"], "Invalid value for '--test-share'"),
     (["train", *TRAIN, "--aim", "scores"], "'score', 'rank', 'decision'"),
     (["train", *TRAIN, "--delimiter", ";;"], "one character"),
-    (["train", *TRAIN, "--decimal", ","], "cannot be both the separator"),
+    (["train", *TRAIN, "--decimal", ","], "cannot be both the delimiter"),
     (["train", "few.csv", *TRAIN], "60 rows with a target"),
     (["train", *TRAIN, "--limit", "150%"], "limit is 150% of the unconstrained gap"),
     (["train", *TRAIN, "--limit", "agee=0.1"], "Did you mean 'age'?"),
