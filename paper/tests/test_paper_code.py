@@ -13,6 +13,8 @@ from frhsic_paper.grid import _train_and_measure
 BASE = '''
 from functools import cache, partial
 
+from frhsic_paper.code import Choices
+
 CUT = 3
 LOOKS = {"a": lambda x: x + 1, "b": lambda x: x + 2}
 
@@ -24,7 +26,23 @@ class Shape:
     """A shape."""
 
     def area(self):
+        if CUT < 0:
+            raise ValueError(f"Too {told(CUT)}") from None
         return helper(1)  # of one
+
+    def __repr__(self):
+        return told("Shape")
+
+def told(text):
+    return f"{text}!"
+
+def first():
+    return 1
+
+def second():
+    return 2
+
+WAYS = Choices(first=first, second=second)
 
 def made_inside(f):
     def inner():
@@ -35,6 +53,7 @@ def root():
     """Return an area."""
     from toy_code import late
     other = 1
+    WAYS["first"]()
     return Shape().area() + late() + LOOKS["a"](1) + other
 
 def late():
@@ -74,6 +93,7 @@ def code_of(tmp_path, monkeypatch):
         ("partial(helper, 2)", "partial(helper, 3)"),  # imported where it is called
         ("x + 1,", "x + 3,"),  # a lambda among others
         ("x + 2}", "x + 3}"),
+        ("ValueError", "TypeError"),
     ],
 )
 def test_code_that_is_reached_counts(code_of, before, after):
@@ -89,6 +109,10 @@ def test_code_that_is_reached_counts(code_of, before, after):
         ("Return an area.", "An area,\n    over two lines."),
         ("return 5", "return 6"),  # a local name of `root` is that of a function it does not call
         ("def helper(x):", "def helper(x):  # a comment"),
+        ("Too {told(CUT)}", "{CUT} – is too much"),
+        ('told("Shape")', "'A shape'"),
+        ("{text}!", "{text}."),
+        ("return 1", "return 3"),  # one of several choices
     ],
 )
 def test_words_layout_and_other_functions_do_not(code_of, before, after):

@@ -12,6 +12,7 @@ from pytest import approx
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from frhsic_paper import code
 from frhsic_paper.baselines import CorrelationAdversary, PairwiseMMD, UnbiasedCorrelation
 from frhsic_paper.crossed.bands import (
     balancing_weights,
@@ -31,8 +32,10 @@ from frhsic_paper.crossed.reading import (
 )
 from frhsic_paper.crossed.rows import FRESH, SPLITS, Rows, divide_rows, tuning_rows
 from frhsic_paper.crossed.settings import (
+    BAG,
     CLOSED_FORM,
     COSINES,
+    LEACE,
     NONE,
     REMOVER,
     WITH_S,
@@ -48,11 +51,12 @@ from frhsic_paper.crossed.showing import (
     tables,
 )
 from frhsic_paper.crossed.task import Point, Task
-from frhsic_paper.crossed.ways import erased_part, path
+from frhsic_paper.crossed.ways import WAYS, erased_part, path
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import CORRECTED
 from frhsic_paper.results import Results
-from frhsic_paper.studies.crossed import LONGEST, chosen_trial, final_units
+from frhsic_paper.studies.crossed import LONGEST, STUDY, chosen_trial, final_units
+from frhsic_paper.studies.crossed import test as measured
 
 
 def made(n: int = 1200, binary: bool = False) -> Rows:
@@ -472,3 +476,12 @@ def test_units_begin_with_the_longest():
     assert ways[: len(longest)] == longest == sorted(longest, key=LONGEST.index)
     assert {base for _, base, way in found if way == LONGEST[0]} == {"trees", "splines"}
     assert {name for name, *_ in found} == set(FRESH)
+
+
+@pytest.mark.parametrize(("way", "solves"), [("plain", True), (WITH_S, True), (LEACE, False)])
+def test_only_the_closed_form_becomes_stale_with_its_solver(way, solves):
+    names = dict(code.code(measured, WAYS[way]))
+    assert ("frhsic.estimators.families.ScoreRanks" in names) == solves
+    stamps = STUDY.train[2].stamps(CORRECTED, None)["crossed", "final"]
+    unit = {"dataset": "neuroticism", "base": "trees", "unit": way}
+    assert stamps(unit) != stamps(unit | {"unit": BAG})

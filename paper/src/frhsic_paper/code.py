@@ -1,8 +1,9 @@
 """The code that produced a record, as text; the record's stamp is a hash of it.
 
 It consists of the source of a function, of all functions, classes and constants of the two packages
-that it uses, of what these use, and so on. Comments, docstrings and layout are left out, so that
-changing them doesn't make records stale.
+that it uses, of what these use, and so on. What only people read is left out, so that changing it
+doesn't make records stale: comments, docstrings, layout, the messages of errors and the methods by
+which objects are shown.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import tokenize
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
+from itertools import chain
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -37,10 +39,23 @@ the stamp is the same everywhere; tests compare their results with those of the 
 followed.
 """
 
+SHOWN = ("__repr__", "__str__", "_repr_html_")
+"""Methods by which objects are shown."""
+
+
+class Choices(dict[str, Any]):
+    """Functions by name, of which a record uses one. They are not followed: the record's stamp
+    contains its own.
+    """
+
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 Named = tuple[str, Any]
 """A name, including its module, and its value."""
+
+Place = tuple[int, int]
+"""The line and column of source code, counted from 0; columns are bytes."""
 
 
 def code(*roots: object) -> list[tuple[str, str]]:
@@ -97,7 +112,7 @@ def _parts(value: Any) -> list[Any]:
     if isinstance(value, MethodType):
         return [value.__func__, value.__self__]
     if isinstance(value, Mapping):
-        return list(value.values())
+        return [] if isinstance(value, Choices) else list(value.values())
     if isinstance(value, list | tuple | set | frozenset):
         return list(value)
     if is_dataclass(value):
@@ -107,8 +122,8 @@ def _parts(value: Any) -> list[Any]:
 
 @cache
 def _parsed(one: Any) -> tuple[str, tuple[Named, ...]]:
-    """Return the source of a function or class without comments and docstrings, and everything in
-    the two packages to which it refers.
+    """Return the source of a function or class without what only people read, and everything in the
+    two packages to which the rest refers.
     """
     try:
         source = textwrap.dedent(inspect.getsource(one))
@@ -116,28 +131,56 @@ def _parsed(one: Any) -> tuple[str, tuple[Named, ...]]:
         return "", ()
     scope = vars(sys.modules[one.__module__])
     try:
-        tree = ast.parse(source)
+        source = _for_machines(source)
     except SyntaxError:  # a part of a statement, such as a lambda in a dictionary
-        words = sorted(set(re.findall(r"[A-Za-z_]\w*", source)))
-        return " ".join(source.split()), tuple(_values(words, one.__module__, scope))
-    names = [*_values(sorted(_free(tree)), one.__module__, scope), *_elsewhere(tree, scope)]
-    return _plain(source, tree), tuple(names)
+        names = _values(sorted(set(re.findall(r"[A-Za-z_]\w*", source))), one.__module__, scope)
+    else:
+        tree = ast.parse(source)
+        free = _values(sorted(_free(tree)), one.__module__, scope)
+        names = chain(free, _elsewhere(tree, scope))
+    return " ".join(source.split()), tuple(names)
 
 
-def _plain(source: str, tree: ast.Module) -> str:
-    """Return source code without comments and docstrings, on one line."""
+def _for_machines(source: str) -> str:
+    """Return source code without what only people read, which is replaced by dots where a statement
+    is needed.
+    """
+    tree = ast.parse(source)
     lines = source.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0]
-            if ast.get_docstring(node, clean=False) is not None:
-                for row in range(first.lineno, (first.end_lineno or first.lineno) + 1):
-                    lines[row - 1] = ""
-    return " ".join(" ".join(lines).split())
+    encoded = [line.encode() for line in lines]
+    for (first, left), (last, right), instead in sorted(_for_people(tree), reverse=True):
+        rest = encoded[last][right:]
+        encoded[first : last + 1] = [
+            encoded[first][:left] + instead + rest,
+            *[b""] * (last - first),
+        ]
+    return b"\n".join(encoded).decode()
+
+
+def _for_people(tree: ast.AST) -> Iterator[tuple[Place, Place, bytes]]:
+    """Yield where source code has text that only people read, and what to put there instead."""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())):
+                yield _start(node), _end(node), b"..."
+            case ast.FunctionDef(name=name) if name in SHOWN:
+                yield _start(node), _end(node), b"..."
+            case ast.Raise(exc=ast.Call(func=error) as call):
+                yield _end(error), _end(call), b""
+            case _:
+                yield from _for_people(node)
+
+
+def _start(node: ast.stmt) -> Place:
+    return node.lineno - 1, node.col_offset
+
+
+def _end(node: ast.stmt | ast.expr) -> Place:
+    return (node.end_lineno or node.lineno) - 1, node.end_col_offset or 0
 
 
 def _free(tree: ast.AST) -> set[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 
@@ -277,6 +277,8 @@ class Computation:
         identify their unit.
     settings
         What the numbers depend on, by protocol name; a protocol without an entry is not run.
+    choice
+        Function that returns the code which a unit alone uses, one of the `Choices` of `compute`.
 
     Examples
     --------
@@ -303,27 +305,31 @@ class Computation:
     units: Callable[[Protocol, Options], Mapping[Unit, int]]
     compute: Callable[[Sequence[Unit], Protocol, Options], Iterable[list[Record]]]
     settings: Mapping[str, object]
+    choice: Callable[[Unit], object] | None = None
 
     def __call__(self, protocol: Protocol, options: Options) -> list[Record]:
         """Compute the units that have no up-to-date records."""
         if protocol.name not in self.settings:
             return []
         path, by = options.file(self.study, protocol), ("part", *self.by)
-        depends_on = self._depends_on(protocol)
         wanted = {
-            (self.part, *unit): Wanted(count, depends_on)
+            (self.part, *unit): Wanted(count, self._depends_on(protocol, unit))
             for unit, count in self.units(protocol, options).items()
         }
         missing = [unit[1:] for unit in records.missing_units(path, by, wanted)]
-        stamp = records.stamp(self.part, protocol.name, "cpu", depends_on)
+        of_record = self._of_record(protocol)
         waiting: list[Record] = []
         written = time.monotonic()
         try:
             for unit, found in zip(
                 missing, self.compute(missing, protocol, options) if missing else ()
             ):
-                shared = {**stamp, **dict(zip(self.by, unit))}
-                waiting += [{**shared, **record} for record in found]
+                named = [dict(zip(self.by, unit)) | record for record in found]
+                stamps = [of_record(record) for record in named]
+                waiting += [
+                    records.stamp(self.part, protocol.name, "cpu", stamp) | record
+                    for stamp, record in zip(stamps, named)
+                ]
                 told = " ".join(f"{name}={waiting[-1][name]}" for name in self.by)
                 options.say(
                     f"{protocol.name} {self.study} {self.part} {told}: {len(found)} records"
@@ -337,13 +343,19 @@ class Computation:
                 records.put(path, by, waiting)
         return records.read(path, self.part)
 
-    def _depends_on(self, protocol: Protocol) -> str:
-        settings = self.settings[protocol.name]
-        return records.digest(protocol.name, settings, code_hash(self.compute))
+    def _depends_on(self, protocol: Protocol, unit: Unit) -> str:
+        own = () if self.choice is None else (self.choice(unit),)
+        return records.digest(
+            protocol.name, self.settings[protocol.name], code_hash(self.compute, *own)
+        )
+
+    def _of_record(self, protocol: Protocol) -> Stamp:
+        of_unit = cache(partial(self._depends_on, protocol))
+        return lambda record: of_unit(records.record_unit(record, self.by))
 
     def stamps(self, protocol: Protocol, results: Results) -> dict[Part, Stamp]:
         """Return the hash that a record would have today, by file and part."""
-        return {(self.study, self.part): lambda record: self._depends_on(protocol)}
+        return {(self.study, self.part): self._of_record(protocol)}
 
     def expected_records(self, protocol: Protocol) -> dict[Part, int]:
         """Return how many records the step makes on a CPU, by file and part."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from frhsic.estimators.deciding import Decisions
 from frhsic.estimators.families import BinaryScores, Family, NumberScores, ScoreRanks
 from frhsic.estimators.solution import Solution
 from frhsic.parity import gdp, rank_gap
+from frhsic_paper.code import Choices
 from frhsic_paper.crossed.bands import (
     barycentre,
     error_parity,
@@ -228,7 +230,7 @@ def erased_part(x: np.ndarray, train: np.ndarray, functions: np.ndarray) -> np.n
     return erased
 
 
-def penalized(task: Task, method: str, trials: Trials) -> Iterator[Point]:
+def penalized(method: str, task: Task, trials: Trials) -> Iterator[Point]:
     """Yield the paths of a penalty on a network, for the given trials and their weights."""
     assert isinstance(task.base, Network)
     fits = [task.fit(*rows) for rows in task.sets]
@@ -316,32 +318,31 @@ def base_ways(base: Base, binary: bool) -> list[str]:
     return found
 
 
-FIXED = {
-    "plain": plain,
-    WITH_S: with_attribute,
-    BAG: bag,
-    LEACE: leace,
-    REMOVER: correlation_remover,
-}
+FIXED = ("plain", WITH_S, BAG, LEACE, REMOVER)
 """The methods without their own settings."""
 
-SEARCHED = {
-    COSINES: cosines,
-    REWEIGHING: reweighing,
-    LINEAR_POST: linear_post,
-    FAIRGBM: fairgbm,
-    GRADIENT: exponentiated_gradient,
-    OPTIMIZER: threshold_optimizer,
-    ERROR_PARITY: error_parity,
-    BARYCENTRE: barycentre,
-}
-"""The methods that are run for given trials and strengths."""
+WAYS = Choices(
+    {
+        "plain": plain,
+        WITH_S: with_attribute,
+        BAG: bag,
+        LEACE: leace,
+        REMOVER: correlation_remover,
+        COSINES: cosines,
+        REWEIGHING: reweighing,
+        LINEAR_POST: linear_post,
+        FAIRGBM: fairgbm,
+        GRADIENT: exponentiated_gradient,
+        OPTIMIZER: threshold_optimizer,
+        ERROR_PARITY: error_parity,
+        BARYCENTRE: barycentre,
+        **{name: partial(penalized, name) for name in PENALTY_SETTINGS},
+    }
+)
+"""The methods by name. They get a task and, unless they are fixed, the strengths of each trial."""
 
 
 def path(task: Task, way: str, trials: Trials) -> Iterator[Point]:
     """Return the points of a method, for the given trials and their weights or shares."""
-    if way in FIXED:
-        return FIXED[way](task)
-    if way in PENALTY_SETTINGS:
-        return penalized(task, way, trials)
-    return SEARCHED[way](task, trials)
+    points: Iterator[Point] = WAYS[way](task) if way in FIXED else WAYS[way](task, trials)
+    return points

@@ -51,7 +51,7 @@ from frhsic_paper.crossed.settings import (
 )
 from frhsic_paper.crossed.showing import figures, sentences, tables
 from frhsic_paper.crossed.task import Point, Task
-from frhsic_paper.crossed.ways import FIXED, base_ways, path
+from frhsic_paper.crossed.ways import FIXED, WAYS, base_ways, path
 from frhsic_paper.options import Options
 from frhsic_paper.protocol import Protocol
 from frhsic_paper.records import Record, Unit
@@ -79,6 +79,9 @@ BUDGET = (
     MOST_OTHERS,
 )
 """What all methods share: the search budget and the rows."""
+
+BY = ("dataset", "base", "unit")
+"""What identifies a unit of a method."""
 
 LONGEST = (GRADIENT, "plain", "hgr-networks", LINEAR_POST, WITH_S)
 """Methods whose units take longest, starting with the longest, so that an interrupted run loses
@@ -305,6 +308,11 @@ def refined(weights: Sequence[float], gaps: Sequence[float], base: float) -> tup
     return (0.0, *(float(f"{w:.6g}") for w in np.geomspace(low, high, POINTS - 1)))
 
 
+def _way(unit: Unit) -> object:
+    """Return the function of the method of a unit."""
+    return WAYS[unit[BY.index("unit")]]
+
+
 STUDY = Study(
     name="crossed",
     about="every way to parity on every base: the cost of parity apart from the base",
@@ -345,17 +353,8 @@ STUDY = Study(
     """,
     train=(
         Computation("crossed", "bases", ("dataset", "base"), bases, search, {"corrected": BUDGET}),
-        Computation(
-            "crossed", "trials", ("dataset", "base", "unit"), tuned, tune, {"corrected": BUDGET}
-        ),
-        Computation(
-            "crossed",
-            "final",
-            ("dataset", "base", "unit"),
-            final_units,
-            test,
-            {"corrected": BUDGET},
-        ),
+        Computation("crossed", "trials", BY, tuned, tune, {"corrected": BUDGET}, _way),
+        Computation("crossed", "final", BY, final_units, test, {"corrected": BUDGET}, _way),
     ),
     lead=sentences,
     tables=tables,
