@@ -18,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
 from frhsic import ParityClassifier, ParityRegressor
-from frhsic.estimators import families
 from frhsic.estimators.basis import MOST_LEVELS, SensitiveBasis
 from frhsic.estimators.constraints import Constraint, GapCurves, LabelledRows
 from frhsic.estimators.deciding import Decisions
@@ -515,8 +514,7 @@ def test_gradients_are_those_of_loss_and_outputs(family):
 
 
 @pytest.mark.parametrize("family", [ScoreRanks(), NumberRanks()])
-def test_sums_and_gradients_of_ranks_are_those_of_soft_deciles(family, monkeypatch):
-    monkeypatch.setattr(families, "NEWTON_STEPS", 8)
+def test_sums_and_gradients_of_ranks_are_those_of_soft_deciles(family):
     rows, at = sample_rows(family)
     evaluation = family.evaluate(rows, at, FUNCTIONS_OF_ROWS)
     pull = np.random.default_rng(1).normal(size=evaluation.sums.shape)
@@ -546,12 +544,15 @@ def test_scores_that_shrink_keep_the_curves_of_their_ranks(family):
     assert small == approx(whole, rel=1e-9)
 
 
-def test_soft_deciles_have_nearly_the_shares_of_deciles():
+@pytest.mark.parametrize("levels", [1, 2, 3, 10, 400])
+@pytest.mark.parametrize("noise", [0.0, 0.01, 1.0])
+def test_soft_deciles_have_the_shares_of_deciles(levels, noise):
     rng = np.random.default_rng(0)
-    score = rng.normal(size=400) + rng.integers(3, size=400)
-    weights = rng.dirichlet(np.full(400, 10.0))
-    above = soft_deciles(score, weights, 0.1 * score.std()) @ weights
-    assert above == approx(np.arange(9, 0, -1) / 10, abs=1e-3)
+    score = np.arange(400) % levels + noise * rng.normal(size=400)
+    equal = np.full(400, 1 / 400)  # ten levels end at the deciles
+    for weights in (rng.dirichlet(np.full(400, 10.0)), equal):
+        above = soft_deciles(score, weights, max(0.1 * score.std(), 1e-6)) @ weights
+        assert above == approx(np.arange(9, 0, -1) / 10, abs=1e-12)
 
 
 def test_the_norm_over_gaps_is_close_to_the_largest_share_and_has_its_gradient():
@@ -582,6 +583,75 @@ def test_the_norm_over_gaps_is_close_to_the_largest_share_and_has_its_gradient()
 
     gradient = gap_norm(curves, sums, smoothness)[1].ravel()
     assert gradient == approx(difference(value, sums.ravel()), rel=1e-5, abs=1e-9)
+
+
+# Rounding
+
+NOISE = 1e-13
+
+
+def noisy_rows(family: Family, name: str) -> SolverTask:
+    """Rows of a law: skewed, tied or two attributes, few levels of S, or a rare outcome."""
+    rng = np.random.default_rng(0)
+    n = 600
+    s = rng.uniform(size=(n, 2))
+    if name == "skewed":
+        s = np.exp(4 * s)
+    if name == "few levels":
+        s = np.round(2 * s)
+    ranks = np.argsort(np.argsort(s, axis=0), axis=0) / n
+    x = ranks + 0.5 * rng.normal(size=(n, 2))
+    if name == "tied":
+        x = np.round(2 * x) / 2
+    margin = 2 * x[:, 0] + x[:, 1] - (5.0 if name == "rare" else 1.5)
+    numeric = not isinstance(family, BinaryScores | ScoreRanks)
+    eta = margin if numeric else expit(margin)
+    y = eta + rng.normal(size=n) if numeric else (rng.random(n) < eta) * 1.0
+    constraints = []
+    means = []
+    for attribute in range(2 if name == "two attributes" else 1):
+        basis = SensitiveBasis.fit(s[:, attribute])
+        width = min(basis.values.shape[1], 3)
+        basis = basis.along(np.eye(basis.values.shape[1])[:, :width])
+        constraints.append(Constraint(attribute, "all", basis, 1.0))
+        own = x[:, attribute] - 0.5
+        means.append(
+            np.column_stack([np.tanh(own), 0.3 * np.cos(3 * own), 0.1 * own**2])[:, :width]
+        )
+    weights = np.full(n, 1 / n)
+    units = Units(0.0, 1.0, 0.5, np.quantile(eta, np.linspace(0, 1, 101)))
+    base, columns = family.inputs(eta, np.column_stack(means), units)
+    curves = GapCurves.of(constraints, s, y, weights)
+    return SolverTask(base, columns, y, weights, curves, ridge=1e-4)
+
+
+SCORES = (BinaryScores(), NumberScores())
+RANKS = (ScoreRanks(), NumberRanks())
+NOISY = [
+    *((family, name) for family in (*SCORES, *RANKS) for name in ("plain", "skewed", "few levels")),
+    *((family, "rare") for family in (*SCORES, ScoreRanks())),
+    *((family, name) for family in SCORES for name in ("tied", "two attributes")),
+]
+
+
+@pytest.mark.parametrize(("family", "name"), NOISY)
+def test_solved_scores_do_not_depend_on_the_last_digits_of_eta_and_m(family, name):
+    """Ranks of tied columns or with two attributes have minima that meet along the path; there the
+    next one is still chosen by rounding.
+    """
+    rows = noisy_rows(family, name)
+    rng = np.random.default_rng(1)
+
+    def scores(noise: float) -> np.ndarray:
+        base = rows.base * (1 + noise * rng.normal(size=rows.base.shape))
+        columns = rows.columns * (1 + noise * rng.normal(size=rows.columns.shape))
+        path = solve(family, replace(rows, base=base, columns=columns))
+        return np.array([family.outputs(own, rows.base, rows.columns) for own in path])
+
+    exact = scores(0.0)
+    assert np.abs(exact[1:] - exact[0]).max() > 0.05
+    for _ in range(3):
+        assert np.abs(scores(NOISE) - exact).max() < 1e-8
 
 
 # Functions of S

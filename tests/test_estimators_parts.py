@@ -146,16 +146,21 @@ def test_trade_offs_of_a_quadratic_cost_leave_the_shares_of_the_gap_that_they_ai
         ]
     )
 
+    def norm(share: float, aim: float) -> float:
+        """Return the norm of a share, which is smooth near 0."""
+        width = max(0.1 * aim, 0.01)
+        return math.hypot(share, width) - width
+
     def least(mu: float, aim: float) -> float:
-        """Share with the least loss 0.36 (1 - r)² and penalty, whose norm is smooth near 0."""
+        """Share with the least loss 0.36 (1 - r)² and penalty."""
 
         def cost(share: float) -> float:
-            norm = math.hypot(share, 0.1 * aim) - 0.1 * aim
-            return 0.36 * (1 - share) ** 2 + mu * norm**2 / 2
+            return 0.36 * (1 - share) ** 2 + mu * norm(share, aim) ** 2 / 2
 
         return minimize_scalar(cost, bounds=(0, 1), method="bounded").x
 
-    whole = 0.36 * (1 - least(100 * 0.25, 1.0)) ** 2  # of almost no gap; 0.25 is the loss of η
+    first = least(0.25, 1.0)  # 0.25 is the loss of η
+    whole = 0.36 * (1 - first) ** 2 / (1 - norm(first, 1.0) / norm(1.0, 1.0)) ** 2
     expected = [least(2 * whole * (1 - aim) / aim, aim) for aim in GAP_SHARES[1:]]
     assert gaps[0] == approx(0.6)
     assert gaps[1:] / gaps[0] == approx(expected, rel=0.01, abs=0.001)

@@ -38,9 +38,11 @@ DECILES = np.arange(1, 10) / 10
 # 187 times as much as that of another, since soft decisions of equal scores have no gap.
 WIDTH = 0.1
 
-# Steps of Newton's method from a decile to where soft indicators have its share: one leaves an
-# error of about 0.0002.
-NEWTON_STEPS = 1
+# Step of Newton's method to a soft decile, in widths, after which only rounding is left; error of
+# its share that is rounding; and steps at most.
+LAST_STEP = 1e-6
+SHARE_ROUNDING = 1e-14
+MOST_DECILE_STEPS = 100
 
 # Widths from the median beyond which a soft indicator is 0 or 1 but for rounding; the exponential
 # of twice as many is a float.
@@ -442,8 +444,8 @@ def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:
 def soft_deciles(score: np.ndarray, weights: np.ndarray, width: float) -> np.ndarray:
     """Return soft indicators of scores above their deciles, (9, n).
 
-    A decile is the point at which the indicators have the right mean, so it depends on all rows
-    near it.
+    A decile is the point at which the indicators have the right mean, so it depends smoothly on all
+    rows near it. Newton's method starts at a row and is kept between bounds.
     """
     order = np.argsort(score)
     below = np.cumsum(weights[order])
@@ -454,11 +456,30 @@ def soft_deciles(score: np.ndarray, weights: np.ndarray, width: float) -> np.nda
 
     def above(deciles: np.ndarray) -> np.ndarray:
         steps = np.clip((deciles - middle) / width, -FARTHEST, FARTHEST)
-        return np.asarray(1 / (1 + np.outer(np.exp(steps), rows)))
+        shares = np.outer(np.exp(steps), rows)
+        shares += 1
+        return np.reciprocal(shares, out=shares)
 
-    for _ in range(NEWTON_STEPS):
+    # three widths beyond all rows, 95 % of each indicator are on one side
+    low = np.full(len(deciles), score[order[0]] - 3 * width)
+    high = np.full(len(deciles), score[order[-1]] + 3 * width)
+    for _ in range(MOST_DECILE_STEPS):
         shares = above(deciles)
+        squares = shares**2
         taken = shares @ weights
-        density = np.maximum((taken - shares**2 @ weights) / width, 1e-12)
-        deciles = deciles + np.clip((taken - (1 - DECILES)) / density, -width, width)
-    return above(deciles)
+        error = taken - (1 - DECILES)
+        low = np.where(error > 0, deciles, low)
+        high = np.where(error < 0, deciles, high)
+        density = np.maximum((taken - squares @ weights) / width, 1e-300)
+        step = np.clip(error / density, -width, width)
+        if ((np.abs(step) < LAST_STEP * width) | (np.abs(error) < SHARE_ROUNDING)).all():
+            break
+        following = deciles + step
+        outside = (following < low) | (following > high)
+        deciles = np.where(outside, (low + high) / 2, following)
+    # the last step is so small that its first order is exact
+    step = np.where(np.abs(step) < LAST_STEP * width, step / width, 0.0)
+    squares -= shares
+    squares *= step[:, None]
+    squares += shares
+    return squares

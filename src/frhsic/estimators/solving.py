@@ -5,7 +5,7 @@ Over all functions f of x, the smallest loss at a given gap has a closed form,
 .. math:: \partial \ell(f(x), \eta(x)) = -m_c(x), \qquad m_c(x) = \sum_k c_k m_k(x),
 
 with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). Here the
-few numbers c are found by L-BFGS, for each :math:`\mu` of a grid, on rows with out-of-fold
+few numbers c are found by BFGS, for each :math:`\mu` of a grid, on rows with out-of-fold
 :math:`\eta` and :math:`m`:
 
 .. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \sum_k r_k c_k^2 + \frac\mu2 \,
@@ -21,10 +21,11 @@ its functions. The :math:`t_j` are in proportion to the limits of the attributes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
-from scipy.optimize import minimize
 
 from frhsic.estimators.constraints import GapCurves
 from frhsic.estimators.families import SmoothFamily, SolverTask
@@ -33,16 +34,32 @@ from frhsic.estimators.families import SmoothFamily, SolverTask
 # to are measured.
 GAP_SHARES = np.array([1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.005])
 
-# μ of a first solution with almost no gap, in units of the loss; what it costs sets the scale of
-# the others.
-STRICTEST = 100.0
+# Largest ratio of the share that one solution starts from to its own. Ranks have several local
+# minima: after larger steps, rounding of η and m decided which one was found at the strictest
+# trade-offs of 2 in 70 paths.
+LARGEST_STEP = 1.8
 
-# Decrease of the objective in a step that ends the search for its least value, and steps at most.
-TOLERANCE = 1e-5
-MOST_STEPS = 60
+# Largest entry of the gradient at the end of a search, in units of the loss, so that scores are
+# exact to about 1e-8, where a solution only leads to the next one, and steps at most. Searches that
+# ended where a step gained 1e-5 left scores of the same rows up to .06 apart after rounding.
+PRECISION = 1e-9
+ROUGH = 1e-4
+MOST_STEPS = 500
 
-# ε, as a share of the gap that a trade-off aims at.
+# Rounding of the objective that a step may raise it by, as a share of it.
+ROUNDING = 1e-13
+
+# Trial steps at most, decrease and slope that a step must reach, as shares of the slope before it,
+# and length of the first one.
+MOST_TRIALS = 30
+DECREASE = 1e-4
+SLOPE = 0.9
+FIRST_STEP = 0.1
+
+# ε, as a share of the gap that a trade-off aims at, and as a share of the unconstrained gap at
+# least.
 SMOOTHNESS = 0.1
+LEAST_SMOOTHNESS = 0.01
 
 # The norm over several curves is the p-norm with this p, close to their largest.
 NORM_POWER = 4.0
@@ -59,56 +76,122 @@ def solve(family: SmoothFamily, task: SolverTask) -> np.ndarray:
     gaps = np.maximum(gaps, 1e-12)
     curves = replace(curves, scales=curves.scales * (gaps / curves.scales).max())
 
+    # a model of y without error has no loss to measure by, so a tenth of the variance of y counts
+    # at least
+    variance = np.average((task.y - task.mean()) ** 2, axis=0, weights=task.weights)
+    unit = max(family.loss(task, first.parameters), 0.1 * float(variance.sum()))
+
     def solved(
         start: np.ndarray,
+        inverse: np.ndarray | None,
         mu: float,
         target: float = 1.0,
+        precision: float = ROUGH,
         free: int | None = None,
-    ) -> np.ndarray:
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the scaled parameters after minimizing over the first `free`, with the others
-        fixed.
+        fixed, and the inverse of the curvature there.
         """
+        smoothness = max(SMOOTHNESS * target, LEAST_SMOOTHNESS) * gaps
 
         def objective(scaled: np.ndarray) -> tuple[float, np.ndarray]:
             parameters = np.append(scaled, start[len(scaled) :]) * first.scales
             loss, sums, gradient = family.evaluate(task, parameters, curves.functions)
-            norm, pull = gap_norm(curves, sums, SMOOTHNESS * target * gaps)
+            norm, pull = gap_norm(curves, sums, smoothness)
             along = parameters[first.own :]
             ridge = float(np.sum(task.ridge * along**2))
             slope = gradient(mu * norm * pull)
             slope[first.own :] += 2 * task.ridge * along
             return loss + ridge + mu * norm**2 / 2, (slope * first.scales)[: len(scaled)]
 
-        found = minimize(
-            objective,
-            start[:free],
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": MOST_STEPS, "ftol": TOLERANCE},
-        )
-        return np.append(found.x, start[len(found.x) :])
+        least, inverse = minimum(objective, start[:free], precision * unit, inverse)
+        return np.append(least, start[len(least) :]), inverse
 
-    def loss_at(scaled: np.ndarray) -> float:
-        return family.loss(task, scaled * first.scales)
+    def loss_and_norm(scaled: np.ndarray) -> tuple[float, float]:
+        loss, sums, _ = family.evaluate(task, scaled * first.scales, curves.functions)
+        return loss, gap_norm(curves, sums, SMOOTHNESS * gaps)[0]
 
     # The first trade-off has c = 0: where η is wrong, moving along m lowers the loss and can raise
     # the gap of the model. The others start from the least loss over c, too.
-    calibrated = solved(first.parameters / first.scales, 0.0, free=first.own)
-    free = solved(calibrated, 0.0)
-    # a model of y without error has no loss to measure by, so a tenth of the variance of y counts
-    # at least
-    variance = np.average((task.y - task.mean()) ** 2, axis=0, weights=task.weights)
-    unit = max(family.loss(task, first.parameters), 0.1 * float(variance.sum()))
-    strict = solved(free, STRICTEST * unit)
-    cost = max(loss_at(strict) - loss_at(free), 1e-4 * unit)
+    calibrated, _ = solved(
+        first.parameters / first.scales, None, 0.0, precision=PRECISION, free=first.own
+    )
+    current, inverse = solved(calibrated, None, 0.0)
+    # where the cost of a share r of the gap is cost * (1 - r)², one solution shows the cost, and
+    # the derivative is the μ that leads to a share
+    losses, norms = zip(loss_and_norm(current), loss_and_norm(solved(current, inverse, unit)[0]))
+    closed = max(1 - norms[1] / max(norms[0], 1e-300), 0.01)
+    cost = max((losses[1] - losses[0]) / closed**2, 1e-4 * unit)
     path = [calibrated]
-    current = free
-    for target in GAP_SHARES[1:]:
-        # where the cost of a share r of the gap is cost * (1 - r)², this μ leads to it
-        mu = 2 * cost * (1 - target) / target
-        current = solved(current, mu, target)
+    for previous, target in pairwise(GAP_SHARES):
+        steps = int(np.ceil(np.log(previous / target) / np.log(LARGEST_STEP)))
+        for share in np.geomspace(previous, target, steps + 1)[1:]:
+            mu = 2 * cost * (1 - share) / share
+            precision = PRECISION if share == target else ROUGH
+            current, inverse = solved(current, inverse, mu, share, precision)
         path.append(current)
     return np.asarray(np.array(path) * first.scales)
+
+
+def minimum(
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    precision: float,
+    inverse: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return a local minimum of a smooth function that returns value and gradient, and the inverse
+    of the curvature there, by BFGS; that of a similar function saves steps.
+
+    Near a minimum the decrease of the value drowns in rounding before the gradient does. So a step
+    may raise the value by as much as rounding does, and only the gradient ends the search.
+    """
+    at = start
+    value, slope = objective(at)
+    for _ in range(MOST_STEPS):
+        if np.abs(slope).max() < precision:
+            break
+        if inverse is None:
+            move = -slope * min(1.0, FIRST_STEP / float(np.linalg.norm(slope)))
+        else:
+            move = -(inverse @ slope)
+        descent = float(move @ slope)
+        length = 1.0
+        low = 0.0
+        high = np.inf
+        for _ in range(MOST_TRIALS):
+            new_value, new_slope = objective(at + length * move)
+            highest = value + DECREASE * length * descent + ROUNDING * abs(value)
+            if not new_value <= highest:
+                high = length
+            elif new_slope @ move < SLOPE * descent:
+                low = length
+            else:
+                break
+            length = (low + high) / 2 if high < np.inf else 2 * low
+        else:
+            break
+        move = length * move
+        change = new_slope - slope
+        at = at + move
+        value = new_value
+        slope = new_slope
+        inverse = updated_inverse(inverse, move, change)
+    return at, inverse
+
+
+def updated_inverse(
+    inverse: np.ndarray | None, move: np.ndarray, change: np.ndarray
+) -> np.ndarray | None:
+    """Return an inverse of the curvature by which a change of the gradient leads to a move."""
+    product = float(move @ change)
+    if product <= 1e-12 * np.linalg.norm(move) * np.linalg.norm(change):
+        return inverse
+    if inverse is None:
+        inverse = np.eye(len(move)) * (product / float(change @ change))
+    turned = inverse @ change
+    along = np.outer(turned, move) / product
+    factor = (1 + float(change @ turned) / product) / product
+    return np.asarray(inverse - along - along.T + factor * np.outer(move, move))
 
 
 def gap_norm(
