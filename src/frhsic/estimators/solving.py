@@ -34,6 +34,10 @@ from frhsic.estimators.families import SmoothFamily, SolverTask
 # to are measured.
 GAP_SHARES = np.array([1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.005])
 
+# μ of first solutions, in units of the loss: what the last one costs sets the scale of the others.
+# From 10 on, rounding decided which solution of ranks came, in 5 of 70 paths.
+PROBE_MULTIPLIERS = (0.3, 1.0, 3.0)
+
 # Largest ratio of the share that one solution starts from to its own. Ranks have several local
 # minima: after larger steps, rounding of η and m decided which one was found at the strictest
 # trade-offs of 2 in 70 paths.
@@ -42,12 +46,12 @@ LARGEST_STEP = 1.8
 # Largest entry of the gradient at the end of a search, in units of the loss, so that scores are
 # exact to about 1e-8, where a solution only leads to the next one, and steps at most. Searches that
 # ended where a step gained 1e-5 left scores of the same rows up to .06 apart after rounding.
-PRECISION = 1e-9
-ROUGH = 1e-4
+LARGEST_SLOPE = 1e-9
+ROUGH_SLOPE = 1e-4
 MOST_STEPS = 500
 
 # Rounding of the objective that a step may raise it by, as a share of it.
-ROUNDING = 1e-13
+VALUE_ROUNDING = 1e-13
 
 # Trial steps at most, decrease and slope that a step must reach, as shares of the slope before it,
 # and length of the first one.
@@ -86,7 +90,7 @@ def solve(family: SmoothFamily, task: SolverTask) -> np.ndarray:
         inverse: np.ndarray | None,
         mu: float,
         target: float = 1.0,
-        precision: float = ROUGH,
+        precision: float = ROUGH_SLOPE,
         free: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the scaled parameters after minimizing over the first `free`, with the others
@@ -114,12 +118,15 @@ def solve(family: SmoothFamily, task: SolverTask) -> np.ndarray:
     # The first trade-off has c = 0: where η is wrong, moving along m lowers the loss and can raise
     # the gap of the model. The others start from the least loss over c, too.
     calibrated, _ = solved(
-        first.parameters / first.scales, None, 0.0, precision=PRECISION, free=first.own
+        first.parameters / first.scales, None, 0.0, precision=LARGEST_SLOPE, free=first.own
     )
     current, inverse = solved(calibrated, None, 0.0)
     # where the cost of a share r of the gap is cost * (1 - r)², one solution shows the cost, and
     # the derivative is the μ that leads to a share
-    losses, norms = zip(loss_and_norm(current), loss_and_norm(solved(current, inverse, unit)[0]))
+    probe = current, inverse
+    for mu in PROBE_MULTIPLIERS:
+        probe = solved(*probe, mu * unit)
+    losses, norms = zip(loss_and_norm(current), loss_and_norm(probe[0]))
     closed = max(1 - norms[1] / max(norms[0], 1e-300), 0.01)
     cost = max((losses[1] - losses[0]) / closed**2, 1e-4 * unit)
     path = [calibrated]
@@ -127,7 +134,7 @@ def solve(family: SmoothFamily, task: SolverTask) -> np.ndarray:
         steps = int(np.ceil(np.log(previous / target) / np.log(LARGEST_STEP)))
         for share in np.geomspace(previous, target, steps + 1)[1:]:
             mu = 2 * cost * (1 - share) / share
-            precision = PRECISION if share == target else ROUGH
+            precision = LARGEST_SLOPE if share == target else ROUGH_SLOPE
             current, inverse = solved(current, inverse, mu, share, precision)
         path.append(current)
     return np.asarray(np.array(path) * first.scales)
@@ -160,7 +167,7 @@ def minimum(
         high = np.inf
         for _ in range(MOST_TRIALS):
             new_value, new_slope = objective(at + length * move)
-            highest = value + DECREASE * length * descent + ROUNDING * abs(value)
+            highest = value + DECREASE * length * descent + VALUE_ROUNDING * abs(value)
             if not new_value <= highest:
                 high = length
             elif new_slope @ move < SLOPE * descent:
