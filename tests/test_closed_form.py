@@ -625,20 +625,12 @@ def noisy_rows(family: Family, name: str) -> SolverTask:
     return SolverTask(base, columns, y, weights, curves, ridge=1e-4)
 
 
-SCORES = (BinaryScores(), NumberScores())
-RANKS = (ScoreRanks(), NumberRanks())
-NOISY = [
-    *((family, name) for family in (*SCORES, *RANKS) for name in ("plain", "skewed", "few levels")),
-    *((family, "rare") for family in (*SCORES, ScoreRanks())),
-    *((family, name) for family in SCORES for name in ("tied", "two attributes")),
-]
+NOISY = ["plain", "skewed", "tied", "few levels", "rare", "two attributes"]
 
 
-@pytest.mark.parametrize(("family", "name"), NOISY)
+@pytest.mark.parametrize("name", NOISY)
+@pytest.mark.parametrize("family", [BinaryScores(), NumberScores(), ScoreRanks(), NumberRanks()])
 def test_solved_scores_do_not_depend_on_the_last_digits_of_eta_and_m(family, name):
-    """Ranks of tied columns or with two attributes have minima that meet along the path; there the
-    next one is still chosen by rounding.
-    """
     rows = noisy_rows(family, name)
     rng = np.random.default_rng(1)
 
