@@ -227,7 +227,7 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ),
     (
         "estimator is a Pipeline, which gets only the columns of X, but the predictor uses the"
-        " attributes. Pass None, or a model that accepts arrays.",
+        " attributes as well. Pass None, or a model that accepts arrays.",
         lambda: distill(
             classifier(uses_sensitive=True),
             make_pipeline(LogisticRegression()),

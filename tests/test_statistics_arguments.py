@@ -171,7 +171,7 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         lambda: dependence.hsic_features(Z, S, HalfDistance()),
     ),
     (
-        "got 2 kernels for 1 columns; pass one for each.",
+        "got 2 kernels for 1 columns; pass one kernel per column.",
         lambda: dependence.hsic_features(Z, S, PerColumn((Gaussian(1.0), Gaussian(1.0)))),
     ),
     (

@@ -81,7 +81,7 @@ def _feature_terms(
         return [_Term(_frequencies(kernel, columns, normal), factor)]
     if len(kernel.kernels) != columns:
         raise ValueError(
-            f"got {len(kernel.kernels)} kernels for {columns} columns; pass one for each."
+            f"got {len(kernel.kernels)} kernels for {columns} columns; pass one kernel per column."
         )
     frequencies = [_frequencies(part, 1, normal) for part in kernel.kernels]
     return [_Term(torch.cat(frequencies, dim=1), factor)]
