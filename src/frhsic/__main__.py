@@ -1,4 +1,4 @@
-"""Run the command line as ``python -m frhsic``, also if the ``frhsic`` script is not installed."""
+"""Run the command line as ``python -m frhsic``, even if the ``frhsic`` script is not installed."""
 
 from frhsic.cli import main
 

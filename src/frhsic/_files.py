@@ -146,7 +146,7 @@ def open_whole(path: Path, inputs: Collection[Path] = ()) -> Iterator[TextIO]:
 
 
 def write_together(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -> None:
-    """Write several files, or none if anything fails, so that the old files stay unchanged.
+    """Write several files, or none if anything fails, in which case all old files stay unchanged.
 
     Only a crash between two renames can leave a mix of new and old files, all of them complete.
     """

@@ -46,7 +46,7 @@ STATED = {
 
 
 class GivenRows(NamedTuple):
-    """Rows in the form of arguments for a predictor's `fit`."""
+    """The arguments of a predictor's `fit`, for some rows."""
 
     X: Any
     y: np.ndarray
@@ -91,7 +91,7 @@ def distill(
     Returns
     -------
     Distilled
-        The plain model; a :class:`~frhsic.estimators.DistilledClassifier` for two classes.
+        The plain model, which is a :class:`~frhsic.estimators.DistilledClassifier` for two classes.
 
     Examples
     --------

@@ -135,7 +135,7 @@ def format_interval(value: float, low: float, high: float) -> str:
 
 
 def chance(pvalue: float) -> str:
-    """Format a p-value with a relation sign, to follow the letter p.
+    """Format a p-value with a sign such as = or <, so that it can follow the letter p.
 
     Examples
     --------

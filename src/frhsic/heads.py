@@ -87,7 +87,7 @@ class HeadGap:
 
 @dataclass(frozen=True)
 class AttributeProbes:
-    """How well an attribute can be recovered from Z, on test rows.
+    """How well an attribute can be recovered from Z on test rows.
 
     Attributes
     ----------
@@ -98,7 +98,8 @@ class AttributeProbes:
         R² of boosted trees that were fitted in the same way.
     mutual_information
         Mutual information of Z and the attribute in nats, estimated from nearest neighbors
-        (:func:`frhsic.dependence.mutual_information`); about 0 if they are independent.
+        (:func:`frhsic.dependence.mutual_information`); about 0 if Z and the attribute are
+        independent.
     """
 
     attribute: str

@@ -396,8 +396,8 @@ class Linear(Kernel):
 class HalfDistance(Kernel):
     r"""Half-distance kernel, :math:`k(x, y) = (\|x\| + \|y\| - \|x - y\|) / 2`.
 
-    HSIC under it is a quarter of the squared distance covariance. Unbounded; characteristic for
-    distributions with a mean.
+    HSIC with this kernel is a quarter of the squared distance covariance. Unbounded; characteristic
+    for distributions with a mean.
 
     Examples
     --------
@@ -502,8 +502,8 @@ def default_gaussian(rows: Tensor, *, name: str = "x") -> tuple[Gaussian, str]:
     describes its bandwidth.
 
     The bandwidth is the median distance or, if that is 0 because at least half of the pairs
-    coincide, the lower median of the nonzero distances. Binary and zero-inflated variables
-    therefore have a bandwidth, too.
+    coincide, the lower median of the nonzero distances. The bandwidth is therefore positive even
+    for binary and zero-inflated variables.
 
     Examples
     --------

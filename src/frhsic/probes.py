@@ -147,8 +147,7 @@ def cross_fitted_scores(
     fitted without this row.
 
     Scores are probabilities from logistic regression if y is 0/1, otherwise predictions from ridge
-    regression. With `groups`, of shape (n,), the model is fitted without all rows of the same
-    group.
+    regression. With `groups`, of shape (n,), the model is fitted without any row of the same group.
     """
     binary = set(np.unique(y)) <= {0.0, 1.0}
     if groups is None:

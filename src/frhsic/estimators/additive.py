@@ -381,7 +381,8 @@ class Grams:
 @dataclass(frozen=True, eq=False)
 class RidgePath:
     """Coefficients, (folds, ridges, q, t), and intercepts, (folds, ridges, t), for each fold, ridge
-    and target. They apply to the functions minus the means of the Gram matrices.
+    and target. The coefficients are for functions from which the means of the Gram matrices are
+    subtracted.
     """
 
     grams: Grams

@@ -331,7 +331,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     estimator : regressor, optional
-        Model of the conditional means E[φ(S) | x]; it must support several targets. None uses a
+        Model for the conditional means E[φ(S) | x], which must support several targets. None uses a
         weighted mean of additive splines and LightGBM trees.
     amount : float
         A number from 0 to 1. Each row is left unchanged with probability 1 - amount, regardless of
@@ -412,9 +412,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             categories. Rows are then exchanged with rows that have similar predictions of y, which
             preserves more of the information in X about y. Z does not depend on y in any other way.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes of which Z must be jointly independent, (n,) or (n, q). Columns passed by
-            name are removed from Z. A missing value counts as a level below all others. Without
-            attributes, rows are left unchanged, with a warning.
+            Attributes of shape (n,) or (n, q) that Z must be jointly independent of. Columns passed
+            by name are removed from Z. A missing value is treated as a level below all others.
+            Without attributes, rows are left unchanged, with a warning.
         sample_weight : array of shape (n,), optional
             Weights of the rows for fitting the ratio. To use Z with weights, include the weights as
             a column of X, so that Z and the weights are jointly independent of S.

@@ -125,7 +125,7 @@ class Distilled:
         return "\n".join([*lines, f"measured on {self.rows:,} rows that neither was fitted on"])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return predictions, (n,).
+        """Return predictions of shape (n,).
 
         Parameters
         ----------
@@ -259,7 +259,7 @@ class DistilledClassifier(Distilled):
     threshold_: float
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return the probability of each of the two classes, (n, 2)."""
+        """Return the probabilities of the two classes, of shape (n, 2)."""
         scores = self._raw_scores(X, sensitive_features)
         if isinstance(self.model, lightgbm.Booster):
             scores = expit(scores)

@@ -223,9 +223,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
             Labels or numbers that Z should predict. To share a whole table, use
             :class:`ParityCoupling`.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes, (n,) or (n, q). Columns passed by name are removed from the features. Rows
-            with NaN are used only for the models for y. Without attributes, there is no constraint,
-            and `fit` warns.
+            Attributes of shape (n,) or (n, q). Columns passed by name are removed from the
+            features. Rows with NaN are used only for the models for y. Without attributes, there is
+            no constraint, and `fit` warns.
         sample_weight : array of shape (n,), optional
             Weights of the rows in all regressions and sums.
         groups : array of shape (n,) or the name of a column of X, optional
@@ -264,7 +264,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
     @named_arguments
     @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
-        """Return Z, (n, columns): the coordinates of the prototype of each row.
+        """Return Z, of shape (n, columns), which contains the coordinates of each row's prototype.
 
         Parameters
         ----------

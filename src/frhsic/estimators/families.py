@@ -4,11 +4,11 @@ objective its coefficients minimize (derived in `docs/theory.md`).
 To add a family, write a subclass of :class:`SmoothFamily` with these methods:
 
 ============  ==================================================================================
-`link`        :math:`\eta` on the scale that the coefficients work on
+`link`        :math:`\eta` on the scale on which the coefficients act
 `outputs`     the scores of rows
-`evaluate`    loss, sums of what the gap is measured on, and the gradient of both
-`first`       the coefficients of :math:`\eta` itself, if they are not 0, 1, 0, ...
-`constant`    those of the best constant, if the first is not its link
+`evaluate`    the loss, the sums from which gaps are computed, and the gradient of both
+`first`       the parameters of :math:`\eta` itself, if they are not 0, 1, 0, ...
+`constant`    the parameters of the best constant, if the first one is not its link
 ============  ==================================================================================
 """
 

@@ -416,9 +416,9 @@ class Choice:
         compared with the largest gap expected by chance. The intervals of these attributes are
         printed with a lower end of 0.
     rows_needed : int or None
-        If only the estimate meets the limit, the approximate number of rows that would show whether
-        the gap does. The width of an interval is assumed to be proportional to one over the square
-        root of the number of rows.
+        If only the estimate meets the limit, the approximate number of rows needed to show whether
+        the gap meets it, too. The width of an interval is assumed to be proportional to one over
+        the square root of the number of rows.
     resolution : float or None
         For an encoder, the share of the rows in a window of the attribute.
     controls : str or None

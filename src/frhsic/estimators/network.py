@@ -175,9 +175,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Features, which may be numbers and booleans or, in a DataFrame, also text, categories,
             dates and durations. Missing values are allowed.
         y : array of shape (n,)
-            Target: labels for a classifier, with two or more classes, or numbers for a regressor.
+            Target: labels of at least two classes for a classifier, numbers for a regressor.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Numeric attributes, (n,) or (n, q). Columns passed by name are removed from the
+            Numeric attributes of shape (n,) or (n, q). Columns passed by name are removed from the
             features. A Series or DataFrame may also contain bands such as "30-39" and ordered
             categories, which are converted to numbers with a warning. Without attributes, the model
             is trained without a penalty, with a warning unless `penalty_weight` is 0. Rows in which
@@ -615,14 +615,14 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         return self._fit(FitArguments(X, y, sensitive_features, sample_weight), classes)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the raw output of the head: the log-odds of the second class, (n,), or one column
-        per class for more than two classes.
+        """Return the raw output of the head: the log-odds of the second class, of shape (n,), or
+        one column per class for more than two classes.
         """
         scores = self._evaluated(X, with_head=True)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, (n, number of classes)."""
+        """Return the probability of each class, of shape (n, number of classes)."""
         scores = self.decision_function(X)
         if len(self.classes_) == 2:
             return np.column_stack([expit(-scores), expit(scores)])

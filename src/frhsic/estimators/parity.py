@@ -102,8 +102,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     def predict_proba(
         self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
     ) -> np.ndarray:
-        """Return the probability of each class, (n, C). Columns that the model does not use are
-        ignored; `control_features` are required unless they are columns of X.
+        """Return the probability of each class, of shape (n, C). Columns that the model does not
+        use are ignored; `control_features` are required unless they are columns of X.
         """
         scores = self._scores(X, sensitive_features, control_features)
         scores = require_scores(scores, probabilities=True)
@@ -113,12 +113,12 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     def predict(
         self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
     ) -> np.ndarray:
-        """Return labels. For two classes, this is the second label if its probability exceeds
-        `threshold_`; for more classes, the most probable label.
+        """Return labels: for two classes, the second label if its probability exceeds `threshold_`;
+        for more classes, the most probable label.
 
         With ``aim="decision"`` or ``"rank"``, the content of a row determines the fold whose models
-        score the row, as in `fit`, so that the gap is the one that was measured. With `groups` or
-        custom folds, the models of the first fold score all rows.
+        score the row, as in `fit`, so that predictions have the gap that was measured. With
+        `groups` or custom folds, the models of the first fold score all rows.
         """
         chances = self.predict_proba(
             X, sensitive_features=sensitive_features, control_features=control_features
@@ -203,7 +203,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     def predict(
         self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
     ) -> np.ndarray:
-        """Return predictions, (n,). Columns that the model does not use are ignored;
+        """Return predictions of shape (n,). Columns that the model does not use are ignored;
         `control_features` are required unless they are columns of X.
         """
         scores = self._scores(X, sensitive_features, control_features)

@@ -177,10 +177,10 @@ class ParityEstimator(ParityModel, ABC):
         y : array of shape (n,)
             Labels for a classifier, numbers for a regressor.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes, (n,) or (n, q). Columns named by a string or a list of strings are removed
-            from the features; to keep a column as a feature, pass the column itself, such as
-            ``X["age"]``. Rows with NaN are used only for the model for y. Without attributes, there
-            is no constraint, and `fit` warns.
+            Attributes of shape (n,) or (n, q). Columns named by a string or a list of strings are
+            removed from the features; to keep a column as a feature, pass the column itself, such
+            as ``X["age"]``. Rows with NaN are used only for the model for y. Without attributes,
+            there is no constraint, and `fit` warns.
         control_features : array, Series, DataFrame or names of columns of X, optional
             Columns such as the occupation. For all gaps and limits, people are compared only with
             people who have the same values in these columns. Several columns are crossed, numeric
@@ -489,9 +489,9 @@ class ParityEstimator(ParityModel, ABC):
         gain = self._losses(again, y) - self._losses(eta[held_out], y)
         if gain.mean() > LEAK_ERRORS * gain.std() / np.sqrt(len(gain)):
             warn(
-                f"the frozen {type(model).__name__} predicts these rows better than its clone that"
-                " was fitted without them: it seems to have been trained on them. Fit on other"
-                " rows, or pass it without FrozenEstimator.",
+                f"the frozen {type(model).__name__} predicts these rows better than a clone that"
+                " was fitted without them, so it seems to have been trained on them. Fit on other"
+                " rows, or pass the model without FrozenEstimator.",
                 LeakingEstimatorWarning,
             )
 

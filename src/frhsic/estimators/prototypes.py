@@ -209,7 +209,7 @@ class Prototypes:
     mass
         The masses q, (L,).
     multipliers
-        λ, (L, K).
+        The multipliers λ, (L, K).
     epsilon
         The weight ε of the KL term.
     tolerance
