@@ -75,8 +75,8 @@ FEW_NUMBERS = 10
 def find_target(
     check: TableCheck, name: str, positive: object = None
 ) -> tuple[np.ndarray, np.ndarray | None] | None:
-    """Return the codes and classes of a target, or None if it cannot be used, and add its
-    problems.
+    """Return the codes and classes of a target, or None if it cannot be used, and add problems with
+    it.
     """
     if name not in check.table:
         return None

@@ -30,7 +30,7 @@ YES = {*_YES.split()}
 NO = {*_NO.split()}
 # Largest number of classes of a target of text or whole numbers.
 MOST_CLASSES = 20
-# Codes for a missing answer among 0 and 1, or 1 and 2.
+# Codes for a missing answer among the answers 0 and 1, or 1 and 2.
 CODES_OF_ANSWERS = ("-1", "7", "8", "9")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
@@ -119,7 +119,7 @@ def read_target(
 
 def rarest_label(column: pd.Series[Any]) -> str | None:
     """Return the label of a target with the fewest rows, after spellings are merged; None if there
-    are too many for classes.
+    are too many labels for classes.
     """
     counts = merge_labels(column)[0].astype(str).value_counts()
     return None if len(counts) > MOST_CLASSES else str(counts.index[-1])

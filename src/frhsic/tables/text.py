@@ -40,7 +40,7 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _POINT = re.compile(r"[-+]?[0-9]*\.[0-9]+")
 _COMMA = re.compile(r"[-+]?([0-9]+|[1-9][0-9]{0,2}(\.[0-9]{3})+),[0-9]+")
 _NUMBER = re.compile(r"[-+]?[0-9.,]+")
-# May be decimal numbers, or digits grouped in threes, as they are if another cell is 1.234,5.
+# Cells that may be decimal numbers, or digits grouped in threes, as next to a cell 1.234,5.
 _GROUPS = re.compile(r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}")
 _THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}")
 # The beginning of a remark below a table, such as "Source: " and "* preliminary".

@@ -99,7 +99,7 @@ class TableCheck:
 
     @property
     def sorted_problems(self) -> list[Problem]:
-        """The problems, errors first and those that were handled last."""
+        """The problems, errors first and those already handled last."""
         return sort_problems(self.problems)
 
     @property
@@ -187,7 +187,9 @@ class View:
         return reasons
 
     def left_out_as(self, *reasons: str) -> list[str]:
-        """Return the columns that are left out for some reasons, in the order of the reasons."""
+        """Return the columns that are left out for the given reasons, in the order of these
+        reasons.
+        """
         return [name for why in reasons for name, own in self.left_out.items() if own == why]
 
     @cached_property
@@ -269,7 +271,7 @@ class View:
 
     @cached_property
     def examined(self) -> Answers | None:
-        """The target in evenly spaced rows; None if it is known in too few."""
+        """The target in evenly spaced rows; None if too few rows have one."""
         if self.known is None or len(self.known.rows) < LEAST_SUSPECTED_ROWS:
             return None
         rows, codes, classes = self.known
