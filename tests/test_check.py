@@ -1172,9 +1172,9 @@ def test_a_column_that_was_not_examined_asks_for_another_check(tmp_path):
     people().assign(seen=dates).to_csv(path, index=False)
     command = ["check", str(path), "-t", "paid", "-s", "age"]
     first = CliRunner().invoke(app, command).stdout
-    assert "This checks again: 'seen' was not examined" in first
+    assert "checks the table again, since 'seen' was not examined" in first
     again = CliRunner().invoke(app, [*command, "--date-format", "%m/%d/%Y"]).stdout
-    assert "This checks again" not in again
+    assert "checks the table again" not in again
 
 
 def test_an_audit_leaves_out_rows_with_a_code_among_amounts_of_money(tmp_path):
@@ -1488,7 +1488,7 @@ def test_months_beside_dates_are_no_ranges(tmp_path):
     since = np.where(np.arange(ROWS) % 3, days.strftime("%b-%Y"), days.strftime("%d-%b"))
     problems, _ = problems_of(people().assign(since=since), tmp_path)
     (about,) = [problem for problem in problems if "since" in problem["columns"]]
-    assert "'since' has dates in 2 formats: 'Feb-2010' (266 rows" in about["text"]
+    assert "'since' contains dates in 2 formats: 'Feb-2010' (266 rows" in about["text"]
     since = np.where(np.arange(ROWS) % 3, days.strftime("%Y-%m-%d"), days.strftime("%b-%y"))
     problems, _ = problems_of(people().assign(since=since), tmp_path)
     (about,) = [problem for problem in problems if "since" in problem["columns"]]
@@ -1799,7 +1799,7 @@ def test_numbers_beyond_a_limit_are_counted_by_their_limit(tmp_path):
     crp[12:20] = ">90"
     problems, command = problems_of(people().assign(crp=crp), tmp_path)
     (about,) = [problem for problem in problems if "crp" in problem["columns"]]
-    assert "not missing: '<1' (12 rows), '>90' (8 rows), first in row 1." in about["text"]
+    assert "a bound on a number: '<1' (12 rows), '>90' (8 rows), first in row 1." in about["text"]
     assert "--replace 'crp=<1:1,>90:90'" in command
 
 

@@ -34,8 +34,8 @@ class ExcelReader:
     def open(
         cls, path: Path, max_bytes: int | None = None, named: Sequence[str] = ()
     ) -> ExcelReader:
-        """Read the first sheet of a workbook that has the columns `named`, from the row with these
-        names on; without `named`, the first sheet from its first row that is not empty.
+        """Read the first sheet of a workbook that has the columns `named`, starting at the row with
+        these names; without `named`, the first sheet, starting at its first nonempty row.
         """
         try:
             import openpyxl
@@ -47,7 +47,7 @@ class ExcelReader:
         budget = Budget.of_file(path, TABLE_TIMES, max_bytes)
         with zipfile.ZipFile(path) as archive:
             budget.charge(sum(part.file_size for part in archive.infolist()))
-        with path.open("rb") as file, warnings.catch_warnings(action="ignore"):  # of lost styles
+        with path.open("rb") as file, warnings.catch_warnings(action="ignore"):  # about lost styles
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             sheet, above = _find_table(book.worksheets, named)
             alike = [
@@ -62,7 +62,7 @@ class ExcelReader:
         titles = rows[:above]
         rows = rows[above:]
         if len(rows) == 1:
-            raise ValueError("it has a header and no rows")
+            raise ValueError("it has a header but no rows")
         width = max(map(len, rows))
         budget.charge(8 * width * len(rows))
         header, *rest = [row + [None] * (width - len(row)) for row in rows]
@@ -92,7 +92,7 @@ class ExcelReader:
         return len(self.rows)
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
-        """Yield all rows, with some columns."""
+        """Yield all rows of some columns."""
         import pyarrow as pa
 
         places = [self.names.index(name) for name in columns]
@@ -101,7 +101,7 @@ class ExcelReader:
 
 
 def _filled_rows(sheet: Any) -> Iterator[list[str | None]]:
-    """Yield the cells of the rows of a sheet that are not empty."""
+    """Yield the cells of each nonempty row of a sheet."""
     sheet.reset_dimensions()  # a cell far away would fill all rows before it
     for cells in sheet.iter_rows(values_only=True):
         row = list(map(_cell_text, cells))
@@ -135,8 +135,8 @@ def _find_table(sheets: Sequence[Any], named: Sequence[str]) -> tuple[Any, int]:
     lacking = [name for name in named if name not in found]
     if lacking and len(sheets) > 1:
         raise ValueError(
-            f"none of its sheets, {quote_names([sheet.title for sheet in sheets])}, has all named"
-            f" columns; {best[0].title!r} lacks {quote_names(lacking)}."
+            f"none of its sheets, {quote_names([sheet.title for sheet in sheets])}, has all"
+            f" the named columns; {best[0].title!r} lacks {quote_names(lacking)}."
             f"{did_you_mean(lacking[0], header)}"
         )
     return best

@@ -60,20 +60,20 @@ EXCEL_ENDINGS = (".xlsx", ".xlsm")
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file whose header was read.
+    """A table file whose header has been read.
 
     Attributes
     ----------
     reader
-        Reads its batches.
+        Reads the file in batches.
     date_format
         Format of dates in text; empty if not given.
     missing
-        Codes for missing values of columns, which are read as missing.
+        Codes for missing values in each column.
     replacements
-        Values of columns that are replaced, before codes are looked for.
+        Values to replace in each column, before codes are looked for.
     new_rows
-        Whether values to replace need not occur, as in new rows for a model.
+        Whether values to replace may be absent, as in new rows for a model.
     """
 
     path: Path
@@ -118,8 +118,8 @@ class TableFile:
         date_format
             Format of strptime for columns of text that contain dates.
         max_bytes
-            Maximum memory that reading the table at once may take. None is 200 times the size of
-            the file, but at least 128 MiB.
+            Maximum memory for reading the whole table at once. None means 200 times the size of the
+            file, but at least 128 MiB.
         missing
             Codes for missing values, as in :func:`frhsic.tables.columns.missing_codes`.
         replace
@@ -130,9 +130,11 @@ class TableFile:
         """
         separator = "\t" if separator == "\\t" else separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-            raise ValueError(f"the delimiter is {separator!r}; pass one character, such as ';'.")
+            raise ValueError(
+                f"the delimiter must be one character, such as ';', got {separator!r}."
+            )
         if decimal not in (None, ".", ","):
-            raise ValueError(f"the decimal separator is {decimal!r}; pass '.' or ','.")
+            raise ValueError(f"the decimal separator must be '.' or ',', got {decimal!r}.")
         kind = _file_kind(path)
         with _readable(path):
             if path.stat().st_size == 0:
@@ -247,7 +249,7 @@ class TableFile:
 
 @dataclass(eq=False)
 class LeftOut:
-    """Positions of lines of a file that are not rows: totals of the rows, and repeated headers."""
+    """Positions of lines in a file that are not rows: totals, and repeated headers."""
 
     totals: list[int] = field(default_factory=list)
     headers: list[int] = field(default_factory=list)
@@ -334,8 +336,8 @@ class FileRows:
 
     `dropped` of its `given` rows lack a required value, are `left_out`, or are `repeated`. `frame`
     contains the other rows or, if `is_sample`, a uniform sample of them, and `others` contains
-    hashes of the columns that were not kept, except identifiers. `lacking` has the number of rows
-    without each required value, and with those named before it.
+    hashes of the columns that were not kept, except identifiers. For each required column,
+    `lacking` counts the rows without a value that have values for the columns named before it.
     """
 
     frame: pd.DataFrame
@@ -435,7 +437,7 @@ def read_rows(
     seed
         Seed of the sample.
     whole
-        Whether the other columns are hashed, so that repeated rows can be found.
+        Whether to hash the other columns, so that repeated rows can be found.
     """
     columns = list(dict.fromkeys(columns))
     looked_at = list(dict.fromkeys([*columns, *file.label_columns]))
@@ -471,12 +473,12 @@ def read_rows(
             parts = [_sample_rows(parts, keep)]
         _progress.tell(given, total, "rows")
     if given == 0:
-        raise ValueError(f"{file.path.name} has a header and no rows.")
+        raise ValueError(f"{file.path.name} has a header but no rows.")
     for name in required:
         if present[name] == 0:
             raise ValueError(
                 f"column {name!r} is empty in all {given:,} rows of {file.path.name}; choose"
-                " another column or fill it."
+                " another column or fill it in."
             )
     if complete == 0:
         raise ValueError(
@@ -546,10 +548,11 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except MemoryError as error:
         raise MemoryError(
-            f"{path.name} does not fit into memory. Pass fewer rows, or use a larger machine."
+            f"{path.name} does not fit into memory. Pass fewer rows, or use a machine with more"
+            " memory."
         ) from error
     except Exception as error:  # decompressors, zipfile and pyarrow each have their own exceptions
-        if isinstance(error, OSError) and error.errno is not None:  # from the system
+        if isinstance(error, OSError) and error.errno is not None:  # errors of the system
             raise
         words = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)
         end = "" if words.endswith("?") else "."

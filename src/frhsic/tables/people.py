@@ -63,8 +63,9 @@ COMPARED_ROWS = 100_000
 
 
 def identifier_problems(view: View) -> Iterator[Problem]:
-    """Yield a problem for each identifier: a leak if it has values only for some classes; groups if
-    people have several rows, unless groups are already known or another identifier has larger ones.
+    """Yield a problem for each identifier: a leak if it has values only for some classes; or groups
+    to use if people have several rows, unless groups are given or another identifier has larger
+    ones.
     """
     people = []
     for name in view.left_out_as("identifier"):
@@ -87,7 +88,9 @@ def identifier_problems(view: View) -> Iterator[Problem]:
 
 
 def repeated_row_problems(view: View) -> Iterator[Problem]:
-    """Yield the rows that repeat an earlier one in all columns, if some are identifiers."""
+    """Yield the rows that repeat an earlier one in all columns, if some of these are
+    identifiers.
+    """
     groups = view.roles.groups
     keys = view.left_out_as("identifier", "number")
     if groups is not None and view.check.cells[groups].nunique() > MOST_ENCODED_LEVELS:
@@ -108,7 +111,9 @@ def repeated_row_problems(view: View) -> Iterator[Problem]:
 
 
 def repeated_people_problems(view: View) -> Iterator[Problem]:
-    """Yield the rows that repeat an earlier one of the file in all but the identifiers."""
+    """Yield the rows that repeat an earlier one of the file in all columns except the
+    identifiers.
+    """
     ids = [
         problem.columns[0]
         for problem in view.problems
@@ -153,7 +158,7 @@ def filled_by_class(column: pd.Series[Any], answers: Answers | None) -> Iterator
 
 
 def lost_classes(column: pd.Series[Any], labels: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield an error for labels of the target that nearly no row with a group has."""
+    """Yield an error for labels of the target whose rows nearly all lack a group."""
     lacking = unit_keys(column).isna()
     lost = {
         level_text(label): int(own.sum())
@@ -242,8 +247,8 @@ def _agreement(table: pd.DataFrame, keys: pd.Series[Any]) -> float:
 
 def contradicted_targets(view: View) -> Iterator[Problem]:
     """Yield a question about rows that are equal in everything but the target, unless the columns
-    are so coarse that rows of different people are equal: more of them are if the finest column is
-    ignored, or several share all values.
+    are so coarse that different people may have equal rows: if more rows are equal when the finest
+    column is ignored, or if a row occurs more than three times.
 
     Examples
     --------
@@ -315,7 +320,9 @@ def contradicted_people(view: View) -> Iterator[Problem]:
 
 
 def _contradicting_keys(values: pd.Series[Any], keys: pd.Series[Any]) -> tuple[Any, str]:
-    """Return the keys of people whose rows differ though they should not, and by how much."""
+    """Return the keys of people whose rows differ although they should not, and a phrase on how
+    much.
+    """
     name = str(values.name)
     if NAMED_AGE.fullmatch(name) and pd.api.types.is_numeric_dtype(values):
         ages = values.groupby(keys)
