@@ -121,7 +121,7 @@ KINDS = (
             (
                 f"decision_ratio >= {value}",
                 ValueError,
-                f"the limit on decision_ratio is {value}; it must be a share of at most 1.",
+                f"the limit on decision_ratio is {value}; pass a share of at most 1.",
             )
             for value in ("1.2", "0")
         ),
@@ -212,7 +212,7 @@ def test_a_bound_is_a_number_a_share_of_the_gap_or_of_the_base_rate():
         with pytest.raises(ValueError, match="base rate") as refused:
             limits[2].bound(0.08, rate)
         assert str(refused.value) == (
-            "the limit is a share of the base rate, which is not positive here; pass a number."
+            "the limit is a share of the base rate, but the base rate is not positive; pass a number."
         )
 
 

@@ -229,15 +229,17 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         lambda: parity.gdp(Z, S, groups=k[1:]),
     ),
     (
-        "groups is the same in all rows; at least two groups are needed.",
+        "groups is the same in all rows; pass at least two groups.",
         lambda: parity.gdp(Z, S, groups=0 * k),
     ),
     (
-        "scores are constant: their standard deviation is 0. Use gdp, whose value is then 0.",
+        "scores are constant, so their standard deviation is 0. Use gdp instead, whose value is 0"
+        " for constant scores.",
         lambda: parity.standardized_gdp(np.ones(40), S),
     ),
     (
-        "scores are constant: they have no variance that s could explain.",
+        "scores are constant, so they have no variance that s could explain. Pass scores that"
+        " differ.",
         lambda: parity.correlation_ratio(np.ones(40), S),
     ),
     (
