@@ -212,7 +212,8 @@ def test_a_bound_is_a_number_a_share_of_the_gap_or_of_the_base_rate():
         with pytest.raises(ValueError, match="base rate") as refused:
             limits[2].bound(0.08, rate)
         assert str(refused.value) == (
-            "the limit is a share of the base rate, but the base rate is not positive; pass a number."
+            "the limit is a share of the base rate, but the base rate is not positive; pass a"
+            " number."
         )
 
 
