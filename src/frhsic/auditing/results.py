@@ -501,7 +501,9 @@ class LimitCheck:
     value
         The estimate.
     interval
-        Interval of the estimate. share The limit as a share, if it was given as a share.
+        Interval of the estimate.
+    share
+        The limit as a share, if it was given as a share.
     base
         What `share` refers to: the ``"base rate"``, or the earlier ``"gap"``.
     reference

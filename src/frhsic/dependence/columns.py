@@ -54,7 +54,9 @@ class SortedColumn:
     values
         The numbers minus their median, of shape (n,).
     order
-        Indices that sort the values. diagonal :math:`\tilde K_{ii}`, of shape (n,).
+        Indices that sort the values.
+    diagonal
+        :math:`\tilde K_{ii}`, of shape (n,).
     squares
         :math:`\sum_{ij} \tilde K_{ij}^2`.
     square_rows

@@ -34,8 +34,11 @@ class GapEstimate:
     value
         The estimate.
     error
-        Standard error of the estimate. skewness Skewness of the estimate. freedom Degrees of
-        freedom of the standard error.
+        Standard error of the estimate.
+    skewness
+        Skewness of the estimate.
+    freedom
+        Degrees of freedom of the standard error.
     lost
         Bound on the expected loss of the estimate due to uncertain signs; 0 for the estimate that
         determines the lower end.

@@ -76,8 +76,9 @@ class Windows:
         Share of the people in each stratum whose scores are averaged; 0 if no values of s are
         merged.
     share
-        The largest of these shares. weights Share of each node in each window, of shape (nodes,
-        nodes).
+        The largest of these shares.
+    weights
+        Share of each node in each window, of shape (nodes, nodes).
     deviations
         Matrix that maps sums over the nodes to local means, each minus the mean of its stratum.
     """

@@ -293,8 +293,11 @@ class ScoreSums:
     rows
         Number of rows in each cell.
     low
-        Smallest s in each cell. high Largest s in each cell. center A number near the mean score,
-        (…).
+        Smallest s in each cell.
+    high
+        Largest s in each cell.
+    center
+        A number near the mean score, (…).
     ends
         Smallest and largest score of all rows, (…).
     at_ends

@@ -307,7 +307,9 @@ def gdp_value(
     scores
         Scores of shape (..., n), such as one row per model.
     s
-        The attribute, of shape (n,). bandwidth The h of the smoother, in units of s.
+        The attribute, of shape (n,).
+    bandwidth
+        The h of the smoother, in units of s.
     grid
         Values of s at which the gap is computed, of shape (g,).
     weights

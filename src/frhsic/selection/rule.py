@@ -25,8 +25,10 @@ class Candidate:
     Attributes
     ----------
     penalty_weight
-        The weight λ. performance Value of the scorer, for which larger is better: minus log loss or
-        minus the mean squared error by default.
+        The weight λ.
+    performance
+        Value of the scorer, for which larger is better: minus log loss or minus the mean squared
+        error by default.
     gain
         Share of the unpenalized model's gain over a constant predictor, in log loss or squared
         error, that the model keeps: 1 for weight 0, 0 for a constant. NaN if the unpenalized model

@@ -409,12 +409,15 @@ class Batches:
     Parameters
     ----------
     data : TrainingData
-        The training rows. table : Tensor The same rows on the device, as returned by
-        ``data.table()``.
+        The training rows.
+    table : Tensor
+        The same rows on the device, as returned by ``data.table()``.
     keys : sequence of (int, int)
         Seed and split of each group; a group uses the rows of its split.
     batch_size : int
-        Number of rows in a batch. purpose : Purpose Random stream that determines the order.
+        Number of rows in a batch.
+    purpose : Purpose
+        Random stream that determines the order.
     """
 
     def __init__(
