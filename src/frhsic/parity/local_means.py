@@ -219,6 +219,7 @@ class ClusterNoise:
 
     @cached_property
     def covariance(self) -> Array:
+        """Covariance of the sums, of shape (…, nodes, nodes)."""
         nodes = self.shape[-1]
         starts = range(0, self.parts.shape[0], nodes)
         columns = (self.parts[start : start + nodes] for start in starts)

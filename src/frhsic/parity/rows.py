@@ -143,4 +143,5 @@ def levels(s: Array) -> Integers:
 
 
 def weighted_mean(weights: Array, values: Array) -> Array:
+    """Return the weighted mean of each column."""
     return np.asarray(weights @ values / weights.sum())

@@ -201,7 +201,7 @@ class Strata:
         if self.missing:
             has, counts = ("has", "counts") if self.missing == 1 else ("have", "count")
             notes.append(
-                f"{format_count(self.missing, 'row')} {has} no value for {self.label} and"
+                f"{format_count(self.missing, 'row')} {has} no value of {self.label} and"
                 f" {counts} as {OTHER!r}."
             )
         return tuple(notes)
