@@ -1042,7 +1042,7 @@ def test_limits_are_those_of_the_numbers_among_all_and_among_the_favoured(may: A
         chance, age, limit="gdp <= 10% of base rate", settings=SMALL
     )  # without a target, of the mean score
     assert score.limits[0].reference.value == pytest.approx(chance.mean())
-    with pytest.raises(ValueError, match="not positive here"):
+    with pytest.raises(ValueError, match="the base rate is not positive"):
         audit(chance - 2, age, limit="gdp <= 10% of base rate", settings=SMALL)
 
 

@@ -100,7 +100,7 @@ def table_files(pattern: str) -> list[str]:
     --------
     >>> table_files("no-such-*.parquet")
     Traceback (most recent call last):
-    FileNotFoundError: no file matches 'no-such-*.parquet'.
+    FileNotFoundError: no file matches 'no-such-*.parquet'; check the path.
     """
     if Path(pattern).is_dir():
         pattern = str(Path(glob.escape(pattern)) / "*.parquet")

@@ -326,9 +326,7 @@ def estimator_state(model: Any) -> dict[str, Any]:
         if name in state or (name in MODULES and not is_own(value)):
             continue
         if not FITTED.fullmatch(name):
-            raise TypeError(
-                f"{name} of the {type(model).__name__} has a value that cannot be stored in a file."
-            )
+            raise TypeError(f"{name} of the {type(model).__name__} cannot be stored in a file.")
         state[name] = value
     if hasattr(model, "encoder_"):
         from frhsic.persistence import networks
