@@ -592,6 +592,34 @@ def test_named_columns_are_on_the_same_sheet_whatever_the_form_of_the_options(
     assert json.loads(result.stdout)["features"] == ["income"]
 
 
+def test_every_command_reads_the_chosen_sheet(tmp_path, monkeypatch):
+    pytest.importorskip("openpyxl")
+    monkeypatch.chdir(tmp_path)
+    table = people().assign(score=np.linspace(0.1, 0.9, ROWS))
+    with pd.ExcelWriter("people.xlsx") as book:
+        table.assign(age=40).to_excel(book, sheet_name="House", index=False)
+        table.to_excel(book, sheet_name="The Senate", index=False)
+    roles = ["people.xlsx", "-t", "paid", "-s", "age"]
+    result = CliRunner().invoke(app, ["check", *roles, "--drop", "score"])
+    assert "such as --sheet 'The Senate'" in " ".join(result.stdout.split())
+    result = CliRunner().invoke(app, ["check", *roles, "--drop", "score", "--sheet", "The Senate"])
+    assert result.exit_code == 0
+    command = next(line for line in result.stdout.splitlines() if line.startswith("frhsic train"))
+    assert "--sheet 'The Senate'" in command
+    audited = ["audit", *roles, "--score", "score", "--json"]
+    for sheet, name in (("House", ""), ("The Senate", "age")):
+        result = CliRunner().invoke(app, [*audited, "--sheet", sheet])
+        names = [one["name"] for one in json.loads(result.stdout)["attributes"]] if name else []
+        assert (result.exit_code, names) == ((0, ["age"]) if name else (2, []))
+    trained = CliRunner().invoke(app, [*shlex.split(command)[1:], "--out", "model.frhsic"])
+    assert trained.exit_code in (0, 1), trained.output
+    for sheet in ("1", "2"):
+        predicted = ["predict", "model.frhsic", "people.xlsx", "--keep", "age", "--sheet", sheet]
+        assert CliRunner().invoke(app, [*predicted, "-o", f"{sheet}.csv"]).exit_code == 0
+    assert (pd.read_csv("1.csv")["age"] == 40).all()
+    assert pd.read_csv("2.csv")["age"].tolist() == table["age"].tolist()
+
+
 def test_the_only_feature_is_not_to_be_dropped(tmp_path):
     table = people().assign(score=people()["paid"].map({"no": 0.2, "yes": 0.7}))
     problems, command = problems_of(table, tmp_path, "--features", "score,town")

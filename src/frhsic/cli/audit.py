@@ -580,9 +580,9 @@ def _scheduled(
     if options.drop_repeated or any(value is not None for value in unused):
         raise ValueError(
             "--model, --groups, --row-weights, --drop-repeated, --delimiter, --decimal,"
-            " --encoding, --date-format, --missing and --replace cannot be used with --scheduler,"
-            " which reads scores from Parquet and treats rows as independent and equally weighted."
-            " To use them, audit a file without --scheduler."
+            " --encoding, --date-format, --missing, --replace and --sheet cannot be used with"
+            " --scheduler, which reads scores from Parquet and treats rows as independent and"
+            " equally weighted. To use them, audit a file without --scheduler."
         )
     assert options.scheduler is not None
     paths = table_files(str(options.table))
