@@ -2082,6 +2082,23 @@ def test_a_value_that_reveals_one_of_several_classes_is_a_leak(tmp_path):
     assert "--drop active" not in problems_of(table, tmp_path)[1]
 
 
+def test_a_rare_value_is_likely_to_be_a_leak_only_if_it_reveals_a_whole_class(tmp_path):
+    random = np.random.default_rng(0)
+    state = random.choice(["works", "seeks work", "retired"], ROWS, p=[0.6, 0.25, 0.15])
+    retired = state == "retired"
+    usual = random.choice(["A", "B", "C"], ROWS)
+    table = people().assign(
+        paid=state,
+        code=np.where(retired, "P", usual),
+        number=np.where(retired, 7, random.integers(0, 5, ROWS)),
+        part=np.where(retired & (random.random(ROWS) < 0.9), "P", usual),
+    )
+    problems, command = problems_of(table, tmp_path)
+    leaks = {one["columns"][0]: one["certainty"] for one in problems if one["kind"] == "leak"}
+    assert leaks == {"code": "likely", "number": "likely", "part": "possible"}
+    assert command.endswith("--drop code --drop number")
+
+
 def test_a_class_that_means_missing_hides_no_leak_and_makes_none(tmp_path):
     tested = np.arange(ROWS) % 5 > 1
     result = np.where(tested, people()["paid"], "not tested")

@@ -33,7 +33,6 @@ from frhsic.tables.identifiers import (
 )
 from frhsic.tables.leaks import (
     LEAST_IN_CLASS,
-    NEARLY_ALL,
     PAIR_EXPLAINS,
     PAIR_REPEATS,
     clearest_pair,
@@ -44,6 +43,7 @@ from frhsic.tables.leaks import (
     one_sided_rows,
     pair_separates,
     rank_correlation,
+    revealed_class,
 )
 from frhsic.tables.people import NAMED_FIXED, filled_by_class, repeated_people_problems
 from frhsic.tables.problems import (
@@ -55,7 +55,7 @@ from frhsic.tables.problems import (
     not_dropped,
     option_text,
 )
-from frhsic.tables.view import Answers, View
+from frhsic.tables.view import View
 
 # Share of the errors in predicting a class, or of the variance of a number, above which one column
 # seems to follow from the target, and share above which the user is asked whether it does.
@@ -330,19 +330,27 @@ def _divides(column: pd.Series[Any], s: np.ndarray) -> bool:
 
 def class_leaks(view: View) -> Iterator[Problem]:
     """Yield what reveals one of several classes: columns that have a value only for some classes,
-    and the first pair of columns.
+    columns with a value that only one class has or lacks, and the first pair of columns.
     """
     if view.examined is None or view.classes is None or view.count < 3:
         return
+    codes = view.examined.codes.astype(np.int64)
     columns = view.numbers
-    for name in columns:
-        leak: list[Problem] = []
-        if pd.isna(columns[name]).any():
-            leak = [*filled_by_class(view.features[name], view.examined)]
-        yield from leak or _value_of_class(name, columns[name], view.examined)
+    for name, values in columns.items():
+        absent = pd.isna(values).any()
+        if absent and (leak := [*filled_by_class(view.features[name], view.examined)]):
+            yield from leak
+        elif (place := revealed_class(values, codes, view.count)) is not None:
+            yield Problem(
+                "leak",
+                f"{name!r} alone reveals which rows have {level_text(view.classes[place])!r}. If it"
+                " is known only after the target, drop it.",
+                (name,),
+                option=drop_option(name),
+            )
     columns = view.numbers
     for place, label in enumerate(view.classes):
-        own = (view.examined.codes == place).astype(np.int64)
+        own = (codes == place).astype(np.int64)
         weak = {
             name: values
             for name, values in columns.items()
@@ -358,25 +366,6 @@ def class_leaks(view: View) -> Iterator[Problem]:
                 f" {phrase}. If {name!r} is known only after the target, drop it, and {other!r} if"
                 " that is, too.",
                 (name, other),
-                option=drop_option(name),
-            )
-            return
-
-
-def _value_of_class(name: str, values: np.ndarray, answers: Answers) -> Iterator[Problem]:
-    """Yield a leak if the most frequent value of a column reveals which rows have one of several
-    classes.
-    """
-    usual = (pd.Series(values) == pd.Series(values).mode(dropna=False).iloc[0]).to_numpy(
-        dtype=np.float64
-    )
-    for place, label in enumerate(answers.classes if answers.classes is not None else ()):
-        if explained_share(usual, (answers.codes == place).astype(np.int64), 2) >= NEARLY_ALL:
-            yield Problem(
-                "leak",
-                f"{name!r} alone reveals which rows have {level_text(label)!r}. If it is known only"
-                " after the target, drop it.",
-                (name,),
                 option=drop_option(name),
             )
             return
