@@ -2082,6 +2082,27 @@ def test_a_value_that_reveals_one_of_several_classes_is_a_leak(tmp_path):
     assert "--drop active" not in problems_of(table, tmp_path)[1]
 
 
+@pytest.mark.parametrize(
+    ("target", "attribute", "feature", "found"),
+    [
+        ("died", "age_1971", "weight_1982", True),
+        ("died1982", "age", "weight1992", True),
+        ("died_1992", "age_1971", "weight 1982", True),
+        ("died_1992", "age", "weight_1982", False),  # a year is later than no name
+        ("died_1992", "age_1971", "weight_1971", False),
+        ("died", "age_1971", "weight_198", False),
+        ("died", "age_1971", "id_31982", False),
+        ("died", "age", "weight_1982", False),
+    ],
+)
+def test_a_later_year_in_a_name_is_asked_about(target, attribute, feature, found):
+    names = {"age": attribute, "paid": target, "income": feature}
+    problems = check(people().rename(columns=names), target, attribute)
+    options = [one.option for one in problems if one.kind == "known late"]
+    assert options == ([f"--drop {shlex.quote(feature)}"] if found else [])
+    assert {one.certainty for one in problems if one.kind == "known late"} <= {"possible"}
+
+
 def test_a_rare_value_is_likely_to_be_a_leak_only_if_it_reveals_a_whole_class(tmp_path):
     random = np.random.default_rng(0)
     state = random.choice(["works", "seeks work", "retired"], ROWS, p=[0.6, 0.25, 0.15])

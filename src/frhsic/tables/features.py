@@ -397,15 +397,43 @@ def later_date_problems(view: View) -> Iterator[Problem]:
         waits = (days - dates[first]).dropna()
         if len(waits) >= LEAST_SUSPECTED_ROWS and (waits > 0).mean() >= ALIKE:
             late.append(name)
+    yield from _later_problems(late, f"{first!r} in nearly all rows")
+
+
+def later_year_problems(view: View) -> Iterator[Problem]:
+    """Yield a question about columns whose names end in a later year than the name of the target or
+    an attribute.
+
+    Examples
+    --------
+    >>> from frhsic.tables import check
+    >>> table = pd.DataFrame({"age_1971": np.arange(60) % 9, "weight_1982": np.arange(60) % 7})
+    >>> problems = check(table.assign(died=[0, 1] * 30), "died", "age_1971")
+    >>> [problem.option for problem in problems if problem.kind == "known late"]
+    ['--drop weight_1982']
+    """
+    dated = [name for name in (view.target, *map(str, view.s)) if _last_year(name)]
+    first = min(dated, key=_last_year, default="")
+    late = [name for name in map(str, view.facts) if first and _last_year(name) > _last_year(first)]
+    yield from _later_problems(late, f"{first!r}, by the years in the names")
+
+
+def _later_problems(late: Sequence[str], when: str) -> Iterator[Problem]:
+    """Yield a question about columns that are later than something, unless there are none."""
     if late:
         yield Problem(
             "known late",
-            f"{quote_names(late)} {inflect('[is|are]', len(late))} later than {first!r} in nearly"
-            f" all rows. If that is after the decision, drop {inflect('[it|them]', len(late))}.",
+            f"{quote_names(late)} {inflect('[is|are]', len(late))} later than {when}. If that is"
+            f" after the decision, drop {inflect('[it|them]', len(late))}.",
             tuple(late),
             certainty="possible",
             option=drop_option(*late),
         )
+
+
+def _last_year(name: str) -> str:
+    """Return the year at the end of a name; empty if there is none."""
+    return "".join(re.findall("(?<![0-9])(?:19|20)[0-9]{2}$", name))
 
 
 def one_sided_problems(view: View) -> Iterator[Problem]:
