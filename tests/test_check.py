@@ -2082,6 +2082,20 @@ def test_a_value_that_reveals_one_of_several_classes_is_a_leak(tmp_path):
     assert "--drop active" not in problems_of(table, tmp_path)[1]
 
 
+def test_amounts_with_a_few_words_among_them_are_no_groups(tmp_path):
+    table = people()
+    dollars = [f"${40_000 + 37 * i:,}" for i in range(ROWS)]
+    dollars[1:9:2] = dollars[0:8:2]  # a few people have the same income
+    dollars[20:26] = ["unknown"] * 6
+    problems, command = problems_of(table.assign(income=dollars), tmp_path)
+    assert "--groups" not in command
+    assert "--missing income=unknown" in command
+    note = "'income' seems to identify people or other units and is left out."
+    assert note in [one["text"] for one in problems]
+    keys = [text.strip("$").replace(",", "-") for text in dollars]
+    assert "--groups income" in problems_of(table.assign(income=keys), tmp_path)[1]
+
+
 @pytest.mark.parametrize(
     ("target", "attribute", "feature", "found"),
     [
