@@ -613,6 +613,10 @@ def test_every_command_reads_the_chosen_sheet(tmp_path, monkeypatch):
         assert (result.exit_code, names) == ((0, ["age"]) if name else (2, []))
     trained = CliRunner().invoke(app, [*shlex.split(command)[1:], "--out", "model.frhsic"])
     assert trained.exit_code in (0, 1), trained.output
+    served = ["audit", "people.xlsx", "-s", "age", "--model", "model.frhsic", "--json"]
+    result = CliRunner().invoke(app, [*served, "--sheet", "2"])
+    remark = "model.frhsic was trained on a sheet of people.xlsx; on new rows, it may do worse."
+    assert remark in json.loads(result.stdout)["context"]["remarks"]
     for sheet in ("1", "2"):
         predicted = ["predict", "model.frhsic", "people.xlsx", "--keep", "age", "--sheet", sheet]
         assert CliRunner().invoke(app, [*predicted, "-o", f"{sheet}.csv"]).exit_code == 0

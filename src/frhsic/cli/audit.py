@@ -491,6 +491,7 @@ def _audit_table(
 
     from frhsic.auditing import audit
     from frhsic.tables.columns import common_name, level_text
+    from frhsic.tables.files import EXCEL_ENDINGS
     from frhsic.tables.identifiers import group_problems, unit_keys
 
     context = statements.context(options.table, options.model)
@@ -502,9 +503,10 @@ def _audit_table(
         name = f"representation of {served.path.name}"
         score_name = f"score of {served.path.name}"
         if served.schema.fingerprint == context.origin["data"]:
+            workbook = options.table.name.lower().endswith(EXCEL_ENDINGS)
             notes.append(
-                f"{served.path.name} was trained on {options.table.name}; on new rows, it may do"
-                " worse."
+                f"{served.path.name} was trained on {'a sheet of ' if workbook else ''}"
+                f"{options.table.name}; on new rows, it may do worse."
             )
         notes += served.unseen_notes(len(table.cells))
         options, said = _with_base_rate(options, served)
