@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from frhsic._files import TABLE_TIMES, Budget
-from frhsic.formatting import did_you_mean, inflect, printable
+from frhsic.formatting import did_you_mean, format_count, inflect, printable
 from frhsic.tables.columns import level_text, quote_names
 from frhsic.tables.problems import option_text
 from frhsic.tables.text import SHOWN_CHARACTERS, UNNAMED
@@ -63,12 +63,12 @@ class ExcelReader:
                 rows.append(row)
         above, found = headers.pop(title)
         titles = rows[:above]
-        rows = rows[above:]
-        if len(rows) == 1:
+        table = rows[above:]
+        if len(table) == 1:
             raise ValueError("it has a header and no rows")
-        width = max(map(len, rows))
-        budget.charge(8 * width * len(rows))
-        header, *rest = [row + [None] * (width - len(row)) for row in rows]
+        width = max(map(len, table))
+        budget.charge(8 * width * len(table))
+        header, *rest = [row + [None] * (width - len(row)) for row in table]
         notes = []
         alike = [other for other, (_, names) in headers.items() if named and names == found]
         if headers:
@@ -83,10 +83,9 @@ class ExcelReader:
                 f" these rows, too, append them to the sheet {title!r}."
             )
         if titles:
-            above_it = "1 row" if above == 1 else f"{above} rows"
             first = printable(next(filter(None, titles[0])), SHOWN_CHARACTERS)
             notes.append(
-                f"{above_it} above the header of the sheet {title!r}, {first!r},"
+                f"{format_count(above, 'row')} above the header of the sheet {title!r}, {first!r},"
                 f" {inflect('[was|were]', above)} left out."
             )
         names = tuple((name or "").strip() or f"{UNNAMED}{i}" for i, name in enumerate(header))

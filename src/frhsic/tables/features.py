@@ -371,9 +371,10 @@ def class_leaks(view: View) -> Iterator[Problem]:
             return
 
 
-def later_date_problems(view: View) -> Iterator[Problem]:
+def later_problems(view: View) -> Iterator[Problem]:
     """Yield a question about dates that are later than the first date in nearly all rows, except
-    dates of birth.
+    dates of birth; and about columns whose names end in a later year than the name of the target or
+    an attribute.
 
     Examples
     --------
@@ -386,9 +387,10 @@ def later_date_problems(view: View) -> Iterator[Problem]:
     """
     if view.examined is None:
         return
+    facts = view.facts
     dates = {
         str(name): pd.Series(feature(column, str(name)))
-        for name, column in view.facts.items()
+        for name, column in facts.items()
         if pd.api.types.is_datetime64_any_dtype(column) and not NAMED_FIXED.match(str(name))
     }
     first = min(dates, key=lambda name: dates[name].median(), default="")
@@ -397,38 +399,22 @@ def later_date_problems(view: View) -> Iterator[Problem]:
         waits = (days - dates[first]).dropna()
         if len(waits) >= LEAST_SUSPECTED_ROWS and (waits > 0).mean() >= ALIKE:
             late.append(name)
-    yield from _later_problems(late, f"{first!r} in nearly all rows")
-
-
-def later_year_problems(view: View) -> Iterator[Problem]:
-    """Yield a question about columns whose names end in a later year than the name of the target or
-    an attribute.
-
-    Examples
-    --------
-    >>> from frhsic.tables import check
-    >>> table = pd.DataFrame({"age_1971": np.arange(60) % 9, "weight_1982": np.arange(60) % 7})
-    >>> problems = check(table.assign(died=[0, 1] * 30), "died", "age_1971")
-    >>> [problem.option for problem in problems if problem.kind == "known late"]
-    ['--drop weight_1982']
-    """
     dated = [name for name in (view.target, *map(str, view.s)) if _last_year(name)]
-    first = min(dated, key=_last_year, default="")
-    late = [name for name in map(str, view.facts) if first and _last_year(name) > _last_year(first)]
-    yield from _later_problems(late, f"{first!r}, by the years in the names")
-
-
-def _later_problems(late: Sequence[str], when: str) -> Iterator[Problem]:
-    """Yield a question about columns that are later than something, unless there are none."""
-    if late:
-        yield Problem(
-            "known late",
-            f"{quote_names(late)} {inflect('[is|are]', len(late))} later than {when}. If that is"
-            f" after the decision, drop {inflect('[it|them]', len(late))}.",
-            tuple(late),
-            certainty="possible",
-            option=drop_option(*late),
-        )
+    base = min(dated, key=_last_year, default="")
+    named = [name for name in map(str, facts) if base and _last_year(name) > _last_year(base)]
+    for names, when in (
+        (late, f"{first!r} in nearly all rows"),
+        (named, f"{base!r}, by the years in the names"),
+    ):
+        if names:
+            yield Problem(
+                "known late",
+                f"{quote_names(names)} {inflect('[is|are]', len(names))} later than {when}. If that"
+                f" is after the decision, drop {inflect('[it|them]', len(names))}.",
+                tuple(names),
+                certainty="possible",
+                option=drop_option(*names),
+            )
 
 
 def _last_year(name: str) -> str:
