@@ -39,9 +39,9 @@ class ExcelReader:
         named: Sequence[str] = (),
         chosen: str | None = None,
     ) -> ExcelReader:
-        """Read the sheet with the name or number `chosen` or, by default, the first sheet of a workbook
-        that has the columns `named`, starting at the row with these names; without `named`, the
-        first sheet, starting at its first nonempty row.
+        """Read the sheet with the name or number `chosen` or, by default, the first sheet that has
+        the columns `named`, starting at the row with these names; without `named`, the first sheet,
+        starting at its first nonempty row.
         """
         try:
             import openpyxl
