@@ -2101,14 +2101,15 @@ def test_errors_that_vary_are_said_where_every_group_is_small():
 
 def test_an_axis_of_very_small_numbers_has_short_labels_and_names_their_unit():
     names = ("age", "mean score", "")
-    for size, unit in ((3e-6, ", in 10⁻⁶"), (0.3, ""), (4e7, ", in 10⁷")):
+    units = {3e-6: (", in 10⁻⁶", 1e-6), 0.3: ("", 1), 4e7: (", in millions", 1e6)}
+    units[4e9] = (", in 10⁹", 1e9)
+    for size, (unit, scale) in units.items():
         svg = Frame((20, 60), (-size, size), names).svg([])
         assert f">mean score{unit}</text>" in svg
         labels = re.findall(r'text-anchor="end">(−?[\d.]+)</text>', svg)
         assert len(labels) >= 4
         assert max(map(len, labels)) <= 4
-        scale = size if not unit else size / 10 ** np.floor(np.log10(size))
-        assert max(float(label.replace("−", "-")) for label in labels) <= scale
+        assert max(float(label.replace("−", "-")) for label in labels) <= size / scale
     small = Frame((20, 60), (0, 3e-6), names, small=True).svg([])
     assert ">in 10⁻⁶</text>" in small
 
@@ -2140,6 +2141,20 @@ def test_a_long_label_moves_the_axis_to_the_right():
         for ends in ((100_000, 900_000), (0, 1))
     )
     assert (wide, narrow) == (6 + 11 * len("800,000"), 62)
+
+
+def test_amounts_of_millions_are_written_in_full():
+    income = np.repeat(np.linspace(1e6, 3e6, 40), 10)
+    scores = pd.Series(1.05 * income, name="value")
+    y = pd.Series(income + np.tile([-5e5, 5e5], 200), name="value")
+    result = audit(scores, pd.Series(income, name="income"), y, settings=QUICK)
+    shown = render(Report(result))
+    screen = text_of(shown)
+    assert "10⁶" not in shown
+    assert "2,100,000" in screen  # the mean score
+    assert "in millions" in screen
+    rmse = float(np.sqrt(np.mean((scores - y) ** 2)))
+    assert f"{rmse:,.0f}" in screen  # numbers below a million have all their digits
 
 
 def test_small_differences_are_powers_of_ten_like_the_numbers_beside_them():

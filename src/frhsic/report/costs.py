@@ -13,7 +13,7 @@ from frhsic.auditing.comparing import difference
 from frhsic.auditing.performance import RATES
 from frhsic.auditing.results import Audit, Change, Number, Quality
 from frhsic.auditing.running import RARE
-from frhsic.formatting import figure, format_setting, percent, points
+from frhsic.formatting import amount, format_value, percent, points
 from frhsic.intervals import Interval
 from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.people import are_decisions, rows_phrase, score_noun
@@ -223,7 +223,7 @@ def _judgement(change: Change) -> str:
 
 
 def _form(key: str) -> Callable[[float], str]:
-    return (lambda share: f"{100 * share:.1f} %") if key in SHARES else figure
+    return (lambda share: f"{100 * share:.1f} %") if key in SHARES else amount
 
 
 def frontier_picture(tradeoff: TradeOff) -> str:
@@ -242,7 +242,7 @@ def frontier_picture(tradeoff: TradeOff) -> str:
 def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
     """Return the limit that selects a trade-off."""
     if stop.point.chosen:
-        limits = ", ".join(format_setting(limit) for limit in tradeoff.limits if limit)
+        limits = ", ".join(format_value(limit) for limit in tradeoff.limits if limit)
         cuts = ", ".join(percent(1 - share) for share in tradeoff.shares if share is not None)
         asked = say("fitted_for", limits=limits) if limits else ""
         if cuts:

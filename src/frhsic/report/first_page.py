@@ -22,8 +22,8 @@ from frhsic.auditing.results import (
 )
 from frhsic.estimators.frontier import AIM_MEASURES
 from frhsic.formatting import (
+    amount,
     capitalize,
-    figure,
     format_count,
     format_estimate,
     format_exact,
@@ -717,7 +717,7 @@ def closing_lines(report: Report) -> dict[str, str]:
         # two numbers that aren't significant don't show a change
         noise = change in paired and change.reduction is None and gap.interval.low <= 0
         if change is not None and not noise:
-            was = f"{figure(change.before)} → "
+            was = f"{amount(change.before)} → "
         label = measure_label(gap.key, control_phrase(report.audit))
         name = "" if gap.key == "gdp" else f", {label[:1].lower()}{label[1:]}"
         if head.label:

@@ -30,7 +30,7 @@ from frhsic.auditing.results import (
     Number,
     Subject,
 )
-from frhsic.formatting import capitalize, format_setting, percent
+from frhsic.formatting import capitalize, format_value, percent
 from frhsic.intervals import Interval
 from frhsic.parity.limits import PREFIXES
 from frhsic.report.model import TradeOff, TradeOffPoint
@@ -52,10 +52,10 @@ SENTENCES: dict[str, str] = WORDS["sentences"]
 MEASURES: dict[str, str] = WORDS["measures"]
 FORMS: dict[str, Callable[[Any], str]] = {
     "chance": formatting.chance,
-    "figure": formatting.figure,
+    "figure": formatting.amount,
     "percent": percent,
     "rest": lambda share: percent(1 - share),
-    "plain": format_setting,
+    "plain": format_value,
     "short": formatting.format_estimate,
     "signed": lambda value: signed_figure(value),
     "stated": formatting.format_exact,
@@ -164,10 +164,10 @@ def gap_phrase(key: str, s: str) -> str:
 def group_phrase(curve: Curve, i: int, name: str) -> str:
     """Return the range of a curve's group, such as “ages 58 to 63” or “ages 64 and over”."""
     if curve.start[i] == curve.end[i]:
-        return f"{name} {format_setting(curve.grid[i])}"
+        return f"{name} {format_value(curve.grid[i])}"
     several = f"{name}s" if name in ("age", "Age") else name
-    end = "and over" if i == len(curve.grid) - 1 else f"to {format_setting(curve.end[i])}"
-    return f"{several} {format_setting(curve.start[i])} {end}"
+    end = "and over" if i == len(curve.grid) - 1 else f"to {format_value(curve.end[i])}"
+    return f"{several} {format_value(curve.start[i])} {end}"
 
 
 def is_significant(number: Number | None, subject: Subject) -> bool:
@@ -429,7 +429,7 @@ def banded_sentence(
     spread = math.sqrt(shares @ (np.array(law.values) - law.mean) ** 2)
     errors = np.sqrt(np.maximum(1 / sizes - 1 / total, 0.0))
     chance = math.sqrt(2 / math.pi) * spread * float(sizes @ errors) / total
-    starts = [format_setting(curve.start[i]) for i in np.unique(band, return_index=True)[1]]
+    starts = [format_value(curve.start[i]) for i in np.unique(band, return_index=True)[1]]
     values = {"shown": shown, "chance": chance, "gap": gap, "noun": noun}
     values |= {"bands": len(sizes), "starts": join_names(starts)}
     of = say("of_class", outcome=outcome_phrase(audit.subject)) if one_class else ""
