@@ -41,7 +41,7 @@ from frhsic.formatting import (
 )
 from frhsic.intervals import Interval
 from frhsic.report import Report, render, text, trained_report, words, write
-from frhsic.report.costs import costs, decision_sentence, stop_name
+from frhsic.report.costs import costs, decision_sentence, stop_gap, stop_name
 from frhsic.report.first_page import (
     alarms,
     attribute_lines,
@@ -856,11 +856,15 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     assert named == [
         "no limit",
         "requested: cut by 50 %",
-        "this model (requested: cut by 80 %, 80 %)",
+        "this model (requested: cut by 80 %)",
         "strictest limit",
     ]
     both = replace(report.tradeoff, limits=(0.03, 0.02), shares=(None, None))
-    assert stop_name(both, stops[2]) == "this model (for 0.03, 0.02)"
+    named_limits = "this model (limit 0.03 for age, 0.02 for hours per week)"
+    assert stop_name(both, stops[2]) == named_limits
+    assert stop_name(replace(both, limits=(0.03, 0.03)), stops[2]) == "this model (limit 0.03)"
+    one = replace(both, limits=(None, None), shares=(0.2, None))
+    assert stop_name(one, stops[2]) == "this model (requested: cut by 80 % for age)"
     free = costs(report, stops[0])
     assert [cost.was for cost in free] == ["", ""]
     quality = (Quality("auc", 0.51, 0.5, 0.01),)
@@ -2220,6 +2224,20 @@ def test_without_a_limit_the_headline_is_about_the_largest_significant_gap():
     rows = replace(first.all_rows, numbers=(chance, *first.all_rows.numbers[1:]))
     mixed = replace(result, attributes=(replace(first, all_rows=rows), second))
     assert [verdict(Report(one)).attribute for one in (result, mixed)] == ["age", "hours"]
+
+
+def test_a_gap_of_0_among_other_limits_has_its_upper_bound():
+    tradeoff = samples.tradeoff()
+    *stops, last = tradeoff.stops
+    point = replace(last.point, gaps=(Gap(0.0, 0.0, 0.0123),))
+    stops = (*stops, replace(last, point=point))
+    report = Report(samples.audit(), tradeoff=replace(tradeoff, stops=stops))
+    shown = render(report)
+    assert "<span>≤ 0.012</span>" in shown
+    assert "strictest limit; gap: ≤ 0.012" in text_of(shown)
+    assert "≤: not distinguishable from 0;" in text_of(shown)
+    assert "≤" not in text_of(render(replace(report, tradeoff=tradeoff)))
+    assert stop_gap(Gap(0.0, 0.0, 0.0)) == "0"  # the scores are all the same
 
 
 def test_a_share_that_was_not_applied_is_said_first():
