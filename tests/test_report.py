@@ -48,6 +48,7 @@ from frhsic.report.first_page import (
     checks,
     closing_lines,
     decision_gaps,
+    gap_size,
     limit_sentence,
     meaning,
     other_changes,
@@ -61,6 +62,7 @@ from frhsic.report.people import (
     axis_name,
     group_judgement,
     groups,
+    groups_note,
     picture,
     sort_groups,
     trend_sentence,
@@ -108,6 +110,12 @@ def audited() -> Audit:
     )
 
 
+DEFINITION = (
+    "The gap is how far the mean score of people with the same age is from the overall mean, on"
+    " average."
+)
+
+
 def text_of(html_page: str, part: str = "verdict") -> str:
     section = re.search(rf'<section id="{part}".*?</section>', html_page, re.DOTALL).group(0)
     return re.sub(r"[\s\u00a0]+", " ", html.unescape(re.sub(r"<[^>]+>", " ", section))).strip()
@@ -150,6 +158,34 @@ def test_a_page_has_at_most_1000_words_unfolded(audited: Audit):
         assert "Glossary" in shown  # a heading of what is folded
         assert "Hilbert" not in shown  # what is folded
         assert 200 < len(shown.split()) <= 1000
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_control_and_two_attributes_need_at_most_1000_words():
+    random = np.random.default_rng(3)
+    n = 1_500
+    age, hours = random.integers(18, 80, n), np.round(random.normal(38, 10, n))
+    job = random.choice(["clerk", "cook", "nurse", "smith"], n)
+    skill = random.standard_normal(n) + 0.02 * (age - 45)
+    s = pd.DataFrame({"age": age, "hours": hours})
+    X = pd.DataFrame({"skill": skill, "job": job})
+    y = pd.Series(random.random(n) < 1 / (1 + np.exp(-skill)), name="approved").astype(int)
+    model = ParityClassifier(limit="50%", random_state=0, n_jobs=1)
+    model.fit(X[:900], y[:900], sensitive_features=s[:900], control_features=X[["job"]][:900])
+    remarks = tuple(f"Note {i} on how the cells of the table were read." for i in range(20))
+    context = replace(CONTEXT, remarks=remarks)
+    report = trained_report(
+        model, X[900:], y[900:], sensitive_features=s[900:], settings=QUICK, context=context
+    )
+    place = next(i for i, stop in enumerate(report.tradeoff.stops) if stop.point.chosen)
+    hidden = rf'<dl class="costs stop stop-[^{place}]">.*?</dl>'
+    page = re.sub(hidden, "", render(report), flags=re.S)
+    page = re.sub(r'<div class="multiples".*?</section>', "", page, flags=re.S)  # printed only
+    shown = unfolded(page)
+    assert "Among applicants with the same job" in shown
+    assert "Note 2 on" in shown
+    assert "Note 19 on" not in shown
+    assert len(shown.split()) <= 1000
 
 
 def test_the_first_screen_needs_no_script_and_shows_nothing_that_was_not_stated(audited: Audit):
@@ -348,8 +384,8 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
     assert (shown.kind, shown.attribute) == (kind, "age")
     points = format_estimate(50 * (low + high), 5)  # in the unit of the verdict, then in points
     assert meaning(shown, result) == (
-        f"The mean score of people with the same age differs from the overall mean by {gap}"
-        f" on average ({points} percentage points; allowed: 5)."
+        "The gap is how far the mean score of people with the same age is from the overall mean,"
+        f" on average: {gap} ({points} percentage points; allowed: 5)."
     )
     assert alarms(result) == ([] if kind == "kept" else [told])
     ratio = limit_sentence(replace(check, key="decision_ratio", limit=0.5), result)
@@ -366,7 +402,8 @@ def test_a_gap_of_nothing_and_a_limit_that_does_not_bind_are_said():
     result = replace(samples.audit("age"), limits=(check,))
     shown = verdict(Report(result))
     assert "is not distinguishable from 0, at most 0.018." in shown.sentence
-    assert meaning(shown, result) == ""
+    assert gap_size(shown, result) == ""
+    assert meaning(shown, result) == DEFINITION
     bound = samples.tradeoff()
     first, *others = bound.points
     others = [replace(point, chosen=False) for point in others]
@@ -411,17 +448,17 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         (
             0.5,
             0.6,
-            "Reduced: the gap by age is 50 % smaller (50 % to 60 %); the target was 50 %.",
+            "Target reached: the gap by age is 50 % smaller (50 % to 60 %); the target was 50 %.",
         ),
         (
             0.42,
             0.6,
-            "Reduced: the gap by age is 51 % smaller (42 % to 60 %); the target was 50 %.",
+            "Target reached: the gap by age is 51 % smaller (42 % to 60 %); the target was 50 %.",
         ),
         (
             0.01,
             1.0,
-            "Reduced: the gap by age is 51 % smaller (1 % to 100 %); the target was 50 %.",
+            "Target reached: the gap by age is 51 % smaller (1 % to 100 %); the target was 50 %.",
         ),
         (
             -0.1,
@@ -432,9 +469,10 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         (
             0.2,
             0.6,
-            "Reduced: the gap by age is 40 % smaller (20 % to 60 %); the target was 50 %.",
+            "Target not reached: the gap by age is 40 % smaller (20 % to 60 %); the target was"
+            " 50 %.",
         ),
-        (0.3, 0.49, "Target missed: the gap by age is 40 % smaller (30 % to 49 %);"),
+        (0.3, 0.49, "Target certainly missed: the gap by age is 40 % smaller (30 % to 49 %);"),
         (None, None, "Not judged: the gap by age goes from 0.0880 to 0.0440; the original gap"),
     ],
 )
@@ -454,9 +492,9 @@ def test_a_share_is_an_aim_that_the_estimate_reaches_and_an_interval_misses(low,
     assert line.startswith(start)
     assert closing_lines(report)["verdict"] == line
     kind = "unclear"
-    if start.startswith("Reduced:") and value <= 0.044:
+    if start.startswith("Target reached"):
         kind = "kept"
-    elif start.startswith("Target missed"):
+    elif start.startswith("Target certainly missed"):
         kind = "not kept"
     assert verdict(report).kind == kind
     remarks = {
@@ -656,8 +694,8 @@ def test_targets_are_not_counted_as_met():
     head = verdict(Report(replace(samples.audit("age", "hours"), limits=(one, other))))
     told = [head.sentence, *head.others]
     assert [line.split(";")[0] for line in told] == [
-        "Reduced: the gap by age is 56 % smaller (45 % to 70 %)",
-        "Reduced: the gap by hours is 56 % smaller (1 % to 70 %)",
+        "Target reached: the gap by age is 56 % smaller (45 % to 70 %)",
+        "Target reached: the gap by hours is 56 % smaller (1 % to 70 %)",
     ]
     assert head.kind == "kept"
     assert not re.search(r"\bmet\b", " ".join(told))
@@ -682,9 +720,11 @@ def test_the_page_names_no_option_of_the_command():
     points = (replace(first, chosen=True), *(replace(one, chosen=False) for one in rest))
     free = replace(full, before=None, tradeoff=replace(full.tradeoff, points=points, changes=()))
     for page in (*pages.values(), render(free)):
-        shown = re.sub(r"<(script|style)\b.*?</\1>", " ", page[page.index("<body") :], flags=re.S)
-        assert re.findall(r"(?<![\w-])--[a-z]\w+|frhsic [a-z]+", shown) == []
+        assert re.findall(r"(?<![\w-])--[a-z]\w+|frhsic [a-z]+", unfolded(page)) == []
+        assert "A percentage target cannot be judged" not in page
     assert "&#39;id&#39; is left out." in pages[0.3]
+    folded = text_of(pages[0.3], "evidence")  # for the analyst
+    assert "Notes for the analyst 'id' is left out; to use it, name it with --features." in folded
 
 
 def test_without_scores_the_dependence_is_the_verdict():
@@ -1076,8 +1116,9 @@ def test_the_gap_that_is_shown_is_the_one_that_is_judged():
     assert closing_lines(ranks)["gap"] == "age, rank gap: 0.0500 → 0.0200 (0.0100 to 0.0300)"
     screen = text_of(render(ranks))
     assert (
-        "the selection rate of people with the same age differs from the overall rate by 0.020 on"
-        " average (2.0 percentage points; allowed: 4)." in screen
+        "The gap is how far the selection rate of people with the same age is from the overall"
+        " rate, on average, if the highest scores are selected: 0.020 (2.0 percentage points;"
+        " allowed: 4)." in screen
     )
     assert "Limit Rank gap " in screen
     assert "Gap by age" not in screen
@@ -1447,7 +1488,8 @@ def test_of_several_classes_the_verdict_is_about_the_largest_gap():
     assert required[1].limit == pytest.approx(own[0].limit)
     head = verdict(report)
     assert "the gap by age, the largest of any class, is " in head.sentence.lower()
-    assert meaning(head, report.audit).startswith("The mean score for “green” of people with")
+    told = "The gap is how far the mean score for “green” of people with"
+    assert meaning(head, report.audit).startswith(told)
     empty = replace(head, gap=None)  # no sentence says what the gap means
     (line,) = attribute_lines(replace(report, audit=replace(report.audit, limits=())), empty)
     assert line.startswith("Gap by age for “green”, the largest of any class: 0.")
@@ -1498,7 +1540,8 @@ def test_an_error_that_is_only_significant_alone_is_not_significant_among_all_gr
     report = Report(audit(score, pd.Series(group, name="school"), y, settings=FAST))
     last = next(one for one in groups(report, "school") if one.where == "school 6")
     # the band covers seven groups and four wide windows
-    assert group_judgement(last, report.audit) == "not significant among 11 comparisons"
+    assert group_judgement(last, report.audit) == "not significant"
+    assert "significant errors (among 11 comparisons) first" in groups_note(report, "school")
 
 
 def test_equal_scores_of_few_groups_are_no_proof_of_a_gap_of_0():
@@ -1909,7 +1952,7 @@ def test_rows_in_groups_are_not_called_people():
     assert "applicants). Their mean score" in worst_sentence(Report(scored(context=CONTEXT)), "age")
     grouped = scored(groups=groups, limit="gdp <= 0.3", context=CONTEXT)
     shown = text_of(render(grouped))
-    assert "The mean score of applicants with the same age" in shown
+    assert "The gap is how far the mean score of applicants with the same age" in shown
     assert "group applicants" in shown  # the legend
     points = re.findall(r"ages (\d+) to (\d+): [\d.]+ \([^()]*\), (\d+) applicants", shown)
     assert len(points) > 5
@@ -2060,10 +2103,10 @@ def test_the_size_of_a_gap_that_is_not_significant_is_not_explained():
     result = replace(result, attributes=(replace(age, all_rows=rows),))
     head = verdict(Report(result))
     assert "does not vary significantly" in head.sentence
-    assert meaning(head, result) == ""
+    assert meaning(head, result) == DEFINITION
     check = LimitCheck("age", "gdp", "all", 0.1, 0.02, interval)
     limited = replace(result, limits=(check,))
-    assert "by 0.020 on average" in meaning(verdict(Report(limited)), limited)
+    assert "on average: 0.020" in meaning(verdict(Report(limited)), limited)
 
 
 def test_no_sentence_names_a_group_of_few_rows():
@@ -2233,7 +2276,7 @@ def test_a_gap_of_0_among_other_limits_has_its_upper_bound():
     stops = (*stops, replace(last, point=point))
     report = Report(samples.audit(), tradeoff=replace(tradeoff, stops=stops))
     shown = render(report)
-    assert "<span>≤ 0.012</span>" in shown
+    assert "<span>≤ 0.012</span>" in shown
     assert "strictest limit; gap: ≤ 0.012" in text_of(shown)
     assert "≤: not distinguishable from 0;" in text_of(shown)
     assert "≤" not in text_of(render(replace(report, tradeoff=tradeoff)))

@@ -48,20 +48,21 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 
 def amount(value: float | None, digits: int = 3) -> str:
-    """Format an estimate as :func:`figure`, but write numbers from a million to a billion in full.
+    """Format an estimate as :func:`figure`, but write numbers from a million to a billion in full,
+    rounded to four significant digits.
 
     Examples
     --------
     >>> amount(3148200.0), amount(-999_999_000.0), amount(3e9), amount(0.0812)
-    ('3,150,000', '−1,000,000,000', '3 × 10⁹', '0.0812')
+    ('3,148,000', '−1,000,000,000', '3 × 10⁹', '0.0812')
     """
     if value is None or not 1e6 <= abs(value) < 1e9:
         return figure(value, digits)
-    return f"{float(f'{value:.{digits}g}'):,.0f}".replace("-", "−")
+    return f"{float(f'{value:.{max(digits, 4)}g}'):,.0f}".replace("-", "−")
 
 
 def format_estimate(value: float, limit: float | None = None) -> str:
-    """Format an estimate with two significant digits (three from a million), or more if they are
+    """Format an estimate with two significant digits (four from a million), or more if they are
     needed to show on which side of a limit it is.
 
     Examples
@@ -75,7 +76,7 @@ def format_estimate(value: float, limit: float | None = None) -> str:
     ... )
     ('0.037', '0.0496', '0.05004', '623', '3,148,000')
     """
-    digits = 3 if abs(value) >= 1e6 else 2
+    digits = 4 if abs(value) >= 1e6 else 2
     if limit is not None and value != limit:
         while digits < 9 and (float(f"{value:.{digits}g}") - limit) * (value - limit) <= 0:
             digits += 1
