@@ -14,7 +14,7 @@ from frhsic._pictures import Line, card, curve_svg
 from frhsic.formatting import percent
 from frhsic.parity.interval import skewed_reach
 from frhsic.parity.local_means import BORROWED_ROWS, spread_trend
-from frhsic.parity.rows import Array, check_rows, one_column
+from frhsic.parity.rows import Array, Integers, check_rows, one_column
 from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums, bin_levels
 
 WIDE_WINDOWS = 5
@@ -260,7 +260,7 @@ def _excess(sums: Array, expected: Array) -> Array:
     return np.maximum(sums / np.maximum(expected, TINY), max(together, 1))
 
 
-def value_cells(cells: Cells, counts: Array) -> Cells:
+def value_cells(cells: Cells, counts: Integers) -> Cells:
     """Return cells with a bin for each value of s, if there are few values; values with few rows
     are merged with a neighbor. If that does not make more bins, the cells are returned unchanged.
     """

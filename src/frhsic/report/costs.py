@@ -244,9 +244,9 @@ def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
     """Return the limit that selects a trade-off."""
     if stop.point.chosen:
         numbers = [limit and format_value(limit) for limit in tradeoff.limits]
-        limits = _by_attribute(tradeoff, numbers)
+        limits = _requests_phrase(tradeoff, numbers)
         shares = [None if share is None else percent(1 - share) for share in tradeoff.shares]
-        cuts = _by_attribute(tradeoff, shares)
+        cuts = _requests_phrase(tradeoff, shares)
         asked = say("fitted_for", limits=limits) if limits else ""
         if cuts:
             asked += say("fitted_none" if tradeoff.points[0].chosen else "fitted_cut", cuts=cuts)
@@ -256,7 +256,7 @@ def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
     return say("stop_share", cut=1 - float(stop.limit.removesuffix("%")) / 100)
 
 
-def _by_attribute(tradeoff: TradeOff, texts: Sequence[str | float | None]) -> str:
+def _requests_phrase(tradeoff: TradeOff, texts: Sequence[str | float | None]) -> str:
     """Return a text for each attribute with the name of the attribute, or once if all are the
     same.
     """
